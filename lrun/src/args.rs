@@ -1,4 +1,4 @@
-//! The command line of `lrun`. Short options mean what they mean to `srun`.
+//! Command line of `lrun`. Short options mean the same as for `srun`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ use crate::work::ScriptArgs;
     after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job."
 )]
 pub struct Args {
-    /// The command and its arguments, or those of the script; options of lrun end here
+    /// Command and arguments, or the arguments of the script; options of lrun end here
     #[arg(required_unless_present_any = ["script", "wrap", "attach"], trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 
@@ -73,7 +73,7 @@ pub struct JobArgs {
     /// Directory to run in [default: this one]
     #[arg(short = 'D', long, value_name = "DIR")]
     pub chdir: Option<PathBuf>,
-    /// Names its profiles [default: made from user, command and options]
+    /// Application name of its profiles [default: made from user, command and options]
     #[arg(long, value_name = "NAME", value_parser = application, hide = true)]
     pub app: Option<String>,
     /// Size class of its profiles [default: the numbers of the command line]
@@ -82,12 +82,12 @@ pub struct JobArgs {
     /// Another command for a type of hardware; repeatable
     #[arg(long = "variant", value_name = "HARDWARE=COMMAND", hide = true)]
     pub variants: Vec<Variant>,
-    /// Variables that it gets: ALL (default), NONE, NAME[=VALUE],...
+    /// Variables to export: ALL (default), NONE, NAME[=VALUE],...
     #[arg(long, value_name = "LIST", value_parser = OsStringValueParser::new().try_map(|text| Export::new(&text)), hide = true)]
     pub export: Option<Export>,
 }
 
-/// Who has nodes alone has all of their cores, but each of several tasks has one.
+/// With whole nodes, a job uses all of their cores by default, but each of several tasks uses one.
 const ALONE: [(&str, ArgPredicate, &str); 2] =
     [("ntasks", ArgPredicate::IsPresent, "1"), ("exclusive", ArgPredicate::IsPresent, "all")];
 
@@ -100,19 +100,19 @@ pub struct ResourceArgs {
     /// Memory, e.g. 512M
     #[arg(long, value_name = "SIZE")]
     pub mem: Option<Memory>,
-    /// Only these nodes, e.g. n[1-4,7]
+    /// Use only these nodes, e.g. n[1-4,7]
     #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
     pub nodelist: Option<Hosts>,
-    /// Not these nodes
+    /// Do not use these nodes
     #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts, hide = true)]
     pub exclude: Option<Hosts>,
-    /// Only these types of hardware
+    /// Use only these types of hardware
     #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
     pub constraint: Option<Hosts>,
-    /// In this reservation: on its nodes, in its time
+    /// Run in this reservation: on its nodes, in its time
     #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
     pub reservation: Option<String>,
-    /// Its nodes alone: no other job is there meanwhile. All cores, unless -c says how many
+    /// Share its nodes with no other job; use all cores, unless -c says how many
     #[arg(long, hide = true)]
     pub exclusive: bool,
 }
@@ -126,25 +126,25 @@ pub struct WhenArgs {
     /// Start at once or fail
     #[arg(short = 'I', long)]
     pub immediate: bool,
-    /// May wait for a cheaper hour, but should have ended by then, e.g. now+2h
+    /// Wait for a cheaper hour if it can end by then, e.g. now+2h
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub deadline: Option<Time>,
-    /// May wait for a cheaper hour, but should have started by then
+    /// Wait for a cheaper hour, but start by then
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate", hide = true)]
     pub start_by: Option<Time>,
-    /// Not before then, e.g. 22:00 or now+1h
+    /// Do not start before then, e.g. 22:00 or now+1h
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate", hide = true)]
     pub begin: Option<Time>,
-    /// Not before `lq release`
+    /// Do not start before `lq release`
     #[arg(short = 'H', long, conflicts_with = "immediate", hide = true)]
     pub hold: bool,
-    /// After other jobs, e.g. afterok:12:13,singleton
+    /// Start after other jobs, e.g. afterok:12:13,singleton
     #[arg(short = 'd', long, value_name = "LIST", conflicts_with = "immediate")]
     pub dependency: Option<Dependencies>,
-    /// A signal ahead of the time limit, e.g. USR1@5min [before: 60s]
+    /// Send a signal before the time limit, e.g. USR1@5min [time: 60s]
     #[arg(long, value_name = "SIGNAL[@SPAN]", value_parser = warning, requires = "time", hide = true)]
     pub signal: Option<Warning>,
-    /// From TERM to KILL where the job is ended, at most what the master gives
+    /// Time between TERM and KILL when the job is ended, at most the master's
     #[arg(long, value_name = "SPAN", value_parser = span, hide = true)]
     pub kill_grace: Option<Span>,
 }
@@ -152,31 +152,31 @@ pub struct WhenArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Where power is short", group = ArgGroup::new("limit").args(["energy_limit", "cost_limit"]).multiple(true))]
 pub struct PowerArgs {
-    /// Never stop its processes for a while to save power
+    /// Never suspend it to save power
     #[arg(long, hide = true)]
     pub no_suspend: bool,
-    /// It may be ended and run again from its beginning to save power
+    /// Allow ending it and running it again from its beginning to save power
     #[arg(long, overrides_with = "no_requeue", hide = true)]
     pub requeue: bool,
-    /// It may not, which is so unless --requeue says otherwise
+    /// Do not allow that (default)
     #[arg(long, overrides_with = "requeue", hide = true)]
     pub no_requeue: bool,
-    /// Only uses power that nobody else wants: below the lower limit, gives way first
+    /// Use only power that no other job wants: runs below the lower limit, gives way first
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"], hide = true)]
     pub filler: bool,
-    /// End it when it has used so much energy, e.g. 2kWh
+    /// End it when it has used this much energy, e.g. 2kWh
     #[arg(long, value_name = "ENERGY", value_parser = positive::<Energy>, hide = true)]
     pub energy_limit: Option<Energy>,
-    /// End it when it has cost so much, e.g. 0.40EUR
+    /// End it when it has cost this much, e.g. 0.40EUR
     #[arg(long, value_name = "MONEY", value_parser = positive::<Money>, hide = true)]
     pub cost_limit: Option<Money>,
-    /// What becomes of it then: stop, or warn and let it go on [stop]
+    /// Then stop it, or warn and let it go on [stop]
     #[arg(long, value_name = "WHAT", requires = "limit", hide = true)]
     pub on_limit: Option<WhenUsed>,
 }
 
 impl PowerArgs {
-    /// What the job may use; `None` where nothing limits it.
+    /// Returns what the job may use, or `None` without a limit.
     pub fn allowance(&self) -> Option<Allowance> {
         let (energy, cost) = (self.energy_limit, self.cost_limit);
         let when_used = self.on_limit.unwrap_or_default();
@@ -186,33 +186,33 @@ impl PowerArgs {
 
 fn positive<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) -> Result<T, String> {
     let value: T = text.parse().map_err(|error: UnitError| error.to_string())?;
-    if value > T::default() { Ok(value) } else { Err("is not more than nothing".into()) }
+    if value > T::default() { Ok(value) } else { Err("is not above zero".into()) }
 }
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General", group = ArgGroup::new("unattended").args(["detach", "wait"]).multiple(true))]
 pub struct HowArgs {
-    /// Print the job's number and leave
+    /// Print the job's number and exit
     #[arg(long, visible_alias = "parsable")]
     pub detach: bool,
-    /// As --detach, but leave when the job is over, with its exit code
+    /// As --detach, but exit when the job is over, with its exit code
     #[arg(short = 'W', long)]
     pub wait: bool,
-    /// Say what would happen now, and submit nothing
+    /// Show what would happen now; submit nothing
     #[arg(long, visible_alias = "test-only", conflicts_with_all = ["detach", "wait"])]
     pub dry_run: bool,
     /// Print JSON (with --detach or --dry-run)
     #[arg(long, hide = true)]
     pub json: bool,
-    /// Say what happens to the job
+    /// Report what happens to the job
     #[arg(short, long, hide = true)]
     pub verbose: bool,
-    /// Say only what went wrong in Limo
+    /// Report only errors of Limo
     #[arg(short = 'Q', long, conflicts_with = "verbose")]
     pub quiet: bool,
 }
 
-/// What is said of new jobs only. A structure of options is a group of its name.
+/// Options for new jobs only. clap knows a structure of options as a group of its name.
 const NEW_JOBS: [&str; 14] = [
     "command",
     "JobArgs",
@@ -233,26 +233,26 @@ const NEW_JOBS: [&str; 14] = [
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct TakingArgs {
-    /// In place of a new job: the streams of one whose lrun is gone (see `lq attach`)
+    /// Take over the streams of a job whose lrun is gone (see `lq attach`)
     #[arg(long, value_name = "JOB", conflicts_with_all = NEW_JOBS, hide = true)]
     pub attach: Option<JobId>,
-    /// With --attach: also from an lrun that is there
+    /// With --attach: also take them from an lrun that is still there
     #[arg(long, requires = "attach", conflicts_with = "command", hide = true)]
     pub take: bool,
 }
 
 impl HowArgs {
-    /// Whether nobody is attached to the job's streams.
+    /// Returns true if no client is attached to the job's streams.
     pub fn is_detached(&self) -> bool {
         self.detach || self.wait
     }
 }
 
-/// A checked list of names. A type of its own, so that clap does not take the option for a repeatable one.
+/// Checked list of names. A separate type, because clap takes an option of type `Vec` for a repeatable one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts(pub Vec<String>);
 
-/// A command that replaces the main one on a type of hardware.
+/// Command for a type of hardware, instead of the main one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     pub hardware: String,
@@ -283,11 +283,11 @@ fn hardware(text: &str) -> Result<Hosts, String> {
     names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
 }
 
-/// A name that the submitter chooses: those that begin with `+` are derived from commands.
+/// Parses a name that the submitter chooses. Names with `+` are made by Limo from commands.
 fn application(text: &str) -> Result<String, String> {
     check_name("application", text).map_err(|error| error.to_string())?;
     match text.contains(limo_model::application::JOINT) {
-        true => Err(format!("the application `{text}` has a `+`, which joins the parts of names that Limo makes")),
+        true => Err(format!("the application `{text}` has a `+`, which is reserved for names that Limo makes")),
         false => Ok(text.to_owned()),
     }
 }
@@ -299,12 +299,12 @@ fn size_class(text: &str) -> Result<String, String> {
     }
 }
 
-/// Longer than any name that a table can show.
+/// Longest name, in bytes; tables show all of it.
 const JOB_NAME_LIMIT: usize = 128;
 
 fn job_name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > JOB_NAME_LIMIT {
-        return Err(format!("has {} bytes: 1 to {JOB_NAME_LIMIT} are possible", text.len()));
+        return Err(format!("has {} bytes; the limits are 1 and {JOB_NAME_LIMIT}", text.len()));
     }
     match text.chars().find(|c| c.is_control()) {
         Some(found) => Err(format!("has the control character {found:?}")),
@@ -318,12 +318,12 @@ fn reservation(text: &str) -> Result<String, String> {
 
 fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
-    if span > Span::ZERO { Ok(span) } else { Err("is not longer than zero".into()) }
+    if span > Span::ZERO { Ok(span) } else { Err("is not above zero".into()) }
 }
 
 fn span(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
-    if span >= Span::ZERO { Ok(span) } else { Err("is shorter than zero".into()) }
+    if span >= Span::ZERO { Ok(span) } else { Err("is below zero".into()) }
 }
 
 fn coming_time(text: &str) -> Result<Time, String> {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_attaches_says_nothing_of_a_new_job() {
+    fn attach_excludes_options_of_new_jobs() {
         for option in [
             "--job-name=a",
             "--size=1",
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn variants() {
+    fn variants_are_a_type_and_a_command() {
         let check = |text: &str, expected: Result<(&str, &[&str]), &str>| match (text.parse::<Variant>(), expected) {
             (Ok(variant), Ok((hardware, argv))) => {
                 assert_eq!(

@@ -1,4 +1,4 @@
-//! `lrun COMMAND`: becomes the job until it is over.
+//! `lrun COMMAND`: passes streams, signals and the exit code between this process and its job.
 
 use limo_client::{Failure, MasterArg, ReconnectArg};
 use limo_proto::{Channel, SendExec, WindowSize};
@@ -17,24 +17,24 @@ use crate::signals;
 use crate::terminal::{self, Keys};
 use crate::voice::Voice;
 
-/// The threads that read and write for this process.
+/// Threads that read stdin and write stdout and stderr.
 struct Pumps {
-    /// Started when the job takes its first byte.
+    /// Started when the job asks for stdin.
     stdin: Option<mpsc::Receiver<bytes::Bytes>>,
     stdout: OutputWriter,
     stderr: OutputWriter,
 }
 
-/// Submits the job, passes everything through and returns its exit code.
+/// Submits the job, passes its streams through and returns its exit code.
 ///
 /// # Errors
-/// Where Limo fails: no master, a refusal, no way back to a job.
+/// If Limo fails: no master, a refusal, no way back to the job.
 pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let has_terminal = exec.launch.terminal.is_some();
     follow(Session::new(exec), has_terminal, (how, master, reconnect)).await
 }
 
-/// Passes everything between this process and a job until that is over.
+/// Passes streams and signals between this process and a job until the job is over.
 ///
 /// # Errors
 /// As [`run`].
@@ -74,11 +74,11 @@ pub async fn follow(
                 Report::Blocked(channel, error) => Input::Blocked(channel, error),
             },
             Some(piece) = piece(&mut pumps.stdin), if session.wants_stdin() => Input::Stdin(piece),
-            // Begins anew with every other input.
+            // Each other input starts this time again.
             () = tokio::time::sleep(patience.0), if session.awaits_output() => Input::Silence,
         };
         let mut effects = session.step(begun.elapsed(), input);
-        // Before its first byte is shown: the job's terminal has ended the lines already.
+        // Before the first byte is shown: the job's terminal has ended its lines already.
         keys.as_mut().filter(|_| session.is_running()).into_iter().for_each(Keys::give);
         while !effects.is_empty() {
             let mut more = Vec::new();
@@ -121,7 +121,7 @@ async fn piece(stdin: &mut Option<mpsc::Receiver<bytes::Bytes>>) -> Option<bytes
     }
 }
 
-/// The size of the terminal, each time it changes; never without a terminal.
+/// Returns the size of the terminal at each change; waits for ever without a terminal.
 async fn resized(sizes: &mut Option<tokio::signal::unix::Signal>) -> Option<WindowSize> {
     match sizes {
         Some(sizes) => sizes.recv().await.and_then(|()| terminal::size().ok()),
@@ -129,7 +129,7 @@ async fn resized(sizes: &mut Option<tokio::signal::unix::Signal>) -> Option<Wind
     }
 }
 
-/// Stops this process as its terminal asked, after the job has been told. Returns when it is continued.
+/// Stops this process as its terminal asked, after telling the job. Returns when it is continued.
 async fn stop(link: &Link, voice: &mut Voice) {
     link.flush().await;
     voice.wipe();

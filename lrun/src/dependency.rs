@@ -1,10 +1,10 @@
-//! What `--dependency` takes: the words of `srun`, of which all must be met.
+//! Parser of `--dependency`: the words of `srun`; all conditions must be met.
 
 use std::str::FromStr;
 
 use limo_model::{Condition, Dependency};
 
-/// A checked list. A type of its own, so that clap does not take the option for a repeatable one.
+/// Checked list. A separate type, because clap takes an option of type `Vec` for a repeatable one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dependencies {
     pub on: Vec<Dependency>,
@@ -15,7 +15,7 @@ impl FromStr for Dependencies {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('?') {
-            return Err("`?`, one of several, is not supported; `,` is all of them".into());
+            return Err("`?` (any of several) is not supported; separate with `,` (all of them)".into());
         }
         let mut found = Self::default();
         for item in text.split(',') {
@@ -28,7 +28,9 @@ impl FromStr for Dependencies {
             }
             let condition = Condition::ALL.into_iter().find(|condition| condition.name() == word);
             let condition = condition.ok_or_else(|| {
-                format!("`{item}` is not a dependency: afterok:ID, afternotok:ID, afterany:ID, after:ID or singleton")
+                format!(
+                    "`{item}` is not a dependency: write afterok:ID, afternotok:ID, afterany:ID, after:ID or singleton"
+                )
             })?;
             if jobs.is_empty() {
                 return Err(format!("`{item}` names no job: write for example `{word}:12`"));
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_a_list() {
+    fn lists_name_all_conditions() {
         let check = |text: &str, on: &[&str], singleton| {
             let found: Dependencies = text.parse().expect(text);
             let words: Vec<String> = found.on.iter().map(Dependency::to_string).collect();
@@ -62,10 +64,10 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn wrong_lists_are_refused_with_the_item() {
         let check = |text: &str, expected: &str| assert_eq!(text.parse::<Dependencies>(), Err(expected.to_owned()));
-        check("afterok:1?afterok:2", "`?`, one of several, is not supported; `,` is all of them");
-        let forms = "afterok:ID, afternotok:ID, afterany:ID, after:ID or singleton";
+        check("afterok:1?afterok:2", "`?` (any of several) is not supported; separate with `,` (all of them)");
+        let forms = "write afterok:ID, afternotok:ID, afterany:ID, after:ID or singleton";
         check("aftercorr:1", &format!("`aftercorr:1` is not a dependency: {forms}"));
         check("12", &format!("`12` is not a dependency: {forms}"));
         check("", &format!("`` is not a dependency: {forms}"));

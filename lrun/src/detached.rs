@@ -1,4 +1,4 @@
-//! `lrun --detach COMMAND`: hands the job in and prints its number. With `--wait` it stays until the job is over.
+//! `lrun --detach COMMAND`: submits the job and prints its number. With `--wait` it stays until the job is over.
 
 use limo_client::{Failure, MasterArg, ReconnectArg, answer, answer_json, exit, json, plain, tell, until_over};
 use limo_proto::{ClientToMaster, Frame, MasterToClient, SendExec};
@@ -16,11 +16,11 @@ struct AcceptedJson {
     id: u64,
 }
 
-/// Returns when the job is on the master's disk, or over where that is waited for. A broken connection is made again, and
-/// the job handed in with the same key, so that it is one job.
+/// Returns when the job is on the master's disk or, with `--wait`, over. After a broken connection it submits again
+/// with the same key, so that there is only one job.
 ///
 /// # Errors
-/// Where the master refuses it or stays away.
+/// If the master refuses the job or stays away.
 pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let (master, patience) = (master.master(), reconnect.reconnect_timeout);
     let mut link = Link::open(master.clone(), patience).await?;
@@ -39,7 +39,7 @@ pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect
             LinkEvent::Broken if told => {}
             LinkEvent::Broken => {
                 told = true;
-                tell("lrun: the master went away before it answered; trying to reach it again\n");
+                tell("lrun: the master went away before it answered; retrying\n");
             }
             LinkEvent::GaveUp(failure) => return Err(failure),
         }

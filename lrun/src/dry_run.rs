@@ -1,4 +1,4 @@
-//! `lrun --dry-run COMMAND`: what would happen to the job now.
+//! `lrun --dry-run COMMAND`: shows what would happen to the job now.
 
 use limo_client::json::{CandidateJson, SCHEMA};
 use limo_client::{Clock, Failure, Master, answer, answer_json, candidate_table, exit};
@@ -9,18 +9,18 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct DryRunJson {
     schema: u32,
-    /// Where it would start now; `null` where it would wait.
+    /// Candidate on which it would start now; `null` if it would wait.
     start: Option<CandidateJson>,
     wait_reason: Option<String>,
     candidates: Vec<CandidateJson>,
-    /// How many there are beside these.
+    /// Number of further candidates.
     candidates_left_out: u32,
 }
 
-/// Asks and prints; submits nothing.
+/// Asks the master and prints the answer; submits nothing.
 ///
 /// # Errors
-/// Where the master would refuse the job, or cannot be asked.
+/// If the master would refuse the job, or cannot be asked.
 pub async fn run(request: Request, json: bool, master: &Master) -> Result<u8, Failure> {
     let result = master.dry_run(request).await?;
     let clock = Clock::system();

@@ -1,26 +1,26 @@
-//! `--export`: which of the submitter's variables the job gets.
+//! `--export`: selects the submitter's variables that the job gets.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use thiserror::Error;
 
-/// What the job gets of its submitter's environment.
+/// Selection of the submitter's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     all: bool,
-    /// In the order in which they were given; without a value, that of the submitter.
+    /// In the order of the option; without a value, the submitter's value counts.
     named: Vec<(OsString, Option<OsString>)>,
 }
 
-/// Why a list of variables is none.
+/// Error of a list of variables.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum ExportError {
     #[error("a name is empty: write ALL, NONE or NAME[=VALUE], with commas between them")]
     Empty,
     #[error("`{0}` is not the name of a variable: put commas between names")]
     Name(String),
-    #[error("NONE stands alone: leave it out, and only what is named is exported")]
+    #[error("NONE cannot be combined with names: without it, only the named variables are exported")]
     NoneWithOthers,
     #[error("a quote is not closed")]
     Quote,
@@ -33,11 +33,11 @@ impl Default for Export {
 }
 
 impl Export {
-    /// As srun reads it: `ALL`, `NONE`, or names with or without values, to which `ALL` may be added. A value with commas
-    /// stands in quotes.
+    /// Parses the list as srun does: `ALL`, `NONE`, or names with or without values, to which `ALL` may be added. A
+    /// value with commas is quoted.
     ///
     /// # Errors
-    /// Where a name is empty, a quote is open, or `NONE` has company.
+    /// If a name is empty, a quote is open, or `NONE` is combined with names.
     pub fn new(text: &OsStr) -> Result<Self, ExportError> {
         let items = split(text.as_bytes())?;
         let is = |item: &[u8], word: &str| item.eq_ignore_ascii_case(word.as_bytes());
@@ -61,7 +61,7 @@ impl Export {
         Ok(Self { all: !all.is_empty(), named: named.collect::<Result<_, _>>()? })
     }
 
-    /// What of `environment` the job gets, with what was given a value.
+    /// Returns the selected part of `environment`, with the values that were given.
     pub fn of(&self, environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
         let given = |name: &OsString| self.named.iter().find(|(named, _)| named == name);
         let mut out: Vec<_> = environment
@@ -73,7 +73,7 @@ impl Export {
     }
 }
 
-/// The items between commas, without their quotes. A quote holds commas.
+/// Splits at commas outside quotes and removes the quotes.
 fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, ExportError> {
     let (mut items, mut quote) = (vec![Vec::new()], None);
     for &byte in text {
@@ -91,7 +91,7 @@ fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, ExportError> {
 mod tests {
     use super::*;
 
-    /// What the job gets of `A=1 B=2 C=3`.
+    /// Checks the selection from `A=1 B=2 C=3`.
     fn check(text: &str, expected: Result<&[&str], ExportError>) {
         let environment =
             [("A", "1"), ("B", "2"), ("C", "3")].map(|(name, value)| (name.into(), value.into())).to_vec();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn as_srun_has_it() {
+    fn lists_are_read_as_by_srun() {
         check("ALL", Ok(&["A=1", "B=2", "C=3"]));
         check("NONE", Ok(&[]));
         check("A B", Err(ExportError::Name("A B".into())));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_none() {
+    fn wrong_lists_are_refused() {
         check("", Err(ExportError::Empty));
         check("A,,B", Err(ExportError::Empty));
         check("=1", Err(ExportError::Empty));

@@ -1,4 +1,4 @@
-//! The last words of `lrun` and its exit code.
+//! Last message and exit code of `lrun`.
 
 use std::path::Path;
 
@@ -10,23 +10,23 @@ use nix::libc::SIGPIPE;
 use crate::args::HowArgs;
 use crate::session::Leave;
 
-/// The exit code, and what is said before it, without its end of line.
+/// Exit code, and the message before it without its line break.
 pub struct Farewell {
     pub code: u8,
     pub words: Option<String>,
-    /// A command to type instead.
+    /// Command to type instead.
     pub hint: Option<String>,
 }
 
 impl Farewell {
-    /// Each without the program's name and its end of line.
+    /// Returns the lines, without the program's name and line breaks.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.words.clone().into_iter().chain(self.hint.iter().map(|hint| format!("hint: {hint}")))
     }
 }
 
-/// An exit code of the job itself is passed on without a word, unless `-v` asks for it; whatever else ended the job is
-/// said, unless `-Q` forbids it. That a command could not be started is always said.
+/// Makes the last message. An exit code of the job is passed on silently unless `-v` is given; other ends are reported
+/// unless `-Q` is given. A command that could not be started is always reported.
 pub fn farewell(leave: Leave, how: &HowArgs) -> Result<Farewell, Failure> {
     match leave {
         Leave::Failed(failure) => Err(failure),
@@ -50,7 +50,7 @@ fn over(report: &JobReport, interrupt: Option<i32>, output_lost: bool, how: &How
         Some(signal) if cancelled => exit::of_signal(signal),
         _ => exit::of_end(end),
     };
-    // Success would be a lie where output was lost.
+    // Exit code 0 would be wrong if output was lost.
     let code = if output_lost && code == exit::DONE { exit::FAILED } else { code };
     let said = match end {
         JobEnd::Ran { outcome: Outcome::Exited(_), stopped: None } => how.verbose,
@@ -79,12 +79,14 @@ fn words(report: &JobReport, end: &JobEnd) -> String {
     format!("{error}job {}: {nodes}{}", report.job, end_in_words(end, &Clock::system()))
 }
 
-/// Suggests what the user may have meant by a command that was not found.
+/// Suggests an alternative to a command that was not found.
 fn missing(command: &str) -> Option<String> {
     let name = command.split_ascii_whitespace().next()?;
     if name == "help" {
         return Some("`lrun --help` shows the options".into());
     }
     let is_here = !name.contains('/') && Path::new(name).is_file();
-    is_here.then(|| format!("`{name}` is in this directory: write `./{name}`, or `--script {name}` to send it along"))
+    is_here.then(|| {
+        format!("`{name}` is in this directory: write `./{name}`, or `--script {name}` to send it with the job")
+    })
 }

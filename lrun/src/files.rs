@@ -1,4 +1,4 @@
-//! Where the job's streams go: the options of files, and what the launch says of them.
+//! Options for the job's input and output files.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,10 +8,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use limo_model::{FileNameError, check_file_name};
 use limo_proto::Files;
 
-/// What srun calls a stream that goes nowhere.
+/// Name that srun uses for a stream that is discarded.
 const NOWHERE: &str = "none";
 
-/// What srun calls all tasks.
+/// Word that srun uses for all tasks.
 const EVERYBODY: &str = "all";
 
 #[derive(Debug, clap::Args)]
@@ -26,22 +26,22 @@ pub struct FileArgs {
     /// Read standard input from FILE on the node, or give it to task N only
     #[arg(short, long, value_name = "FILE|N", value_parser = OsStringValueParser::new().try_map(input))]
     pub input: Option<StdinSource>,
-    /// What output files had goes (`truncate`) or stays (`append`)
+    /// Overwrite output files (`truncate`) or add to them (`append`)
     #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true, hide = true)]
     pub open_mode: OpenMode,
-    /// Give the job a terminal of its own, and this one's keys
+    /// Give the job a terminal and the keys of this one
     #[arg(long, conflicts_with_all = ["output", "error", "input", "detach", "wait"])]
     pub pty: bool,
 }
 
-/// What becomes of an output file that is there.
+/// Treatment of an existing output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OpenMode {
     Truncate,
     Append,
 }
 
-/// A checked file name, in which `%j` and the like may stand.
+/// Checked file name, which may contain `%j` and other patterns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileName(Vec<u8>);
 
@@ -52,12 +52,12 @@ fn file_name(text: OsString) -> Result<FileName, FileNameError> {
     check_file_name(text.as_bytes()).map(|()| FileName(text.into_vec()))
 }
 
-/// Where stdin comes from, and for whom.
+/// Source of stdin, and the task that gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StdinSource {
-    /// This process's own, for every task.
+    /// Standard input of this process, for all tasks.
     All,
-    /// The same, for this task alone.
+    /// Standard input of this process, for one task.
     Task(u32),
     File(FileName),
 }
@@ -66,7 +66,7 @@ fn input(text: OsString) -> Result<StdinSource, FileNameError> {
     match text.to_str() {
         Some(EVERYBODY) => Ok(StdinSource::All),
         Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty() => {
-            // A number that is too large is one of no task.
+            // A number that is too large names no task; it is refused later.
             Ok(StdinSource::Task(number.parse().unwrap_or(u32::MAX)))
         }
         _ => file_name(text).map(StdinSource::File),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn files_by_option() {
+    fn each_option_names_its_file() {
         let name = |name: &str| Some(name.as_bytes().to_vec());
         check(&[], Ok(Files::default()));
         let all = Files { stdin: name("in"), stdout: name("%x-%5j"), stderr: name("/dev/null"), append: true };

@@ -1,15 +1,15 @@
-//! Advice for options of `srun` and `sbatch` that `lrun` does not have.
+//! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
-/// The forms of each option, and the advice.
+/// Forms of each option, and the advice.
 const OPTIONS: [(&[&str], &str); 20] = [
-    (&["--account", "-A"], "Limo has no accounts: what a job uses is counted for its user (`lq energy --by user`)"),
+    (&["--account", "-A"], "Limo has no accounts: usage is counted per user (`lq energy --by user`)"),
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
     (&["--comment"], "write `--job-name TEXT` to name the job"),
     (&["--cpus-per-task"], "write `--cores N`"),
     (&["--cpu-bind"], "Limo does not pin tasks to cores"),
     (&["--cpu-freq"], "Limo chooses caps itself; `lq explain JOB` shows them"),
-    (&["--gpus-per-node"], "write `--gpus N`: it counts for each node"),
-    (&["--gpus-per-task"], "write `--gpus N`: it counts for each node"),
+    (&["--gpus-per-node"], "write `--gpus N`: the number per node"),
+    (&["--gpus-per-task"], "write `--gpus N`: the number per node"),
     (&["--hint"], "Limo does not pin tasks to cores"),
     (&["--licenses", "-L"], "Limo has no licences"),
     (&["--mail-type"], "Limo sends no mail; `lq wait JOB && COMMAND` runs a command afterwards"),
@@ -24,7 +24,7 @@ const OPTIONS: [(&[&str], &str); 20] = [
     (&["--tmp"], "Limo does not manage the disks of nodes"),
 ];
 
-/// Advice for an option that `lrun` does not know.
+/// Returns advice for an option that `lrun` does not know.
 pub fn instead(option: &str) -> Option<String> {
     let option = option.split('=').next().unwrap_or(option);
     let (_, advice) = OPTIONS.iter().find(|(forms, _)| forms.contains(&option))?;
@@ -38,14 +38,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_found_in_each_form() {
+    fn advice_is_found_for_each_form_of_an_option() {
         assert_eq!(instead("-L").as_deref(), Some("Limo has no licences"));
         assert_eq!(instead("--cpus-per-task=4").as_deref(), Some("write `--cores N`"));
         assert_eq!(instead("--cores"), None);
     }
 
     #[test]
-    fn lrun_does_not_have_them() {
+    fn lrun_has_none_of_these_options() {
         let command = crate::args::Args::command();
         for form in OPTIONS.iter().flat_map(|(forms, _)| *forms) {
             let own = command.get_arguments().any(|arg| {

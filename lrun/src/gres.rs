@@ -1,4 +1,4 @@
-//! `lrun --gres`, `--gpus`: whole accelerators of each node. Which of them, the master decides.
+//! `lrun --gres`, `--gpus`: whole accelerators of each node. The master chooses them.
 
 use std::num::NonZeroU32;
 
@@ -13,16 +13,16 @@ pub struct GresArgs {
     /// Whole accelerators of each node, of one type, e.g. gpu:2 or gpu:a100:2
     #[arg(long, value_name = "gpu[:HARDWARE][:N]", value_parser = gres, conflicts_with_all = ["gpus", "cores"], hide = true)]
     gres: Option<Accelerators>,
-    /// The same without `gpu:`, e.g. 2 or a100:2
+    /// As --gres without `gpu:`, e.g. 2 or a100:2
     #[arg(long, value_name = "[HARDWARE:]N", value_parser = gpus, conflicts_with = "cores", hide = true)]
     gpus: Option<Accelerators>,
 }
 
-/// So many accelerators of each node.
+/// Number of accelerators of each node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Accelerators {
     count: NonZeroU32,
-    /// Of this type only.
+    /// Only accelerators of this type.
     hardware: Option<String>,
 }
 
@@ -31,16 +31,16 @@ impl GresArgs {
         self.gres.as_ref().or(self.gpus.as_ref())
     }
 
-    /// How many of each node; `None` where none were asked for.
+    /// Returns the number per node, or `None` if none were asked for.
     pub fn count(&self) -> Option<NonZeroU32> {
         self.asked().map(|asked| asked.count)
     }
 }
 
-/// The types of hardware that the job may have; none where all may do.
+/// Returns the types of hardware that the job may use; empty means all.
 ///
 /// # Errors
-/// Where `--constraint` leaves out the type of the accelerators.
+/// If `--constraint` excludes the type of the accelerators.
 pub fn hardware(args: &Args) -> Result<Vec<String>, Failure> {
     let named = args.resources.constraint.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     let Some(wanted) = args.accelerators.asked().and_then(|asked| asked.hardware.as_ref()) else {
@@ -49,7 +49,7 @@ pub fn hardware(args: &Args) -> Result<Vec<String>, Failure> {
     if !named.is_empty() && !named.contains(wanted) {
         let named = named.join("|");
         return Err(Failure::new(format_args!(
-            "--constraint {named} leaves out `{wanted}`, of which the job wants accelerators"
+            "--constraint {named} excludes `{wanted}`, the type of the accelerators"
         )));
     }
     Ok(vec![wanted.clone()])
@@ -59,11 +59,11 @@ fn gres(text: &str) -> Result<Accelerators, String> {
     match text.strip_prefix("gpu") {
         Some("") => gpus("1"),
         Some(rest) if rest.starts_with(':') => gpus(&rest[1..]),
-        _ => Err("only accelerators can be asked for, e.g. `gpu:2`".to_owned()),
+        _ => Err("only accelerators can be requested, e.g. `gpu:2`".to_owned()),
     }
 }
 
-/// `2`, `a100:2`, or `a100` for one.
+/// Parses `2`, `a100:2`, or `a100` for one.
 fn gpus(text: &str) -> Result<Accelerators, String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (hardware, count) = match text.rsplit_once(':') {
@@ -74,7 +74,7 @@ fn gpus(text: &str) -> Result<Accelerators, String> {
     if let Some(hardware) = hardware {
         check_name("hardware", hardware).map_err(|error| error.to_string())?;
     }
-    let count = count.parse().map_err(|_| format!("`{count}` is not a number of accelerators: 1 or more"))?;
+    let count = count.parse().map_err(|_| format!("`{count}` is not a number of accelerators: write 1 or more"))?;
     Ok(Accelerators { count, hardware: hardware.map(str::to_owned) })
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn accelerators() {
+    fn accelerators_are_a_type_and_a_number() {
         let check =
             |parse: fn(&str) -> Result<Accelerators, String>, text: &str, expected: Result<(u32, &str), &str>| {
                 let found = parse(text).map(|found| (found.count.get(), found.hardware.unwrap_or_default()));
@@ -95,19 +95,19 @@ mod tests {
         check(gres, "gpu", Ok((1, "")));
         check(gres, "gpu:k80:4", Ok((4, "k80")));
         check(gres, "gpu:k80", Ok((1, "k80")));
-        check(gres, "gpu:0", Err("`0` is not a number of accelerators: 1 or more"));
-        check(gres, "gpu:k80:x", Err("`x` is not a number of accelerators: 1 or more"));
-        check(gres, "gpu:k80:", Err("`` is not a number of accelerators: 1 or more"));
-        check(gres, "nic:1", Err("only accelerators can be asked for, e.g. `gpu:2`"));
-        check(gres, "gpus:1", Err("only accelerators can be asked for, e.g. `gpu:2`"));
+        check(gres, "gpu:0", Err("`0` is not a number of accelerators: write 1 or more"));
+        check(gres, "gpu:k80:x", Err("`x` is not a number of accelerators: write 1 or more"));
+        check(gres, "gpu:k80:", Err("`` is not a number of accelerators: write 1 or more"));
+        check(gres, "nic:1", Err("only accelerators can be requested, e.g. `gpu:2`"));
+        check(gres, "gpus:1", Err("only accelerators can be requested, e.g. `gpu:2`"));
         check(gpus, "3", Ok((3, "")));
         check(gpus, "k80:3", Ok((3, "k80")));
-        check(gpus, "0", Err("`0` is not a number of accelerators: 1 or more"));
+        check(gpus, "0", Err("`0` is not a number of accelerators: write 1 or more"));
         assert!(gpus("").is_err() && gpus("a b:1").is_err() && gpus("a:b:1").is_err());
     }
 
     #[test]
-    fn with_a_constraint() {
+    fn constraints_must_allow_the_accelerators() {
         let of = |more: &[&str]| {
             let line = [&["lrun"], more, &["true"]].concat();
             let args = Args::try_parse_from(line).expect("a command line");
@@ -115,6 +115,6 @@ mod tests {
         };
         assert_eq!(of(&["--gpus", "2", "-C", "a100|k80"]), Ok(vec!["a100".to_owned(), "k80".to_owned()]));
         assert_eq!(of(&["--gpus", "k80:2", "-C", "a100|k80"]), Ok(vec!["k80".to_owned()]));
-        assert!(of(&["--gpus", "p100:2", "-C", "a100|k80"]).is_err_and(|error| error.contains("leaves out `p100`")));
+        assert!(of(&["--gpus", "p100:2", "-C", "a100|k80"]).is_err_and(|error| error.contains("excludes `p100`")));
     }
 }

@@ -1,21 +1,21 @@
-//! Output of several nodes, joined by whole lines: what a node has not ended is kept until it has.
+//! Joins output of several nodes by whole lines: the unfinished line of a node is kept until it ends.
 
 use bytes::{Bytes, BytesMut};
 
-/// Longest line that is kept, in bytes: a quarter of a stream's window, so that its sender goes on. A longer one may be torn
-/// by lines of other nodes.
+/// Longest line that is kept, in bytes: a quarter of a stream's window, so that its sender can continue. Other nodes'
+/// lines may split a longer one.
 const LINE_LIMIT: usize = 64 * 1024;
 
-/// The beginning of a line whose end has not come.
+/// Beginning of a line whose end has not arrived.
 #[derive(Debug, Default)]
 pub struct Lines(BytesMut);
 
 impl Lines {
-    /// More came: what may be written now.
+    /// Adds bytes; returns those that may be written now.
     pub fn take(&mut self, bytes: Bytes) -> Option<Bytes> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if self.0.is_empty() && whole == bytes.len() {
-            // As it is, without a copy.
+            // No copy if nothing is kept.
             return Some(bytes).filter(|bytes| !bytes.is_empty());
         }
         let mut out = BytesMut::new();
@@ -30,7 +30,7 @@ impl Lines {
         Some(out.freeze()).filter(|out| !out.is_empty())
     }
 
-    /// Nothing more comes: what is left.
+    /// Ends the stream; returns the rest.
     pub fn end(&mut self) -> Option<Bytes> {
         Some(std::mem::take(&mut self.0).freeze()).filter(|rest| !rest.is_empty())
     }

@@ -1,4 +1,4 @@
-//! The connection to the master, made again when it breaks. What is said on it is the business of others.
+//! Connection to the master, renewed when it breaks. Knows nothing of the messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use limo_proto::{ClientToMaster, ConnectionError, Frame, MasterToClient, Reader,
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How long leaving may take: the last frames are small, and a master that takes none is not waited for.
+/// Longest time to send the last frames. They are small; a master that reads nothing is not waited for.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What happens to a link.
+/// Event of a link.
 pub enum LinkEvent {
     Connected,
     Heard(Frame<MasterToClient>),
@@ -28,18 +28,18 @@ pub struct Link {
 }
 
 enum State {
-    /// Connected, which was not said yet.
+    /// Connected; not reported yet.
     Fresh(ClientConnection),
     Up {
         reader: Reader<MasterToClient>,
         queue: mpsc::UnboundedSender<Outgoing>,
-        /// Why the writer has ended, where that is no break of the connection.
+        /// Error that ended the writer, if the connection is not broken.
         unsendable: oneshot::Receiver<ConnectionError>,
     },
     Calling(Pin<Box<dyn Future<Output = Call> + Send>>),
 }
 
-/// One call: how long it and the pause before it took.
+/// Call with the time that it and the pause before it took.
 struct Call {
     took: Duration,
     result: Result<ClientConnection, AskError>,
@@ -47,19 +47,21 @@ struct Call {
 
 enum Outgoing {
     Frame(Frame<ClientToMaster>),
-    /// Everything queued before is with the kernel.
+    /// Answered when all frames before it are in the kernel.
     Flushed(oneshot::Sender<()>),
 }
 
 impl Link {
+    /// Opens a link.
+    ///
     /// # Errors
-    /// Where the first call fails: a master that was never there is a mistake, not an absence.
+    /// If the first call fails: a master that was never there is a mistake, not an absence.
     pub async fn open(master: Master, patience: Patience) -> Result<Self, AskError> {
         let connection = master.first_connect().await?;
         Ok(Self { master, backoff: Retries::new(patience), state: State::Fresh(connection) })
     }
 
-    /// The next thing that happens. Safe to cancel.
+    /// Returns the next event. Cancel-safe.
     pub async fn next(&mut self) -> LinkEvent {
         if matches!(self.state, State::Fresh(_)) {
             return self.connected();
@@ -72,7 +74,7 @@ impl Link {
                     LinkEvent::Heard(frame)
                 }
                 Ok(None) | Err(_) => match unsendable.try_recv() {
-                    // On another connection it would be the same.
+                    // A new connection would not help.
                     Ok(error) => LinkEvent::GaveUp(unsent(&error)),
                     Err(_) => self.hang_up(),
                 },
@@ -99,7 +101,7 @@ impl Link {
             let writer = connection.writer;
             tokio::spawn(async move {
                 if let Err(error @ ConnectionError::Encode(_)) = write(writer, frames).await {
-                    // Nobody listens to a link that is given up.
+                    // The link may be dropped already.
                     let _ = failed.send(error);
                 }
             });
@@ -108,7 +110,7 @@ impl Link {
         LinkEvent::Connected
     }
 
-    /// Gives the connection up and begins to call again.
+    /// Drops the connection and begins to call again.
     pub fn hang_up(&mut self) -> LinkEvent {
         self.call_again(Duration::ZERO, AskError::Closed)
     }
@@ -126,15 +128,15 @@ impl Link {
         LinkEvent::Broken
     }
 
-    /// Sends a frame. Without a connection it is dropped: what matters is said again on the next one.
+    /// Sends a frame. Without a connection the frame is dropped; what matters is sent again on the next connection.
     pub fn send(&self, frame: Frame<ClientToMaster>) {
         if let State::Up { queue, .. } = &self.state {
-            // A writer that has ended is a broken connection, of which the reader will tell.
+            // Fails if the writer has ended: the reader reports the broken connection.
             let _ = queue.send(Outgoing::Frame(frame));
         }
     }
 
-    /// Returns when everything sent so far is with the kernel, or cannot be.
+    /// Returns when all frames sent so far are in the kernel, or cannot be sent.
     pub async fn flush(&self) {
         if let State::Up { queue, .. } = &self.state {
             let (done, flushed) = oneshot::channel();
@@ -147,13 +149,13 @@ impl Link {
 
 fn unsent(error: &ConnectionError) -> Failure {
     Failure::new(format_args!("cannot send the job: {error}"))
-        .hint("its command, environment (`--export`) and script travel in one message")
+        .hint("its command, environment (`--export`) and script must fit in one message")
 }
 
-/// Writes until nobody sends any more.
+/// Writes frames until the queue is closed.
 ///
 /// # Errors
-/// Where the connection breaks, or a message is too large. The queue is bounded by the credit of stdin.
+/// If the connection breaks, or a message is too large. The credit of stdin bounds the queue.
 async fn write(
     mut writer: Writer<ClientToMaster>,
     mut queue: mpsc::UnboundedReceiver<Outgoing>,

@@ -1,5 +1,5 @@
-//! `lrun`: submits a job and becomes it: stdin, stdout, stderr, signals, exit code. Decides nothing about where or when
-//! it runs.
+//! `lrun`: submits a job and passes on its stdin, stdout, stderr, signals and exit code. The master decides where and
+//! when it runs.
 
 mod args;
 mod array;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line means, with the script that it names.
+/// Merges the command line with the options of its script.
 fn with_script(args: Args) -> Result<(Args, Option<Script>), Failure> {
     let Some(path) = &args.script.script else { return Ok((args, None)) };
     let script = Script::read(path)?;
@@ -55,7 +55,7 @@ fn with_script(args: Args) -> Result<(Args, Option<Script>), Failure> {
     Ok((script.with_command_line(args, &line)?, Some(script)))
 }
 
-/// What depends on more than one option, wherever they stand.
+/// Checks combinations of options, from both sources.
 fn check(args: &Args) -> Result<(), Failure> {
     let how = &args.how;
     if how.json && !how.is_detached() && !how.dry_run {
@@ -104,7 +104,7 @@ fn in_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Fai
         .build()
         .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
     let result = runtime.block_on(work);
-    // A thread may still be blocked in a read of stdin; nothing is left to be done for it.
+    // A thread may still be blocked in a read of stdin; it ends with the process.
     runtime.shutdown_background();
     result
 }

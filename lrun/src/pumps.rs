@@ -1,4 +1,4 @@
-//! Threads between this process's stdin, stdout and stderr and the session: reads and writes that block.
+//! Threads with blocking reads and writes between the session and this process's stdin, stdout and stderr.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,23 +14,23 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd;
 use tokio::sync::mpsc;
 
-/// How often a background process looks whether its terminal is its own again: nothing tells it.
+/// Interval at which a background process checks if it is in the foreground again. The kernel sends no event for that.
 const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
 
-/// What became of output.
+/// Result of writing output.
 #[derive(Debug)]
 pub enum Report {
-    /// So many bytes of this node's are written or thrown away; the end counts as one.
+    /// Number of bytes of this node written or discarded; the end of the stream counts as one.
     Written(Channel, u32, u64),
-    /// It cannot be written, and is thrown away from here on.
+    /// Output cannot be written; the rest is discarded.
     Blocked(Channel, Errno),
 }
 
-/// Starts to read stdin. The last piece is empty. At most one piece waits to be taken.
+/// Starts reading stdin. The last piece is empty. At most one piece waits in the channel.
 pub fn read_stdin() -> mpsc::Receiver<Bytes> {
     let (pieces, taken) = mpsc::channel(1);
     thread::spawn(move || {
-        // In the background, a read of the terminal fails instead of stopping this process (as SIGTTIN would).
+        // With SIGTTIN blocked, a read from the background fails instead of stopping this process.
         let mut background = SigSet::empty();
         background.add(Signal::SIGTTIN);
         let _ = background.thread_block();
@@ -46,7 +46,7 @@ pub fn read_stdin() -> mpsc::Receiver<Bytes> {
     taken
 }
 
-/// The next piece; empty at the end, and where nothing can be read any more.
+/// Returns the next piece; empty at the end and after an error.
 fn read(buffer: &mut [u8]) -> Bytes {
     let stdin = io::stdin();
     loop {
@@ -60,21 +60,21 @@ fn read(buffer: &mut [u8]) -> Bytes {
     }
 }
 
-/// Whether `terminal` is this process's terminal, and another process group has it.
+/// Returns true if `terminal` is this process's terminal and another process group is in its foreground.
 pub fn in_background(terminal: impl AsFd) -> bool {
     unistd::tcgetpgrp(terminal).is_ok_and(|owner| owner != unistd::getpgrp())
 }
 
-/// Waits for a descriptor that somebody else has made non-blocking.
+/// Waits for a descriptor that another process has made non-blocking.
 fn ready(fd: std::os::fd::BorrowedFd<'_>, flags: PollFlags) {
-    // Where polling fails, the read or write that follows says why.
+    // If polling fails, the following read or write reports the error.
     let _ = poll(&mut [PollFd::new(fd, flags)], PollTimeout::NONE);
 }
 
-/// A piece of output, of one of the job's nodes. An empty one is the end.
+/// Index of a node, and a piece of its output. An empty piece is the end.
 pub type Piece = (u32, Bytes);
 
-/// Writes stdout or stderr, from a thread that is started when there is something to write.
+/// Writes stdout or stderr from a thread that is started by the first piece.
 pub struct OutputWriter {
     channel: Channel,
     reports: mpsc::UnboundedSender<Report>,
@@ -86,11 +86,12 @@ impl OutputWriter {
         Self { channel, reports, pieces: None }
     }
 
-    /// Queues a piece; what becomes of it is reported.
+    /// Queues a piece; its result is reported.
     pub fn write(&mut self, piece: Piece) {
         let (part, bytes) = &piece;
         if bytes.is_empty() && self.pieces.is_none() {
-            // Most commands say nothing on one of the two. Whom reports are for is gone only with this process.
+            // Most commands write nothing to one of the streams. The receiver of reports exists as long as this
+            // process.
             let _ = self.reports.send(Report::Written(self.channel, *part, 1));
             return;
         }

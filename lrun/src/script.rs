@@ -1,7 +1,7 @@
-//! Scripts that bring options along: lines `#LIMO --option value` at their head.
+//! Scripts with options: lines `#LIMO --option value` at their head.
 //!
-//! The head ends at the first line that is neither a comment nor empty. What such a line says holds where the command line
-//! says nothing else.
+//! The head ends at the first line that is neither a comment nor empty. The command line takes precedence over these
+//! lines.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,19 +14,19 @@ use limo_proto::BODY_LIMIT;
 
 use crate::args::Args;
 
-/// How a line with options begins.
+/// Beginning of a line with options.
 const MARK: &str = "#LIMO";
 
-/// A script as it was when the job was handed in.
+/// Script as read at submission.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// As it was named, for messages.
+    /// Path as typed, for messages.
     path: String,
     pub content: Vec<u8>,
     lines: Vec<OptionLine>,
 }
 
-/// One line with options.
+/// Line with options.
 #[derive(Debug, PartialEq, Eq)]
 struct OptionLine {
     /// From 1.
@@ -34,10 +34,10 @@ struct OptionLine {
     words: Vec<OsString>,
 }
 
-/// Reads a file that shall travel with a job.
+/// Reads a file that is sent with a job.
 ///
 /// # Errors
-/// Where it cannot be read, or no frame could hold it.
+/// If it cannot be read, or is too large for one frame.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     let limit = BODY_LIMIT as u64;
     let mut content = Vec::new();
@@ -45,17 +45,19 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     File::open(path).map_err(cannot)?.take(limit + 1).read_to_end(&mut content).map_err(cannot)?;
     if content.len() as u64 > limit {
         return Err(Failure::new(format_args!(
-            "{} is larger than {limit} bytes, and cannot travel with a job",
+            "{} has more than {limit} bytes and cannot be sent with a job",
             path.display()
         ))
-        .hint("leave it where the nodes can read it, and name it as the command"));
+        .hint("put it where the nodes can read it, and name it as the command"));
     }
     Ok(content)
 }
 
 impl Script {
+    /// Reads a script.
+    ///
     /// # Errors
-    /// Where the file cannot be read or does not look like a script, or a line with options cannot be split into words.
+    /// If the file cannot be read or does not look like a script, or a line with options cannot be split into words.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         Self::of(path.display().to_string(), read_file(path)?)
     }
@@ -69,7 +71,7 @@ impl Script {
         for (index, line) in content.split(|byte| *byte == b'\n').enumerate() {
             let number = index + 1;
             if line.ends_with(b"\r") {
-                return Err(Failure::new(format_args!("{path}:{number}: the line ends as DOS has it (CR LF)"))
+                return Err(Failure::new(format_args!("{path}:{number}: the line ends with CR LF (DOS format)"))
                     .hint(format_args!("sed -i 's/\\r$//' {path}")));
             }
             let line = String::from_utf8_lossy(line);
@@ -86,10 +88,10 @@ impl Script {
         Ok(Self { path, content, lines })
     }
 
-    /// What the command line means together with the script: of both, the command line counts.
+    /// Merges the options of the script with the command line, which takes precedence.
     ///
     /// # Errors
-    /// Where a line of the script has something that is no option of a script; it is named.
+    /// If a line has something that is not an option for scripts; the error names the line.
     pub fn with_command_line(&self, plain: Args, line: &[OsString]) -> Result<Args, Failure> {
         if self.lines.is_empty() {
             return Ok(plain);
@@ -101,7 +103,7 @@ impl Script {
             Args::try_parse_from([program].into_iter().chain(words).chain(rest))
         };
         let mut args = merged(self.lines.len()).map_err(|error| {
-            // The first line with which it goes wrong.
+            // The first line that causes an error.
             let culprit = (1..=self.lines.len()).find(|count| merged(*count).is_err()).unwrap_or(self.lines.len());
             self.at(&self.lines[culprit - 1], &complaint_of(&error))
         })?;
@@ -112,27 +114,26 @@ impl Script {
         Ok(args)
     }
 
-    /// Whether each line has nothing but options.
+    /// Checks that each line has nothing but options.
     fn check(&self) -> Result<(), Failure> {
         for line in &self.lines {
             if line.words.iter().any(|word| word == "--") {
-                return Err(
-                    self.at(line, &Failure::new("`--` has no place in a script: arguments are the command line's"))
-                );
+                return Err(self
+                    .at(line, &Failure::new("`--` cannot be used in a script: arguments belong on the command line")));
             }
             let alone = [OsString::from("lrun"), "--script=x".into()].into_iter().chain(line.words.iter().cloned());
             match Args::try_parse_from(alone) {
                 Ok(args) if args.command.is_empty() => {}
                 Ok(args) => {
                     let word = args.command[0].display();
-                    return Err(self.at(line, &Failure::new(format_args!("`{word}` is no option"))));
+                    return Err(self.at(line, &Failure::new(format_args!("`{word}` is not an option"))));
                 }
                 Err(error) => return Err(self.at(line, &complaint_of(&error))),
             }
             for own in ["--script", "--wrap", "--bcast"] {
                 let named = |word: &OsString| word.to_string_lossy().split('=').next() == Some(own);
                 if line.words.iter().any(named) {
-                    return Err(self.at(line, &Failure::new(format_args!("{own} has no place in a script"))));
+                    return Err(self.at(line, &Failure::new(format_args!("{own} cannot be used in a script"))));
                 }
             }
         }
@@ -145,7 +146,7 @@ impl Script {
     }
 }
 
-/// As a shell would split them; a word that begins with `#` begins a comment.
+/// Splits a line as a shell does; a word that begins with `#` begins a comment.
 fn words(text: &str) -> Result<Vec<OsString>, shell_words::ParseError> {
     let words = shell_words::split(text)?;
     Ok(words.into_iter().take_while(|word| !word.starts_with('#')).map(OsString::from).collect())
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_has_options_and_the_command_line_wins() {
+    fn options_of_the_head_yield_to_the_command_line() {
         let script = "#!/bin/sh\n#LIMO -c 4 -J 'a name' # as it scales\n\n# a comment\n##LIMO -c 9\n#LIMOX -c 9\n\
                       #LIMO --mem=1G --variant gpu=a --variant fpga=b\necho\n#LIMO -c 9\n";
         let args = merged(script, &["lrun", "--script", "job.sh", "x", "-c", "7"]).expect("good");
@@ -182,15 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_the_line_of_the_script() {
         check_wrong("#!/bin/sh\n#\n#LIMO -c 0\n", "job.sh:3: invalid value '0' for '--cores <N>'");
         check_wrong("#!/bin/sh\n#LIMO --nonsense\n", "job.sh:2: unexpected argument '--nonsense'");
-        check_wrong("#!/bin/sh\n#LIMO -c 2 x\n", "job.sh:2: `x` is no option");
-        check_wrong("#!/bin/sh\n#LIMO -c 2 -- \n", "job.sh:2: `--` has no place in a script");
-        check_wrong("#!/bin/sh\n#LIMO --script=y\n", "job.sh:2: --script has no place");
+        check_wrong("#!/bin/sh\n#LIMO -c 2 x\n", "job.sh:2: `x` is not an option");
+        check_wrong("#!/bin/sh\n#LIMO -c 2 -- \n", "job.sh:2: `--` cannot be used in a script");
+        check_wrong("#!/bin/sh\n#LIMO --script=y\n", "job.sh:2: --script cannot be used");
         check_wrong("#!/bin/sh\n#LIMO -J 'x\n", "job.sh:2: missing closing quote");
-        check_wrong("#!/bin/sh\n#LIMO --help\n", "job.sh:2: `--help` and `--version` have no place in a script");
+        check_wrong("#!/bin/sh\n#LIMO --help\n", "job.sh:2: `--help` and `--version` cannot be used in a script");
         check_wrong("echo\n", "job.sh does not begin with `#!`");
-        check_wrong("#!/bin/sh\r\n", "job.sh:1: the line ends as DOS has it");
+        check_wrong("#!/bin/sh\r\n", "job.sh:1: the line ends with CR LF");
     }
 }

@@ -1,7 +1,7 @@
-//! One submitted job as its client sees it: what to do about each thing that happens. No I/O and no clock.
+//! State machine of a client's job: takes events, returns effects. No I/O and no clock.
 //!
-//! A submission that gets no answer is handed in again with its key; an accepted job is attached to again, from the
-//! offsets that its streams have reached. What must reach the master is kept while it is away.
+//! A submission without an answer is repeated with its key. An accepted job is attached to again, at the offsets that
+//! its streams have reached. Messages that must reach the master are kept while it is away.
 
 mod interrupt;
 mod step;
@@ -29,31 +29,32 @@ enum Phase {
     Over,
 }
 
-/// The state of one submission.
+/// State of one submission.
 pub struct Session {
     exec: SendExec,
     job: Option<JobId>,
     phase: Phase,
     streams: Streams,
     connected: bool,
-    /// Whether the master has been away and was not heard since.
+    /// True while the master is away and has not been heard since.
     away: bool,
-    /// Whether an `Attach` is under way, so that a refusal is about it.
+    /// True while an `Attach` is under way, so that a refusal is about it.
     attaching: bool,
-    /// Signals to be sent when the master is back.
+    /// Signals to send when the master is back.
     held: Vec<ClientToMaster>,
-    /// Whether the job is to be cancelled; said on each connection, since the one it was said on may have broken.
+    /// True if the job is to be cancelled. Sent on each connection, since the last one may have broken before it
+    /// arrived.
     cancelling: bool,
-    /// The signal by which the user gave up the job before it ran.
+    /// Signal with which the user gave up the job before it ran.
     interrupt: Option<i32>,
     last_interrupt: Option<(Duration, i32)>,
-    /// Interrupts in a row, each within a second of the one before.
+    /// Number of interrupts in a row, each within a second of the one before.
     in_a_row: u32,
-    /// Where the job runs.
+    /// Node on which the job runs.
     node: String,
     report: Option<Box<JobReport>>,
     output_lost: bool,
-    /// Of the terminal, where it has changed since the submission.
+    /// Size of the terminal, if it has changed since the submission.
     size: Option<WindowSize>,
     effects: Vec<Effect>,
 }
@@ -82,19 +83,19 @@ impl Session {
         }
     }
 
-    /// Of a job that another client had before.
+    /// Makes a session for a job that another client had before.
     pub fn joining(exec: SendExec, job: JobId, (at, size): (&Positions, Option<WindowSize>)) -> Self {
         let streams = Streams::joining(exec.request.spread.is_some(), at);
         Self { job: Some(job), phase: Phase::Waiting, streams, size, ..Self::new(exec) }
     }
 
-    /// Whether the next piece of stdin may be read: not before the job takes it, so that a job that never starts has
-    /// eaten nothing.
+    /// Returns true if the next piece of stdin may be read. That is not before the job takes it, so that a job that
+    /// never starts consumes nothing.
     pub fn wants_stdin(&self) -> bool {
         self.exec.launch.files.stdin.is_none() && self.streams.wants_stdin()
     }
 
-    /// Takes note of `input`, which happened at `now` on a monotonic clock, and says what to do, in order.
+    /// Handles `input`, which happened at `now` on a monotonic clock, and returns the effects in order.
     pub fn step(&mut self, now: Duration, input: Input) -> Vec<Effect> {
         match input {
             Input::Connected => self.connected(),
@@ -154,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Tells the job's terminal its size, once it is there. A new connection hears it again.
+    /// Sends the size to the job's terminal, once it exists, and again on a new connection.
     fn send_size(&mut self) {
         if let (Some(job), Some(size), true) = (self.job, self.size, self.streams.is_open()) {
             self.effects.push(Effect::Send(Frame::Message(ClientToMaster::Resize { job, size })));
@@ -292,15 +293,15 @@ impl Session {
 
     fn written(&mut self, stream: (Channel, u32), count: u64) {
         let Some(job) = self.job else { return };
-        // Without a connection the acknowledgement is not needed: the next `Attach` says more.
+        // Without a connection no acknowledgement is needed: the next `Attach` has the offsets.
         if let Some(ack) = self.streams.written(job, stream, count).filter(|_| self.connected) {
             self.send(ack);
         }
         self.leave_if_done();
     }
 
-    /// The reader of stdout has left: the job gets the SIGPIPE that it would have got from its own write. Nobody who
-    /// reads stderr is missed by a job, so that output is only thrown away.
+    /// Handles output that cannot be written. A closed stdout becomes SIGPIPE for the job, as if it had written there
+    /// itself. A closed stderr only discards its output.
     fn blocked(&mut self, channel: Channel, error: Errno) {
         if error != Errno::EPIPE {
             self.output_lost = true;
@@ -311,7 +312,7 @@ impl Session {
         }
     }
 
-    /// A job that ran is done when all that it wrote is passed on; of a job that did not, nothing follows.
+    /// Ends the session when a job that ran has passed on all output, or when a job that never ran is over.
     fn leave_if_done(&mut self) {
         let Some(report) = &self.report else { return };
         let ran = matches!(report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
@@ -321,7 +322,7 @@ impl Session {
         }
     }
 
-    /// Whether the job is over and only output that has not come yet is waited for: its node may be gone for good.
+    /// Returns true if the job is over and only output is missing: its node may be gone for good.
     pub fn awaits_output(&self) -> bool {
         self.report.is_some() && self.streams.is_written()
     }

@@ -1,4 +1,4 @@
-//! The signals that are meant for the job.
+//! Signals that are passed on to the job.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 
 const FORWARDED: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP];
 
-/// Begins to catch them. What the parent told this process to ignore (nohup; a shell's `&`) stays ignored.
+/// Begins to catch them. Signals that the parent told this process to ignore (nohup; a shell's `&`) stay ignored.
 ///
 /// # Errors
-/// Where a handler cannot be set.
+/// If a handler cannot be set.
 pub fn catch() -> io::Result<mpsc::UnboundedReceiver<i32>> {
     let (caught, signals) = mpsc::unbounded_channel();
     let ignored = ignored_mask();
@@ -23,7 +23,7 @@ pub fn catch() -> io::Result<mpsc::UnboundedReceiver<i32>> {
     Ok(signals)
 }
 
-/// Bit n-1 is signal n. Where the kernel does not say, none.
+/// Returns the mask of ignored signals: bit n-1 is signal n; 0 if the kernel does not report it.
 fn ignored_mask() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

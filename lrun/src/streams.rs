@@ -1,5 +1,4 @@
-//! The client's ends of a job's streams: stdin, and stdout and stderr of each of its nodes. No I/O: says what to send, takes
-//! what arrived.
+//! Client's ends of a job's streams: stdin, and stdout and stderr of each node. No I/O.
 
 use crate::lines::Lines;
 use bytes::Bytes;
@@ -10,19 +9,19 @@ use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, Pos
 #[derive(Debug, Default)]
 pub struct Streams {
     stdin: Outbox,
-    /// Of each node, as far as there was something.
+    /// By node, as far as anything arrived.
     outputs: Vec<Outputs>,
-    /// Whether only whole lines are written.
+    /// True if only whole lines are written.
     by_lines: bool,
-    /// What was handed out and not yet written, the end of a stream counting as one.
+    /// Bytes handed out and not yet written; the end of a stream counts as one.
     unwritten: u64,
-    /// Whether the node takes stdin now.
+    /// True while the node takes stdin.
     open: bool,
-    /// From where on this client has stdin to send.
+    /// First offset of stdin that this client can send.
     stdin_from: u64,
 }
 
-/// What one node writes.
+/// Output of one node.
 #[derive(Debug, Default)]
 struct Outputs {
     stdout: OutputStream,
@@ -35,16 +34,16 @@ struct OutputStream {
     lines: Lines,
 }
 
-/// Most nodes that a job may be said to have.
+/// Most nodes that the master may report for a job.
 const PARTS_LIMIT: u32 = 100_000;
 
 impl Streams {
-    /// `by_lines` is whether output is joined by whole lines.
+    /// Makes the streams; `by_lines` joins output by whole lines.
     pub fn new(by_lines: bool) -> Self {
         Self { by_lines, ..Self::default() }
     }
 
-    /// Those of a job that another client had before.
+    /// Makes the streams of a job that another client had before.
     pub fn joining(by_lines: bool, at: &Positions) -> Self {
         let output = |offset| OutputStream { inbox: Inbox::from(offset), lines: Lines::default() };
         let outputs = |(stdout, stderr): &(u64, u64)| Outputs { stdout: output(*stdout), stderr: output(*stderr) };
@@ -60,17 +59,17 @@ impl Streams {
         }
     }
 
-    /// Whether a piece of stdin can be taken, of up to [`CHUNK`] bytes.
+    /// Returns true if a piece of stdin of up to [`CHUNK`] bytes can be taken.
     pub fn wants_stdin(&self) -> bool {
         self.open && !self.stdin.is_closed() && self.stdin.room() >= CHUNK
     }
 
-    /// A piece of stdin; no bytes are its end.
+    /// Queues a piece of stdin; an empty one is its end.
     pub fn push_stdin(&mut self, bytes: Bytes) {
         if bytes.is_empty() { self.stdin.close() } else { self.stdin.push(bytes) }
     }
 
-    /// Stdin that may be sent now.
+    /// Returns stdin that may be sent now.
     pub fn next_stdin(&mut self, job: JobId) -> Option<Frame<ClientToMaster>> {
         if !self.open || self.stdin_from == u64::MAX {
             return None;
@@ -79,12 +78,12 @@ impl Streams {
         Some(Frame::Data(Data { stream: StreamId::new(job, Channel::Stdin), offset, bytes }))
     }
 
-    /// The node takes stdin from `offset` on.
+    /// Continues stdin at `offset`, where the node is.
     ///
     /// # Errors
-    /// Where those bytes are not kept any more.
+    /// If those bytes are no longer kept.
     pub fn open(&mut self, offset: u64) -> Result<(), StreamError> {
-        // Where there is nothing to send there is nothing to go on with.
+        // Without stdin there is nothing to continue.
         if self.stdin_from < u64::MAX {
             self.stdin.resume(offset.max(self.stdin_from))?;
         }
@@ -92,20 +91,20 @@ impl Streams {
         Ok(())
     }
 
-    /// Whether the node takes stdin now.
+    /// Returns true while the node takes stdin.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// The connection broke.
+    /// Notes that the connection broke.
     pub fn suspend(&mut self) {
         self.open = false;
     }
 
-    /// The node has taken stdin up to `offset`.
+    /// Notes that the node has taken stdin up to `offset`.
     ///
     /// # Errors
-    /// Where it was never sent.
+    /// If that offset was never sent.
     pub fn acknowledge(&mut self, offset: u64) -> Result<(), StreamError> {
         if self.stdin_from == u64::MAX { Ok(()) } else { self.stdin.acknowledge(offset) }
     }
@@ -122,10 +121,10 @@ impl Streams {
         Some(if channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout })
     }
 
-    /// Output arrived. Returns what must be written now, in order; no bytes are the end of the stream.
+    /// Takes output. Returns what must be written now, in order; an empty piece is the end of the stream.
     ///
     /// # Errors
-    /// Where bytes are missing before it or follow the end.
+    /// If bytes are missing before it, or it follows the end.
     pub fn accept(
         &mut self,
         stream: (Channel, u32),
@@ -144,7 +143,7 @@ impl Streams {
         Ok(write)
     }
 
-    /// `count` more bytes are written. Returns the acknowledgement that is due.
+    /// Notes that `count` more bytes are written. Returns the acknowledgement that is due.
     pub fn written(&mut self, job: JobId, stream: (Channel, u32), count: u64) -> Option<ClientToMaster> {
         self.unwritten = self.unwritten.saturating_sub(count);
         let inbox = &mut self.output(stream)?.inbox;
@@ -154,17 +153,17 @@ impl Streams {
         Some(ClientToMaster::StreamAck { stream: StreamId { job, channel, part }, offset })
     }
 
-    /// Where stdout and stderr of each node go on.
+    /// Returns the offsets at which stdout and stderr of each node continue.
     pub fn offsets(&self) -> impl Iterator<Item = (u64, u64)> {
         self.outputs.iter().map(|outputs| (outputs.stdout.inbox.offset(), outputs.stderr.inbox.offset()))
     }
 
-    /// Whether everything that was received is written.
+    /// Returns true if everything received is written.
     pub fn is_written(&self) -> bool {
         self.unwritten == 0
     }
 
-    /// Whether both outputs of so many nodes have ended, and everything is written.
+    /// Returns true if both outputs of `nodes` nodes have ended and everything is written.
     pub fn is_drained(&self, nodes: usize) -> bool {
         let has_ended = |outputs: &&Outputs| outputs.stdout.inbox.has_ended() && outputs.stderr.inbox.has_ended();
         self.outputs.iter().filter(has_ended).count() >= nodes && self.is_written()

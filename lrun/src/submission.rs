@@ -1,4 +1,4 @@
-//! From a command line and its surroundings to what is handed in.
+//! Builds the submission from the command line and the environment of the process.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -14,28 +14,28 @@ use crate::dependency::Dependencies;
 use crate::tasks::parallel;
 use crate::work::Work;
 
-/// By which nodes find a job's processes: a job that hands in another must not pass its own on.
+/// Variable by which nodes find a job's processes. A job that submits another must not pass its own on.
 const COOKIE: &str = "LIMO_ATTEMPT";
 
-/// Names the kind of terminal.
+/// Variable that names the type of terminal.
 const TERM: &str = "TERM";
 
-/// What a command inherits from the shell that starts it.
+/// Properties that a command inherits from its shell.
 pub struct Surroundings {
     directory: PathBuf,
     environment: Vec<(OsString, OsString)>,
     umask: u32,
-    /// Name of this machine; empty where it has none.
+    /// Name of this machine; empty if it has none.
     host: String,
-    /// Of the terminal, where the job shall have one.
+    /// Size of the terminal, if the job gets one.
     pub terminal: Option<WindowSize>,
 }
 
 impl Surroundings {
-    /// Those of this process. Must be called before other threads make files: reading the umask sets it for a moment.
+    /// Reads those of this process. Call it before other threads create files: reading the umask sets it for a moment.
     ///
     /// # Errors
-    /// Where the current directory does not exist any more.
+    /// If the current directory no longer exists.
     pub fn of_this_process() -> Result<Self, Failure> {
         let directory = std::env::current_dir()
             .map_err(|error| Failure::new(format_args!("cannot find the current directory: {error}")))?;
@@ -46,12 +46,12 @@ impl Surroundings {
         Ok(Self { directory, environment, umask: mask.bits(), host, terminal: None })
     }
 
-    /// Where a job begins for which `chdir` was given.
+    /// Returns the working directory of a job with the option `chdir`.
     pub fn start(&self, chdir: Option<&Path>) -> PathBuf {
         chdir.map_or_else(|| self.directory.clone(), |to| self.directory.join(to))
     }
 
-    /// Where commands are looked for.
+    /// Returns the search path for commands.
     pub fn path(&self) -> Option<&OsStr> {
         self.variable("PATH")
     }
@@ -61,10 +61,10 @@ impl Surroundings {
     }
 }
 
-/// The submission, with a key of its own.
+/// Builds the submission with a new key.
 ///
 /// # Errors
-/// Where it is larger than the master takes, or a variant is given twice.
+/// If it is larger than the master accepts, or a variant is given twice.
 pub fn build(args: &Args, work: Work, around: Surroundings) -> Result<SendExec, Failure> {
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|error| Failure::new(format_args!("cannot draw a random key: {error}")))?;
@@ -80,12 +80,12 @@ pub fn build(args: &Args, work: Work, around: Surroundings) -> Result<SendExec, 
 fn too_large(carried: Option<(OsString, usize)>) -> Failure {
     match carried {
         Some((name, size)) => Failure::new(format_args!(
-            "{}, which has {size} bytes, its arguments and the environment are larger than {BODY_LIMIT} bytes",
+            "{} ({size} bytes), its arguments and the environment have more than {BODY_LIMIT} bytes together",
             name.display()
         ))
-        .hint("leave the file where the nodes can read it, and name it as the command"),
+        .hint("put the file where the nodes can read it, and name it as the command"),
         None => Failure::new(format_args!(
-            "the command, its arguments and the environment are larger than {BODY_LIMIT} bytes"
+            "the command, its arguments and the environment have more than {BODY_LIMIT} bytes together"
         ))
         .hint("unset what the job does not need: `env -u NAME lrun ...`"),
     }
@@ -138,7 +138,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
     })
 }
 
-/// What must be so before the job may run; `None` where nothing must.
+/// Returns the conditions for a start, or `None` if there are none.
 fn conditions(when: &WhenArgs) -> Result<Option<Box<Conditions>>, Failure> {
     for (option, at) in [("--deadline", when.deadline), ("--start-by", when.start_by)] {
         if let Some((at, begin)) = at.zip(when.begin).filter(|(at, begin)| at <= begin) {
@@ -156,7 +156,7 @@ fn warning(when: &WhenArgs) -> Result<Option<Warning>, Failure> {
     match when.signal.zip(when.time).filter(|(warning, limit)| warning.before >= *limit) {
         Some((warning, limit)) => {
             let before = warning.before;
-            let text = format_args!("--signal is sent {before} before the time limit, which is {limit}");
+            let text = format_args!("--signal {before} before the end needs a longer time limit than {limit}");
             Err(Failure::new(text).hint("write for example `--signal USR1@10s`"))
         }
         None => Ok(when.signal),
@@ -165,7 +165,7 @@ fn warning(when: &WhenArgs) -> Result<Option<Warning>, Failure> {
 
 fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failure> {
     let directory = around.start(args.job.chdir.as_deref());
-    // A terminal is of no use to a job that does not know what it can do.
+    // Without its type, a terminal is of no use to a job.
     let term = around.terminal.and_then(|_| Some((OsString::from(TERM), around.variable(TERM)?.to_owned())));
     let variants = args.job.variants.iter().map(|variant| {
         let argv = variant.argv.iter().map(|word| word.clone().into_bytes()).collect();
@@ -193,7 +193,7 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failu
     })
 }
 
-/// The file name of the command, with what a name may not have replaced by `_`.
+/// Returns the file name of the command, with `_` for characters that a name cannot have.
 fn plain_name(command: &OsStr) -> String {
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let plain = |c: char| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_takes_its_surroundings_along() {
+    fn a_submission_has_the_surroundings_of_its_command() {
         let exec = submission(&["lrun", "-D", "work", "./cg", "-n", "5"]);
         assert_eq!(exec.launch.argv, [b"./cg".to_vec(), b"-n".to_vec(), b"5".to_vec()]);
         assert_eq!(exec.launch.cwd, b"/home/ada/work");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_run_by_sh() {
+    fn a_wrapped_line_is_run_by_sh() {
         let exec = submission(&["lrun", "--wrap", "echo a; echo b"]);
         assert_eq!(exec.launch.argv, [b"sh".to_vec(), b"-c".to_vec(), b"echo a; echo b".to_vec()]);
         assert!(exec.request.application.starts_with("+inline-"), "{}", exec.request.application);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_terminal_goes_along_with_a_terminal() {
+    fn a_job_with_a_terminal_gets_its_type() {
         let env = |terminal| {
             let around = Surroundings { terminal, ..around(&[("TERM", "vt100"), ("A", "b")]) };
             submission_in(&["lrun", "--export", "NONE", "cg"], around).expect("a submission").launch.env
@@ -265,8 +265,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_refused_before_it_is_sent() {
+    fn a_submission_that_is_too_large_is_refused_before_it_is_sent() {
         let failure = submission_in(&["lrun", "cg"], around(&[("A", &"b".repeat(BODY_LIMIT))])).expect_err("too large");
-        assert_eq!(failure.message, "the command, its arguments and the environment are larger than 1048576 bytes");
+        assert_eq!(
+            failure.message,
+            "the command, its arguments and the environment have more than 1048576 bytes together"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `lrun --attach JOB`, as which `lq attach` runs: the streams of a job whose own `lrun` is gone.
+//! `lrun --attach JOB`, which `lq attach` runs: takes over the streams of a job whose own `lrun` is gone.
 
 use limo_client::{Failure, MasterArg, ReconnectArg};
 use limo_model::JobId;
@@ -10,10 +10,10 @@ use crate::link::{Link, LinkEvent};
 use crate::session::Session;
 use crate::terminal;
 
-/// Takes the streams, with `take` also from a client that is there, and becomes the job.
+/// Takes over the streams and passes them on; with `take`, also from a client that is still there.
 ///
 /// # Errors
-/// Where the master refuses it or stays away, or the job has a terminal and this process has none.
+/// If the master refuses or stays away, or the job has a terminal and this process has none.
 pub async fn run(
     (job, take): (JobId, bool),
     how: &HowArgs,

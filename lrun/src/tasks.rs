@@ -1,4 +1,4 @@
-//! `lrun -N`, `-n`, `-l`, `-K`: a job of several tasks, and how they share its streams and its end.
+//! `lrun -N`, `-n`, `-l`, `-K`: jobs of several tasks, and how these share streams and end.
 
 use std::num::NonZeroU32;
 
@@ -12,16 +12,16 @@ use crate::files::StdinSource;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct TaskArgs {
-    /// On so many nodes, one task each unless -n says more
+    /// Number of nodes, with one task each unless -n says more
     #[arg(short = 'N', long, value_name = "N")]
     pub nodes: Option<NonZeroU32>,
-    /// Run it so many times at once
+    /// Number of tasks
     #[arg(short = 'n', long, value_name = "N")]
     pub ntasks: Option<NonZeroU32>,
-    /// At most so many of them on one node
+    /// Run at most N of them on one node
     #[arg(long, value_name = "N", hide = true)]
     pub ntasks_per_node: Option<NonZeroU32>,
-    /// Put the number of its task before each line of output
+    /// Begin each line of output with the number of its task
     #[arg(short, long, hide = true)]
     pub label: bool,
     /// End the other tasks when one fails
@@ -30,13 +30,13 @@ pub struct TaskArgs {
 }
 
 impl TaskArgs {
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub fn count(&self) -> NonZeroU32 {
         let each = self.ntasks_per_node.unwrap_or(NonZeroU32::MIN);
         self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes.unwrap_or(NonZeroU32::MIN)))
     }
 
-    /// What the job asks of its nodes; `None` where it is one task that needs nothing more.
+    /// Returns the request for several nodes or tasks; `None` for one plain task.
     pub fn spread(&self, cores: Cores) -> Option<Spread> {
         let spread = Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
         let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes == NonZeroU32::MIN);
@@ -44,22 +44,19 @@ impl TaskArgs {
     }
 }
 
-/// How the tasks share streams, where there is a [`Spread`].
+/// Returns how the tasks share streams, if there is a [`Spread`].
 ///
 /// # Errors
-/// Where stdin is for a task that is not there, or several tasks would share a terminal.
+/// If stdin is for a task that does not exist, or several tasks would share a terminal.
 pub fn parallel(args: &Args) -> Result<Option<Parallel>, Failure> {
     let TaskArgs { label, kill_on_bad_exit, .. } = args.tasks;
     let count = args.tasks.count().get();
     let reader = match args.files.input {
         Some(StdinSource::Task(task)) if task >= count => {
-            let words = if count == 1 {
-                "there is one task, 0".to_owned()
-            } else {
-                format!("the tasks are 0 to {}", count - 1)
-            };
+            let words =
+                if count == 1 { "the only task is 0".to_owned() } else { format!("the tasks are 0 to {}", count - 1) };
             return Err(Failure::new(format_args!("--input {task}: {words}"))
-                .hint(format_args!("a file of that name is `--input ./{task}`")));
+                .hint(format_args!("write `--input ./{task}` for a file of that name")));
         }
         Some(StdinSource::Task(task)) => Some(task),
         _ => None,
@@ -87,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn one_plain_task_is_no_job_of_several() {
+    fn one_plain_task_is_not_spread() {
         check(&[], Ok(None));
         check(&["-n", "1", "-K"], Ok(None));
         check(&["-i", "0"], Ok(None));
@@ -102,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_combinations_are_refused() {
         check(&["-n", "3", "-i", "3"], Err("--input 3: the tasks are 0 to 2"));
-        check(&["-i", "3"], Err("--input 3: there is one task, 0"));
+        check(&["-i", "3"], Err("--input 3: the only task is 0"));
         let words = "--pty is for one task: -N, -n and --label give several, or change its output";
         check(&["-n", "3", "--pty"], Err(words));
     }

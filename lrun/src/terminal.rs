@@ -1,7 +1,7 @@
-//! The terminal of `lrun --pty`: raw while the job has it, and as it was at any end.
+//! Terminal of `lrun --pty`: raw while the job has it, and restored at any end.
 //!
-//! Raw means that every key is a byte for the job, also those that would be signals. Somebody else's terminal, that of a
-//! background process, is left alone.
+//! In raw mode every key is a byte for the job, also the keys that send signals. A background process leaves the
+//! terminal alone.
 
 use std::io;
 use std::sync::OnceLock;
@@ -15,10 +15,10 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::pumps::in_background;
 
-/// How the terminal was. For the handler of signals that end a process at once, which can reach nothing else.
+/// Settings before, for the handler of fatal signals, which can reach nothing else.
 static BEFORE: OnceLock<libc::termios> = OnceLock::new();
 
-/// Signals that nothing catches and that end a process.
+/// Fatal signals that are not caught elsewhere.
 const DEADLY: [Signal; 10] = [
     Signal::SIGABRT,
     Signal::SIGALRM,
@@ -32,14 +32,14 @@ const DEADLY: [Signal; 10] = [
     Signal::SIGXFSZ,
 ];
 
-/// The size of the terminal at stdin.
+/// Returns the size of the terminal at stdin.
 ///
 /// # Errors
-/// Where stdin is no terminal.
+/// If stdin is not a terminal.
 pub fn size() -> Result<WindowSize, Failure> {
     let no_terminal = || {
-        Failure::new("--pty gives the job this terminal's keys, but standard input is no terminal")
-            .hint("leave --pty away: the job then reads what lrun reads")
+        Failure::new("--pty needs a terminal, but standard input is not one")
+            .hint("omit --pty: the job then reads the standard input of lrun")
     };
     // A terminal may have no size.
     tcgetattr(io::stdin()).map_err(|_| no_terminal())?;
@@ -48,42 +48,44 @@ pub fn size() -> Result<WindowSize, Failure> {
     Ok(WindowSize { rows, columns })
 }
 
-/// The terminal at stdin. Restored when this is dropped.
+/// Terminal at stdin. Restored on drop.
 pub struct Keys {
     before: Termios,
     raw: bool,
-    /// Whether the job has had it.
+    /// True once the job has had it.
     given: bool,
 }
 
 impl Keys {
+    /// Prepares the terminal.
+    ///
     /// # Errors
-    /// Where stdin is no terminal any more, or signals cannot be caught.
+    /// If stdin is no longer a terminal, or signals cannot be caught.
     pub fn new() -> Result<Self, Failure> {
-        let cannot = |error| Failure::new(format_args!("cannot take up the terminal: {error}"));
+        let cannot = |error| Failure::new(format_args!("cannot set up the terminal: {error}"));
         let before = tcgetattr(io::stdin()).map_err(cannot)?;
         BEFORE.get_or_init(|| before.clone().into());
         let restore = SigAction::new(SigHandler::Handler(restore), SaFlags::SA_RESETHAND, SigSet::empty());
         for signal in DEADLY {
-            // SAFETY: the handler makes only system calls that are allowed in one.
+            // SAFETY: the handler makes only async-signal-safe system calls.
             unsafe { sigaction(signal, &restore) }.map_err(cannot)?;
         }
         Ok(Self { before, raw: false, given: false })
     }
 
-    /// Whether a line has to be ended by hand, as on any raw terminal.
+    /// Returns true if lines need a carriage return, as on any raw terminal.
     pub fn is_raw(&self) -> bool {
         self.raw
     }
 
-    /// The job has the keys from here on; nothing new where it has had them.
+    /// Gives the keys to the job; does nothing if it has had them.
     pub fn give(&mut self) {
         if !std::mem::replace(&mut self.given, true) {
             self.make_raw();
         }
     }
 
-    /// This process was stopped and goes on: a shell has settings of its own in between.
+    /// Continues after a stop, during which a shell uses its own settings.
     pub fn go_on(&mut self) {
         if self.given {
             self.make_raw();
@@ -96,7 +98,7 @@ impl Keys {
         self.raw = self.set(&raw);
     }
 
-    /// The terminal is as it was.
+    /// Restores the settings.
     pub fn take_back(&mut self) {
         if std::mem::take(&mut self.raw) {
             self.set(&self.before);
@@ -104,7 +106,7 @@ impl Keys {
     }
 
     fn set(&self, to: &Termios) -> bool {
-        // A change from the background would stop this process.
+        // A background process that changes settings would be stopped.
         !in_background(io::stdin()) && tcsetattr(io::stdin(), SetArg::TCSANOW, to).is_ok()
     }
 }
@@ -115,10 +117,10 @@ impl Drop for Keys {
     }
 }
 
-/// Restores the terminal, and lets the signal do what it does.
+/// Restores the terminal, and then lets the signal take its default action.
 extern "C" fn restore(signal: libc::c_int) {
     if let Some(before) = BEFORE.get() {
-        // SAFETY: allowed in a handler; the settings live for ever, and the signal is the one that is handled.
+        // SAFETY: these calls are async-signal-safe; the settings are static, and the signal is the one being handled.
         unsafe {
             libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, before);
             libc::raise(signal);

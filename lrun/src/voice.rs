@@ -1,7 +1,7 @@
-//! What `lrun` says on stderr while its job waits and runs.
+//! Messages of `lrun` on stderr while its job waits and runs.
 //!
-//! On a terminal the reason for waiting stands on one line, in place, and is wiped off when the job starts. Elsewhere it
-//! is said only with `-v`, a line each time it changes.
+//! On a terminal the reason for waiting is shown on one line, in place, and cleared when the job starts. Elsewhere it
+//! is printed only with `-v`, one line for each change.
 
 use std::io::{self, IsTerminal};
 
@@ -18,7 +18,7 @@ pub struct Voice {
     on_terminal: bool,
     place: InPlace,
     last_reason: String,
-    /// Whether the terminal does not begin a line at its left edge by itself.
+    /// True if lines need a carriage return.
     raw: bool,
 }
 
@@ -35,7 +35,7 @@ impl Voice {
         }
     }
 
-    /// Whether the terminal is raw now.
+    /// Notes if the terminal is raw now.
     pub fn on_raw(&mut self, raw: bool) {
         self.raw = raw;
     }
@@ -52,13 +52,13 @@ impl Voice {
             News::Running { .. } => self.wipe(),
             News::Away if !self.quiet => {
                 let seconds = patience.as_secs();
-                self.line(&format!("the master went away; trying to reach it again for {seconds} s"));
+                self.line(&format!("the master went away; retrying for {seconds} s"));
             }
             News::Back if self.verbose => self.line("the master is back"),
             News::Away | News::Back => {}
             News::Asked { tasks, node } => {
                 let on = if node.is_empty() { String::new() } else { format!(" on {node}") };
-                self.line(&format!("{tasks} tasks run{on}: interrupt again within 1 s to reach them"));
+                self.line(&format!("{tasks} tasks run{on}: interrupt again within 1 s to signal them"));
             }
             News::NotCancelled { job, reason } => self.line(&format!("error: cannot cancel job {job}: {reason}")),
             News::CannotWrite(channel, error) => {
@@ -67,7 +67,7 @@ impl Voice {
             News::UsedUp(job, used_up) => self.line(&format!("warning: job {job}: {used_up}")),
             News::OutputMissing => {
                 let seconds = patience.as_secs();
-                self.line(&format!("error: the end of the job's output did not come within {seconds} s"));
+                self.line(&format!("error: the end of the job's output did not arrive within {seconds} s"));
             }
         }
     }
@@ -86,13 +86,13 @@ impl Voice {
         self.last_reason = reason;
     }
 
-    /// Takes the line in place away.
+    /// Clears the line that is shown in place.
     pub fn wipe(&mut self) {
         self.place.wipe();
         self.last_reason.clear();
     }
 
-    /// A line of its own.
+    /// Prints a line.
     pub fn line(&mut self, text: &str) {
         self.wipe();
         let edge = if self.raw && self.on_terminal { "\r" } else { "" };

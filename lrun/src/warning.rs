@@ -1,9 +1,9 @@
-//! What `--signal` takes: a signal, and how long before the time limit it is sent.
+//! Parser of `--signal`: a signal, and how long before the time limit it is sent.
 
 use limo_client::parse_signal;
 use limo_model::{Span, UnitError, Warning};
 
-/// As `srun` has it.
+/// Default, as in `srun`.
 const BEFORE: Span = Span::from_ms(60_000);
 
 pub fn warning(text: &str) -> Result<Warning, String> {
@@ -12,7 +12,7 @@ pub fn warning(text: &str) -> Result<Warning, String> {
         None => (text, BEFORE),
     };
     if before <= Span::ZERO {
-        return Err(format!("`{before}` is not longer than zero"));
+        return Err(format!("`{before}` is not above zero"));
     }
     Ok(Warning { signal: parse_signal(name)?, before })
 }
@@ -23,7 +23,7 @@ mod tests {
     use nix::sys::signal::Signal;
 
     #[test]
-    fn a_signal_and_its_time() {
+    fn a_warning_is_a_signal_and_a_time() {
         let check = |text: &str, number: i32, secs: i64| {
             assert_eq!(warning(text), Ok(Warning { signal: number, before: Span::from_secs(secs) }), "{text}");
         };
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn wrong_warnings_are_refused() {
         let check = |text: &str, words: &str| {
             let error = warning(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
@@ -42,6 +42,6 @@ mod tests {
         check("65", "`65` is not a signal");
         check("", "`` is not a signal");
         check("USR1@90", "`90` has no unit");
-        check("USR1@0s", "is not longer than zero");
+        check("USR1@0s", "is not above zero");
     }
 }

@@ -1,4 +1,4 @@
-//! What a job runs: a command, a script or a line, and the file that travels with it.
+//! Work of a job: a command, a script or a line, and the file that is sent with it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -19,28 +19,30 @@ pub struct ScriptArgs {
     /// Run this line with sh
     #[arg(long, value_name = "LINE", conflicts_with = "command", hide = true)]
     pub wrap: Option<OsString>,
-    /// Take the file of the command along to the node
+    /// Send the file of the command to the node
     #[arg(long, conflicts_with_all = ["script", "wrap"], hide = true)]
     pub bcast: bool,
 }
 
-/// What `--wrap` calls its jobs, as sbatch does.
+/// Name of jobs from `--wrap`, as in sbatch.
 const WRAP: &str = "wrap";
 
-/// What is run on the node.
+/// Work for the node.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Work {
     /// At least one word.
     pub argv: Vec<OsString>,
-    /// By which it is known, unless options say otherwise.
+    /// Application name, unless options name another.
     pub application: OsString,
-    /// The content of the file that the first word names.
+    /// Content of the file that the first word names.
     pub carried: Option<Vec<u8>>,
 }
 
 impl Work {
+    /// Makes the work of a command line.
+    ///
     /// # Errors
-    /// Where the command's file shall travel and is not there, or cannot.
+    /// If the command's file is to be sent and does not exist or cannot be.
     pub fn of(args: &Args, script: Option<Script>, around: &Surroundings) -> Result<Self, Failure> {
         if let Some(line) = &args.script.wrap {
             let argv = vec!["sh".into(), "-c".into(), line.clone()];
@@ -67,7 +69,7 @@ fn file_name(path: &OsStr) -> OsString {
     Path::new(path).file_name().unwrap_or(path).to_owned()
 }
 
-/// The file that would be run for `command` in `directory`.
+/// Finds the file that `command` would run in `directory`.
 fn found(command: &OsStr, directory: &Path, search: Option<&OsStr>) -> Result<PathBuf, Failure> {
     if command.as_encoded_bytes().contains(&b'/') {
         return Ok(directory.join(command));

@@ -1,9 +1,9 @@
-//! What the signals that `lrun` gets mean for its job.
+//! Meaning of `lrun`'s signals for its job.
 //!
-//! Before the job runs, the signals that would end a command cancel it. A running job gets them in its process group;
-//! SIGINT twice within a second stops it. Of several tasks the first SIGINT only asks, the second within a second reaches
-//! them, and the third stops them, as srun has it. SIGTSTP reaches the job as SIGSTOP, since a process group without a shell
-//! ignores SIGTSTP, and stops `lrun` too.
+//! Before the job runs, signals that would end a command cancel it. A running job gets them in its process group;
+//! SIGINT twice within a second stops it. With several tasks it is as in srun: the first SIGINT only warns, the second
+//! within a second reaches the tasks, and the third stops them. SIGTSTP reaches the job as SIGSTOP, because a process
+//! group without a shell ignores SIGTSTP, and also stops `lrun`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP};
 
 use super::{Effect, Leave, News, Phase, Session};
 
-/// As srun has it.
+/// Longest time between two interrupts that count together, as in srun.
 const TWICE: Duration = Duration::from_secs(1);
 
 impl Session {

@@ -1,4 +1,4 @@
-//! What happens to a session, and what it wants done about it.
+//! Inputs and effects of a session.
 
 use bytes::Bytes;
 use limo_client::Failure;
@@ -6,45 +6,45 @@ use limo_model::{JobId, UsedUp, Wait};
 use limo_proto::{Channel, ClientToMaster, Frame, JobReport, MasterToClient, WindowSize};
 use nix::errno::Errno;
 
-/// What happens to a session.
+/// Event for a session.
 #[derive(Debug)]
 pub enum Input {
-    /// There is a new connection.
+    /// A connection was made.
     Connected,
     /// The connection broke.
     Broken,
     Heard(Frame<MasterToClient>),
-    /// A piece of stdin; no bytes are its end.
+    /// Piece of stdin; an empty one is its end.
     Stdin(Bytes),
-    /// So many bytes of an output of one node are written; the end counts as one.
+    /// Number of bytes of a node's output that were written; the end counts as one.
     Written(Channel, u32, u64),
-    /// An output cannot be written; it is thrown away from here on.
+    /// Output cannot be written; the rest is discarded.
     Blocked(Channel, Errno),
     /// This process got a signal.
     Signal(i32),
-    /// The terminal has another size.
+    /// The size of the terminal has changed.
     Resized(WindowSize),
     /// The master stayed away too long.
     GaveUp(Failure),
-    /// The rest of the output of a job that is over did not come for too long.
+    /// The rest of the output of a finished job did not arrive in time.
     Silence,
 }
 
-/// What a session wants done.
+/// Action that a session asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     Send(Frame<ClientToMaster>),
-    /// Output of one node. No bytes are the end.
+    /// Output of one node. An empty piece is the end.
     Write(Channel, u32, Bytes),
     Say(News),
-    /// The master sent something that cannot be: hang up and call again.
+    /// The master sent something invalid: hang up and call again.
     Reconnect,
     /// Stop this process, as the terminal asked.
     StopSelf,
     Leave(Leave),
 }
 
-/// What the person may want to know.
+/// News for the user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum News {
     Accepted(JobId),
@@ -56,7 +56,7 @@ pub enum News {
     },
     Away,
     Back,
-    /// So many tasks run there; one more interrupt, soon, reaches them.
+    /// Number of tasks that run there; another interrupt, soon, reaches them.
     Asked {
         tasks: u32,
         node: String,
@@ -70,7 +70,7 @@ pub enum News {
     UsedUp(JobId, UsedUp),
 }
 
-/// How a session ends.
+/// End of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Leave {
     /// The job is over. `interrupt` is the signal by which the user ended it before it ran.

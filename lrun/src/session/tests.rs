@@ -1,4 +1,4 @@
-//! Each step of a session by its effects.
+//! Steps of a session, checked by their effects.
 
 use super::*;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ fn exec() -> SendExec {
     SendExec { key: [7; 16], request, launch, again: false }
 }
 
-/// A session at a time that the test sets, in milliseconds.
+/// Session at a time that the test sets, in milliseconds.
 struct Story {
     session: Session,
     now: u64,
@@ -48,7 +48,7 @@ impl Story {
         self.step(Input::Heard(Frame::Data(Data { stream, offset, bytes: Bytes::from_static(bytes) })))
     }
 
-    /// Connected and accepted.
+    /// Returns a story that is connected and accepted.
     fn accepted() -> Self {
         let mut story = Self::new();
         story.step(Input::Connected);
@@ -81,7 +81,7 @@ fn finished(outcome: Outcome) -> MasterToClient {
 }
 
 #[test]
-fn an_unanswered_submission_is_handed_in_again_with_its_key() {
+fn an_unanswered_submission_is_repeated_with_its_key() {
     let mut story = Story::new();
     let submission = |again| [sent(ClientToMaster::SendExec(Box::new(SendExec { again, ..exec() })))];
     assert_eq!(story.step(Input::Connected), submission(false));
@@ -91,7 +91,7 @@ fn an_unanswered_submission_is_handed_in_again_with_its_key() {
 }
 
 #[test]
-fn an_accepted_job_is_attached_to_again_where_its_streams_are() {
+fn an_accepted_job_is_attached_to_at_the_offsets_of_its_streams() {
     let mut story = Story::running();
     story.data(Channel::Stdout, 0, b"abc");
     story.data(Channel::Stderr, 0, b"x");
@@ -99,17 +99,17 @@ fn an_accepted_job_is_attached_to_again_where_its_streams_are() {
     let attach = ClientToMaster::Attach { job: JOB, key: [7; 16], stdout: 3, stderr: 1, more: Vec::new() };
     assert_eq!(story.step(Input::Connected), [sent(attach)]);
     assert_eq!(story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 }), [Effect::Say(News::Back)]);
-    // What was on its way twice is passed on once.
+    // Bytes that arrive twice are passed on once.
     assert_eq!(story.data(Channel::Stdout, 1, b"bcd"), [Effect::Write(Channel::Stdout, 0, Bytes::from_static(b"d"))]);
     assert_eq!(story.data(Channel::Stdout, 9, b"gap"), [Effect::Reconnect]);
 }
 
 #[test]
-fn the_size_of_the_terminal_is_told_when_there_is_one_and_on_each_connection() {
+fn the_terminal_size_is_sent_when_the_terminal_exists_and_on_each_connection() {
     let mut story = Story::accepted();
     let size = WindowSize { rows: 5, columns: 9 };
     let resize = || Effect::Send(Frame::Message(ClientToMaster::Resize { job: JOB, size }));
-    assert_eq!(story.step(Input::Resized(size)), [], "nobody has a terminal yet");
+    assert_eq!(story.step(Input::Resized(size)), [], "the job has no terminal yet");
     assert_eq!(story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 }), [resize()]);
     story.step(Input::Broken);
     story.step(Input::Connected);
@@ -118,9 +118,9 @@ fn the_size_of_the_terminal_is_told_when_there_is_one_and_on_each_connection() {
 }
 
 #[test]
-fn stdin_waits_for_the_job_and_goes_on_where_the_node_is() {
+fn stdin_waits_for_the_job_and_continues_at_the_nodes_offset() {
     let mut story = Story::accepted();
-    assert!(!story.session.wants_stdin(), "a waiting job eats no input");
+    assert!(!story.session.wants_stdin(), "a waiting job consumes no input");
     story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 });
     assert!(story.session.wants_stdin());
     let piece = |offset, bytes: &'static [u8]| {
@@ -160,7 +160,7 @@ fn a_lost_job_sends_no_more_output() {
 }
 
 #[test]
-fn a_refusal_is_about_what_was_asked() {
+fn a_refusal_belongs_to_the_last_request() {
     let refused = || MasterToClient::Refused { reason: "no".into(), hint: None };
     let failed = |text: &str| [Effect::Leave(Leave::Failed(Failure::new(text)))];
     let mut story = Story::new();
@@ -175,10 +175,10 @@ fn a_refusal_is_about_what_was_asked() {
 }
 
 #[test]
-fn interrupts_cancel_what_waits() {
+fn interrupts_cancel_a_waiting_job() {
     let mut story = Story::new();
     story.step(Input::Connected);
-    assert_eq!(story.step(Input::Signal(SIGTERM)), [], "there is no number to cancel yet");
+    assert_eq!(story.step(Input::Signal(SIGTERM)), [], "the number to cancel is unknown");
     let effects = story.hear(MasterToClient::Accepted { job: JOB });
     assert_eq!(effects, [Effect::Say(News::Accepted(JOB)), cancelled()]);
     // The connection may have broken before the master read it.
@@ -210,7 +210,7 @@ fn signals_are_kept_while_the_master_is_away() {
 }
 
 #[test]
-fn a_reader_that_left_is_the_jobs_sigpipe() {
+fn a_closed_stdout_becomes_the_jobs_sigpipe() {
     let mut story = Story::running();
     assert_eq!(story.step(Input::Blocked(Channel::Stderr, Errno::EPIPE)), []);
     assert_eq!(story.step(Input::Blocked(Channel::Stdout, Errno::EPIPE)), [signalled(SIGPIPE)]);

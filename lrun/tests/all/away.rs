@@ -10,10 +10,10 @@ use tokio::io::AsyncWriteExt;
 use crate::stage::{JOB, Stage, end, lrun};
 use crate::stdio::{Cat, binary};
 
-const AWAY: &str = "lrun: the master went away; trying to reach it again for 60 s\n";
+const AWAY: &str = "lrun: the master went away; retrying for 60 s\n";
 
 #[tokio::test]
-async fn a_submission_without_an_answer_is_handed_in_again() {
+async fn an_unanswered_submission_is_repeated() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["a"]).spawn().expect("lrun");
     let ClientToMaster::SendExec(first) = Stage::client(&master).await.hear().await else { panic!("no submission") };
@@ -26,7 +26,7 @@ async fn a_submission_without_an_answer_is_handed_in_again() {
 }
 
 #[tokio::test]
-async fn streams_go_on_where_they_were_after_each_of_many_breaks() {
+async fn streams_continue_after_each_of_many_breaks() {
     let master = FakeMaster::start().await.expect("a master");
     let mut child = lrun(master.address(), &["-Q", "cat"]).stdin(Stdio::piped()).spawn().expect("lrun");
     let mut stdin = child.stdin.take().expect("piped");
@@ -37,7 +37,7 @@ async fn streams_go_on_where_they_were_after_each_of_many_breaks() {
     let mut cat = Cat::default();
     let mut stage = Stage::client(&master).await;
     let key = stage.start().await.key;
-    // The connection breaks after every few frames, in the middle of what is under way.
+    // The connection breaks after every few frames, in the middle of the streams.
     let mut breaks = 0;
     while !cat.serve(&mut stage, 3 + breaks % 5).await {
         drop(stage);
@@ -94,7 +94,7 @@ async fn patience_ends() {
 }
 
 #[tokio::test]
-async fn a_master_that_no_longer_knows_the_job() {
+async fn a_master_that_no_longer_knows_the_job_ends_lrun() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["a"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
@@ -108,14 +108,14 @@ async fn a_master_that_no_longer_knows_the_job() {
 }
 
 #[tokio::test]
-async fn output_that_never_comes_is_not_waited_for_for_ever() {
+async fn missing_output_of_a_lost_node_ends_the_wait() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["--reconnect-timeout", "1s", "a"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
     stage.start().await;
     stage.peer.data(JOB, Channel::Stdout, 0, b"half").await.expect("sent");
-    // The job ends well, and its node is gone before the end of its output was read.
+    // The job ends well, but its node is gone before the end of its output was read.
     stage.finish(Outcome::Exited(0)).await;
-    let words = "lrun: error: the end of the job's output did not come within 1 s\n";
+    let words = "lrun: error: the end of the job's output did not arrive within 1 s\n";
     assert_eq!(end(child).await, format!("exit 125\n--- stdout\nhalf--- stderr\n{words}"));
 }

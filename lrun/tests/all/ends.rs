@@ -1,4 +1,4 @@
-//! What `lrun` says and returns for each way in which a job can end.
+//! Messages and exit code of `lrun` for each end of a job.
 
 use limo_client::fake::{FakeMaster, waiting_job};
 use limo_model::{JobEnd, Outcome, Span, StopReason, Wait};
@@ -6,7 +6,7 @@ use limo_proto::{Channel, JobReport, JobState, MasterToClient};
 
 use crate::stage::{JOB, Stage, end, lrun};
 
-/// Runs `lrun ARGS`, lets its job end so, and compares exit code, stdout and stderr.
+/// Runs `lrun ARGS`, ends its job with `ending`, and compares exit code, stdout and stderr.
 async fn check(args: &[&str], ending: JobEnd, expected: &str) {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), args).spawn().expect("lrun");
@@ -26,13 +26,13 @@ fn ran(outcome: Outcome) -> JobEnd {
 }
 
 #[tokio::test]
-async fn an_exit_code_is_passed_on_without_a_word() {
+async fn an_exit_code_is_passed_on_silently() {
     check(&["true"], ran(Outcome::Exited(0)), "exit 0\n--- stdout\nout\n--- stderr\nerr\n").await;
     check(&["sh", "-c", "exit 7"], ran(Outcome::Exited(7)), "exit 7\n--- stdout\nout\n--- stderr\nerr\n").await;
 }
 
 #[tokio::test]
-async fn a_signal_is_said_unless_quiet() {
+async fn a_signal_is_reported_unless_quiet() {
     let ended = || ran(Outcome::Signaled(15));
     check(&["a"], ended(), "exit 143\n--- stdout\nout\n--- stderr\nerr\nlrun: job 12: n1: ended by SIGTERM\n").await;
     check(&["-Q", "a"], ended(), "exit 143\n--- stdout\nout\n--- stderr\nerr\n").await;
@@ -49,7 +49,7 @@ async fn limos_own_failures_are_125() {
     check(&["a"], cancelled, &format!("exit 125\n--- stdout\nout\n--- stderr\nerr\n{words}")).await;
     let wait = Wait::Depth { depth: 5 };
     let reason = wait.shown(|_| String::new()).to_string();
-    let words = format!("lrun: error: job 12: refused, since it could not start at once: {reason}\n");
+    let words = format!("lrun: error: job 12: refused because it could not start at once: {reason}\n");
     let expected = format!("exit 125\n--- stdout\nout\n--- stderr\nerr\n{words}");
     check(&["--immediate", "a"], JobEnd::Refused { wait }, &expected).await;
 }
@@ -63,7 +63,7 @@ async fn a_command_that_cannot_start_is_126_or_127() {
 }
 
 #[tokio::test]
-async fn a_time_limit_is_said() {
+async fn a_reached_time_limit_is_reported() {
     let stopped = Some(StopReason::TimeLimit { limit: Span::from_secs(120) });
     let words = "lrun: job 12: n1: time limit of 2min reached\n";
     let ending = JobEnd::Ran { outcome: Outcome::Signaled(15), stopped };

@@ -1,4 +1,4 @@
-//! The real `lrun` against a master that says what the test says, over real sockets and pipes.
+//! The real `lrun` against a fake master, over real sockets and pipes.
 
 mod away;
 mod ends;

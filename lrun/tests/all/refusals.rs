@@ -1,4 +1,4 @@
-//! What is wrong before a job exists: command lines, masters, refusals; and the commands that submit nothing attached.
+//! Errors before a job exists (command lines, masters, refusals), and commands that attach to nothing.
 
 use limo_client::fake::{FakeMaster, answer, candidate};
 use limo_model::{Power, Time, Wait};
@@ -6,7 +6,7 @@ use limo_proto::{Answer, ClientToMaster, DryRun, DryRunQuery, Io, MasterToClient
 
 use crate::stage::{Stage, end, lrun};
 
-/// An address of this machine at which nobody listens.
+/// Address of this machine without a listener.
 const NOBODY: &str = "127.0.0.1:1";
 
 async fn check(args: &[&str], stderr: &str) {
@@ -15,7 +15,7 @@ async fn check(args: &[&str], stderr: &str) {
 }
 
 #[tokio::test]
-async fn wrong_command_lines() {
+async fn wrong_command_lines_are_refused_with_a_hint() {
     let help = "lrun: hint: try `lrun --help`\n";
     let no_unit = "`30` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)";
     check(&["-t", "30", "a"], &format!("lrun: error: invalid value '30' for '--time <SPAN>': {no_unit}\n{help}")).await;
@@ -30,7 +30,7 @@ async fn wrong_command_lines() {
     check(&["--deadline", "noon", "a"], &text).await;
     let text = "lrun: error: invalid value '2020-01-01' for '--start-by <TIME>': 2020-01-01 00:00 has passed\n";
     check(&["--start-by", "2020-01-01", "a"], &format!("{text}{help}")).await;
-    let text = "lrun: error: invalid value 'n[4-1]' for '--nodelist <LIST>': `4-1` in `n[4-1]` runs backwards\n";
+    let text = "lrun: error: invalid value 'n[4-1]' for '--nodelist <LIST>': `4-1` in `n[4-1]` ends before it begins\n";
     check(&["-w", "n[4-1]", "a"], &format!("{text}{help}")).await;
     check(
         &["--imediate", "a"],
@@ -49,14 +49,14 @@ async fn wrong_command_lines() {
 }
 
 #[tokio::test]
-async fn masters_that_cannot_be_reached() {
-    let hint = "lrun: hint: is lmaster running there? LIMO_MASTER or --master names another address\n";
+async fn unreachable_masters_are_reported() {
+    let hint = "lrun: hint: check that lmaster runs there, or name another address with LIMO_MASTER or --master\n";
     let text = "lrun: error: cannot connect to 127.0.0.1:1: Connection refused (os error 111)\n";
     check(&["a"], &format!("{text}{hint}")).await;
     check(
         &["--master", "192.0.2.1:6817", "a"],
-        "lrun: error: the master at 192.0.2.1:6817 (192.0.2.1:6817) is not on this machine: without certificates Limo \
-         speaks only over loopback\nlrun: hint: LIMO_MASTER or --master names it, for example 127.0.0.1:6817\n",
+        "lrun: error: the master at 192.0.2.1:6817 (192.0.2.1:6817) is on another machine: without certificates Limo \
+         connects only over loopback\nlrun: hint: name the master with LIMO_MASTER or --master, for example 127.0.0.1:6817\n",
     )
     .await;
     check(
@@ -68,7 +68,7 @@ async fn masters_that_cannot_be_reached() {
 }
 
 #[tokio::test]
-async fn a_refused_job_with_the_masters_hint() {
+async fn a_refusal_shows_the_masters_hint() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["-c", "99", "a"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
@@ -94,13 +94,13 @@ async fn detached_jobs_print_their_number() {
 }
 
 #[tokio::test]
-async fn a_detached_job_is_handed_in_again_with_its_key() {
+async fn a_detached_job_is_submitted_again_with_its_key() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["--detach", "a"]).spawn().expect("lrun");
     let ClientToMaster::SendExec(first) = Stage::client(&master).await.hear().await else { panic!("no submission") };
     let second = Stage::client(&master).await.accept().await;
     assert_eq!(SendExec { again: true, ..*first }, second);
-    let away = "lrun: the master went away before it answered; trying to reach it again\n";
+    let away = "lrun: the master went away before it answered; retrying\n";
     assert_eq!(end(child).await, format!("exit 0\n--- stdout\n12\n--- stderr\n{away}"));
 }
 
@@ -133,7 +133,7 @@ async fn a_dry_run_submits_nothing() {
 }
 
 #[tokio::test]
-async fn help_fits_a_screen_and_the_version_is_said() {
+async fn help_fits_a_screen_and_the_version_is_printed() {
     let output = lrun(NOBODY, &["-h"]).output().await.expect("lrun");
     let help = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success() && output.stderr.is_empty());

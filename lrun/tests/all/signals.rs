@@ -19,7 +19,7 @@ fn cancel() -> ClientToMaster {
 }
 
 #[tokio::test]
-async fn a_running_job_gets_them() {
+async fn a_running_job_gets_signals() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["-Q", "sleep", "100"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
@@ -63,7 +63,7 @@ async fn a_waiting_job_is_cancelled() {
 }
 
 #[tokio::test]
-async fn what_the_parent_ignores_stays_ignored() {
+async fn ignored_signals_stay_ignored() {
     let master = FakeMaster::start().await.expect("a master");
     let program = lrun(master.address(), &[]).as_std().get_program().to_owned();
     let mut shell = tokio::process::Command::new("sh");
@@ -81,7 +81,7 @@ async fn what_the_parent_ignores_stays_ignored() {
 }
 
 #[tokio::test]
-async fn a_stop_from_the_terminal_stops_both_and_both_go_on() {
+async fn a_stop_from_the_terminal_stops_lrun_and_the_job() {
     let master = FakeMaster::start().await.expect("a master");
     let child = lrun(master.address(), &["-Q", "sleep", "100"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;

@@ -1,4 +1,4 @@
-//! An `lrun` process and the fake master that it talks to.
+//! An `lrun` process and its fake master.
 
 use std::process::{Output, Stdio};
 
@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 pub const JOB: JobId = JobId(12);
 
-/// `lrun` with these arguments, for this master, its three streams piped.
+/// Makes `lrun` with these arguments for this master, with all streams piped.
 pub fn lrun(address: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lrun"));
     command
@@ -24,7 +24,7 @@ pub fn lrun(address: &str, args: &[&str]) -> Command {
     command
 }
 
-/// The whole of what an ended program left: exit code, stdout, stderr.
+/// Returns exit code, stdout and stderr of an ended program.
 pub fn snapshot(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = output.status.code().map_or_else(|| format!("{:?}", output.status), |code| code.to_string());
@@ -40,7 +40,7 @@ pub fn send_signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(id), signal).expect("a signal");
 }
 
-/// One client of the fake master, with the words that tests say most.
+/// Client of the fake master, with the usual steps of tests.
 pub struct Stage {
     pub peer: Peer,
 }
@@ -50,7 +50,7 @@ impl Stage {
         Self { peer: master.client().await.expect("a client") }
     }
 
-    /// The next message; data on the way to the job is skipped.
+    /// Returns the next message; skips data for the job.
     pub async fn hear(&mut self) -> ClientToMaster {
         loop {
             if let Frame::Message(message) = self.peer.hear().await.expect("a connection").expect("a message") {
@@ -59,8 +59,8 @@ impl Stage {
         }
     }
 
-    /// Returns when `lrun` has taken in that the job runs, as the end of its empty stdin shows: a signal is then about a
-    /// running job.
+    /// Returns when `lrun` knows that the job runs, as the end of its empty stdin shows: signals then go to a running
+    /// job.
     pub async fn settle(&mut self) {
         let frame = self.peer.hear().await.expect("a connection").expect("a frame");
         assert!(matches!(&frame, Frame::Data(data) if data.bytes.is_empty()), "{frame:?}");
@@ -77,7 +77,7 @@ impl Stage {
         *exec
     }
 
-    /// Accepts the submission and says that it runs.
+    /// Accepts the submission and reports that it runs.
     pub async fn start(&mut self) -> SendExec {
         let exec = self.accept().await;
         self.say(MasterToClient::Running { job: JOB, node: "n1".into(), unit: "cpu".into() }).await;

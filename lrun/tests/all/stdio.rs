@@ -1,4 +1,4 @@
-//! stdin, stdout and stderr carry any bytes, apart from each other, at the speed of their readers.
+//! stdin, stdout and stderr carry any bytes, separately, at the speed of their readers.
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{JOB, Stage, end, lrun};
 
-/// A job that copies stdin to stdout, as a node would run it: both ends of the streams live longer than a connection.
+/// Job that copies stdin to stdout, as a node would run it. The ends of its streams outlive connections.
 #[derive(Default)]
 pub struct Cat {
     stdin: Inbox,
@@ -26,7 +26,7 @@ pub struct Cat {
 }
 
 impl Cat {
-    /// Serves one connection until stdout is done, or for `frames` frames. Returns whether it is done.
+    /// Serves a connection until stdout is done, or for `frames` frames. Returns true if it is done.
     pub async fn serve(&mut self, stage: &mut Stage, frames: usize) -> bool {
         for _ in 0..frames {
             self.push(stage).await;
@@ -68,7 +68,7 @@ impl Cat {
         }
     }
 
-    /// Takes a client that comes back: checks its `Attach` and goes on where both are.
+    /// Takes a client that comes back: checks its `Attach` and continues at its offsets.
     pub async fn attach(&mut self, stage: &mut Stage, key: [u8; 16]) {
         let ClientToMaster::Attach { job, key: shown, stdout, stderr, .. } = stage.hear().await else {
             panic!("no attach")
@@ -79,7 +79,7 @@ impl Cat {
     }
 }
 
-/// Bytes of every value in no order that repeats with the chunks.
+/// Returns bytes of all values that do not repeat with the chunks.
 pub fn binary(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     SplitMix64::seed_from_u64(0).fill_bytes(&mut bytes);
@@ -87,7 +87,7 @@ pub fn binary(length: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn megabytes_through_cat() {
+async fn megabytes_pass_through_cat() {
     let master = FakeMaster::start().await.expect("a master");
     let mut child = lrun(master.address(), &["cat"]).stdin(Stdio::piped()).spawn().expect("lrun");
     let mut stdin = child.stdin.take().expect("piped");
@@ -106,12 +106,12 @@ async fn megabytes_through_cat() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_stops_the_job_and_nothing_grows() {
+async fn a_slow_reader_stops_the_job_and_bounds_the_memory() {
     let master = FakeMaster::start().await.expect("a master");
     let mut child = lrun(master.address(), &["yes"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
     stage.start().await;
-    // Nobody reads: `lrun` acknowledges what the pipe holds, and no more.
+    // Nothing reads stdout: `lrun` acknowledges what the pipe holds, and no more.
     let mut outbox = Outbox::new();
     let data = binary(2_000_000);
     let mut at = 0;
@@ -143,7 +143,7 @@ async fn a_slow_reader_stops_the_job_and_nothing_grows() {
 }
 
 #[tokio::test]
-async fn a_reader_that_left_is_the_jobs_sigpipe() {
+async fn a_closed_stdout_becomes_the_jobs_sigpipe() {
     let master = FakeMaster::start().await.expect("a master");
     let (reader, writer): (OwnedFd, OwnedFd) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
     let child = lrun(master.address(), &["yes"]).stdout(Stdio::from(writer)).spawn().expect("lrun");
@@ -152,7 +152,7 @@ async fn a_reader_that_left_is_the_jobs_sigpipe() {
     drop(reader);
     stage.peer.data(JOB, Channel::Stdout, 0, b"y\n").await.expect("sent");
     assert_eq!(stage.hear().await, ClientToMaster::Signal { job: JOB, signal: SIGPIPE });
-    // What still comes is thrown away.
+    // Output that still arrives is discarded.
     stage.peer.data(JOB, Channel::Stdout, 2, b"y\n").await.expect("sent");
     stage.end_streams(4, 0).await;
     stage.finish(Outcome::Signaled(SIGPIPE)).await;
@@ -160,7 +160,7 @@ async fn a_reader_that_left_is_the_jobs_sigpipe() {
 }
 
 #[tokio::test]
-async fn output_that_cannot_be_written_is_said_and_fails() {
+async fn output_that_cannot_be_written_is_an_error() {
     let master = FakeMaster::start().await.expect("a master");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let child = lrun(master.address(), &["a"]).stdout(full).spawn().expect("lrun");
@@ -175,7 +175,7 @@ async fn output_that_cannot_be_written_is_said_and_fails() {
 }
 
 #[tokio::test]
-async fn a_job_that_does_not_start_eats_no_input() {
+async fn a_job_that_does_not_start_consumes_no_input() {
     let master = FakeMaster::start().await.expect("a master");
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "one\ntwo\n").expect("written");

@@ -1,4 +1,4 @@
-//! The reason for waiting: in place on a real terminal, a line each with `-v`, nothing otherwise.
+//! Reason for waiting: in place on a real terminal, a line each with `-v`, else nothing.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,14 +16,14 @@ fn waiting(left: i64) -> MasterToClient {
     MasterToClient::Waiting { job: JOB, wait }
 }
 
-/// The line for [`waiting`], whose words are the core's.
+/// Returns the line for [`waiting`], in the words of the core.
 fn line(left: i64) -> String {
     let MasterToClient::Waiting { wait, .. } = waiting(left) else { unreachable!("made above") };
     format!("lrun: job 12 waits: {}", wait.shown(|_| "1970-01-01 14:00".into()))
 }
 
 #[tokio::test]
-async fn on_a_terminal_in_place_and_wiped_off_at_the_start() {
+async fn a_terminal_shows_the_reason_in_place_until_the_start() {
     let master = FakeMaster::start().await.expect("a master");
     let size = Winsize { ws_row: 24, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = openpty(Some(&size), None).expect("a terminal");
@@ -34,13 +34,13 @@ async fn on_a_terminal_in_place_and_wiped_off_at_the_start() {
     stage.say(waiting(41)).await;
     stage.say(waiting(9)).await;
     stage.say(MasterToClient::Running { job: JOB, node: "n1".into(), unit: "cpu".into() }).await;
-    // The job's own words begin on an empty line.
+    // The job's output begins on an empty line.
     stage.peer.data(JOB, Channel::Stderr, 0, b"err\n").await.expect("sent");
     stage.end_streams(0, 4).await;
     stage.finish(Outcome::Exited(0)).await;
     assert_eq!(end(child).await, "exit 0\n--- stdout\n--- stderr\n");
     let mut shown = Vec::new();
-    // A terminal whose other side is closed ends in an error, after all that was written to it.
+    // A terminal whose other side is closed ends with an error after its last byte.
     let _ = File::from(pty.master).read_to_end(&mut shown);
     let (first, second) = (line(41), line(9));
     let expected = format!("\r{first}\r{second} \r{}\rerr\r\n", " ".repeat(second.len()));
@@ -48,7 +48,7 @@ async fn on_a_terminal_in_place_and_wiped_off_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_narrow_terminal_gets_no_second_line() {
+async fn a_narrow_terminal_keeps_one_line() {
     let master = FakeMaster::start().await.expect("a master");
     let size = Winsize { ws_row: 24, ws_col: 20, ws_xpixel: 0, ws_ypixel: 0 };
     let pty = openpty(Some(&size), None).expect("a terminal");
@@ -65,7 +65,7 @@ async fn a_narrow_terminal_gets_no_second_line() {
 }
 
 #[tokio::test]
-async fn elsewhere_only_when_asked_for() {
+async fn elsewhere_the_reason_needs_an_option() {
     let said = format!("lrun: job 12 accepted\n{}\n{}\nlrun: job 12: n1: exited with code 0\n", line(41), line(9));
     for (args, stderr) in [(&["a"][..], ""), (&["-v", "a"], said.as_str())] {
         let master = FakeMaster::start().await.expect("a master");
@@ -81,9 +81,9 @@ async fn elsewhere_only_when_asked_for() {
     }
 }
 
-/// A shell with job control on a terminal of its own puts `lrun` into the background. Reading that terminal would stop it.
+/// A shell with job control puts `lrun` into the background of its terminal. Reading that terminal would stop it.
 #[tokio::test]
-async fn in_the_background_the_terminal_is_left_alone() {
+async fn a_background_process_leaves_the_terminal_alone() {
     let master = FakeMaster::start().await.expect("a master");
     let pty = openpty(None, None).expect("a terminal");
     let program = env!("CARGO_BIN_EXE_lrun");
@@ -96,7 +96,7 @@ async fn in_the_background_the_terminal_is_left_alone() {
     let mut child = shell.spawn().expect("a shell");
     let mut stage = Stage::client(&master).await;
     stage.start().await;
-    // Enough for an acknowledgement: by then `lrun` has long begun to read its stdin.
+    // Enough for an acknowledgement, which `lrun` sends long after it began to read its stdin.
     let output = vec![0; 64 * 1024];
     let mut shown = tokio::fs::File::from_std(File::from(pty.master.try_clone().expect("a descriptor")));
     tokio::spawn(async move { tokio::io::copy(&mut shown, &mut tokio::io::sink()).await });
