@@ -1,4 +1,4 @@
-//! The command line of `lconf`.
+//! Command line of `lconf`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The settings in force
+    /// Show the settings in force
     Show,
-    /// The cluster now: draw, band, budget, price, jobs, energy, cost
+    /// Show the cluster now: draw, band, budget, price, jobs, energy, cost
     Status,
     /// Change a setting, effective at once
     #[command(subcommand)]
@@ -39,20 +39,20 @@ pub enum Command {
     /// List nodes, take them out of service and back
     #[command(subcommand)]
     Node(NodeCommand),
-    /// What is known of applications on hardware
+    /// Show and change the profiles of applications on hardware
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// What a node drew, or the cluster, by minutes or as the master keeps it
+    /// Show the draw of a node or the cluster over time
     Readings(Readings),
-    /// Give nodes no new jobs; what runs on them goes on
+    /// Give nodes no new jobs; running jobs continue
     Drain(Drain),
     /// Give drained nodes jobs again
     Resume(Resume),
-    /// What was changed: number, when, by whom, from what to what; the last is the newest
+    /// Show the changes: number, time, user, old and new value; the newest is last
     History(History),
-    /// Set back what a change changed, as a change of its own
+    /// Undo a change, as a new change
     Undo(Undo),
-    /// Write what the master has on disk to a file, while it works
+    /// Back up the master's data to a file while the master runs
     Backup(Backup),
     /// Compact the master's journal
     #[command(subcommand)]
@@ -60,57 +60,57 @@ pub enum Command {
     /// Keep nodes for some users, or free of jobs, for a time
     #[command(subcommand)]
     Reservation(ReservationCommand),
-    /// Users: their jobs, what they used, what they may have; refuse their jobs
+    /// Show users: jobs, usage, limits; refuse or allow their new jobs
     User {
         #[command(subcommand)]
         command: Option<UserCommand>,
     },
-    /// What a user may have at a time, and use in a day, a week or a month; without limits, what is set
+    /// Limit the jobs and the energy of a user; without limits, show them
     Quota(QuotaArgs),
-    /// How far waiting and what users used count in priorities; without anything, what is set
+    /// Weigh waiting time and past usage in priorities; without options, show the weights
     Fairshare(FairshareArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct FairshareArgs {
-    /// The user whose shares these are; or `show`
+    /// User whose shares to set; or `show`
     #[arg(value_name = "USER")]
     pub user: Option<String>,
-    /// How many, where others have 1
+    /// Number of shares; the default is 1
     #[arg(value_name = "SHARES")]
     pub shares: Option<u32>,
-    /// What is added for a user who used nothing, 0 to 1000000
+    /// Priority added for a user without past usage, 0 to 1000000
     #[arg(long, value_name = "N")]
     pub weight: Option<u32>,
-    /// After this time what was used counts half, e.g. 7d
+    /// Half-life of past usage, e.g. 7d
     #[arg(long, value_name = "SPAN")]
     pub half_life: Option<Span>,
-    /// What is used: energy or core-seconds
+    /// Measure of usage: energy or core-seconds
     #[arg(long, value_name = "WHAT")]
     pub by: Option<Measure>,
-    /// What is added for a job that waited as long as it counts, 0 to 1000000
+    /// Priority added for a job that has waited for --max-age, 0 to 1000000
     #[arg(long, value_name = "N")]
     pub age_weight: Option<u32>,
-    /// How long waiting counts, e.g. 7d
+    /// Longest waiting time that counts, e.g. 7d
     #[arg(long, value_name = "SPAN")]
     pub age_max: Option<Span>,
-    /// How often the queue is ranked where nothing happens, e.g. 1min
+    /// Interval between rankings of the queue when nothing else happens, e.g. 1min
     #[arg(long, value_name = "SPAN")]
     pub rank_every: Option<Span>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// All users of whom something is known
+    /// List all known users
     List,
-    /// One user
+    /// Show one user
     Show { name: String },
-    /// Refuse new jobs of users; those that were accepted go on
+    /// Refuse new jobs of users; accepted jobs continue
     Deny {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Take jobs of users again
+    /// Accept jobs of users again
     Allow {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
@@ -119,11 +119,11 @@ pub enum UserCommand {
 
 #[derive(Debug, clap::Args)]
 pub struct QuotaArgs {
-    /// Of every user that has no quota of their own
+    /// Quota of all users without their own
     #[arg(long)]
     pub default: bool,
-    /// The user, and limits: jobs=N, cores=N, energy=ENERGY/day|week|month, submitted=N; each may be none, and none alone
-    /// is no quota
+    /// User, and limits: jobs=N, cores=N, energy=ENERGY/day|week|month, submitted=N; a limit may be none, and none
+    /// alone removes the quota
     #[arg(value_name = "USER|LIMIT")]
     pub words: Vec<String>,
 }
@@ -132,10 +132,10 @@ pub struct QuotaArgs {
 pub struct Readings {
     /// The node [default: the whole cluster]
     pub node: Option<String>,
-    /// From when on, e.g. 18:00, 2026-10-26 or now-2h
+    /// Begin, e.g. 18:00, 2026-10-26 or now-2h
     #[arg(long, value_name = "TIME", default_value = "now-1d")]
     pub from: String,
-    /// Until when
+    /// End
     #[arg(long, value_name = "TIME", default_value = "now")]
     pub until: String,
     /// Print CSV
@@ -165,16 +165,16 @@ pub enum Setting {
     Budgets {
         #[arg(value_name = "FILE.csv")]
         file: PathBuf,
-        /// How the budgets become available over their periods: even or by-price
+        /// Release over each period: even or by-price
         #[arg(long, value_name = "HOW", default_value_t)]
         release: Release,
     },
-    /// Which jobs run when and where: fifo, limo-prototype, limo, easy, conservative, powercap, energybud, reducepc
+    /// Policy by which jobs start: fifo, limo-prototype, limo, easy, conservative, powercap, energybud, reducepc
     Policy {
         #[arg(value_name = "NAME")]
         policy: Preset,
     },
-    /// Prices from a CSV file with the columns time,price; or none; or what the feeds tell
+    /// Prices from a CSV file with the columns time,price; or none; or feed, to follow the feeds
     Price {
         #[arg(value_name = "FILE.csv|none|feed")]
         file: PathBuf,
@@ -183,44 +183,44 @@ pub enum Setting {
 
 #[derive(Debug, clap::Args)]
 pub struct BudgetSet {
-    /// How much, e.g. 40MWh, or none
+    /// Energy, e.g. 40MWh, or none
     #[arg(value_name = "ENERGY|none")]
     pub energy: Allowance,
-    /// When the period begins, e.g. 18:00 or now+2h
+    /// Begin of the period, e.g. 18:00 or now+2h
     #[arg(long, value_name = "TIME", default_value = "now")]
     pub from: String,
-    /// When it ends
+    /// End of the period
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// How the budget becomes available over its period: even or by-price
+    /// Release over the period: even or by-price
     #[arg(long, value_name = "HOW", default_value_t)]
     pub release: Release,
-    /// In place of the periods that it overlaps
+    /// Replace the periods that overlap this one
     #[arg(long)]
     pub replace: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
-    /// The nodes, their draw and their units
+    /// List the nodes, their draw and their units
     List,
-    /// One node: its state, and what it has, as `lslave --probe` prints it there
+    /// Show one node: its state and its hardware, as `lslave --probe` prints it there
     Show { name: String },
     /// Give nodes no new jobs: the same as `lconf drain`
     Drain(Drain),
     /// Give drained nodes jobs again: the same as `lconf resume`
     Resume(Resume),
-    /// Make nodes known before they register, so that jobs may wait for them
+    /// Add nodes before they register, so that jobs can wait for them
     Add(AddNodes),
     /// Forget unreachable nodes without jobs
     Remove(Remove),
-    /// Declare unreachable nodes dead: their jobs end now and their watts are free again
+    /// Declare unreachable nodes dead: their jobs end now and their watts are released
     Lost(Lost),
 }
 
 #[derive(Debug, Subcommand)]
 pub enum ProfileCommand {
-    /// All profiles
+    /// List all profiles
     List,
     /// Read profiles from a file; they replace those of the same application, hardware, cap and size
     Import { file: PathBuf },
@@ -232,17 +232,17 @@ pub enum ProfileCommand {
     Forget(ProfileName),
 }
 
-/// Which profile.
+/// Key of a profile.
 #[derive(Debug, clap::Args)]
 pub struct ProfileName {
     #[arg(value_parser = application)]
     pub app: String,
     #[arg(value_parser = hardware)]
     pub hardware: String,
-    /// How many cores of the unit the run has [default: any number]
+    /// Number of cores that the run uses [default: any number]
     #[arg(long, value_name = "COUNT")]
     pub cores: Option<NonZeroU32>,
-    /// The cap that the unit is held at [default: without a cap]
+    /// Cap of the unit [default: without a cap]
     #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
     pub cap: Option<Power>,
     /// Size class
@@ -254,7 +254,7 @@ pub struct ProfileName {
 pub struct ProfileSet {
     #[command(flatten)]
     pub name: ProfileName,
-    /// How long a run takes, e.g. 10min
+    /// Duration of a run, e.g. 10min
     #[arg(long, value_name = "SPAN", value_parser = not_negative::<Span>)]
     pub duration: Span,
     /// Mean draw above idle, e.g. 41.5W
@@ -268,7 +268,7 @@ pub struct ProfileSet {
     pub spread: u32,
 }
 
-/// A limit of the band; `None` is no limit.
+/// Limit of the band; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(pub Option<Power>);
 
@@ -279,7 +279,7 @@ impl FromStr for Limit {
     }
 }
 
-/// What may be used in a period; `None` is any energy.
+/// Energy of a period; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance(pub Option<Energy>);
 
@@ -310,7 +310,7 @@ fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) 
     if value < T::default() { Err(UnitError::Negative { value: text.to_owned() }) } else { Ok(value) }
 }
 
-/// `2.5%` as thousandths; at most one decimal, so that nothing is rounded away.
+/// Parses `2.5%` as thousandths; at most one decimal, so that nothing is rounded away.
 fn percent(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a percentage: write for example `5%` or `2.5%`");
     let number = text.strip_suffix('%').map(str::trim_end).ok_or_else(refused)?;
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages() {
+    fn percentages_have_at_most_one_decimal() {
         let check = |text: &str, expected: Option<u32>| assert_eq!(percent(text).ok(), expected, "{text}");
         check("5%", Some(50));
         check("2.5 %", Some(25));

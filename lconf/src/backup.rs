@@ -1,5 +1,5 @@
-//! `lconf backup`: what the master has on disk, as one archive in the format of tar. Reads no state directory itself: the bytes
-//! come from the master, so that whoever may not ask it gets none.
+//! `lconf backup`: a backup of the master's data as a tar archive. The bytes come from the master and not from its
+//! state directory, so that the master checks the permission.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -10,25 +10,27 @@ use limo_client::{AskError, Clock, Failure, Master, Session, answer, exit};
 use limo_model::Memory;
 use limo_proto::BackupReport;
 
-/// Of tar.
+/// Block size of tar, in bytes.
 const BLOCK: usize = 512;
 
 #[derive(Debug, clap::Args)]
 pub struct Backup {
-    /// An archive to be made, which must not exist yet, e.g. limo.tar
+    /// Archive to create, e.g. limo.tar; it must not exist yet
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
+/// Writes the archive.
+///
 /// # Errors
-/// Where the file exists or cannot be written, or the master cannot be asked. No file is left then.
+/// If the file exists or cannot be written, or the master cannot be asked. Then no file is left.
 pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure> {
     let unfinished = unfinished(&file);
     let failed = |error: &io::Error| Failure::new(format_args!("cannot write {}: {error}", file.display()));
-    // Both names are taken before the master has any work, and are given back where it fails.
+    // Both names are taken before the master does any work, and removed after a failure.
     create(&file).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::new(format_args!("{} exists already", file.display()))
-            .hint("choose another name: nothing is overwritten"),
+            .hint("choose another name: existing files are not overwritten"),
         _ => failed(&error),
     })?;
     let made = match create(&unfinished) {
@@ -44,7 +46,7 @@ pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure
             Ok(exit::DONE)
         }
         Err(error) => {
-            // Both are this process's own: it made them.
+            // Both files were created by this process.
             let _ = fs::remove_file(&unfinished);
             let _ = fs::remove_file(&file);
             Err(match error {
@@ -78,7 +80,7 @@ fn unfinished(file: &Path) -> PathBuf {
     name.into()
 }
 
-/// A new file for its owner alone: launches hold environments, and those hold secrets.
+/// Creates a file that only its owner can read: launches hold environments, which hold secrets.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -114,7 +116,8 @@ async fn fetch(mut out: BufWriter<File>, master: &Master) -> Result<BackupReport
     Ok(report)
 }
 
-/// A header of POSIX ustar. Sizes that eight gigabytes of octal digits cannot hold are written as GNU tar does, in base 256.
+/// Makes a header of POSIX ustar. Sizes above eight gigabytes do not fit its octal digits and are written in base 256,
+/// as GNU tar does.
 fn header(
     name: &str,
     (kind, mode): (u8, u32),
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn names_outside_the_archive_are_refused() {
         for name in ["/etc/passwd", "../x", "a b", &"x".repeat(100)] {
             header(name, (b'0', 0o600), 0, ((0, 0), 0)).expect_err(name);
         }

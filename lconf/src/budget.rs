@@ -1,4 +1,4 @@
-//! Energy budgets: which periods a change leaves, and how they are shown.
+//! Energy budgets: merges a change with the present periods, and shows them.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use serde::Serialize;
 
 use crate::args::BudgetSet;
 
-/// Larger than a year of hours; they go to the master, and come back with its status, in one message.
+/// Most periods: more than a year of hours. They travel in one message, to the master and back with its status.
 const PERIOD_LIMIT: usize = 10_000;
 
-/// More periods to come than a glance takes in.
+/// Periods to come that are shown one by one.
 const SHOWN: usize = 3;
 
-/// The change that one period makes, which is asked for since the others stay.
+/// Makes the change for one period. Asks the master for the other periods, which stay.
 ///
 /// # Errors
-/// Where the period is none, or overlaps others without `--replace`, or the master cannot be asked.
+/// If the period is invalid, or overlaps others without `--replace`, or the master cannot be asked.
 pub async fn change(set: BudgetSet, master: &Master) -> Result<Change, Failure> {
     let clock = Clock::system();
     let Some(energy) = set.energy.0 else { return none(&set) };
@@ -30,10 +30,10 @@ pub async fn change(set: BudgetSet, master: &Master) -> Result<Change, Failure> 
     let (from, until) = (time("--from", &set.from)?, time("--until", until)?);
     if until <= from {
         let (from, until) = (clock.show(from), clock.show(until));
-        return Err(Failure::new(format_args!("the period ends at {until}, not after its begin at {from}")));
+        return Err(Failure::new(format_args!("the period ends at {until}, which is not after its begin at {from}")));
     }
     if until <= clock.now() {
-        return Err(Failure::new(format_args!("the period is over: it ended at {}", clock.show(until))));
+        return Err(Failure::new(format_args!("the period ended in the past, at {}", clock.show(until))));
     }
     let seen = master.status().await?.budgets;
     let period = Budget { from, until, energy, release: set.release };
@@ -43,18 +43,18 @@ pub async fn change(set: BudgetSet, master: &Master) -> Result<Change, Failure> 
 
 fn none(set: &BudgetSet) -> Result<Change, Failure> {
     if set.until.is_some() || set.replace {
-        return Err(Failure::new("`none` ends all budgets: it takes neither --until nor --replace"));
+        return Err(Failure::new("`none` ends all budgets and cannot be combined with --until or --replace"));
     }
     Ok(Change::Budgets { budgets: Budgets::default(), seen: None })
 }
 
-/// `period` among those that it does not overlap.
+/// Adds `period` to those that it does not overlap.
 fn with(seen: &Budgets, period: Budget, replace: bool, clock: &Clock) -> Result<Budgets, Failure> {
     let overlaps = |other: &&Budget| other.from < period.until && period.from < other.until;
     if let Some(other) = seen.iter().find(overlaps).filter(|_| !replace) {
         let other = in_words(other, clock);
         return Err(Failure::new(format_args!("the period overlaps a budget of {other}"))
-            .hint("--replace sets this one in place of all that it overlaps"));
+            .hint("add --replace to replace the periods that it overlaps"));
     }
     let mut periods: Vec<Budget> = seen.iter().filter(|other| !overlaps(other)).copied().collect();
     periods.push(period);
@@ -62,8 +62,10 @@ fn with(seen: &Budgets, period: Budget, replace: bool, clock: &Clock) -> Result<
     limited(Budgets::new(periods).map_err(Failure::new)?)
 }
 
+/// Reads all budgets from a file.
+///
 /// # Errors
-/// Where the file is none of budgets.
+/// If the file is not a valid file of budgets.
 pub fn from_file(file: &Path, release: Release) -> Result<Change, Failure> {
     let budgets = limited(read_budgets(file, release, &Clock::system()).map_err(Failure::new)?)?;
     Ok(Change::Budgets { budgets, seen: None })
@@ -74,10 +76,10 @@ fn limited(budgets: Budgets) -> Result<Budgets, Failure> {
     if count <= PERIOD_LIMIT {
         return Ok(budgets);
     }
-    Err(Failure::new(format_args!("{count} budget periods are too many: {PERIOD_LIMIT} are possible")))
+    Err(Failure::new(format_args!("{count} budget periods are too many; the limit is {PERIOD_LIMIT}")))
 }
 
-/// For example `12.000 kWh from 08:00 until 20:00, released by price`.
+/// Formats a period, for example `12.000 kWh from 08:00 until 20:00, released by price`.
 fn in_words(budget: &Budget, clock: &Clock) -> String {
     let (from, until) = (clock.show(budget.from), clock.show(budget.until));
     format!("{} from {from} until {until}{}", budget.energy, release_in_words(budget.release))
@@ -90,7 +92,7 @@ fn release_in_words(release: Release) -> &'static str {
     }
 }
 
-/// The periods that have not begun at `after`: the first ones, and how many more there are.
+/// Returns the first periods that begin after `after`, and a text about further ones.
 fn to_come(budgets: &Budgets, after: Time, clock: &Clock) -> Vec<String> {
     let later: Vec<&Budget> = budgets.iter().filter(|budget| budget.from > after).collect();
     let mut lines: Vec<String> = later.iter().take(SHOWN).map(|budget| in_words(budget, clock)).collect();
@@ -100,15 +102,15 @@ fn to_come(budgets: &Budgets, after: Time, clock: &Clock) -> Vec<String> {
     lines
 }
 
-/// As settings: the period that runs and those to come.
+/// Formats the running period and those to come, as settings.
 pub fn settings(status: &Status, clock: &Clock) -> Vec<String> {
     let current = status.budgets.at(status.now).map(|budget| in_words(budget, clock));
     let lines: Vec<String> = current.into_iter().chain(to_come(&status.budgets, status.now, clock)).collect();
     if lines.is_empty() { vec!["none".into()] } else { lines }
 }
 
-/// The budget, what became of it, and what comes then; each with its name. Nothing if there is no budget, unless the
-/// policy wants one.
+/// Returns named lines about the budget: its use, and the next periods. Empty without a budget, unless the policy needs
+/// one.
 pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(account) = &status.account {
@@ -122,7 +124,7 @@ pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
     }
     facts.extend(to_come(&status.budgets, status.now, clock).into_iter().map(|line| ("to come", line)));
     if facts.is_empty() && status.policy.parts().keeps_budget() {
-        facts.push(("budget", format!("none: the policy {} has none to keep", status.policy)));
+        facts.push(("budget", format!("none, but the policy {} needs one", status.policy)));
     }
     facts
 }
@@ -139,7 +141,7 @@ fn spent(account: &BudgetAccount, emulated: bool) -> String {
     text
 }
 
-/// What is left of the whole budget, and which draw that allows.
+/// Formats the rest of the budget, and the mean draw that it allows.
 fn left(account: &BudgetAccount, now: Time, clock: &Clock) -> String {
     let until = account.budget.until;
     let left = account.budget.energy - account.spent;
@@ -155,7 +157,7 @@ fn mean(energy: Energy, span: Span) -> Power {
     Power::from_mw(i64::try_from(mw).unwrap_or(i64::MAX))
 }
 
-/// A period as JSON.
+/// Period as JSON.
 #[derive(Serialize)]
 pub struct BudgetJson {
     from_unix_ms: i64,
@@ -165,7 +167,7 @@ pub struct BudgetJson {
     release: String,
 }
 
-/// The period that runs and its account.
+/// Running period and its account.
 #[derive(Serialize)]
 pub struct AccountJson {
     #[serde(flatten)]
@@ -173,9 +175,9 @@ pub struct AccountJson {
     released_j: f64,
     spent_j: f64,
     reserved_j: f64,
-    /// Of the whole budget; negative where it is overspent.
+    /// Rest of the whole budget; negative if overspent.
     left_j: f64,
-    /// Whether the policy in force promises to keep it.
+    /// True if the policy in force promises to keep it.
     kept: bool,
 }
 

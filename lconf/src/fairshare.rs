@@ -1,4 +1,4 @@
-//! `lconf fairshare`: how far waiting and what users used count in priorities.
+//! `lconf fairshare`: weights of waiting time and past usage in priorities.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, or_dash, plain};
@@ -25,12 +25,14 @@ struct FairshareJson {
 struct ShareJson {
     name: String,
     shares: u32,
-    /// Of what counts of all that was used; `null` where nothing was.
+    /// Share of all usage; `null` without any usage.
     used: Option<f64>,
 }
 
+/// Sets or shows the weights.
+///
 /// # Errors
-/// Where shares are given without a user, or a user without shares; or the master cannot be asked or refuses.
+/// If shares are given without a user, or a user without shares; or the master cannot be asked or refuses.
 pub async fn run(args: FairshareArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     let user = args.user.filter(|user| user != "show");
     let share = match (user, args.shares) {
@@ -53,7 +55,7 @@ pub async fn run(args: FairshareArgs, json: bool, master: &Master) -> Result<u8,
     if change == FairshareChange::default() {
         show(&master.users().await?, json)?;
     } else if json {
-        return Err(Failure::new("--json is for what is shown: change nothing"));
+        return Err(Failure::new("--json cannot be combined with changes"));
     } else {
         let user = change.share.as_ref().map(|(user, _)| user.clone());
         master.change(Change::Users(UsersChange::Fairshare(change))).await?;

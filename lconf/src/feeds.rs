@@ -1,21 +1,21 @@
-//! What became of the feeds of prices and of carbon intensities: part of the status.
+//! State of the feeds of prices and carbon intensities, for the status.
 
 use limo_client::Clock;
 use limo_model::Time;
 use limo_proto::{FeedKind, FeedReport, Status};
 use serde::Serialize;
 
-/// A feed as JSON.
+/// Feed as JSON.
 #[derive(Serialize)]
 pub struct FeedJson {
     name: String,
     /// `price` or `carbon`.
     of: &'static str,
-    /// Of prices; `g` of carbon.
+    /// Currency of prices; `g` for carbon.
     currency: String,
     last_success_unix_ms: Option<i64>,
     last_error: Option<ErrorJson>,
-    /// `null` where nothing is known now, and the largest number of 64 bits where that is until further notice.
+    /// `null` if no current value is known; the largest 64-bit number if the value holds until further notice.
     known_until_unix_ms: Option<i64>,
 }
 
@@ -39,7 +39,7 @@ impl From<&FeedReport> for FeedJson {
     }
 }
 
-/// Who set the prices, where that matters, and each feed; each with its name.
+/// Returns named lines: who set the prices, if not a feed, and each feed.
 pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(by) = status.prices_by.as_ref().filter(|_| !status.feeds.is_empty()) {
@@ -56,11 +56,11 @@ fn title(of: FeedKind) -> &'static str {
     }
 }
 
-/// For example `awattar DE in EUR: heard 10:30, known until 2017-10-27 00:00`.
+/// Formats a feed, for example `awattar DE in EUR: heard 10:30, known until 2017-10-27 00:00`.
 fn in_words(report: &FeedReport, clock: &Clock) -> String {
     let heard = report.last_success.map_or_else(|| "not heard yet".into(), |at| format!("heard {}", clock.show(at)));
     let known = match report.known_until {
-        None => "nothing is known now".into(),
+        None => "no current value is known".into(),
         Some(Time::MAX) => "known until further notice".into(),
         Some(until) => format!("known until {}", clock.show(until)),
     };

@@ -1,4 +1,4 @@
-//! The sources of the grid's limits, as `lconf status` shows them.
+//! Formats the sources of grid limits for `lconf status`.
 
 use limo_client::{Clock, band_in_words};
 use limo_proto::GridReport;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::show::BandJson;
 
-/// A source as JSON.
+/// Source as JSON.
 #[derive(Serialize)]
 pub struct GridJson {
     name: String,
@@ -14,7 +14,7 @@ pub struct GridJson {
     state: &'static str,
     heard_unix_ms: Option<i64>,
     fault: Option<String>,
-    /// What it asks for now.
+    /// Limit in force from this source.
     limit: Option<LimitJson>,
 }
 
@@ -22,7 +22,7 @@ pub struct GridJson {
 struct LimitJson {
     #[serde(flatten)]
     band: BandJson,
-    /// `null` is until the source says something else.
+    /// `null` means until further notice.
     until_unix_ms: Option<i64>,
     emergency: bool,
 }
@@ -43,7 +43,7 @@ impl From<&GridReport> for GridJson {
     }
 }
 
-/// For example `dso: ok, at most 500.0 W until 18:00`.
+/// Formats a source, for example `dso: ok, at most 500.0 W until 18:00`.
 pub fn in_words(report: &GridReport, clock: &Clock) -> String {
     let mut text = format!("{}: {}", report.name, report.state.name());
     match report.limit {
@@ -54,7 +54,7 @@ pub fn in_words(report: &GridReport, clock: &Clock) -> String {
                 text += &format!(" until {}", clock.show(until));
             }
         }
-        None => text += ", asks for nothing",
+        None => text += ", no limit",
     }
     if let Some(fault) = &report.fault {
         text += &format!(" ({fault})");

@@ -1,35 +1,35 @@
-//! `lconf history` and `lconf undo`: what was changed of the cluster, and setting it back. Decides nothing.
+//! `lconf history` and `lconf undo`: shows and undoes operators' changes.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit, plain};
 use limo_proto::{ChangeReport, ChangesQuery, ItemReport, UndoReport};
 use serde::Serialize;
 
-/// As many as fit a screen.
+/// Number of changes shown by default: they fit a screen.
 const SHOWN: u32 = 30;
 
 #[derive(Debug, clap::Args)]
 pub struct History {
-    /// Only what was changed since then, e.g. 18:00, 2026-10-26 or now-2h
+    /// Show only changes since then, e.g. 18:00, 2026-10-26 or now-2h
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only what this user changed; `grid`, `price feed` and `configuration` are what is changed by nobody
+    /// Show only changes of this user; `grid`, `price feed` and `configuration` are changes without a user
     #[arg(long, value_name = "USER")]
     by: Option<String>,
-    /// Only the newest [default: 30, with --since all]
+    /// Show only the newest [default: 30, with --since all]
     #[arg(short = 'n', long = "number", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct Undo {
-    /// Which change, by its number in `lconf history` [default: the newest that can be undone and is not]
+    /// Number of the change in `lconf history` [default: the newest that can be undone]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     number: Option<u64>,
-    /// Also what was changed again since
+    /// Also undo values that were changed again since
     #[arg(long)]
     force: bool,
-    /// Only say what would be done
+    /// Only show the result; change nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -47,7 +47,7 @@ struct ChangeJson {
     by: String,
     undo_of: Option<u64>,
     items: Vec<ItemJson>,
-    /// How many items there are beside those.
+    /// Number of further items.
     more_items: u32,
 }
 
@@ -67,8 +67,10 @@ struct UndoJson {
     items: Vec<ItemJson>,
 }
 
+/// Shows the changes.
+///
 /// # Errors
-/// Where a time is none, or the master cannot be asked.
+/// If a time is invalid, or the master cannot be asked.
 pub async fn run(History { since, by, count }: History, json: bool, master: &Master) -> Result<u8, Failure> {
     let clock = Clock::system();
     let since = since.map(|text| clock.parse_past(&text)).transpose();
@@ -94,8 +96,10 @@ pub async fn run(History { since, by, count }: History, json: bool, master: &Mas
     Ok(exit::DONE)
 }
 
+/// Undoes a change.
+///
 /// # Errors
-/// Where the master cannot be asked, or the change cannot be undone.
+/// If the master cannot be asked, or the change cannot be undone.
 pub async fn undo(Undo { number, force, dry_run }: Undo, json: bool, master: &Master) -> Result<u8, Failure> {
     let UndoReport { change, items } = master.undo(limo_proto::Undo { number, force, dry_run }).await?;
     if json {
@@ -127,7 +131,7 @@ impl From<ItemReport> for ItemJson {
     }
 }
 
-/// For example `limits: none -> at most 60.0 W`.
+/// Formats an item, for example `limits: none -> at most 60.0 W`.
 fn in_words(item: &ItemReport) -> String {
     match item.old.as_str() {
         "" => format!("{}: {}", item.subject, item.new),
@@ -135,7 +139,7 @@ fn in_words(item: &ItemReport) -> String {
     }
 }
 
-/// One line a thing; what is the change's stands on the line of its first.
+/// Makes a row for each item. Columns of the change have values only in the row of its first item.
 fn table(changes: &[ChangeReport], clock: &Clock) -> String {
     let mut table =
         Table::new(&[("NUMBER", Align::Right), ("TIME", Align::Left), ("BY", Align::Left), ("CHANGE", Align::Left)]);

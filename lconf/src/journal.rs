@@ -1,4 +1,4 @@
-//! `lconf journal`: what an operator does with the master's journal.
+//! `lconf journal`: maintenance of the master's journal.
 
 use clap::Subcommand;
 use limo_client::{Failure, Master, answer, exit};
@@ -6,10 +6,12 @@ use limo_model::Memory;
 
 #[derive(Debug, Subcommand)]
 pub enum JournalCommand {
-    /// Give room that is no longer used back to the file system, while the master works
+    /// Return unused space to the file system, while the master runs
     Compact,
 }
 
+/// Runs a command.
+///
 /// # Errors
 /// If the master cannot be asked or refuses.
 pub async fn run(command: JournalCommand, master: &Master) -> Result<u8, Failure> {

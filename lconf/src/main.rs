@@ -1,4 +1,5 @@
-//! `lconf`: the operator's hand: shows and changes limits, budgets, mode, policy, prices, nodes and profiles. Decides nothing.
+//! `lconf`: shows and changes limits, budgets, mode, policy, prices, nodes and profiles. The master makes all
+//! decisions.
 
 mod args;
 mod backup;
@@ -52,7 +53,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json is for show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare",
+            "--json works only with show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()

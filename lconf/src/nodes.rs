@@ -1,4 +1,4 @@
-//! `lconf node`: the nodes, one of them with what it has, and taking them out of service and back.
+//! `lconf node`: lists the nodes, shows one with its hardware, takes nodes out of service and back.
 
 use limo_client::json::{NodeDetailJson, NodesJson};
 use limo_client::{Failure, Master, answer, answer_json, exit, node_table, plain};
@@ -7,8 +7,10 @@ use limo_proto::{NodeDetail, UnitReport};
 use crate::args::NodeCommand;
 use crate::service;
 
+/// Runs a command.
+///
 /// # Errors
-/// Where the master cannot be asked, or does not know the node.
+/// If the master cannot be asked, or does not know the node.
 pub async fn run(command: NodeCommand, json: bool, master: &Master) -> Result<u8, Failure> {
     match command {
         NodeCommand::List => {
@@ -36,15 +38,15 @@ pub async fn run(command: NodeCommand, json: bool, master: &Master) -> Result<u8
     Ok(exit::DONE)
 }
 
-/// The node as in the list, the caps that its units obey, and what it says of itself.
+/// Formats the node as in the list, the caps of its units, and its own report about its hardware.
 fn in_words(detail: NodeDetail) -> String {
     let NodeDetail { report, probe } = detail;
     let caps = report.units.iter().map(|unit| format!("{:<11} {}\n", plain(&unit.name), caps_in_words(unit)));
     let caps: String = caps.collect();
     let probe: String = match probe {
-        // Its lines are its own; its control characters are not.
+        // The node chooses its lines; control characters are escaped.
         Ok(probe) => probe.lines().map(|line| plain(line) + "\n").collect(),
-        Err(reason) => format!("the node does not say what it has: {}\n", plain(&reason)),
+        Err(reason) => format!("the node cannot report its hardware: {}\n", plain(&reason)),
     };
     format!("{}\n{caps}\n{probe}", node_table(&[report]))
 }
@@ -52,7 +54,7 @@ fn in_words(detail: NodeDetail) -> String {
 fn caps_in_words(unit: &UnitReport) -> String {
     match (unit.caps, unit.cap) {
         (None, _) => "cannot be capped".to_owned(),
-        (Some((low, high)), None) => format!("can be capped from {low} to {high}; has no cap"),
+        (Some((low, high)), None) => format!("can be capped from {low} to {high}; not capped"),
         (Some((low, high)), Some(cap)) => format!("can be capped from {low} to {high}; capped at {cap}"),
     }
 }

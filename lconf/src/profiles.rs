@@ -1,4 +1,4 @@
-//! `lconf profile`: what is known of applications on hardware, from files and by hand.
+//! `lconf profile`: shows profiles, and changes them from files and by hand.
 
 use std::fs::File;
 use std::num::NonZeroU32;
@@ -24,21 +24,23 @@ struct ProfileJson {
     application: String,
     size: String,
     hardware: String,
-    /// `null` holds for any number.
+    /// `null` means any number.
     cores: Option<u32>,
-    /// `null` is without a cap.
+    /// `null` means no cap.
     cap_w: Option<f64>,
     duration_s: f64,
     power_w: f64,
     energy_j: f64,
-    /// Of the duration, as a part of it.
+    /// Spread of the duration, relative to it.
     spread: f64,
     runs: u32,
     source: String,
 }
 
+/// Runs a command.
+///
 /// # Errors
-/// Where a file is wrong, the master cannot be asked, or it refuses.
+/// If a file is wrong, the master cannot be asked, or it refuses.
 pub async fn run(command: ProfileCommand, json: bool, master: &Master) -> Result<u8, Failure> {
     match command {
         ProfileCommand::List => {
@@ -67,7 +69,7 @@ fn key(name: ProfileName) -> ProfileKey {
     }
 }
 
-/// No run stands behind a profile that was set by hand.
+/// Makes a profile of given values, with zero runs.
 fn by_hand(set: ProfileSet) -> (ProfileKey, Profile) {
     let ProfileSet { name, duration, power, energy, spread } = set;
     let profile = Profile {

@@ -1,4 +1,4 @@
-//! `lconf readings`: what a node drew, or the cluster, as the master keeps it.
+//! `lconf readings`: draw of a node or the cluster over time, as the master keeps it.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit, marked};
@@ -10,9 +10,9 @@ use crate::args::Readings;
 #[derive(Serialize)]
 struct ReadingsJson {
     schema: u32,
-    /// `null` is the cluster.
+    /// `null` means the whole cluster.
     node: Option<String>,
-    /// Whether any of the watts are modelled by emulated hardware.
+    /// True if any of the watts are modelled by emulated hardware.
     emulated: bool,
     energy_j: f64,
     readings: Vec<ReadingJson>,
@@ -25,13 +25,15 @@ struct ReadingJson {
     low_w: f64,
     high_w: f64,
     energy_j: f64,
-    /// For how much of the interval the draw is known.
+    /// Part of the interval for which the draw is known.
     seen_s: f64,
     looks: u64,
 }
 
+/// Prints the readings.
+///
 /// # Errors
-/// Where a time is none, the master cannot be asked, or does not know the node.
+/// If a time is invalid, the master cannot be asked, or it does not know the node.
 pub async fn run(readings: Readings, json: bool, master: &Master) -> Result<u8, Failure> {
     let Readings { node, from, until, csv } = readings;
     let clock = Clock::system();
@@ -41,7 +43,9 @@ pub async fn run(readings: Readings, json: bool, master: &Master) -> Result<u8, 
     let range: (Time, Time) = (time("--from", &from)?, time("--until", &until)?);
     if range.1 <= range.0 {
         let (from, until) = (clock.show(range.0), clock.show(range.1));
-        return Err(Failure::new(format_args!("the time ends at {until}, not after its begin at {from}")));
+        return Err(Failure::new(format_args!(
+            "the time range ends at {until}, which is not after its begin at {from}"
+        )));
     }
     let (emulated, intervals) = master.readings(node.clone(), range).await?;
     if json {

@@ -1,4 +1,4 @@
-//! `lconf reservation`: nodes that are kept for some users, or for nobody, for a time. Decides nothing.
+//! `lconf reservation`: reserves nodes for users, or keeps them free of jobs, for a time.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit};
@@ -11,32 +11,32 @@ use crate::users::warn_of;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum ReservationCommand {
-    /// Keep nodes for some users, or for nobody
+    /// Reserve nodes for users, or keep them free of jobs
     Add(AddReservation),
-    /// The reservations that are not over
+    /// List the reservations that are not over
     List,
-    /// Give the nodes of a reservation back
+    /// Remove a reservation
     Remove { name: String },
 }
 
 #[derive(Debug, clap::Args)]
 pub struct AddReservation {
-    /// By which jobs ask for it: `lrun --reservation NAME`
+    /// Name by which jobs ask for it: `lrun --reservation NAME`
     #[arg(value_parser = name)]
     name: String,
-    /// Which nodes, e.g. n[1-4,7]
+    /// Nodes, e.g. n[1-4,7]
     #[arg(long, value_name = "NODES", value_parser = nodes)]
     nodes: Nodes,
-    /// When it begins, e.g. 18:00 or now+2h
+    /// Begin, e.g. 18:00 or now+2h
     #[arg(long, value_name = "TIME", default_value = "now")]
     start: String,
-    /// How long it lasts, e.g. 2h
+    /// Duration, e.g. 2h
     #[arg(long, value_name = "SPAN", value_parser = span)]
     duration: Span,
-    /// Whose jobs may run in it, with commas between them [default: nobody's, so that the nodes are free of jobs]
+    /// Users whose jobs may run in it, separated by commas [default: none, so that the nodes are free of jobs]
     #[arg(long, value_name = "USERS", value_delimiter = ',', value_parser = user)]
     users: Vec<String>,
-    /// Why, for whoever reads it
+    /// Reason, shown in listings
     #[arg(short, long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
 }
@@ -53,13 +53,15 @@ struct ReservationJson {
     nodes: Vec<String>,
     from_unix_ms: i64,
     until_unix_ms: i64,
-    /// None: nobody's jobs.
+    /// Empty means that no jobs may run.
     users: Vec<String>,
     reason: Option<String>,
 }
 
+/// Runs a command.
+///
 /// # Errors
-/// Where a time is none, or the master cannot be asked or refuses.
+/// If a time is invalid, or the master cannot be asked or refuses.
 pub async fn run(command: ReservationCommand, json: bool, master: &Master) -> Result<u8, Failure> {
     match command {
         ReservationCommand::Add(add) => {
@@ -120,12 +122,12 @@ fn name(text: &str) -> Result<String, String> {
 fn user(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("it is not the name of a user".into());
+        return Err("not the name of a user".into());
     }
     Ok(text.to_owned())
 }
 
 fn span(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
-    if span > Span::ZERO { Ok(span) } else { Err("is not longer than zero".into()) }
+    if span > Span::ZERO { Ok(span) } else { Err("is not above zero".into()) }
 }

@@ -1,4 +1,4 @@
-//! `lconf set`: one change, on disk and in force when the command returns. Says nothing but warnings.
+//! `lconf set`: makes one change, on disk and in force on return. Prints only warnings.
 
 use std::path::Path;
 
@@ -9,8 +9,10 @@ use limo_proto::Change;
 use crate::args::{Limit, Setting};
 use crate::{PROGRAM, budget};
 
+/// Makes the change.
+///
 /// # Errors
-/// Where the limits cross, a file cannot be read, or the master refuses.
+/// If the limits cross, a file cannot be read, or the master refuses.
 pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
     let change = match setting {
         Setting::Limits { low, high, curve } => Change::Limits(limits(low, high, curve.as_deref())?),
@@ -28,14 +30,14 @@ pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Of a curve that is over already.
+/// Warns of a curve that has ended already.
 fn ended(change: &Change, clock: &Clock) -> Option<String> {
     let (name, until) = match change {
         Change::Limits(limits) => ("limits", limits.ended(clock.now())),
         Change::Prices(Some(prices)) => ("prices", prices.ended(clock.now())),
         _ => return None,
     };
-    until.map(|at| format!("the {name} ended at {}: there are none now", clock.show_full(at)))
+    until.map(|at| format!("the {name} ended at {}: none are in force", clock.show_full(at)))
 }
 
 fn limits(low: Option<Limit>, high: Option<Limit>, curve: Option<&Path>) -> Result<Curve<Band>, Failure> {

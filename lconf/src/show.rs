@@ -1,4 +1,4 @@
-//! `lconf show`: the settings in force.
+//! `lconf show`: prints the settings in force.
 
 use limo_client::json::SCHEMA;
 use limo_client::{
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::budget::{self, BudgetJson};
 
-/// The settings as JSON; part of the status too.
+/// Settings as JSON, also part of the status.
 #[derive(Serialize)]
 pub struct SettingsJson {
     schema: u32,
@@ -22,9 +22,9 @@ pub struct SettingsJson {
     #[serde(flatten)]
     band: BandJson,
     next_band: Option<NextBandJson>,
-    /// When the limits that were set ended, if they have.
+    /// When the limits ended, if they have.
     limits_ended_unix_ms: Option<i64>,
-    /// The period that runs and those to come.
+    /// The running period and those to come.
     budgets: Vec<BudgetJson>,
     price_eur_per_mwh: Option<f64>,
     next_price: Option<NextPriceJson>,
@@ -32,7 +32,7 @@ pub struct SettingsJson {
     prices_ended_unix_ms: Option<i64>,
 }
 
-/// `null` is no limit.
+/// `null` means no limit.
 #[derive(Serialize)]
 pub struct BandJson {
     band_low_w: Option<f64>,
@@ -86,8 +86,10 @@ impl From<&Status> for SettingsJson {
     }
 }
 
+/// Prints the settings.
+///
 /// # Errors
-/// Where the master cannot be asked.
+/// If the master cannot be asked.
 pub async fn run(json: bool, master: &Master) -> Result<u8, Failure> {
     let status = master.status().await?;
     if json {

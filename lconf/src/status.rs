@@ -1,4 +1,4 @@
-//! `lconf status`: the cluster now.
+//! `lconf status`: prints the state of the cluster.
 
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, or_dash, plain,
@@ -18,18 +18,18 @@ struct StatusJson {
     #[serde(flatten)]
     settings: SettingsJson,
     now_unix_ms: i64,
-    /// `null` where no period runs.
+    /// `null` if no period runs.
     budget: Option<AccountJson>,
     draw_w: f64,
     /// Part of `draw_w` that is idle draw.
     idle_w: f64,
-    /// Whether any of the watts are modelled by emulated hardware.
+    /// True if any of the watts are modelled by emulated hardware.
     emulated: bool,
     waiting: u64,
     running: u64,
     nodes_up: u32,
     nodes_asleep: u32,
-    /// Part of `energy_j`: of nodes asleep, and on the way to sleep and back.
+    /// Part of `energy_j`: used by nodes asleep, falling asleep and waking.
     asleep_energy_j: f64,
     switching_energy_j: f64,
     nodes: u32,
@@ -38,21 +38,21 @@ struct StatusJson {
     cost_eur: Option<f64>,
     jobs_cost_eur: Option<f64>,
     jobs_start_now_cost_eur: Option<f64>,
-    /// 0 to 1; `null` before limits were set.
+    /// Share of the time within the band, 0 to 1; `null` before limits were set.
     in_band_share: Option<f64>,
     rejected_plans: u64,
     trouble: Option<String>,
-    /// The operator whose prices hold; `null` where that are those of the feeds, or none.
+    /// Operator who set the prices; `null` if the feeds set them, or there are none.
     prices_by: Option<String>,
     feeds: Vec<FeedJson>,
-    /// The operator's own band, where the grid's limits hold in its place.
+    /// The operator's own band, if the grid's limits replace it.
     own_band: Option<BandJson>,
     grid: Vec<GridJson>,
-    /// Those at the master.
+    /// Meters at the master.
     meters: Vec<MeterJson>,
-    /// Nodes that are missed: unreachable with jobs on them, or with watts held for jobs that ended.
+    /// Unreachable nodes with jobs, or with watts held for jobs that ended.
     unreachable: Vec<UnreachableJson>,
-    /// Part of `draw_w`: what is held for lost nodes.
+    /// Part of `draw_w` held for lost nodes.
     held_w: f64,
     /// Nodes that had jobs of other journals, which they have ended.
     foreign: Vec<ForeignJson>,
@@ -77,15 +77,17 @@ struct UnreachableJson {
 #[derive(Serialize)]
 struct MeterJson {
     source: String,
-    /// `null` is all nodes.
+    /// `null` means all nodes.
     serves: Option<Vec<String>>,
     draw_w: Option<f64>,
-    /// Why it shows nothing.
+    /// Why there is no reading.
     failing: Option<String>,
 }
 
+/// Prints the status.
+///
 /// # Errors
-/// Where the master cannot be asked.
+/// If the master cannot be asked.
 pub async fn run(json: bool, master: &Master) -> Result<u8, Failure> {
     let status = master.status().await?;
     if json {
@@ -133,7 +135,8 @@ fn foreign_as_json(found: &ForeignReport) -> ForeignJson {
     ForeignJson { node: found.node.clone(), at_unix_ms: found.at.unix_ms(), jobs: found.jobs }
 }
 
-/// For example `n1 had 2 jobs of another journal at 14:00, which were ended; submit them again if they are still wanted`.
+/// Formats a warning, for example `n1 had 2 jobs of another journal at 14:00, which were ended: submit them again if
+/// still wanted`.
 fn foreign_in_words(found: &ForeignReport, clock: &Clock) -> String {
     let (jobs, were, them) = if found.jobs == 1 { ("job", "was", "it") } else { ("jobs", "were", "them") };
     format!(
@@ -159,7 +162,8 @@ fn unreachable_as_json(node: &UnreachableReport) -> UnreachableJson {
     }
 }
 
-/// For example `n1 unreachable since 14:00: 2 jobs, 48.5 W held; if it is dead: lconf node lost n1`.
+/// Formats a warning, for example `n1 unreachable since 14:00: 2 jobs, 48.5 W held; if the node is dead, type: lconf
+/// node lost n1`.
 fn unreachable_in_words(node: &UnreachableReport, clock: &Clock) -> String {
     let since = node.since.map_or_else(String::new, |since| format!(" since {}", clock.show(since)));
     let state = match (node.lost, node.since) {
@@ -168,18 +172,21 @@ fn unreachable_in_words(node: &UnreachableReport, clock: &Clock) -> String {
         (false, Some(_)) => format!("unreachable{since}"),
     };
     let jobs = if node.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", node.jobs) };
-    let remedy =
-        if node.since.is_some() { format!("; if it is dead: lconf node lost {}", node.name) } else { String::new() };
+    let remedy = if node.since.is_some() {
+        format!("; if the node is dead, type: lconf node lost {}", node.name)
+    } else {
+        String::new()
+    };
     format!("{} {state}: {jobs}, {} held{remedy}", node.name, node.held)
 }
 
-/// For example `shelly:http://plug1 of n1, n2: 50.0 W`.
+/// Formats a meter, for example `shelly:http://plug1 of n1, n2: 50.0 W`.
 fn meter_in_words(meter: &MeterReport) -> String {
     let serves = meter.serves.as_ref().map_or_else(|| "all nodes".to_owned(), |nodes| nodes.join(", "));
     let shown = match (&meter.failing, meter.draw) {
-        (Some(reason), _) => format!("FAILS, its nodes are estimated: {reason}"),
+        (Some(reason), _) => format!("FAILS, the draw of its nodes is estimated: {reason}"),
         (None, Some(draw)) => draw.to_string(),
-        (None, None) => "has not shown anything lately".to_owned(),
+        (None, None) => "no recent reading".to_owned(),
     };
     format!("{} of {serves}: {shown}", meter.source)
 }
@@ -197,7 +204,7 @@ fn as_text(status: &Status, clock: &Clock) -> String {
         band += &format!("; the policy {} ignores it", status.policy);
     }
     if let Some(at) = status.limits_ended {
-        band += &format!("; those that were set ended at {}", clock.show(at));
+        band += &format!("; the limits that were set ended at {}", clock.show(at));
     }
     fact("band", band);
     if let Some((at, band)) = status.next_band {
@@ -236,7 +243,7 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     fact("energy", marked(status.energy, status.emulated));
     let (asleep, switching) = (status.asleep_energy, status.switching_energy);
     if asleep + switching > Energy::ZERO {
-        fact("of it", format!("{asleep} asleep, {switching} on the way there and back"));
+        fact("of it", format!("{asleep} asleep, {switching} falling asleep or waking"));
     }
     fact("cost", or_dash(status.cost));
     let at_once = or_dash(status.jobs_start_now_cost);

@@ -1,4 +1,4 @@
-//! `lconf user`, `lconf quota`: who uses the cluster, what users may have, and whose jobs are not taken.
+//! `lconf user`, `lconf quota`: shows usage and quotas of users, and refuses or allows their jobs.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, may_be_user, or_dash, plain, warn};
@@ -23,22 +23,22 @@ struct UserJson {
     cores: u32,
     waiting_count: u32,
     expected_j: f64,
-    /// `null` before anything is counted, which begins with the first quota or share.
+    /// `null` until energy is counted, from the first quota or share on.
     used_day_j: Option<f64>,
     used_week_j: Option<f64>,
     used_month_j: Option<f64>,
     denied: bool,
-    /// Of their own; `null` is that of all.
+    /// Own quota; `null` means the default.
     quota: Option<QuotaJson>,
 }
 
-/// `null` is any number.
+/// `null` means any number.
 #[derive(Serialize)]
 struct QuotaJson {
     jobs: Option<u32>,
     cores: Option<u32>,
     energy_j: Option<f64>,
-    /// What the energy is counted over: `day`, `week`, `month`.
+    /// Period of the energy limit: `day`, `week` or `month`.
     energy_over: Option<&'static str>,
     submitted: Option<u32>,
 }
@@ -73,8 +73,10 @@ impl From<&UserReport> for UserJson {
     }
 }
 
+/// Runs a command.
+///
 /// # Errors
-/// Where the master cannot be asked, refuses, or knows nothing of the user.
+/// If the master cannot be asked, refuses, or does not know the user.
 pub async fn run(command: Option<UserCommand>, json: bool, master: &Master) -> Result<u8, Failure> {
     match command.unwrap_or(UserCommand::List) {
         UserCommand::List => list(&master.users().await?, json)?,
@@ -82,7 +84,7 @@ pub async fn run(command: Option<UserCommand>, json: bool, master: &Master) -> R
             let mut report = master.users().await?;
             report.users.retain(|user| user.name == name);
             match report.users.first() {
-                None => return Err(Failure::new(format_args!("nothing is known of a user `{name}`"))),
+                None => return Err(Failure::new(format_args!("the master does not know a user `{name}`"))),
                 Some(_) if json => list(&report, true)?,
                 Some(user) => answer(&facts(user, &report.default))?,
             }
@@ -98,7 +100,7 @@ pub async fn run(command: Option<UserCommand>, json: bool, master: &Master) -> R
     Ok(exit::DONE)
 }
 
-/// Warns of a user that this machine does not know: the name may be mistyped.
+/// Warns of a name that this machine does not know, since it may be mistyped.
 pub fn warn_of(name: &str) {
     if !may_be_user(name) {
         warn(PROGRAM, &format!("this machine does not know a user `{name}`"));
@@ -133,7 +135,7 @@ fn list(report: &UsersReport, json: bool) -> Result<(), Failure> {
     answer(&table.render())
 }
 
-/// What holds for a user.
+/// Formats the quota of a user.
 fn quota(user: &UserReport, default: &Quota) -> String {
     match (user.denied, user.quota) {
         (true, _) => "denied".into(),
@@ -151,7 +153,7 @@ fn facts(user: &UserReport, default: &Quota) -> String {
     if let Some([day, week, month]) = user.used {
         lines.push(("used", format!("{day} today, {week} this week, {month} this month (UTC)")));
     }
-    let of_all = if user.quota.is_none() && !default.is_empty() { " (that of all)" } else { "" };
+    let of_all = if user.quota.is_none() && !default.is_empty() { " (default)" } else { "" };
     let quota = Some(user.quota.unwrap_or(*default)).filter(|quota| !quota.is_empty());
     lines.push(("quota", quota.map_or_else(|| "none".into(), |quota| format!("{quota}{of_all}"))));
     if user.denied {
@@ -160,8 +162,10 @@ fn facts(user: &UserReport, default: &Quota) -> String {
     lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
 }
 
+/// Sets or shows quotas.
+///
 /// # Errors
-/// Where a limit is none, or the master cannot be asked or refuses.
+/// If a limit is invalid, or the master cannot be asked or refuses.
 pub async fn quotas(args: QuotaArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     let mut words = args.words;
     let user = if args.default || words.is_empty() { None } else { Some(words.remove(0)) };
@@ -173,7 +177,7 @@ pub async fn quotas(args: QuotaArgs, json: bool, master: &Master) -> Result<u8, 
     let limits = limits.map_err(Failure::new)?;
     if !limits.is_empty() {
         if json {
-            return Err(Failure::new("--json is for what is shown: give no limits"));
+            return Err(Failure::new("--json cannot be combined with limits"));
         }
         master.change(Change::Users(UsersChange::Quota { user: user.clone(), limits })).await?;
         user.iter().for_each(|name| warn_of(name));

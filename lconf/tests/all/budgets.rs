@@ -1,4 +1,4 @@
-//! Budgets: set for one period beside others, from a file, and shown with what became of them.
+//! Budgets: set for one period beside others, set from a file, and shown with their use.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{answered, ask, change, failed, lconf, printed, snapshot};
 
-/// 2100-01-01 00:00 UTC and hours after it.
+/// Returns 2100-01-01 00:00 UTC plus `hours`.
 fn at(hours: i64) -> Time {
     Time::from_unix_ms(4_102_444_800_000 + hours * 3_600_000)
 }
@@ -22,7 +22,7 @@ fn budgets(periods: &[Budget]) -> Budgets {
     Budgets::new(periods.to_vec()).expect("ascending")
 }
 
-/// Runs `lconf` against a master that has these budgets; what it said, and what was asked.
+/// Runs `lconf` against a master with these budgets; returns the output and the messages to the master.
 async fn with(present: &[Budget], args: &[&str]) -> (String, Vec<ClientToMaster>) {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
@@ -37,7 +37,7 @@ async fn with(present: &[Budget], args: &[&str]) -> (String, Vec<ClientToMaster>
 }
 
 #[tokio::test]
-async fn a_period_is_added_to_those_that_are_there() {
+async fn a_period_is_added_to_the_others() {
     let other = period(24, 48, 10, Release::Even);
     let args =
         ["set", "budget", "12kWh", "--from", "2100-01-01", "--until", "2100-01-02 00:00", "--release", "by-price"];
@@ -54,7 +54,7 @@ async fn an_overlap_is_named_unless_it_is_replaced() {
     let args = ["set", "budget", "12kWh", "--from", "2100-01-02 12:00", "--until", "2100-01-03"];
     let (output, asked) = with(&[before, other, after], &args).await;
     let error = "lconf: error: the period overlaps a budget of 10.000 kWh from 2100-01-02 00:00 until 2100-01-03 00:00, \
-                 released by price\nlconf: hint: --replace sets this one in place of all that it overlaps\n";
+                 released by price\nlconf: hint: add --replace to replace the periods that it overlaps\n";
     assert_eq!((output, asked), (failed(error), vec![ask(Query::Status(StatusQuery))]));
     let (output, asked) = with(&[before, other, after], &[&args[..], &["--replace"]].concat()).await;
     let expected = budgets(&[before, period(36, 48, 12, Release::Even), after]);
@@ -63,7 +63,7 @@ async fn an_overlap_is_named_unless_it_is_replaced() {
 }
 
 #[tokio::test]
-async fn none_and_a_file_replace_all() {
+async fn none_and_a_file_replace_all_periods() {
     let none = Change::Budgets { budgets: Budgets::default(), seen: None };
     let (output, asked) = with(&[], &["set", "budget", "none"]).await;
     assert_eq!((output, asked), (printed(""), vec![change(none)]));
@@ -79,7 +79,7 @@ async fn none_and_a_file_replace_all() {
 }
 
 #[tokio::test]
-async fn refusals() {
+async fn wrong_periods_are_refused() {
     let check = async |args: &[&str], expected: &str| {
         let (output, asked) = with(&[], &[&["set"][..], args].concat()).await;
         assert_eq!((output, asked), (failed(expected), vec![]), "{args:?}");
@@ -94,18 +94,18 @@ async fn refusals() {
         .await;
     check(
         &["budget", "none", "--replace"],
-        "lconf: error: `none` ends all budgets: it takes neither --until nor --replace\n",
+        "lconf: error: `none` ends all budgets and cannot be combined with --until or --replace\n",
     )
     .await;
     let args = ["budget", "1kWh", "--from", "2100-01-02", "--until", "2100-01-01"];
-    let error = "the period ends at 2100-01-01 00:00, not after its begin at 2100-01-02 00:00";
+    let error = "the period ends at 2100-01-01 00:00, which is not after its begin at 2100-01-02 00:00";
     check(&args, &format!("lconf: error: {error}\n")).await;
     let args = ["budget", "1kWh", "--from", "2000-01-01", "--until", "2000-01-02"];
-    check(&args, "lconf: error: the period is over: it ended at 2000-01-02 00:00\n").await;
+    check(&args, "lconf: error: the period ended in the past, at 2000-01-02 00:00\n").await;
 }
 
 #[tokio::test]
-async fn shown_with_what_became_of_it() {
+async fn budgets_are_shown_with_their_use() {
     let show = async |args: &[&str], status: Status| answered(args, answer(Answer::Status(Box::new(status)))).await.0;
     let output = show(&["status"], status_with_budget()).await;
     // 11.25 kWh in 22 hours.

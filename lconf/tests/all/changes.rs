@@ -1,4 +1,4 @@
-//! Every change arrives at the master as it was typed, and says nothing but warnings.
+//! Each change reaches the master as typed, and prints only warnings.
 
 use std::io::Write;
 
@@ -67,27 +67,27 @@ async fn warned(args: &[&str], answered_with: Answer, warning: &str) {
 }
 
 #[tokio::test]
-async fn warnings_are_no_failures() {
+async fn warnings_are_not_failures() {
     let of_master = "the policy easy ignores the upper limit 60.0 W: limo does not";
     warned(&["set", "limits", "none", "60W"], Answer::Warned(vec![of_master.to_owned()]), of_master).await;
-    // Two hourly prices, of which the last holds as long as the one before.
+    // Two hourly prices; the last one holds as long as the one before.
     let prices = file("time,price\n2020-01-01 00:00,80 EUR/MWh\n2020-01-01 01:00,70 EUR/MWh\n");
-    let ended = "the prices ended at 2020-01-01 02:00:00: there are none now";
+    let ended = "the prices ended at 2020-01-01 02:00:00: none are in force";
     warned(&["set", "price", path(&prices)], Answer::Done, ended).await;
     let limits = file("time,low,high\n2020-01-01 00:00,39 W,60 W\n2020-01-02 00:00,,\n");
-    let ended = "the limits ended at 2020-01-02 00:00:00: there are none now";
+    let ended = "the limits ended at 2020-01-02 00:00:00: none are in force";
     warned(&["set", "limits", "--curve", path(&limits)], Answer::Done, ended).await;
 }
 
 #[tokio::test]
-async fn names_that_this_machine_does_not_know() {
+async fn unknown_names_of_users_cause_a_warning() {
     let unknown = "this machine does not know a user `nosuchuser`";
     warned(&["quota", "nosuchuser", "jobs=2"], Answer::Done, unknown).await;
     warned(&["user", "deny", "nosuchuser"], Answer::Done, unknown).await;
     warned(&["fairshare", "nosuchuser", "5"], Answer::Done, unknown).await;
     let reservation = ["reservation", "add", "r", "--nodes", "n1", "--duration", "1h", "--users", "nosuchuser"];
     warned(&reservation, Answer::Done, unknown).await;
-    // Nobody is warned of a user that there is, or of one that is taken again.
+    // No warning about a user that exists, or about one that is allowed again.
     for args in [&["quota", "root", "jobs=2"][..], &["user", "deny", "root"], &["user", "allow", "nosuchuser"]] {
         let (output, _) = answered(args, answer(Answer::Done)).await;
         assert_eq!(output, printed(""), "{args:?}");

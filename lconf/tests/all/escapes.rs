@@ -1,4 +1,4 @@
-//! What users, nodes, feeds and sources of limits are called, and the reasons that they give, cannot steer a terminal.
+//! Names and reasons of users, nodes, feeds and sources of limits cannot control a terminal.
 
 use limo_client::fake::{answer, node, status};
 use limo_model::{Power, Reservation, Time};
@@ -8,7 +8,7 @@ use limo_proto::{
 
 use crate::answered;
 
-/// A title of the window, a colour, a new line, a return, the direction of the text, a bell, and a control byte of C1.
+/// Title of the window, colour, line feed, carriage return, direction of the text, bell, and a control byte of C1.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\nroot\r\u{202e}\u{9b}2J";
 
 fn text() -> String {

@@ -1,4 +1,4 @@
-//! The real `lconf` against a master that says what the test says: exit code, stdout and stderr of each command.
+//! The real `lconf` against a fake master: exit code, stdout and stderr of each command.
 
 mod budgets;
 mod changes;
@@ -14,7 +14,7 @@ use limo_client::fake::{Asked, FakeMaster};
 use limo_proto::{ClientToMaster, MasterToClient};
 use tokio::process::Command;
 
-/// `lconf` with these arguments, for this master.
+/// Makes `lconf` with these arguments for this master.
 fn lconf(address: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lconf"));
     command.args(args).env("LIMO_MASTER", address).env("TZ", "UTC").env_remove("LIMO_RECONNECT_TIMEOUT");
@@ -22,7 +22,7 @@ fn lconf(address: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr of an ended `lconf`.
+/// Returns exit code, stdout and stderr of an ended `lconf`.
 async fn snapshot(mut command: Command) -> String {
     let output = command.output().await.expect("lconf runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -30,7 +30,7 @@ async fn snapshot(mut command: Command) -> String {
     format!("exit {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// Runs `lconf` against a master that always gives this answer; also what was asked.
+/// Runs `lconf` against a master that always gives this answer; returns the output and the messages to the master.
 async fn answered(args: &[&str], answer: MasterToClient) -> (String, Vec<ClientToMaster>) {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
@@ -48,12 +48,12 @@ fn change(change: limo_proto::Change) -> ClientToMaster {
     ClientToMaster::ChangeConf(Box::new(change))
 }
 
-/// The snapshot of a success that printed this.
+/// Returns the snapshot of a success with this output.
 fn printed(stdout: &str) -> String {
     format!("exit 0\n--- stdout\n{stdout}--- stderr\n")
 }
 
-/// The snapshot of a failure that said this.
+/// Returns the snapshot of a failure with this message.
 fn failed(stderr: &str) -> String {
     format!("exit 125\n--- stdout\n--- stderr\n{stderr}")
 }

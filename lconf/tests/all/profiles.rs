@@ -1,4 +1,4 @@
-//! Profiles: listed, set by hand, and to files and back.
+//! Profiles: listed, set by hand, exported and imported.
 
 use limo_client::fake::{answer, profile};
 use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span};
@@ -72,7 +72,7 @@ async fn what_is_exported_can_be_imported() {
 }
 
 #[tokio::test]
-async fn files_that_are_wrong() {
+async fn wrong_files_are_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("profiles.csv");
     let file = file.to_str().expect("text");

@@ -1,4 +1,4 @@
-//! `lconf readings`: what was drawn, as a table, CSV and JSON.
+//! `lconf readings` as a table, CSV and JSON.
 
 use limo_client::fake::answer;
 use limo_model::{Drawn, Energy, Power, Span, Time};
@@ -68,7 +68,7 @@ async fn csv_and_json_of_the_cluster() {
 }
 
 #[tokio::test]
-async fn times_that_make_no_sense() {
+async fn impossible_times_are_refused() {
     let check = async |args: &[&str], expected: &str| {
         let (output, asked) = answered(&[&["readings"], args].concat(), readings()).await;
         assert_eq!((output, asked.len()), (failed(expected), 0));
@@ -81,7 +81,7 @@ async fn times_that_make_no_sense() {
     .await;
     check(
         &["--from", "2017-10-26 12:00", "--until", "2017-10-26 11:00"],
-        "lconf: error: the time ends at 2017-10-26 11:00, not after its begin at 2017-10-26 12:00\n",
+        "lconf: error: the time range ends at 2017-10-26 11:00, which is not after its begin at 2017-10-26 12:00\n",
     )
     .await;
 }

@@ -1,4 +1,4 @@
-//! What `lconf` says when it cannot do what was asked; nothing is then sent.
+//! Errors of `lconf`; nothing is sent to the master then.
 
 use limo_client::fake::answer;
 use limo_proto::{Answer, MasterToClient};
@@ -13,7 +13,7 @@ async fn check(args: &[&str], stderr: &str) {
 const HELP: &str = "lconf: hint: try `lconf --help`\n";
 
 #[tokio::test]
-async fn wrong_values() {
+async fn wrong_values_are_refused_with_the_accepted_form() {
     let no_unit = "`39` has no unit: write for example `90 W` (units: W, kW, MW, mW)";
     check(&["set", "limits", "39", "60"], &format!("lconf: error: invalid value '39' for '[LOW]': {no_unit}\n{HELP}"))
         .await;
@@ -29,7 +29,7 @@ async fn wrong_values() {
     let text = "lconf: error: invalid value '-1W' for '--power <POWER>': `-1W` must not be negative\n";
     let args = ["profile", "set", "cg", "xeon", "--duration", "1s", "--power=-1W"];
     check(&args, &format!("{text}{HELP}")).await;
-    let text = "lconf: error: --json is for show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare\n";
+    let text = "lconf: error: --json works only with show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare\n";
     check(&["set", "mode", "low", "--json"], text).await;
 }
 

@@ -1,4 +1,4 @@
-//! What `lconf` shows of the settings, the cluster and its nodes.
+//! Output of `lconf` about the settings, the cluster and its nodes.
 
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Mode, ModeSetting, Power, Span, Time};
@@ -40,7 +40,7 @@ async fn the_settings() {
         mode_setting: ModeSetting::Low,
         ..status()
     };
-    let expected = "policy   limo\nmode     low\nlimits   no limits\nbudgets  none\nprice    none is known\n";
+    let expected = "policy   limo\nmode     low\nlimits   no limits\nbudgets  none\nprice    unknown\n";
     assert_eq!(shown(&["show"], bare).await, printed(expected));
 }
 
@@ -54,7 +54,7 @@ async fn a_band_that_the_policy_ignores() {
 #[tokio::test]
 async fn a_policy_without_the_budget_that_it_keeps() {
     let output = shown(&["status"], Status { policy: limo_model::Preset::Energybud, ..status() }).await;
-    assert!(output.contains("budget     none: the policy energybud has none to keep\n"), "{output}");
+    assert!(output.contains("budget     none, but the policy energybud needs one\n"), "{output}");
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn curves_that_end_and_that_have_ended() {
     let ending = Status { next_price: Some((noon, None)), next_band: Some((noon, Band::UNLIMITED)), ..status() };
     let output = shown(&["show"], ending).await;
     assert!(output.contains("limits   40.0 W to 60.0 W; from 2017-10-26 12:00 no limits\n"), "{output}");
-    assert!(output.contains("price    80 EUR/MWh; from 2017-10-26 12:00 none is known\n"), "{output}");
+    assert!(output.contains("price    80 EUR/MWh; from 2017-10-26 12:00 unknown\n"), "{output}");
     let ended = || Status {
         band: Band::UNLIMITED,
         next_band: None,
@@ -86,10 +86,10 @@ async fn curves_that_end_and_that_have_ended() {
         ..status()
     };
     let output = shown(&["status"], ended()).await;
-    assert!(output.contains("band       no limits; those that were set ended at 2017-10-26 12:00\n"), "{output}");
-    assert!(output.contains("price      none is known; the prices ended at 2017-10-26 12:00\n"), "{output}");
+    assert!(output.contains("band       no limits; the limits that were set ended at 2017-10-26 12:00\n"), "{output}");
+    assert!(output.contains("price      unknown; the prices ended at 2017-10-26 12:00\n"), "{output}");
     let output = shown(&["show"], ended()).await;
-    assert!(output.contains("limits   no limits; those that were set ended at 2017-10-26 12:00\n"), "{output}");
+    assert!(output.contains("limits   no limits; the limits that were set ended at 2017-10-26 12:00\n"), "{output}");
     let found = parsed(&["status", "--json"], ended()).await;
     let keys = ["limits_ended_unix_ms", "prices_ended_unix_ms"].map(|key| found[key].as_i64());
     assert_eq!(keys, [Some(1_509_019_200_000); 2]);
@@ -155,8 +155,8 @@ async fn meters_at_the_master() {
     let output = shown(&["status"], Status { meters: meters.clone(), ..status() }).await;
     for line in [
         "meter      shelly:http://plug1 of n1, n9: 41.5 W\n",
-        "meter      shelly:http://plug1 of all nodes: FAILS, its nodes are estimated: no route to host\n",
-        "meter      shelly:http://plug1 of all nodes: has not shown anything lately\n",
+        "meter      shelly:http://plug1 of all nodes: FAILS, the draw of its nodes is estimated: no route to host\n",
+        "meter      shelly:http://plug1 of all nodes: no recent reading\n",
     ] {
         assert!(output.contains(line), "{output}");
     }
@@ -218,7 +218,7 @@ async fn feeds() {
         price by   ada, not by a feed; `lconf set price feed` follows the feeds again\n\
         feed       awattar DE in EUR: heard 2017-10-26 11:00, known until 2017-10-27 00:00\n\
         feed       octopus C in GBP: heard 2017-10-26 11:00, known until further notice\n\
-        carbon     uk in g/kWh: not heard yet, nothing is known now; failed 2017-10-26 11:00: https://h/: status 500\n";
+        carbon     uk in g/kWh: not heard yet, no current value is known; failed 2017-10-26 11:00: https://h/: status 500\n";
     assert!(output.contains(lines), "{output}");
     let parsed = parsed(&["status", "--json"], status).await;
     assert_eq!(parsed["prices_by"], "ada");
@@ -257,7 +257,7 @@ async fn who_sets_limits_from_outside() {
         own band   40.0 W to 90.0 W; the grid has changed it\n\
         grid       dso: ok, at most 60.0 W until 2017-10-26 12:00\n\
         grid       alarm: failsafe, emergency, at most 60.0 W\n\
-        grid       file: stale, asks for nothing (status 500)\n";
+        grid       file: stale, no limit (status 500)\n";
     assert!(text.contains(expected), "{text}");
     let shown = parsed(&["status", "--json"], status).await;
     assert_eq!(shown["own_band"], json!({"band_low_w": 40.0, "band_high_w": 90.0}));
@@ -279,14 +279,14 @@ async fn one_node() {
     assert_eq!(asked, [ask(Query::Node(NodeQuery("n1".into())))]);
     assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
     let end = "\n\
-        cpu         can be capped from 8.0 W to 60.0 W; has no cap\n\
+        cpu         can be capped from 8.0 W to 60.0 W; not capped\n\
         gpu         cannot be capped\n\n\
         processor   xeon, 8 cores\n\
         meter       in use: \\u{1b}[2J41.5 W\n\
         --- stderr\n";
     assert!(output.ends_with(end), "{output}");
     let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is away"))).await;
-    assert!(output.ends_with("\n\nthe node does not say what it has: the node is away\n--- stderr\n"), "{output}");
+    assert!(output.ends_with("\n\nthe node cannot report its hardware: the node is away\n--- stderr\n"), "{output}");
 }
 
 #[tokio::test]
