@@ -1,4 +1,4 @@
-//! The caps of this node's hardware, from the settings to a keeper, and back to what was there when the daemon ends.
+//! Caps of this node's hardware: opens them from the settings, and restores the original values when the daemon ends.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -10,22 +10,22 @@ use tracing::{error, info, warn};
 
 use crate::config::Settings;
 
-/// How long putting back may take when the daemon ends: a management controller has 5 s for each answer. What is not put
-/// back then is by the next daemon.
+/// Longest time for restoring when the daemon ends: a management controller may take 5 s for each answer. The next
+/// daemon restores the rest.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What was there before, in the state directory.
+/// File in the state directory with the original values.
 const FILE: &str = "caps.json";
 
-/// In use by one thread at a time, beside the loop.
+/// Used by one thread at a time, beside the loop.
 pub type Shared = Arc<Mutex<Keeper>>;
 
-/// Puts back what an earlier daemon left, and writes into `spec` which caps its units obey. `None` where what was there
-/// before is not known: then nothing may be capped.
+/// Restores what an earlier daemon left, and writes the caps of its units into `spec`. Returns `None` if the original
+/// values are unknown: then nothing may be capped.
 pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Shared> {
     for unit in settings.caps.keys().filter(|unit| spec.unit(unit).is_none()) {
         let units: Vec<&str> = spec.units.iter().map(|unit| unit.name.as_str()).collect();
-        warn!("there is no unit `{unit}` to be capped: this node has {}", units.join(", "));
+        warn!("cannot cap unit `{unit}`: this node has {}", units.join(", "));
     }
     let known = settings.caps.iter().filter(|(unit, _)| spec.unit(unit).is_some());
     let units = known.map(|(unit, cap)| (unit.clone(), cap.clone())).collect();
@@ -36,8 +36,8 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
             return None;
         }
     };
-    failures.iter().for_each(|failure| warn!(%failure, "a cap is not to be had"));
-    // What emulated hardware obeys is in its file.
+    failures.iter().for_each(|failure| warn!(%failure, "a cap cannot be used"));
+    // Caps of emulated hardware are in its file.
     if settings.hardware.is_none() {
         for unit in &mut spec.units {
             unit.caps = keeper.range(&unit.name);
@@ -49,22 +49,22 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
     Some(Arc::new(Mutex::new(keeper)))
 }
 
-/// Puts everything back, for good. A device that does not answer does not keep the daemon.
+/// Restores everything, for good. A device that does not answer does not hold the daemon.
 pub fn close(keeper: Shared) {
     let (told, done) = mpsc::channel();
     thread::spawn(move || {
-        // What a panic left in it is still what is to be put back.
+        // After a panic, the keeper still knows what to restore.
         let failures = keeper.lock().unwrap_or_else(PoisonError::into_inner).close();
-        // Whoever does not wait any more has told so.
+        // The receiver is gone after the timeout, which was logged.
         let _ = told.send(failures);
     });
     match done.recv_timeout(PATIENCE) {
         Ok(failures) => tell(&failures),
-        Err(_) => error!("caps are not put back after {} s: the next lslave does it", PATIENCE.as_secs()),
+        Err(_) => error!("caps were not restored within {} s: the next lslave restores them", PATIENCE.as_secs()),
     }
 }
 
-/// Says what was not put back.
+/// Logs the caps that were not restored.
 pub fn tell(failures: &[CapFailure]) {
-    failures.iter().for_each(|failure| error!(%failure, "a cap is not put back"));
+    failures.iter().for_each(|failure| error!(%failure, "cannot restore the value before a cap"));
 }

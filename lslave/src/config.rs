@@ -1,4 +1,4 @@
-//! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads the file; opens nothing else.
+//! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads only that file.
 
 mod caps;
 mod idle;
@@ -23,13 +23,13 @@ use caps::{DEFAULT_CAP_LEASE, Written, merged};
 use idle::{Idle, SleepSettings};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
-/// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.
+/// Often enough for a curve of the cluster, and little beside a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
-/// Counters of energy begin again after some minutes: looks further apart say nothing.
+/// Energy counters wrap around after some minutes: samples further apart mean nothing.
 const LONGEST_INTERVAL: Span = Span::from_secs(60);
-/// One cycle of the mains: within it there is no power to speak of, only its swing.
+/// One cycle of the mains: power is a mean over at least one cycle.
 const SHORTEST_INTERVAL: Span = Span::from_ms(20);
-/// Where readings are not wanted more often.
+/// Used if readings are not wanted more often.
 const DEFAULT_METER_INTERVAL: Span = Span::from_secs(1);
 const DEFAULT_HEARTBEAT: Span = Span::from_secs(5);
 const HEARTBEATS: (Span, Span) = (Span::from_ms(100), Span::from_secs(60));
@@ -42,74 +42,72 @@ pub struct Arguments {
     /// Settings in TOML, by the names of these options with `_` for `-`; /etc/limo/lslave.toml where it exists.
     #[arg(long, env = "LIMO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the node keeps what must survive its daemon; one daemon per directory [default:
-    /// /var/lib/limo/lslave for root, else ~/.local/state/limo/lslave]
+    /// Directory for state that must survive the daemon; one daemon per directory [default: /var/lib/limo/lslave for
+    /// root, else ~/.local/state/limo/lslave]
     #[arg(long, env = "LIMO_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// The master, on this machine [default: unix:/run/limo/master.sock for root, else
     /// unix:$XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, env = "LIMO_MASTER", value_name = "unix:PATH|HOST:PORT")]
     pub master: Option<String>,
-    /// The user that runs the master, if it is neither root nor the node's: nobody else is obeyed
+    /// User that runs the master, if it is neither root nor the node's; other users are not obeyed
     #[arg(long, env = "LIMO_MASTER_USER", value_name = "USER")]
     pub master_user: Option<String>,
-    /// The node's name in the cluster [default: the host name up to its first dot]
+    /// Name of the node in the cluster [default: the host name up to its first dot]
     #[arg(long, env = "LIMO_NAME", value_name = "NAME")]
     pub name: Option<String>,
-    /// Be an emulated machine of this hardware file instead of the real one
+    /// Emulate a machine of this hardware file
     #[arg(long, env = "LIMO_HARDWARE_FILE", value_name = "FILE")]
     pub hardware: Option<PathBuf>,
-    /// Which machine of the hardware file [default: the one with the node's name, or the only one]
+    /// Machine of the hardware file [default: the one with the node's name, or the only one]
     #[arg(long, env = "LIMO_MACHINE", value_name = "NAME")]
     pub machine: Option<String>,
-    /// Cores of the CPU, instead of as many as were found or the hardware file says
+    /// Cores of the CPU, instead of the number found or in the hardware file
     #[arg(long, env = "LIMO_NODE_CPUS", value_name = "N")]
     pub cpus: Option<NonZeroU32>,
-    /// Draw of this machine with no job on it; not for emulated hardware [default: 0 W]
+    /// Draw of this machine without jobs; not for emulated hardware [default: 0 W]
     #[arg(long, env = "LIMO_IDLE", value_name = "POWER")]
     pub idle: Option<Power>,
     /// Draw above idle with the CPU fully used; not for emulated hardware [default: 10 W a core]
     #[arg(long, env = "LIMO_NAMEPLATE", value_name = "POWER")]
     pub nameplate: Option<Power>,
-    /// What measures this machine: powercap, hwmon:CHIP[/CHANNEL], ipmi[:ARGUMENTS], redfish:URL, shelly:URL[#SWITCH],
-    /// tasmota:URL[#CHANNEL], mcp39f511:DEVICE, mcp39f511n:DEVICE[/CHANNEL], nvml, nvidia-smi, command:COMMAND or a sum such
-    /// as powercap+nvml; not for emulated hardware
-    /// [default: nothing, its draw is estimated]
+    /// Meter of this machine: powercap, hwmon:CHIP[/CHANNEL], ipmi[:ARGUMENTS], redfish:URL, shelly:URL[#SWITCH],
+    /// tasmota:URL[#CHANNEL], mcp39f511:DEVICE, mcp39f511n:DEVICE[/CHANNEL], nvml, nvidia-smi, command:COMMAND or a sum
+    /// such as powercap+nvml; not for emulated hardware [default: none, the draw is estimated]
     #[arg(long, env = "LIMO_METER", value_name = "METER")]
     pub meter: Option<MeterChoice>,
-    /// User, password and certificates for a meter on the network, in TOML that only its owner may read
+    /// File with user, password and certificates for a network meter, in TOML; only its owner may have access
     #[arg(long, env = "LIMO_METER_ACCESS", value_name = "FILE")]
     pub meter_access: Option<PathBuf>,
-    /// Time between two looks at the meter, at least 20ms [default: 1s, or the reading interval where that is
-    /// shorter]
+    /// Interval between samples of the meter, at least 20ms [default: 1s, or the reading interval if that is shorter]
     #[arg(long, env = "LIMO_METER_INTERVAL", value_name = "SPAN")]
     pub meter_interval: Option<Span>,
-    /// Where sysfs is mounted [default: /sys]
+    /// Mount point of sysfs [default: /sys]
     #[arg(long, env = "LIMO_SYSFS", value_name = "DIR")]
     pub sysfs: Option<PathBuf>,
-    /// Where device files are, for --probe [default: /dev]
+    /// Directory of device files, for --probe [default: /dev]
     #[arg(long, value_name = "DIR", requires = "probe")]
     pub dev: Option<PathBuf>,
-    /// Time between two readings that the master gets, each the mean of the looks since the one before, at least 20ms
+    /// Interval between readings for the master, each the mean of the samples since the last one, at least 20ms
     /// [default: 1s]
     #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
     pub reading_interval: Option<Span>,
-    /// Time between two signs of life that the master gets; a master that gives none for three of them is called again,
-    /// 100ms to 1min [default: 5s]
+    /// Interval between signs of life; after three intervals without one from the master the node reconnects; 100ms to
+    /// 1min [default: 5s]
     #[arg(long, env = "LIMO_HEARTBEAT", value_name = "SPAN")]
     pub heartbeat: Option<Span>,
     #[command(flatten)]
     pub caps: CapArguments,
-    /// What is logged: error, warn, info, debug, trace, or by module [default: info]
+    /// Log level: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
     pub log: Option<String>,
-    /// How it is logged [default: human]
+    /// Log format [default: human]
     #[arg(long, env = "LIMO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// Check the settings and the hardware file, and end
+    /// Check the settings and the hardware file, and exit
     #[arg(long)]
     pub check_config: bool,
-    /// Print what this machine has and whether its meters can be read, and end; needs no settings and no master
+    /// Print the hardware of this machine and its usable meters and caps, and exit; needs no settings and no master
     #[arg(long, conflicts_with = "check_config")]
     pub probe: bool,
 }
@@ -157,29 +155,29 @@ struct ConfigFile {
     log_format: Option<LogFormat>,
 }
 
-/// What the daemon runs with.
+/// Settings of a running daemon.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub state_dir: PathBuf,
     pub master: Endpoint,
-    /// Who may be the master.
+    /// Users who may run the master.
     pub trusted: Trusted,
     pub name: String,
     pub hardware: Option<PathBuf>,
     pub machine: Option<String>,
     pub cpus: Option<NonZeroU32>,
     pub idle: Option<Power>,
-    /// `None` where the machine stays on.
+    /// `None` if the machine never sleeps.
     pub sleep: Option<SleepSettings>,
     pub nameplate: Option<Power>,
     pub meter: Option<MeterChoice>,
     pub meter_access: Option<PathBuf>,
-    /// Between two looks at the meter: 20 ms to 1 min.
+    /// Interval between samples of the meter: 20 ms to 1 min.
     pub meter_interval: Span,
     pub sysfs: PathBuf,
-    /// Between two readings for the master: at least 20 ms.
+    /// Interval between readings for the master: at least 20 ms.
     pub reading_interval: Span,
-    /// Between two signs of life: 100 ms to 1 min.
+    /// Interval between signs of life: 100 ms to 1 min.
     pub heartbeat: Span,
     /// By unit.
     pub caps: BTreeMap<String, CapChoice>,
@@ -188,15 +186,17 @@ pub struct Settings {
     pub gpus: GpuSource,
     /// The library of NVIDIA's driver.
     pub nvml: PathBuf,
-    /// NVIDIA's program, where the library is not to be had.
+    /// NVIDIA's program, used if the library is missing.
     pub nvidia_smi: PathBuf,
     pub log: String,
     pub log_format: Option<LogFormat>,
 }
 
 impl Settings {
+    /// Loads the settings.
+    ///
     /// # Errors
-    /// Where the file cannot be read, or a setting cannot be: naming it and its value.
+    /// If the file cannot be read, or a setting is invalid; names the setting and its value.
     pub fn load(arguments: &Arguments) -> anyhow::Result<Self> {
         let given = arguments.clone();
         let file = ConfigFile::load(given.config.as_deref())?;
@@ -241,10 +241,10 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What meters and caps need to know.
+    /// Returns the access data for meters and caps.
     ///
     /// # Errors
-    /// Where the file with the password cannot be used.
+    /// If the file with the password cannot be used.
     pub fn site(&self) -> anyhow::Result<Site> {
         let access = match &self.meter_access {
             Some(path) => Access::read(path)?,
@@ -259,12 +259,12 @@ impl Settings {
         })
     }
 
-    /// Of the meter.
+    /// Returns the intervals of the meter.
     pub fn rhythm(&self) -> Rhythm {
         Rhythm { looks: duration(self.meter_interval), readings: duration(self.reading_interval) }
     }
 
-    /// Of the connection to the master.
+    /// Returns the interval between signs of life.
     pub fn heartbeat(&self) -> Duration {
         duration(self.heartbeat)
     }
@@ -273,7 +273,7 @@ impl Settings {
         let (least, most) = HEARTBEATS;
         if self.heartbeat < least || self.heartbeat > most {
             bail!(
-                "the heartbeat is {}: {least} to {most} are possible, for example `{DEFAULT_HEARTBEAT}`",
+                "the heartbeat is {}: it must be {least} to {most}, for example `{DEFAULT_HEARTBEAT}`",
                 self.heartbeat
             );
         }
@@ -286,10 +286,10 @@ impl Settings {
             bail!("the lease of caps is {}: it must be positive, for example `1min`", self.cap_lease);
         }
         if let (Some(unit), Some(_)) = (self.caps.keys().next(), &self.hardware) {
-            bail!("unit `{unit}` has a cap, but emulated hardware has its own: leave out the cap or `hardware`");
+            bail!("unit `{unit}` has a cap, but emulated hardware has its own: remove the cap or `hardware`");
         }
         if self.meter.is_some() && self.hardware.is_some() {
-            bail!("a meter is set, but emulated hardware has its own: leave out `meter` or `hardware`");
+            bail!("a meter is set, but emulated hardware has its own: remove `meter` or `hardware`");
         }
         if self.meter_interval > LONGEST_INTERVAL {
             bail!(
@@ -299,7 +299,7 @@ impl Settings {
         }
         if self.meter.is_some() && self.reading_interval > LONGEST_INTERVAL {
             bail!(
-                "the reading interval is {}: the master must know what a meter shows at least every {LONGEST_INTERVAL}",
+                "the reading interval is {}: the master needs a reading at least every {LONGEST_INTERVAL}",
                 self.reading_interval
             );
         }
@@ -309,13 +309,11 @@ impl Settings {
                 bail!("the {what} draw is {power}: it must not be negative");
             }
             if self.hardware.is_some() {
-                bail!(
-                    "the {what} draw is set, but emulated hardware has it from its hardware file: leave out one of them"
-                );
+                bail!("the {what} draw is set, but the hardware file has it for emulated hardware: remove one of them");
             }
         }
         if let (Some(machine), None) = (&self.machine, &self.hardware) {
-            bail!("the machine `{machine}` is named, but no hardware file: add `--hardware FILE`");
+            bail!("the machine `{machine}` needs a hardware file: add `--hardware FILE`");
         }
         Ok(())
     }
@@ -348,7 +346,8 @@ fn host_name() -> anyhow::Result<String> {
     Ok(name.split('.').next().unwrap_or_default().to_owned())
 }
 
-/// Without certificates nobody knows who listens elsewhere, so a node's jobs come from its own machine only.
+/// Resolves the master's address. Without certificates the identity of other machines is unknown, so only this machine
+/// is allowed.
 fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
     if Endpoint::is_unix(master) {
         return Ok(master.parse()?);
@@ -356,15 +355,15 @@ fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
     let addresses = master.to_socket_addrs().map_err(|error| {
         let example = format!("write for example `unix:{SYSTEM_SOCKET}` or `127.0.0.1:6817`");
         match error.kind() {
-            // Nobody was asked about it.
+            // The resolver was not asked.
             io::ErrorKind::InvalidInput => anyhow!("the master `{master}` is not an address: {example}"),
-            _ => anyhow!("the address of the master `{master}` is not known: {error}: {example}"),
+            _ => anyhow!("the address of the master `{master}` is unknown: {error}: {example}"),
         }
     })?;
     let addresses: Vec<SocketAddr> = addresses.collect();
     match addresses.iter().find(|address| !address.ip().is_loopback()) {
         Some(elsewhere) => bail!(
-            "the master `{master}` is at {elsewhere}, beyond loopback: without certificates a node connects to its own machine only"
+            "the master `{master}` is at {elsewhere}, not on loopback: without certificates a node connects only to its own machine"
         ),
         None => {
             let first = addresses.first().with_context(|| format!("the master `{master}` has no address"))?;

@@ -1,4 +1,4 @@
-//! What this node is made of: the real machine as the kernel shows it, or an emulated one from a file.
+//! Describes this node's hardware: the real machine as the kernel shows it, or an emulated one from a file.
 
 use std::fs;
 use std::thread;
@@ -10,19 +10,21 @@ use tracing::warn;
 
 use crate::config::{GpuSource, Settings};
 
-/// Above idle and for each core the kernel shows. The Xeon E3-1275 v5 of limo-2018 is rated 80 W for 8 of them; with
-/// nothing else known that is the right size for a server's core.
+/// Draw above idle for each core. The Xeon E3-1275 v5 of limo-2018 is rated 80 W for 8 of them, which is a plausible
+/// default for a server's core.
 const NAMEPLATE_PER_CORE: Power = Power::from_watts(10);
 
-/// What an accelerator draws that does not tell its limit: as much as its slot gives without cables, which is also what
-/// the Quadro P2000 of limo-2018 is rated.
+/// Draw of an accelerator that does not report its limit: the power of a slot without cables, which is also the rating
+/// of the Quadro P2000 of limo-2018.
 const ACCELERATOR_NAMEPLATE: Power = Power::from_watts(75);
 
-/// Longest hardware name made of a processor's model name; the limit for names is 64.
+/// Longest hardware name made of a processor's model name, in bytes; the limit for names is 64.
 const HARDWARE_LENGTH: usize = 48;
 
+/// Describes the node.
+///
 /// # Errors
-/// Where the hardware file cannot be used, the machine's memory cannot be read, or GPUs are asked for and do not answer.
+/// If the hardware file cannot be used, the machine's memory cannot be read, or requested GPUs do not answer.
 pub fn describe(settings: &Settings) -> anyhow::Result<(NodeSpec, Option<Machine>)> {
     let Some(path) = &settings.hardware else {
         let spec = discover(settings)?;
@@ -60,12 +62,12 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
             // In the driver's order.
             Ok(found) => units.extend(found.iter().map(accelerator)),
             Err(error) if settings.gpus == GpuSource::Nvml => return Err(error.into()),
-            // Without the library there are no GPUs; whatever else is wrong with it is trouble.
+            // Without the library there are no GPUs; other errors are reported.
             Err(error) if error.is_absence() => {}
             Err(error) => warn!(%error, "the node has no GPUs"),
         }
     }
-    // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
+    // Idle draw cannot be guessed within a factor of ten, and it is drawn with or without jobs.
     let idle = settings.idle.unwrap_or(Power::ZERO);
     Ok(NodeSpec {
         name: settings.name.clone(),
@@ -89,29 +91,32 @@ fn accelerator(gpu: &Gpu) -> UnitSpec {
     }
 }
 
-/// `NVIDIA H200` becomes `nvidia-h200`.
+/// Converts `NVIDIA H200` to `nvidia-h200`.
 pub fn gpu_name(name: &str) -> String {
     dashed(&name.to_lowercase()).unwrap_or_else(|| "gpu".to_owned())
 }
 
-/// As many as this process may use.
+/// Returns the number of cores that this process may use.
 pub fn cores() -> u32 {
     thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 
-/// The hardware name of this machine's CPU.
+/// Returns the hardware name of this machine's CPU.
 pub fn processor() -> String {
     hardware_name(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
+/// Returns the memory of this machine.
+///
 /// # Errors
-/// Where the kernel does not tell it.
+/// If the kernel does not report it.
 pub fn memory() -> anyhow::Result<Memory> {
     let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
     memory_total(&text).context("/proc/meminfo has no line `MemTotal: ... kB`")
 }
 
-/// `Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz` becomes `intel-xeon-e3-1275-v5`; without a model name the architecture.
+/// Converts `Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz` to `intel-xeon-e3-1275-v5`; without a model name returns the
+/// architecture.
 fn hardware_name(processors: &str) -> String {
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, v)| v));
     let model = model.unwrap_or_default().to_lowercase();
@@ -119,7 +124,7 @@ fn hardware_name(processors: &str) -> String {
     dashed(&model).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// The words of a product's name, as a name; `None` where it has none.
+/// Makes a name of the words of a product's name; `None` if there are none.
 fn dashed(model: &str) -> Option<String> {
     let mut words: Vec<&str> = model
         .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))

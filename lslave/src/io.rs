@@ -1,4 +1,4 @@
-//! The pipes of a running job: tasks that read its output when asked and write its stdin. Knows nothing of windows.
+//! Pipes of a running job: tasks that read its output on request and write its stdin. Knows nothing of windows.
 
 use std::io;
 use std::time::Duration;
@@ -17,25 +17,24 @@ use crate::launch::Pipes;
 use crate::shell::Event;
 use crate::terminal::Terminal;
 
-/// How long after the end of a job its pipes may still be held open, by a process that nobody could find, before their
-/// end is declared.
+/// How long a process that could not be found may hold a job's pipes open after its end, before the output is closed.
 const AFTER_END: Duration = Duration::from_secs(2);
 
-/// The daemon's side of a job's pipes. When it is dropped, stdin ends, and output is read and dropped.
+/// Daemon's side of a job's pipes. On drop, stdin ends, and output is read and discarded.
 pub struct JobPipes {
-    /// To the task that writes stdin.
+    /// Queue of the task that writes stdin.
     stdin: Option<mpsc::UnboundedSender<Bytes>>,
-    /// Ask the task that reads the pipe for up to so many bytes.
+    /// Requests to the task that reads the pipe, in bytes.
     stdout: Option<mpsc::UnboundedSender<usize>>,
     stderr: Option<mpsc::UnboundedSender<usize>>,
     over: watch::Sender<bool>,
     writer: Option<AbortHandle>,
-    /// In place of pipes.
+    /// Replaces the pipes.
     terminal: Option<Terminal>,
 }
 
 impl JobPipes {
-    /// Takes the pipes of a job that runs, as far as the runtime does; the log says what it does not.
+    /// Connects the pipes of a running job; logs what the runtime refuses.
     pub fn connect(job: JobId, pipes: Pipes, events: &mpsc::Sender<Event>) -> Self {
         let mut connected = Self {
             stdin: None,
@@ -85,36 +84,36 @@ impl JobPipes {
         Connected { stdin: stdin.is_some(), stdout: stdout.is_some(), stderr: stderr.is_some() }
     }
 
-    /// Bytes for stdin; none is its end.
+    /// Writes bytes to stdin; an empty piece is its end.
     pub fn write(&self, bytes: Bytes) {
-        // Without a reader the job is over, and nobody misses the bytes.
+        // Without a reader the job is over.
         let _ = self.stdin.as_ref().map(|queue| queue.send(bytes));
     }
 
-    /// Has up to `most` bytes of an output read.
+    /// Requests up to `most` bytes of an output.
     pub fn read(&self, channel: Channel, most: usize) {
         let ask = match channel {
             Channel::Stdin => None,
             Channel::Stdout => self.stdout.as_ref(),
             Channel::Stderr => self.stderr.as_ref(),
         };
-        // A reader that is gone has told the end.
+        // A reader that has ended has reported the end.
         let _ = ask.map(|ask| ask.send(most));
     }
 
-    /// The client's terminal has this size; nothing where the job has none.
+    /// Sets the size of the job's terminal; does nothing without one.
     ///
     /// # Errors
-    /// Where the kernel refuses.
+    /// If the kernel refuses.
     pub fn resize(&self, size: WindowSize) -> io::Result<()> {
         self.terminal.as_ref().map_or(Ok(()), |terminal| terminal.resize(size))
     }
 
-    /// The command is over.
+    /// Notes that the command is over.
     pub fn job_over(&mut self) {
         self.over.send_replace(true);
         if let Some(writer) = self.writer.take() {
-            // A pipe that nobody reads any more would keep it for ever.
+            // A pipe without a reader would hold the task for ever.
             writer.abort();
         }
     }
@@ -129,7 +128,7 @@ async fn write_stdin(job: JobId, sink: Sink, mut queue: mpsc::UnboundedReceiver<
         } else if let Some(open) = &mut sink
             && open.write_all(&bytes).await.is_err()
         {
-            // The job has closed its stdin; the sender need not know, and must not wait.
+            // The job has closed its stdin. The sender does not know, and must not wait.
             sink = None;
         }
         if events.send(Event::Node(Input::StdinTaken { job, count })).await.is_err() {
@@ -138,7 +137,7 @@ async fn write_stdin(job: JobId, sink: Sink, mut queue: mpsc::UnboundedReceiver<
     }
 }
 
-/// Where stdin goes.
+/// Destination of stdin.
 enum Sink {
     Pipe(pipe::Sender),
     Terminal(Terminal),
@@ -153,14 +152,14 @@ impl Sink {
     }
 }
 
-/// Where output comes from.
+/// Source of output.
 enum Origin {
     Pipe(pipe::Receiver),
     Terminal(Terminal),
 }
 
 impl Origin {
-    /// At least one byte, or 0 at the end. A terminal ends in an error when no process has it any more.
+    /// Reads at least one byte, or returns 0 at the end. A terminal ends with an error when no process has it open.
     async fn read(&mut self, buffer: &mut [u8]) -> usize {
         let count = match self {
             Self::Pipe(pipe) => pipe.read(buffer).await,
@@ -176,12 +175,12 @@ struct Source {
 }
 
 impl Source {
-    /// At least one byte, or 0 at the end.
+    /// Reads at least one byte, or returns 0 at the end.
     async fn read(&mut self, buffer: &mut [u8]) -> usize {
         let over = &mut self.over;
         let given_up = async {
             if over.wait_for(|over| *over).await.is_err() {
-                // The streams were dropped while the job runs on: it may still write.
+                // The streams were dropped while the job runs: it may still write.
                 std::future::pending::<()>().await;
             }
             tokio::time::sleep(AFTER_END).await;
@@ -203,12 +202,12 @@ async fn read_output(
     let mut buffer = vec![0; CHUNK];
     while let Some(most) = asks.recv().await {
         let count = source.read(&mut buffer[..most]).await;
-        // A copy of just these bytes: a slice of a large buffer would hold all of it until they are acknowledged.
+        // A copy of just these bytes: a slice would hold the whole buffer until they are acknowledged.
         let bytes = Bytes::copy_from_slice(&buffer[..count]);
         if events.send(Event::Node(Input::Output { stream, bytes })).await.is_err() || count == 0 {
             return;
         }
     }
-    // Nobody will ask again: the job must still be able to write.
+    // There will be no more requests, but the job must still be able to write.
     while source.from.read(&mut buffer).await > 0 {}
 }

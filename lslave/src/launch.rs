@@ -1,5 +1,5 @@
-//! Turns an assignment into a plan for `lshepherd`, which runs it as its submitter would have run it. Reads nothing that is a
-//! user's, and waits for nothing.
+//! Turns an assignment into a plan for `lshepherd`, which runs it as its submitter would. Reads no file of a user and
+//! never waits.
 
 mod environment;
 mod explain;
@@ -24,19 +24,19 @@ use program::Program;
 use crate::tasks::share;
 use crate::terminal;
 
-/// What is needed besides the assignment itself.
+/// Inputs besides the assignment.
 pub struct Surroundings<'a> {
     pub spec: &'a NodeSpec,
     pub cookie: &'a str,
-    /// `None` if the daemon is the job's user.
+    /// `None` if the daemon runs as the job's user.
     pub identity: Option<Identity>,
-    /// Whether emulated hardware says when its work is done.
+    /// True if emulated hardware decides when the work is done.
     pub emulated_work: bool,
-    /// The time, in seconds since 1970 (UTC).
+    /// Time in seconds since 1970 (UTC).
     pub now_s: i64,
 }
 
-/// A launch that is ready to be ordered.
+/// Launch that is ready to be ordered.
 pub struct Prepared {
     pub plan: Plan,
     /// Stdin, stdout, stderr, and the descriptors that the job inherits.
@@ -44,30 +44,30 @@ pub struct Prepared {
     pub ours: Ours,
 }
 
-/// The part of a launch that stays with the daemon.
+/// Part of a launch that stays with the daemon.
 #[derive(Debug)]
 pub struct Ours {
-    /// The other ends of the job's stdio; `None` if nobody is attached to it.
+    /// Other ends of the job's stdio; `None` if no client is attached.
     pub pipes: Option<Pipes>,
     /// On emulated hardware: closed when the job's work is done.
     pub work: Option<PipeWriter>,
     pub explanation: Explanation,
 }
 
-/// Those that are there; a stream that is not goes to a file.
+/// Open pipes; other streams go to files.
 #[derive(Debug)]
 pub struct Pipes {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
-    /// In place of all three.
+    /// Replaces all three.
     pub terminal: Option<OwnedFd>,
 }
 
-/// The directory of the file that came with a job.
+/// Returns the directory of the file that came with a job.
 ///
-/// It is in the system's directory for temporary files (`TMPDIR` of the daemon), because the daemon's own state is closed
-/// to users. Its name holds the cookie, which nobody can guess and take before.
+/// It is in the system's directory for temporary files (`TMPDIR` of the daemon), because the daemon's own state is
+/// closed to users. Its name contains the cookie, so that no user can guess it and create it first.
 pub fn carried_directory(cookie: &str) -> PathBuf {
     std::env::temp_dir().join(format!("limo-{cookie}"))
 }
@@ -84,7 +84,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
     let Some((program, arguments)) = variant.unwrap_or(&launch.argv).split_first() else {
         return Err(LaunchError::NotFound { command: String::new() });
     };
-    // A variant is another command than the one whose file came along.
+    // A variant replaces the command whose file was sent.
     let carried = launch.carried.as_ref().filter(|_| variant.is_none());
     let carried = carried.map(|content| carried_file(around.cookie, program, content));
     let path = carried
@@ -94,7 +94,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
     let files = launch.file_names(&facts(exec, around.spec, 0));
     let several = several::prepare(exec, around.spec, (program_path, arguments), &files)?;
     let (work_end, work) = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?.unzip();
-    // The numbers that the job finds its descriptors under follow from their order.
+    // The job's descriptor numbers follow from their order.
     let work_fd = work_end.is_some().then_some(FIRST_INHERITED);
     let plan_fd = FIRST_INHERITED + i32::from(work_end.is_some());
     let env = environment(exec, &around, work_fd);
@@ -147,7 +147,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
 }
 
 fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
-    // A name with a directory in it would lead out of this one.
+    // A name with a directory in it could lead out of this one.
     let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or(OsStr::new("command"));
     Carried {
         directory: carried_directory(cookie).into_os_string().into_encoded_bytes(),
@@ -156,7 +156,7 @@ fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
     }
 }
 
-/// Where the child's streams go until its files are opened, and the daemon's side of those that it keeps.
+/// Makes the child's streams, which hold until its files are opened, and the daemon's side of the pipes.
 fn stdio(
     launch: &Launch,
     files: &FileNames,
@@ -190,7 +190,7 @@ fn null() -> io::Result<OwnedFd> {
     OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from)
 }
 
-/// What the names of the files may hold, of the task at `place` of those here.
+/// Returns the values for patterns in file names, for the task at `place` on this node.
 fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec, place: u32) -> FileFacts<'a> {
     let DoExec { job, name, user, task, share, .. } = exec;
     let array = task.as_ref().map(|task| (task.array, task.number));

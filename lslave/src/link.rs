@@ -1,5 +1,5 @@
-//! The connection to the master: made, kept and made again. Passes frames on in both directions and understands none
-//! of them, except that the first answer says whether the node was registered.
+//! Connection to the master: made, kept and made again. Passes frames in both directions and reads only the first
+//! answer, which says if the node was registered.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,11 +19,10 @@ use crate::shell::Event;
 use crate::sleep::Sleeper;
 use limo_node::Input;
 
-/// A master that was restarted is back in far less than a second, and one that is gone is not worth more than a packet
-/// every few seconds.
+/// A restarted master is back in less than a second. An absent one is called every few seconds.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(5) };
 
-/// Readings are skipped while more frames than this wait: they would be old before they leave.
+/// Readings are skipped while more frames than this wait: they would be stale when sent.
 const BACKLOG: usize = 1024;
 
 /// Most signs of life that wait to be sent.
@@ -31,8 +30,8 @@ const SIGNS: usize = 4;
 
 type Outbound = Frame<NodeToMaster>;
 
-/// The way to the master while a connection lives. What waits here is bounded by the windows of the jobs' streams and
-/// by a few messages for each job.
+/// Sender of a connection to the master. Its queue is bounded by the windows of the jobs' streams and a few messages
+/// for each job.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     frames: mpsc::UnboundedSender<Outbound>,
@@ -47,18 +46,18 @@ impl Outgoing {
 
     pub fn put(&self, frame: Outbound) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // A connection that broke in the meantime is reported by itself.
+        // A broken connection is reported elsewhere.
         let _ = self.frames.send(frame);
     }
 
-    /// Whether the master is slow to take what it is sent.
+    /// Returns true if the master reads slowly.
     pub fn is_behind(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > BACKLOG
     }
 }
 
-/// Keeps a connection to `master` for as long as `events` is listened to. Somebody who is not `trusted` and listens in its
-/// place is sent nothing and not obeyed. While the machine is to sleep there is no connection.
+/// Keeps a connection to `master` for as long as `events` is open. A listener that is not `trusted` receives nothing
+/// and is not obeyed. There is no connection while the machine is to sleep.
 pub async fn keep(
     master: Endpoint,
     trusted: Trusted,
@@ -67,7 +66,7 @@ pub async fn keep(
     sleeper: Option<Sleeper>,
 ) {
     let mut failures = 0_u32;
-    // The last reason that was logged.
+    // Reason that was logged last.
     let mut told = None;
     while !events.is_closed() {
         match connect(&master, Role::Node, &trusted).await {
@@ -100,13 +99,13 @@ pub async fn keep(
             }
         }
         failures = failures.saturating_add(1);
-        // The nodes of a cluster do not come back in step. Without randomness each waits for all of the pause.
+        // Nodes must not reconnect in step. Without randomness each waits for the whole pause.
         let random = getrandom::u64();
         tokio::time::sleep(random.map_or(PAUSES.pause(failures), |random| PAUSES.scattered(failures, random))).await;
     }
 }
 
-/// Passes frames until the connection ends; whether the node was registered on it, and why it ended.
+/// Passes frames until the connection ends. Returns true if the node was registered, and why it ended.
 async fn serve(
     connection: Connection<MasterToNode, NodeToMaster>,
     events: &mpsc::Sender<Event>,
@@ -137,7 +136,7 @@ async fn serve(
     (registered, result.err())
 }
 
-/// What arrives, with the signs of life in both directions.
+/// Receiver of frames, with signs of life in both directions.
 struct Heard {
     reader: Reader<MasterToNode>,
     beats: Heartbeat,
@@ -146,17 +145,17 @@ struct Heard {
 }
 
 impl Heard {
-    /// Nothing is said for a loop that is stuck. Where too many signs wait, the master is slow to take what it is sent.
+    /// Sends a sign of life. Skips it if the loop is stuck or too many signs wait: then the master reads slowly.
     fn say(&self, sign: Sign) {
         if !self.pulse.is_stuck(Instant::now()) {
             let _ = self.sign.try_send(sign);
         }
     }
 
-    /// The next frame, or the time of a ping that was answered. Safe to cancel.
+    /// Returns the next frame, or the time of a ping that was answered. Cancel-safe.
     async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Result<Option<Event>, ConnectionError> {
         loop {
-            // What arrived is looked at before the master is called dead: this process may have been stopped.
+            // Frames that have arrived are read before the master is declared dead: this process may have been stopped.
             tokio::select! {
                 biased;
                 received = self.reader.receive() => {
@@ -200,7 +199,7 @@ async fn receive(
     Ok(())
 }
 
-/// Ends when the node drops its end, after everything has been written out.
+/// Writes frames; ends when the node drops its end and everything is written.
 async fn send(
     mut writer: Writer<NodeToMaster>,
     (mut outbound, mut signs): (mpsc::UnboundedReceiver<Outbound>, mpsc::Receiver<Sign>),

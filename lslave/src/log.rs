@@ -1,4 +1,4 @@
-//! What the daemon says on stderr, and how that changes while it runs.
+//! Log of the daemon on stderr, with a level that can change.
 
 use std::io::{self, IsTerminal};
 
@@ -7,17 +7,18 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::LogFormat;
 
-/// Sets another level; given what is configured now.
+/// Sets another level; takes the configured one.
 pub type Relevel = Box<dyn Fn(&str) -> anyhow::Result<()> + Send>;
 
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(level).with_context(|| format!("`{level}` is no log level: error, warn, info, debug or trace"))
+    EnvFilter::try_new(level)
+        .with_context(|| format!("`{level}` is not a log level: write error, warn, info, debug or trace"))
 }
 
 /// Starts logging.
 ///
 /// # Errors
-/// Where the level is none.
+/// If the level is invalid.
 pub fn start(level: &str, format: Option<LogFormat>) -> anyhow::Result<Relevel> {
     let terminal = io::stderr().is_terminal();
     let format = format.unwrap_or(LogFormat::Human);

@@ -1,7 +1,7 @@
-//! `lslave`: the daemon of one node. Registers with a master, runs the jobs that it is given and reports their ends.
+//! `lslave`: the daemon of one node. Registers with a master, runs its jobs and reports their ends.
 //!
-//! One loop takes every event and hands it to the node (the crate `limo-node`), which decides; the shell (`shell`) does what
-//! the node wants, and everything that waits does so in a task of its own. Decides nothing about which job runs where.
+//! One loop takes every event and gives it to the node (the crate `limo-node`), which decides. The shell (`shell`)
+//! performs the effects; everything that waits has its own task. The master decides which job runs where.
 
 mod caps;
 mod config;
@@ -39,13 +39,13 @@ use crate::shepherd::Shepherd;
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
-/// Events that wait for the loop; whoever sends one more waits.
+/// Events that wait for the loop; further senders wait.
 const EVENTS: usize = 64;
 
-/// How long what was begun beside the loop may take when the daemon ends: a meter's command has 5 s.
+/// Longest time for work beside the loop when the daemon ends: a meter's command has 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
 
-/// As low as for other daemons that much depends on: below it, the kernel would kill anything else first.
+/// As low as for other essential daemons: the kernel kills almost everything else first.
 const OOM_SCORE_ADJ: &str = "-900";
 
 fn main() -> ExitCode {
@@ -73,9 +73,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has the kernel prefer other processes when memory runs out. `lshepherd` takes this back for itself and for the jobs.
+/// Makes the kernel prefer other processes when memory runs out. `lshepherd` resets this for itself and the jobs.
 fn protect() {
-    // Only root may; without it the daemon is as any other process.
+    // Only root may do this; without it the daemon is like any other process.
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
 }
 
@@ -97,15 +97,15 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let mut spool = Spool::open(&settings.state_dir)?;
     if let Err(error) = spool.probe() {
-        warn!(%error, "the state directory cannot be written: jobs are refused until it can");
+        warn!(%error, "cannot write the state directory: jobs are refused until this works");
     }
     let boot =
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
     // If `lshepherd` is killed, its jobs become children of the daemon, which ends them.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
-    // One thread: what arrives is for the loop, and to wake another thread for it takes longer than to read it.
+    // One thread: waking another one takes longer than reading a message.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // The state directory is held now: no other daemon puts back what this one caps.
+    // The state directory is locked now, so no other daemon restores the caps of this one.
     let keeper = caps::open(&settings, &site, &mut spec);
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
@@ -124,7 +124,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let shepherd = Shepherd::start(spool.lock(), &sender)?;
         let own = nix::unistd::geteuid();
         let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))?;
+        getrandom::fill(&mut seed)
+            .map_err(|error| anyhow::anyhow!("cannot get random numbers from the kernel: {error}"))?;
         let parts = Parts {
             spec,
             machine,
@@ -151,7 +152,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         };
         serve(shell, events, reload, &pulse).await
     });
-    // A command that measures ends before that; a read that the kernel holds keeps no daemon.
+    // A meter's command ends before that; a blocked read does not hold the daemon.
     runtime.shutdown_timeout(UNFINISHED);
     if let Some(keeper) = keeper {
         caps::close(keeper);
@@ -159,7 +160,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     result
 }
 
-/// The loop: hands what every source tells to the shell, until the node is finished.
+/// Runs the loop: passes events to the shell until the node is finished.
 async fn serve(
     mut shell: Shell,
     mut events: mpsc::Receiver<Event>,
@@ -192,7 +193,7 @@ async fn serve(
             _ = hangup.recv() => match reload() {
                 Ok(rhythm) => Input::Reconfigured(rhythm),
                 Err(error) => {
-                    error!("the settings stay as they are: {error:#}");
+                    error!("the settings are unchanged: {error:#}");
                     continue;
                 }
             },

@@ -1,6 +1,6 @@
-//! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows now, and
-//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state; a daemon
-//! that runs is asked the same from elsewhere (`running`).
+//! Report of this machine's hardware for an operator who sets it up: processor, memory, meters with their readings,
+//! caps with their ranges, or why they cannot be used and what helps. Needs no settings, no master and no state. A
+//! running daemon answers the same question over the network (`running`).
 
 mod caps;
 mod running;
@@ -19,19 +19,19 @@ use crate::config::{Arguments, DEFAULT_DEV, DEFAULT_SYSFS, GpuSource};
 use crate::hardware;
 pub use running::RunningDaemon;
 
-/// Between two looks at a counter of energy: the shortest after which one that has not moved is said to stand still.
+/// Time between two samples of an energy counter: the shortest after which an unchanged counter counts as stopped.
 const BETWEEN: Duration = Duration::from_millis(1100);
 
-/// In place of what a device shows that is not asked now.
+/// Replaces the reading of a device that is in use.
 const IN_USE: &str = "in use by the meter of this node";
 
-/// The answer, ready to be printed.
+/// Returns the report.
 pub fn report(arguments: &Arguments) -> String {
     let sysfs = arguments.sysfs.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_SYSFS));
     let dev = arguments.dev.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DEV));
     let mut text = machine() + &meters((&sysfs, &dev), None);
     match &arguments.meter {
-        // Shown above already.
+        // Already shown above.
         None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => {}
         Some(choice) => text += &given(choice, site(arguments, &sysfs)),
     }
@@ -46,12 +46,12 @@ fn machine() -> String {
     line("processor", &format!("{}, {} cores", hardware::processor(), hardware::cores())) + &line("memory", &memory)
 }
 
-/// Every meter that can be found, but for the device of one that is in use: it answers one at a time.
+/// Reports all meters that can be found, except the device in use: it answers one request at a time.
 fn meters((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String {
     powercap(sysfs) + &hwmon(sysfs) + &ipmi(dev, used) + &mcp39f511((sysfs, dev), used)
 }
 
-/// Whether a meter is, or has as a part, one of which this is so.
+/// Returns true if `is_so` holds for the meter or one of its parts.
 fn uses(meter: &MeterChoice, is_so: &dyn Fn(&MeterChoice) -> bool) -> bool {
     match meter {
         MeterChoice::Sum(parts) => parts.iter().any(|part| uses(part, is_so)),
@@ -59,7 +59,7 @@ fn uses(meter: &MeterChoice, is_so: &dyn Fn(&MeterChoice) -> bool) -> bool {
     }
 }
 
-/// What meters and caps need to know.
+/// Returns the access data for meters and caps.
 fn site(arguments: &Arguments, sysfs: &Path) -> Result<Site, AccessError> {
     let mut site = Site::new(sysfs);
     if let Some(access) = &arguments.meter_access {
@@ -74,7 +74,7 @@ fn site(arguments: &Arguments, sysfs: &Path) -> Result<Site, AccessError> {
     Ok(site)
 }
 
-/// The meter that was asked for.
+/// Reports the meter of the command line.
 fn given(choice: &MeterChoice, site: Result<Site, AccessError>) -> String {
     let reading = match site {
         Ok(site) => shown(read(choice.meter(&site).as_mut())),
@@ -119,13 +119,14 @@ fn ipmi(dev: &Path, used: Option<&MeterChoice>) -> String {
     }
     let device = dev.join("ipmi0");
     if !device.exists() {
-        let missing = "load its modules with `modprobe ipmi_si ipmi_devintf`; desktops and virtual machines have none";
+        let missing =
+            "load its modules with `modprobe ipmi_si ipmi_devintf`; desktops and virtual machines have no controller";
         return line("ipmi", &format!("no {}: {missing}", device.display()));
     }
     line("ipmi", &offered(read(&mut Ipmi::new(Vec::new())), "ipmi"))
 }
 
-/// Which of both chips it is cannot be asked; the wrong one mostly refuses, or shows what cannot be.
+/// Reports wattmeters. The type of chip cannot be detected; the wrong type mostly fails, or shows impossible values.
 fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String {
     let devices = match wattmeters(sysfs, dev) {
         Ok(devices) => devices,
@@ -139,7 +140,7 @@ fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String
             let missing = "a wattmeter on USB without a serial line: load its module with `modprobe cdc_acm`";
             return line("mcp39f511", missing);
         };
-        // The meter may know it by another name.
+        // The meter may have another path.
         let same = |other: &Path| {
             other == path || other.canonicalize().is_ok_and(|other| path.canonicalize().is_ok_and(|path| path == other))
         };
@@ -150,7 +151,7 @@ fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String
         let as_chip = |chip: Chip| {
             let wattmeter = Wattmeter { chip, path: path.clone(), channel: None };
             let option = wattmeter.to_string();
-            // As seldom as can be, so that the interval of its own stays.
+            // The longest interval, so that the device keeps its own.
             let mut meter = Mcp39f511::new(wattmeter, Duration::MAX);
             line("mcp39f511", &format!("as {chip}: {}", offered(read(&mut meter), &option)))
         };
@@ -159,7 +160,7 @@ fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String
     devices.into_iter().map(each).collect()
 }
 
-/// A second look where the first says nothing yet.
+/// Reads a second time if the first reading has no value yet.
 fn read(meter: &mut dyn Meter) -> Result<Reading, MeterError> {
     let begin = Instant::now();
     match meter.read(begin.elapsed())? {
@@ -174,12 +175,12 @@ fn read(meter: &mut dyn Meter) -> Result<Reading, MeterError> {
 fn shown(reading: Result<Reading, MeterError>) -> String {
     match reading {
         Ok(Reading::Draw(draw) | Reading::Mean { draw, .. }) => draw.to_string(),
-        Ok(Reading::NotYet) => "its counter has just begun again: try once more".to_owned(),
+        Ok(Reading::NotYet) => "its counter has just wrapped around: try again".to_owned(),
         Err(error) => format!("no reading: {error}"),
     }
 }
 
-/// The same, with how to use what can be read.
+/// Formats a reading with the option that uses the meter.
 fn offered(reading: Result<Reading, MeterError>, option: &str) -> String {
     let usable = reading.is_ok();
     let text = shown(reading);

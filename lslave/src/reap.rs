@@ -1,8 +1,7 @@
-//! Collects children that ended: `lshepherd`, and what it left behind if it was killed.
+//! Collects children that ended: `lshepherd`, and its jobs if it was killed.
 //!
-//! Only those of the calling thread, which is the one that starts `lshepherd`. The kernel gives orphans to the first thread
-//! of the process, which is the same. The command of a meter is started on another one, which must learn by itself how it
-//! ended.
+//! Collects only children of the calling thread, which starts `lshepherd`. The kernel gives orphans to the first thread
+//! of the process, which is the same. Commands of meters are started on another thread, which collects them itself.
 
 use nix::libc;
 

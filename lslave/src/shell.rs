@@ -1,6 +1,6 @@
-//! The shell of the node: tells it what happens, with the time, and does what it wants, in order. Decides nothing.
+//! Shell of the node: passes events to it with the time, and performs its effects in order.
 //!
-//! What waits, or may take long, is done in tasks (`work`), which send an [`Event`] when they are done.
+//! Work that waits or takes long is done in tasks (`work`), which send an [`Event`] when they are done.
 
 mod work;
 
@@ -30,18 +30,18 @@ use crate::spool::Spool;
 
 type Device = Box<dyn limo_power::Meter>;
 
-/// Something for the loop.
+/// Event for the loop.
 pub enum Event {
-    /// The node's business alone.
+    /// Input of the node.
     Node(Input),
     Connected(Outgoing, limo_proto::Identity),
     Disconnected,
     FromMaster(Frame<MasterToNode>),
-    /// The master answered a ping that was sent then.
+    /// The master answered a ping that was sent at this time.
     Answered(Instant),
     Shepherd(Answer),
     ShepherdLost,
-    /// The meter was asked at `at`, and answered.
+    /// The meter was sampled at `at`, and answered.
     Metered {
         device: Device,
         at: Duration,
@@ -49,49 +49,49 @@ pub enum Event {
     },
 }
 
-/// What the node's effects are done with.
+/// Devices and processes that perform effects.
 pub struct Tools {
     pub spool: Spool,
     pub shepherd: Shepherd,
-    /// What measures a real machine.
+    /// Meter of a real machine.
     pub meter: Option<Device>,
-    /// What caps a real machine.
+    /// Caps of a real machine.
     pub caps: Option<Shared>,
-    /// For whoever asks what the machine has.
+    /// Answers questions about the hardware.
     pub running: RunningDaemon,
-    /// Puts the machine to sleep; `None` if it stays on.
+    /// Puts the machine to sleep; `None` if it never sleeps.
     pub sleeper: Option<Sleeper>,
 }
 
-/// A node with the world around it.
+/// Node with its devices and connections.
 pub struct Shell {
     node: Node,
     spec: NodeSpec,
     begin: Instant,
     tools: Tools,
-    /// The connection to the master, as long as anything may be sent on it.
+    /// Connection to the master, as long as it can be used.
     link: Option<Outgoing>,
-    /// Whether the node knows that the master is slow.
+    /// True if the node knows that the master is slow.
     told_behind: bool,
     /// Launches that `lshepherd` has not answered.
     launching: BTreeMap<Handle, (JobId, Ours)>,
     pipes: BTreeMap<JobId, JobPipes>,
-    /// On emulated hardware, of jobs whose work is not done.
+    /// On emulated hardware: jobs whose work is not done.
     work: BTreeMap<JobId, PipeWriter>,
-    /// For tasks that report back. Weak, so that the loop does not keep itself alive.
+    /// Sender for tasks that report back. Weak, so that the loop does not keep itself alive.
     events: mpsc::WeakSender<Event>,
-    /// How the daemon ends, once it does.
+    /// Result of the daemon, once it has ended.
     pub result: Option<Result<(), String>>,
 }
 
-/// By the clock of this machine; 0 where that was never set.
+/// Returns this machine's time; 0 if the clock was never set.
 fn now_s() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 impl Shell {
-    /// Takes up what an earlier daemon left, and has what still runs of it killed.
+    /// Recovers the records of an earlier daemon, and kills what still runs of it.
     ///
     /// # Errors
     /// If the records cannot be read.
@@ -120,12 +120,12 @@ impl Shell {
         self.node.name()
     }
 
-    /// When to come back with [`Input::Deadline`].
+    /// Returns when [`Input::Deadline`] is due.
     pub fn deadline(&self) -> Option<Instant> {
         self.node.deadline().map(|since| self.begin + since)
     }
 
-    /// Takes what happened.
+    /// Handles an event.
     pub fn take(&mut self, event: Event) {
         let input = match event {
             Event::Node(input) => input,
@@ -157,7 +157,7 @@ impl Shell {
         self.feed(input);
     }
 
-    /// An answer of `lshepherd`, in the node's words.
+    /// Translates an answer of `lshepherd` into an input.
     fn answered(&mut self, answer: Answer) -> Option<Input> {
         Some(match answer {
             Answer::Hello { pid } => {
@@ -183,7 +183,7 @@ impl Shell {
         })
     }
 
-    /// Connects the pipes of a job that runs.
+    /// Connects the pipes of a running job.
     fn connect(&mut self, handle: Handle) -> Connected {
         let Some((job, ours)) = self.launching.remove(&handle) else { return Connected::default() };
         if let Some(work) = ours.work {
@@ -196,7 +196,7 @@ impl Shell {
         connected
     }
 
-    /// Hands an input to the node and does what follows from it, including what follows from that at once.
+    /// Gives an input to the node and performs the effects, and those of inputs that follow at once.
     pub fn feed(&mut self, input: Input) {
         let mut inputs = VecDeque::new();
         let is_behind = self.link.as_ref().is_some_and(Outgoing::is_behind);
@@ -212,7 +212,7 @@ impl Shell {
         }
     }
 
-    /// Does one thing; an input that follows from it at once.
+    /// Performs one effect; returns an input that follows from it at once.
     fn perform(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::Send(message) => self.put(Frame::Message(message)),
@@ -293,7 +293,7 @@ impl Shell {
     }
 }
 
-/// What an ended `lshepherd` had has become this process's.
+/// Kills the children that this process inherited from an ended `lshepherd`.
 fn kill_children() {
     for child in children().unwrap_or_default() {
         let _ = kill(child, Signal::SIGKILL);

@@ -1,4 +1,4 @@
-//! The daemon's side of `lshepherd`: starts it, passes orders and answers on, and understands neither.
+//! Daemon's side of `lshepherd`: starts it and passes orders and answers, without interpreting them.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use tracing::{debug, error};
 
 use crate::shell::Event;
 
-/// The name of the program, which lies beside this one.
+/// Name of the program, in the directory of this one.
 const PROGRAM: &str = "lshepherd";
 
 #[derive(Debug, Error)]
@@ -36,14 +36,14 @@ struct Packet {
     descriptors: Vec<OwnedFd>,
 }
 
-/// A running `lshepherd`. It ends, and all jobs with it, when this is dropped.
+/// Running `lshepherd`. It ends, with all jobs, on drop.
 #[derive(Debug)]
 pub struct Shepherd {
     orders: mpsc::UnboundedSender<Packet>,
 }
 
 impl Shepherd {
-    /// Starts one. `lock` is kept open by it until nothing of any job runs.
+    /// Starts it. It keeps `lock` open until all processes of jobs have ended.
     ///
     /// # Errors
     /// [`ShepherdError`].
@@ -53,9 +53,9 @@ impl Shepherd {
         let (ours, theirs) = pair()?;
         let mut command = Command::new(&path);
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
-        // Nobody waits for it here: it is collected as every child is.
+        // Collected like every other child.
         command.spawn().map_err(|source| ShepherdError::Start { path, source })?;
-        // SAFETY: an owned descriptor is the same one until it is closed, when this is dropped.
+        // SAFETY: the descriptor is owned and stays open until this is dropped.
         let socket = unsafe { AsyncFd::register(ours) }.map_err(|error| ShepherdError::Watch(error.into()))?;
         let socket = Arc::new(socket);
         let (orders, queue) = mpsc::unbounded_channel();
@@ -68,11 +68,11 @@ impl Shepherd {
     }
 
     fn put(&self, bytes: Vec<u8>, descriptors: Vec<OwnedFd>) {
-        // The end of a process that does not listen any more is noticed by the reader.
+        // The reader notices if the process has ended.
         let _ = self.orders.send(Packet { bytes, descriptors });
     }
 
-    /// Gives an order other than a launch.
+    /// Sends an order other than a launch.
     pub fn order(&self, order: &Order) {
         self.put(order.encode(), Vec::new());
     }
@@ -80,7 +80,7 @@ impl Shepherd {
     /// Orders a launch.
     ///
     /// # Errors
-    /// If the plan cannot be handed over.
+    /// If the plan cannot be passed on.
     pub fn launch(&self, launch: &Launch, plan: &Plan, descriptors: Vec<OwnedFd>) -> Result<(), ShepherdError> {
         let (bytes, file) = send_launch(launch, plan)?;
         self.put(bytes, file.into_iter().chain(descriptors).collect());
@@ -96,7 +96,7 @@ async fn write(socket: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver
             debug!(%error, "lshepherd does not take an order");
         }
     }
-    // The daemon needs it no longer: both directions end, so that the reader does not keep it alive.
+    // Ends both directions, so that the reader does not keep the socket open.
     let _ =
         nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(socket.get_ref()), nix::sys::socket::Shutdown::Both);
 }
@@ -125,10 +125,10 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, events: mpsc::Sender<Event>) {
                     return;
                 }
             }
-            // Of a later release, perhaps.
+            // It may come from a later release.
             Err(error) => error!(%error, "an answer of lshepherd is not understood"),
         }
     }
-    // A loop that is gone has ended with the daemon.
+    // The loop is gone if the daemon has ended.
     let _ = events.send(Event::ShepherdLost).await;
 }

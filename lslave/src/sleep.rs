@@ -1,5 +1,5 @@
-//! Puts this machine to sleep: runs the command of the settings between two connections to the master, and says when the
-//! machine is awake again. Decides nothing; the node asks for it.
+//! Puts this machine to sleep: runs the configured command between two connections to the master, and returns when the
+//! machine is awake again. The node decides when.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -11,20 +11,21 @@ use limo_shepherd::BootTime;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-/// How long the master may take to end the connection once it was told.
+/// How long the master may take to end the connection.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Between two looks whether the machine has slept.
+/// Interval between checks if the machine has slept.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A clock that goes on while the machine sleeps is ahead of one that stands still, by more than they are read apart.
+/// The machine has slept if the clock that includes sleep is ahead of the other by more than this; reading both takes
+/// less.
 const SLEPT: Duration = Duration::from_millis(500);
 
-/// The command that puts the machine to sleep, and whether that is wanted now.
+/// Command that puts the machine to sleep, and a flag that requests it.
 #[derive(Debug, Clone)]
 pub struct Sleeper {
     command: Arc<str>,
-    /// A machine that is still awake after this long does not sleep.
+    /// After this time the machine has failed to sleep.
     patience: Duration,
     wanted: Arc<AtomicBool>,
 }
@@ -34,17 +35,17 @@ impl Sleeper {
         Self { command: command.into(), patience, wanted: Arc::default() }
     }
 
-    /// The machine is to sleep as soon as the connection has ended.
+    /// Requests sleep as soon as the connection has ended.
     pub fn want(&self) {
         self.wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Until the connection has ended, or the machine was awake again.
+    /// Returns true until the connection has ended, or the machine was awake again.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Waits until sleep is wanted, and for as long as the master may take then.
+    /// Waits for a request, and then as long as the master may take to end the connection.
     pub async fn farewell(&self) {
         while !self.is_wanted() {
             tokio::time::sleep(LOOK).await;
@@ -52,7 +53,7 @@ impl Sleeper {
         tokio::time::sleep(FAREWELL).await;
     }
 
-    /// Sleeps where that is wanted, and returns when the machine is awake again.
+    /// Sleeps if requested, and returns when the machine is awake again.
     ///
     /// # Errors
     /// Why it did not sleep.
@@ -73,7 +74,7 @@ impl Sleeper {
         let command = Arc::clone(&self.command);
         info!(%command, "the machine goes to sleep");
         let (begin, boot) = (Instant::now(), BootTime::now());
-        // On a thread of its own: the loop's thread collects whatever children it has.
+        // On another thread: the loop's thread collects all of its children.
         let mut running = tokio::task::spawn_blocking(move || {
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", &*command]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
@@ -118,14 +119,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_that_does_not_sleep_says_why() {
+    async fn a_machine_that_cannot_sleep_reports_why() {
         let long = Duration::from_secs(60);
         assert_eq!(refused("exit 4", long).await, "`exit 4` failed with exit status: 4");
         assert_eq!(refused("true", Duration::ZERO).await, "the machine is still awake 0 s after `true`");
     }
 
     #[tokio::test]
-    async fn nothing_is_run_where_nobody_wants_sleep() {
+    async fn without_a_request_no_command_runs() {
         let sleeper = Sleeper::new("exit 1", Duration::ZERO);
         assert_eq!(sleeper.sleep().await, Ok(()));
     }

@@ -1,7 +1,8 @@
-//! Records of attempts in the state directory: the intent to run, the start, the end. Decides nothing.
+//! Records of attempts in the state directory: the intent to run, the start, the end.
 //!
-//! A record has to survive the daemon, not the machine: nothing is flushed to the disk. After a power loss records at the end
-//! of the log may be missing, but then the kernel's boot id has changed and nothing runs; the node believes no record that another boot left unfinished.
+//! Records have to survive the daemon, not the machine: nothing is flushed to the disk. After a power loss the last
+//! records may be missing, but then the kernel's boot id has changed and nothing runs. The node ignores unfinished
+//! records of another boot.
 
 mod files;
 mod first;
@@ -23,13 +24,13 @@ use thiserror::Error;
 
 use log::{Entry, Log, LogError};
 
-/// Of a record in the log.
+/// Format of a record in the log.
 const ENTRY_FORMAT: u8 = 3;
 
-/// The log, in the state directory.
+/// Log file in the state directory.
 const LOG: &str = "records";
 
-/// Which attempt of which job.
+/// Key of an attempt.
 type Key = (JobId, Attempt);
 
 #[derive(Debug, Error)]
@@ -42,21 +43,21 @@ pub enum SpoolError {
     Encode(#[from] EncodeError),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("no randomness from the kernel: {0}")]
+    #[error("cannot get random numbers from the kernel: {0}")]
     Random(getrandom::Error),
 }
 
-/// The state directory, held against other daemons as long as this lives.
+/// State directory, locked against other daemons.
 #[derive(Debug)]
 pub struct Spool {
     log: Log<Key>,
-    /// What was in it when it was opened.
+    /// Entries that the log had when it was opened.
     entries: Vec<Entry>,
-    /// Where earlier daemons had a file for each record.
+    /// Directory in which earlier daemons had a file for each record.
     attempts: PathBuf,
-    /// The attempts that have such files.
+    /// Attempts that have such files.
     files: BTreeSet<Key>,
-    /// Random, made once per state directory.
+    /// Random name, made once per state directory.
     pub instance: String,
     lock: Flock<File>,
 }
@@ -66,11 +67,11 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolErr
     move |source| SpoolError::Io { what, path, source }
 }
 
-/// `lshepherd` of a killed daemon has the daemon's lock until it has ended the jobs, which takes 3 s at most.
+/// `lshepherd` of a killed daemon holds the daemon's lock until it has ended the jobs, which takes 3 s at most.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks the file; `None` where somebody else keeps it locked.
+/// Locks the file; `None` if another process has the lock.
 fn lock(mut file: File) -> Option<Flock<File>> {
     let end = Instant::now() + LOCK_PATIENCE;
     loop {
@@ -83,7 +84,7 @@ fn lock(mut file: File) -> Option<Flock<File>> {
     }
 }
 
-/// 128 random bits in hexadecimal.
+/// Returns 128 random bits in hexadecimal.
 fn random_name() -> Result<String, SpoolError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(SpoolError::Random)?;
@@ -91,8 +92,10 @@ fn random_name() -> Result<String, SpoolError> {
 }
 
 impl Spool {
+    /// Opens and locks the directory.
+    ///
     /// # Errors
-    /// Where the directory cannot be made or written, or another daemon has it.
+    /// If it cannot be created or written, or another daemon uses it.
     pub fn open(state_dir: &Path) -> Result<Self, SpoolError> {
         let path = state_dir.join("lock");
         let file = OpenOptions::new()
@@ -116,7 +119,7 @@ impl Spool {
         Ok(Self { log, entries, attempts: state_dir.join("attempts"), files: BTreeSet::new(), instance, lock })
     }
 
-    /// Tells whether jobs can be recorded.
+    /// Checks that records can be written.
     ///
     /// # Errors
     /// If nothing can be written.
@@ -124,12 +127,13 @@ impl Spool {
         Ok(self.log.probe()?)
     }
 
-    /// The file whose lock keeps other daemons out. Whoever has its description open holds the lock, too.
+    /// Returns the file whose lock excludes other daemons. Every process with an open copy of the descriptor holds the
+    /// lock.
     pub fn lock(&self) -> &File {
         &self.lock
     }
 
-    /// Keeps a record.
+    /// Writes a record.
     ///
     /// # Errors
     /// If it cannot be written; nothing is left of it then.
@@ -148,7 +152,7 @@ impl Spool {
         Ok(self.log.append(Some(key), &entry)?)
     }
 
-    /// All attempts with an intent; forgets what belongs to none.
+    /// Returns all attempts with an intent; forgets other records.
     ///
     /// # Errors
     /// If the records cannot be read.
@@ -190,7 +194,7 @@ impl Spool {
     }
 }
 
-/// Writes a file that is either whole or not there.
+/// Writes a file atomically.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
     let unfinished = path.with_added_extension("tmp");
     let written = OpenOptions::new()
@@ -248,7 +252,7 @@ mod tests {
         let mut spool = Spool::open(dir.path()).expect("a spool");
         spool.recover().expect("readable");
         let (job, attempt) = (JobId(2), Attempt(1));
-        // The last has no intent, which counts for nothing.
+        // The last record has no intent and is ignored.
         for record in [intent(1), intent(2), Record::Going { job, attempt }, end(2), intent(3), end(3), end(4)] {
             spool.keep(&record).expect("written");
         }
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_says_nothing_is_an_error_with_its_place() {
+    fn an_unreadable_entry_is_an_error_with_its_place() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut spool = Spool::open(dir.path()).expect("a spool");
         spool.log.append(None, b"\xffsomething else").expect("written");
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_earlier_daemons_that_belong_to_no_intent_are_removed() {
+    fn earlier_files_without_an_intent_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let attempts = dir.path().join("attempts");
         fs::create_dir(&attempts).expect("made");
@@ -292,7 +296,7 @@ mod tests {
         assert!(Spool::open(dir.path()).expect("a spool").recover().expect("readable").is_empty());
     }
 
-    /// What `lslave` of the first format left when it was killed; see `tests/fixtures/make.sh`.
+    /// Records that `lslave` of the first format left when it was killed; see `tests/fixtures/make.sh`.
     #[test]
     fn records_of_the_first_format_are_read() {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schema-4/node");
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_let_go_soon_is_waited_for() {
+    fn a_lock_that_is_released_soon_is_waited_for() {
         let dir = tempfile::tempdir().expect("a directory");
         let first = Spool::open(dir.path()).expect("a spool");
         let (path, instance) = (dir.path().to_owned(), first.instance.clone());

@@ -1,4 +1,4 @@
-//! A job's pseudo-terminal: made here, the daemon's side of it read and written without blocking.
+//! Pseudo-terminal of a job: created here; the daemon's side is read and written without blocking.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,10 +18,10 @@ pub struct Pair {
     pub jobs: OwnedFd,
 }
 
-/// Makes one of this size that belongs to `owner`, where that is somebody else than the daemon.
+/// Creates one of this size for `owner`, if that is not the daemon's user.
 ///
 /// # Errors
-/// Where the machine has none left, or it cannot be handed over.
+/// If the machine has none left, or its owner cannot be changed.
 pub fn open(size: WindowSize, owner: Option<u32>) -> io::Result<Pair> {
     // Close-on-exec from the beginning: no other job inherits it.
     let ours = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
@@ -37,31 +37,33 @@ pub fn open(size: WindowSize, owner: Option<u32>) -> io::Result<Pair> {
 
 fn resize(terminal: &OwnedFd, size: WindowSize) -> io::Result<()> {
     let size = libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the descriptor is open, and the size lives until the call returns.
+    // SAFETY: the descriptor is open, and the size outlives the call.
     match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// The daemon's side, for whoever reads it and whoever writes it.
+/// Daemon's side, for its reader and its writer.
 #[derive(Debug, Clone)]
 pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
 
 impl Terminal {
+    /// Registers the daemon's side with the runtime.
+    ///
     /// # Errors
-    /// Where the runtime does not take it.
+    /// If the runtime refuses it.
     pub fn new(ours: OwnedFd) -> io::Result<Self> {
         let flags = OFlag::from_bits_retain(fcntl(&ours, FcntlArg::F_GETFL)?);
         fcntl(&ours, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
-        // SAFETY: an owned descriptor is the same one until it is closed, when this is dropped.
+        // SAFETY: the descriptor is owned and stays open until this is dropped.
         Ok(Self(Arc::new(unsafe { AsyncFd::register(ours) }?)))
     }
 
-    /// At least one byte of what the job wrote.
+    /// Reads at least one byte of the job's output.
     ///
     /// # Errors
-    /// Where no process has the terminal any more.
+    /// If no process has the terminal open.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -71,10 +73,10 @@ impl Terminal {
         }
     }
 
-    /// Types these bytes.
+    /// Writes bytes as if typed.
     ///
     /// # Errors
-    /// Where no process has the terminal any more.
+    /// If no process has the terminal open.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
@@ -85,10 +87,10 @@ impl Terminal {
         Ok(())
     }
 
-    /// The processes in its foreground hear of it.
+    /// Sets the size; the kernel signals the processes in the foreground.
     ///
     /// # Errors
-    /// Where the kernel refuses.
+    /// If the kernel refuses.
     pub fn resize(&self, size: WindowSize) -> io::Result<()> {
         resize(self.0.get_ref(), size)
     }

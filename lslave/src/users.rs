@@ -1,4 +1,4 @@
-//! Looks up users and groups of jobs. A name service may take for ever, so this runs beside the loop.
+//! Looks up users and groups of jobs. A name service may block for ever, so this runs beside the loop.
 
 use std::ffi::CString;
 
@@ -6,10 +6,10 @@ use limo_shepherd::Identity;
 use nix::unistd::{Uid, User, getgrouplist};
 use thiserror::Error;
 
-/// Why a user cannot be had.
+/// Why a user cannot be looked up.
 #[derive(Debug, Error)]
 pub enum LookUpError {
-    #[error("the user id {uid} is not known on this node")]
+    #[error("the user id {uid} is unknown on this node")]
     Unknown { uid: u32 },
     #[error("cannot look up user id {uid}: {source}")]
     Failed { uid: u32, source: nix::Error },
@@ -17,7 +17,7 @@ pub enum LookUpError {
     Nul { uid: u32 },
 }
 
-/// The user with its groups. Blocks for as long as the name service takes.
+/// Returns the user with its groups. Blocks for as long as the name service takes.
 ///
 /// # Errors
 /// [`LookUpError`].

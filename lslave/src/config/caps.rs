@@ -1,4 +1,4 @@
-//! Settings of caps and of GPUs: which units are capped and how, and for how long without a master.
+//! Settings of caps and GPUs: capped units, the kind of each cap, and how long caps hold without a master.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,25 +10,26 @@ use limo_power::{CapChoice, CapChoiceError};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A master that is restarted is back within seconds; one that is gone for longer may have left a cap that nobody wants.
+/// A restarted master is back within seconds. After a longer absence a cap may be unwanted.
 pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArguments {
-    /// How a unit is capped: UNIT=rapl, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU,
-    /// nvidia-smi:GPU, ipmi[:ARGUMENTS] or redfish:URL, each with ,LOW..HIGH where the range is not to be what was found; may be repeated; not for emulated hardware
+    /// Cap of a unit: UNIT=rapl, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU, nvidia-smi:GPU, ipmi[:ARGUMENTS]
+    /// or redfish:URL, each with ,LOW..HIGH for a range other than the one found; may be repeated; not for emulated
+    /// hardware
     #[arg(long = "cap", value_name = "UNIT=CAP")]
     pub caps: Vec<UnitCap>,
-    /// How long caps hold without a master; then what was there before is put back [default: 1min]
+    /// How long caps hold without a master, before the original values are restored [default: 1min]
     #[arg(long, env = "LIMO_CAP_LEASE", value_name = "SPAN")]
     pub cap_lease: Option<Span>,
-    /// Where accelerators are looked for [default: auto, NVIDIA's where their library loads]
+    /// Source of accelerators [default: auto, NVIDIA's if their library loads]
     #[arg(long, env = "LIMO_GPUS")]
     pub gpus: Option<GpuSource>,
     /// The library of NVIDIA's driver [default: libnvidia-ml.so.1]
     #[arg(long, env = "LIMO_NVML", value_name = "FILE")]
     pub nvml: Option<PathBuf>,
-    /// NVIDIA's program, where the library is not to be had [default: nvidia-smi]
+    /// NVIDIA's program, used if the library is missing [default: nvidia-smi]
     #[arg(long, env = "LIMO_NVIDIA_SMI", value_name = "PROGRAM")]
     pub nvidia_smi: Option<PathBuf>,
 }
@@ -41,7 +42,7 @@ pub enum GpuSource {
     None,
 }
 
-/// `cpu=rapl`.
+/// Setting of one cap: `cpu=rapl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitCap {
     pub unit: String,
@@ -68,12 +69,12 @@ impl FromStr for UnitCap {
     }
 }
 
-/// A cap in the settings file.
+/// Cap in the settings file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Written(#[serde(deserialize_with = "limo_model::as_text::deserialize")] pub CapChoice);
 
-/// All caps by unit; those of flags go before those of the file.
+/// Merges caps by unit; flags take precedence over the file.
 pub fn merged(file: BTreeMap<String, Written>, flags: Vec<UnitCap>) -> anyhow::Result<BTreeMap<String, CapChoice>> {
     let mut caps = BTreeMap::new();
     for (unit, Written(cap)) in file {
@@ -83,7 +84,7 @@ pub fn merged(file: BTreeMap<String, Written>, flags: Vec<UnitCap>) -> anyhow::R
     let mut given: Vec<String> = Vec::new();
     for UnitCap { unit, cap } in flags {
         if given.contains(&unit) {
-            anyhow::bail!("the unit `{unit}` is given two caps: leave out one of them");
+            anyhow::bail!("the unit `{unit}` has two caps: remove one of them");
         }
         caps.insert(unit.clone(), cap);
         given.push(unit);

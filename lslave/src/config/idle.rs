@@ -1,4 +1,4 @@
-//! What this machine draws without a job, and how it sleeps: `idle = "15 W"`, or the section `[idle]`. Only in the file.
+//! Settings of idle draw and sleep: `idle = "15 W"`, or the section `[idle]`. Only in the file.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -11,14 +11,14 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use limo_model::as_text;
 
-/// As long as a large machine takes that tests its memory.
+/// Longest time to sleep or wake: a large machine that tests its memory.
 const LONGEST: Span = Span::from_secs(3600);
 const SLEEP_TIME: Span = Span::from_secs(30);
 const WAKE_TIME: Span = Span::from_secs(120);
-/// A server that is suspended or switched off and listens to the network.
+/// Draw of a sleeping server that listens to the network.
 const SLEEP_DRAW: Power = Power::from_watts(5);
 
-/// The section `[idle]`; a text is its `draw`.
+/// Section `[idle]`; a plain text is its `draw`.
 #[derive(Debug, Clone, Default)]
 pub struct Idle(Section);
 
@@ -44,10 +44,10 @@ struct Section {
     up_draw: Option<Power>,
 }
 
-/// How this machine sleeps.
+/// Settings of a machine that sleeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SleepSettings {
-    /// The command that puts it to sleep.
+    /// Command that puts it to sleep.
     pub off: String,
     wake: Wake,
     sleep_time: Span,
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Idle {
                 Ok(Idle(Section { draw: Some(draw), ..Section::default() }))
             }
 
-            // Without its unit: the parser of draws says what is missing.
+            // A number without a unit: the parser of draws reports the missing unit.
             fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Idle, E> {
                 self.visit_str(&number.to_string())
             }
@@ -97,16 +97,16 @@ impl Idle {
         self.0.draw
     }
 
-    /// `None` where the machine stays on.
+    /// Returns the settings, or `None` if the machine never sleeps.
     ///
     /// # Errors
-    /// Where the section does not say all that is needed, or a value cannot be.
+    /// If a required key is missing, or a value is invalid.
     pub fn sleep(self) -> anyhow::Result<Option<SleepSettings>> {
         let section = Section { draw: None, ..self.0 };
         let Some(off) = section.off.clone() else {
             if section != Section::default() {
                 bail!(
-                    "[idle] says how the machine sleeps, but not by which command: add `off = \"systemctl suspend\"`"
+                    "[idle] has no `off`, the command that puts the machine to sleep: add `off = \"systemctl suspend\"`"
                 );
             }
             return Ok(None);
@@ -119,15 +119,15 @@ impl Idle {
                 bail!("[idle] wake is `wol`: add the hardware address, `mac = \"52:54:00:12:34:56\"`")
             }
             (Some("command"), None) if broadcast.is_none() => Wake::Command,
-            (Some("command"), _) => bail!("[idle] wake is `command`: leave out `mac` and `broadcast`, or write `wol`"),
-            (Some(other), _) => bail!("[idle] wake is `{other}`: `wol` and `command` are possible"),
+            (Some("command"), _) => bail!("[idle] wake is `command`: remove `mac` and `broadcast`, or write `wol`"),
+            (Some(other), _) => bail!("[idle] wake is `{other}`: it must be `wol` or `command`"),
             (None, _) => {
-                bail!("[idle] says how the machine sleeps, but not how it wakes: add `wake = \"wol\"` or `\"command\"`")
+                bail!("[idle] has no `wake`, the way to wake the machine: add `wake = \"wol\"` or `\"command\"`")
             }
         };
         let span = |key: &str, value: Option<Span>, default: Span| {
             let value = value.unwrap_or(default);
-            ensure!(Span::ZERO <= value && value <= LONGEST, "[idle] {key} is {value}: 0s to {LONGEST} are possible");
+            ensure!(Span::ZERO <= value && value <= LONGEST, "[idle] {key} is {value}: it must be 0s to {LONGEST}");
             Ok(value)
         };
         let draws = [("sleep_draw", sleep_draw), ("down_draw", down_draw), ("up_draw", up_draw)];
@@ -149,7 +149,8 @@ impl Idle {
 }
 
 impl SleepSettings {
-    /// What the master is told. A machine on its way draws as much as an idle one, where nothing else is said.
+    /// Returns what the master is told. A machine that falls asleep or wakes draws as much as an idle one, unless set
+    /// otherwise.
     pub fn rest(&self, idle: Power) -> Rest {
         Rest {
             draw: self.sleep_draw,
@@ -159,8 +160,8 @@ impl SleepSettings {
         }
     }
 
-    /// How long the machine may take to sleep before it counts as awake: sleep that comes later than expected must not
-    /// meet a node that has registered again.
+    /// Returns how long the machine may take to sleep before it counts as awake. If sleep came later, it would meet a
+    /// node that has registered again.
     pub fn patience(&self) -> Span {
         self.sleep_time.scaled(4, 1).max(Span::from_secs(60))
     }
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_sleeps_says_how_it_is_woken() {
+    fn a_machine_that_sleeps_needs_a_way_to_wake() {
         let mac = "52:54:00:12:34:56";
         let (draw, sleep) = read(&format!("{OFF}draw = \"15 W\"\nwake = \"wol\"\nmac = \"{mac}\"")).expect("good");
         let sleep = sleep.expect("it sleeps");
@@ -218,18 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_values_are_refused() {
         let with = |text: &str| format!("{OFF}{text}");
-        refused(OFF, "but not how it wakes: add `wake = \"wol\"`");
-        refused("[idle]\nwake = \"command\"", "but not by which command: add `off");
-        refused("[idle]\nsleep_time = \"1s\"", "but not by which command");
+        refused(OFF, "has no `wake`, the way to wake the machine: add `wake = \"wol\"`");
+        refused("[idle]\nwake = \"command\"", "has no `off`, the command that puts the machine to sleep: add `off");
+        refused("[idle]\nsleep_time = \"1s\"", "has no `off`");
         refused("[idle]\noff = \" \"\nwake = \"command\"", "[idle] off is empty");
         refused(&with("wake = \"wol\""), "[idle] wake is `wol`: add the hardware address");
-        refused(&with("wake = \"smoke\""), "[idle] wake is `smoke`: `wol` and `command` are possible");
-        refused(&with("wake = \"command\"\nbroadcast = \"10.0.0.255\""), "leave out `mac` and `broadcast`");
+        refused(&with("wake = \"smoke\""), "[idle] wake is `smoke`: it must be `wol` or `command`");
+        refused(&with("wake = \"command\"\nbroadcast = \"10.0.0.255\""), "remove `mac` and `broadcast`");
         refused(&with("wake = \"wol\"\nmac = \"52:54\""), "`52:54` is not a hardware address");
         refused(&with("wake = \"wol\"\nmac = \"52:54:00:12:34:56\"\nbroadcast = \"here\""), "IP");
-        refused(&with("wake = \"command\"\nsleep_time = \"2h\""), "[idle] sleep_time is 2h: 0s to 1h are possible");
+        refused(&with("wake = \"command\"\nsleep_time = \"2h\""), "[idle] sleep_time is 2h: it must be 0s to 1h");
         refused(&with("wake = \"command\"\nwake_time = \"-1s\""), "-1s");
         refused(&with("wake = \"command\"\nsleep_draw = \"-1W\""), "[idle] sleep_draw is -1.0 W");
         refused(&with("wake = \"command\"\nwake_command = \"rm\""), "unknown field `wake_command`");

@@ -1,4 +1,4 @@
-//! The environment of a job: the submitter's, and what Limo tells the job.
+//! Environment of a job: the submitter's variables and Limo's own.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -11,7 +11,7 @@ use limo_proto::{DoExec, Launch, Share};
 use super::Surroundings;
 use limo_shepherd::processes::COOKIE;
 
-/// What is set, and when, is listed in [`limo_model::environment`].
+/// Makes the environment. [`limo_model::environment`] lists the variables.
 pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option<RawFd>) -> Vec<(OsString, OsString)> {
     let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
     let number = |number: i64| OsString::from(number.to_string());
@@ -35,7 +35,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
         ("LIMO_NNODES", number(spread.count)),
         ("LIMO_TASKS_PER_NODE", OsString::from(&spread.per_node)),
         ("LIMO_NTASKS", number(spread.total)),
-        // Of several tasks, each is told its own.
+        // Each of several tasks gets its own value.
         ("LIMO_PROCID", number(spread.first)),
         ("LIMO_LOCALID", number(0)),
         ("LIMO_NODEID", number(spread.index)),
@@ -45,7 +45,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
         ("LIMO_CPUS", cores.clone()),
         ("LIMO_CPUS_ON_NODE", cores),
         ("LIMO_CPUS_PER_TASK", per_task),
-        // A job that was stored before this was known tells where it begins.
+        // Jobs stored by earlier versions have no directory of submission; they get the working directory.
         ("LIMO_SUBMIT_DIR", text(if origin.directory.is_empty() { cwd } else { &origin.directory })),
         ("LIMO_SUBMIT_HOST", OsString::from(&origin.host)),
         ("LIMO_RESTART_COUNT", number(exec.restarts.into())),
@@ -72,7 +72,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     if let Some(end) = work_end {
         own.push(("LIMO_EMULATED_WORK_FD", number(end.into())));
     }
-    // What means something in the job that submits this one would mean something else here.
+    // Values from the job that submits this one would be wrong here.
     let is_set = |key: &[u8]| is_own(key) || own.iter().any(|(name, _)| name.as_bytes() == key);
     let inherited = env.iter().filter(|(key, _)| !is_set(key));
     let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
@@ -80,7 +80,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     all
 }
 
-/// Which of the node's accelerators the job has, from 0, with commas between them; `None` where it has none.
+/// Returns the indices of the job's accelerators, from 0, separated by commas; `None` without any.
 fn ordinals(exec: &DoExec, around: &Surroundings) -> Option<OsString> {
     let accelerators = (0_u16..).zip(&around.spec.units).filter(|(_, unit)| unit.kind == UnitKind::Accelerator);
     let has = |unit: u16| exec.placement.iter().any(|part| part.unit.unit == unit);
@@ -89,7 +89,7 @@ fn ordinals(exec: &DoExec, around: &Surroundings) -> Option<OsString> {
     (!ordinals.is_empty()).then(|| ordinals.join(",").into())
 }
 
-/// Where the tasks of a job are, in the words of its environment.
+/// Distribution of a job's tasks, in the words of its environment.
 struct Spread {
     nodes: String,
     per_node: String,
@@ -119,7 +119,7 @@ impl Spread {
     }
 }
 
-/// As Slurm writes it: `2(x3),1`.
+/// Formats the tasks per node as Slurm does: `2(x3),1`.
 fn per_node(share: &Share) -> String {
     let run = |run: &[u32]| match run {
         [count] => count.to_string(),
@@ -135,7 +135,7 @@ mod tests {
     use limo_model::Span;
 
     #[test]
-    fn nodes_with_as_many_tasks_are_counted() {
+    fn neighbouring_nodes_with_equal_tasks_are_counted() {
         let check = |tasks: &[u32], expected: &str| {
             let share = Share { nodes: Vec::new(), index: 0, tasks: tasks.to_vec(), grace: Span::ZERO };
             assert_eq!(per_node(&share), expected);

@@ -1,4 +1,4 @@
-//! Why a command was not started, in words.
+//! Explains why a command was not started.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,7 +16,7 @@ use thiserror::Error;
 pub enum LaunchError {
     #[error("command not found: {command}")]
     NotFound { command: String },
-    #[error("{file} came with the job, but the interpreter that its first line names is not on this node")]
+    #[error("{file} was sent with the job, but the interpreter in its first line does not exist on this node")]
     NoInterpreter { file: String },
     #[error("cannot execute {command}: {source}")]
     NotExecutable { command: String, source: io::Error },
@@ -37,7 +37,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// The exit code that stands for it.
+    /// Returns the exit code for it.
     pub fn code(&self) -> u8 {
         match self {
             Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,
@@ -46,16 +46,16 @@ impl LaunchError {
     }
 }
 
-/// The names that an explanation needs.
+/// Names for explanations.
 #[derive(Debug)]
 pub struct Explanation {
     pub program: Vec<u8>,
     pub directory: Vec<u8>,
     pub uid: u32,
     pub files: FileNames,
-    /// Whether the program came with the job.
+    /// True if the program was sent with the job.
     pub carried: bool,
-    /// Whether the program is the one that runs the job's tasks.
+    /// True if the program is the one that runs the job's tasks.
     pub several: bool,
 }
 
@@ -78,8 +78,8 @@ impl Explanation {
             Step::Stdin => open(&self.files.stdin),
             Step::Stdout => open(&self.files.stdout),
             Step::Stderr => open(&self.files.stderr),
-            Step::Terminal => "take up the terminal".to_owned(),
-            Step::Inherited => "hand over what it inherits".to_owned(),
+            Step::Terminal => "set up the terminal".to_owned(),
+            Step::Inherited => "pass on its descriptors".to_owned(),
             Step::Carried => "write the file that came with the job".to_owned(),
             Step::Limits => "set the limit on open files".to_owned(),
             Step::Other | Step::Spawn => "start a process".to_owned(),
@@ -87,7 +87,7 @@ impl Explanation {
         if errno == 0 { LaunchError::Reason { what, reason } } else { LaunchError::Step { what, source } }
     }
 
-    /// Why the program itself was not started.
+    /// Explains why the program itself was not started.
     fn of_program(&self, source: io::Error) -> LaunchError {
         let command = shown(&self.program);
         match source.raw_os_error() {
@@ -98,7 +98,7 @@ impl Explanation {
     }
 }
 
-/// Longest part of a reason that a submitter chooses, in bytes: the cause behind it has to be seen, too.
+/// Longest part of a reason that a submitter chooses, in bytes, so that the cause after it is visible.
 const SHOWN_LIMIT: usize = 512;
 
 fn shown(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! A command as the kernel takes it: where the program may be, its arguments and its environment.
+//! A command in the kernel's form: paths to try, arguments and environment.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -6,13 +6,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::LaunchError;
 
-/// Where programs are looked for by a job that has no `PATH`, as `execvp(3)` does.
+/// Search path of a job without `PATH`, as in `execvp(3)`.
 const USUAL_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// A command.
+/// Command.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// Where it may be, to be tried in order.
+    /// Paths to try, in order.
     pub(super) paths: Vec<Vec<u8>>,
     pub(super) argv: Vec<Vec<u8>>,
     /// As `NAME=VALUE`.
@@ -20,7 +20,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The first of `argv` is what the program is told as its name. Of variables that are given twice the last counts.
+    /// Makes a command. The first of `argv` is the name that the program sees. The last of repeated variables counts.
     ///
     /// # Errors
     /// [`LaunchError::Nul`].
@@ -45,7 +45,7 @@ impl Program {
     }
 }
 
-/// Where `program` may be. One with a slash in its name is where it says.
+/// Returns the paths to try. A name with a slash is a path itself.
 fn places(program: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
     if program.contains(&b'/') {
         return vec![program.to_vec()];
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_looked_for_where_the_path_says() {
+    fn programs_are_searched_along_the_path() {
         let check = |program: &str, path: &str, expected: &[&str]| {
             let found = places(program.as_bytes(), path.as_bytes());
             let found: Vec<_> = found.iter().map(|place| String::from_utf8_lossy(place)).collect();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn of_variables_that_come_twice_the_last_counts() {
+    fn the_last_of_repeated_variables_counts() {
         let pair = |key: &str, value: &str| (OsString::from(key), OsString::from(value));
         let env = vec![pair("A", "1"), pair("PATH", "/a"), pair("A", "2"), pair("PATH", "/b")];
         let program = Program::new(OsStr::new("x"), ["x".into()].into_iter(), env).expect("no NUL");

@@ -1,5 +1,4 @@
-//! A job of several tasks on this node: the process that runs them in place of the job's own command (`crate::tasks`), and
-//! what it is told.
+//! Launch of a job with several tasks on this node: prepares the process that runs them (`crate::tasks`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -14,18 +13,17 @@ use nix::libc;
 use super::{LaunchError, facts};
 use crate::tasks::{NAME, Plan, share};
 
-/// What is started in place of the command.
+/// Program that replaces the command.
 pub(super) struct Several {
     pub(super) plan: File,
-    /// The files that all tasks here share, which are the process's own.
+    /// Files that all tasks here share, and this process opens.
     pub(super) own: FileNames,
-    /// Whether what is in those of stdout and stderr stays: they are the same on the job's first node, which begins before the
-    /// others do.
+    /// Keep the contents of the stdout and stderr files: they are the same on the job's first node, which begins first.
     pub(super) keep: [bool; 2],
 }
 
-/// `None` where the job's command is started by itself. Files whose names hold the number of a task are each task's own, and
-/// every task reads a file for input from its beginning.
+/// Prepares the process; `None` if the command is started directly. Files with a task's number in their names belong to
+/// each task, and every task reads an input file from its beginning.
 pub(super) fn prepare(
     exec: &DoExec,
     spec: &NodeSpec,
@@ -37,7 +35,7 @@ pub(super) fn prepare(
     let names: Vec<FileNames> = (0..count).map(|place| exec.launch.file_names(&facts(exec, spec, place))).collect();
     let other = exec.launch.file_names(&facts(exec, spec, count));
     let mut own = FileNames::default();
-    // A name that is another one for another task is not shared.
+    // A name that differs between tasks is not shared.
     let shared = |name: &Option<Vec<u8>>, other: &Option<Vec<u8>>| name.clone().filter(|_| name == other);
     own.stdout = shared(&files.stdout, &other.stdout);
     own.stderr = shared(&files.stderr, &other.stderr);
@@ -66,12 +64,12 @@ pub(super) fn prepare(
     Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own, keep }))
 }
 
-/// This program again, under the name that leads to it from the place behind its plan.
+/// Returns this program's own path and arguments, for the place behind its plan.
 pub(super) fn program(plan_fd: RawFd) -> (OsString, [OsString; 2]) {
     (format!("/proc/self/fd/{}", plan_fd + 1).into(), [NAME.into(), plan_fd.to_string().into()])
 }
 
-/// This program as a descriptor, which leads to it even if its file was replaced or is out of the user's reach.
+/// Opens this program as a descriptor, which works even if its file was replaced or is out of the user's reach.
 pub(super) fn own_program() -> Result<OwnedFd, LaunchError> {
     let step = |source| LaunchError::Step { what: "find the program for the job's tasks".into(), source };
     let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/proc/self/exe").map_err(step)?;

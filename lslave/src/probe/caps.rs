@@ -1,13 +1,12 @@
-//! What of this machine can be capped: its GPUs, and each control with its range and what it holds, or why not. What is
-//! asked is written with the value that it has, because only that tells whether it can be. What a daemon keeps already is
-//! read from it, and not written.
+//! Report of what can be capped: GPUs, and each control with its range and value, or why not. A control is written with
+//! its own value, because only that shows if it can be written. Controls that a daemon keeps are read and not written.
 
 use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site};
 
 use crate::hardware::{self, gpu_name};
 use limo_node::line;
 
-/// The lines of the report, but for what is `kept`.
+/// Returns the lines of the report, except for controls in `kept`.
 pub fn report(site: &Site, with_gpus: bool, kept: &[Kept]) -> String {
     let free = |choice: &str| !kept.iter().any(|kept| kept.choice.as_str().split(',').next() == Some(choice));
     let mut text = if free("rapl") { control("cpu", "rapl", site) } else { String::new() };
@@ -27,13 +26,13 @@ pub fn report(site: &Site, with_gpus: bool, kept: &[Kept]) -> String {
     text
 }
 
-/// What a daemon keeps, and what that holds.
+/// Reports the controls of a daemon.
 pub fn kept(units: &[Kept]) -> String {
     let one = |kept: &Kept| {
         let range = kept.range.map_or_else(|| "cannot be capped".to_owned(), |(low, high)| format!("{low} to {high}"));
         let held = match &kept.held {
             Ok(held) => format!("now {}", shown(held)),
-            Err(error) => format!("what it holds cannot be read: {error}"),
+            Err(error) => format!("its value cannot be read: {error}"),
         };
         let by = if kept.capped { ", by the master" } else { "" };
         line("cap", &format!("{}={}: {range}; {held}{by}", kept.unit, kept.choice.as_str()))
@@ -77,7 +76,7 @@ fn gpus(site: &Site, kept: &[Kept]) -> String {
 fn gpu_lines(gpu: &Gpu, site: &Site, kept: &[Kept]) -> String {
     let unit = format!("gpu{}", gpu.index);
     let watts = |power: Option<limo_model::Power>, what: &str| {
-        power.map_or_else(|| format!("does not tell its {what}"), |power| format!("{what} {power}"))
+        power.map_or_else(|| format!("does not report its {what}"), |power| format!("{what} {power}"))
     };
     let mut text = line(
         &unit,
@@ -90,7 +89,7 @@ fn gpu_lines(gpu: &Gpu, site: &Site, kept: &[Kept]) -> String {
         ),
     );
     if kept.iter().any(|kept| kept.unit == unit) {
-        // Shown with what is kept.
+        // Reported with the kept controls.
     } else if gpu.limits.is_some() {
         text += &control(&unit, &format!("nvml:{}", gpu.index), site);
     } else {

@@ -1,5 +1,5 @@
-//! The same report from a daemon that runs. It disturbs neither the meter, which is not asked a second time but shown as
-//! it answered last, nor the caps: what is kept is read, and while anything else is looked at, nothing is capped.
+//! The report from a running daemon. It does not read the meter again, but shows its last reading. It does not write
+//! controls that the daemon keeps, and no cap changes while it looks at others.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -12,22 +12,22 @@ use limo_node::line;
 use super::{caps, machine, meters};
 use crate::caps::Shared;
 
-/// What a daemon knows of its machine.
+/// A daemon's access to its machine.
 #[derive(Clone)]
 pub struct RunningDaemon {
     pub site: Site,
-    /// Where device files are.
+    /// Directory of device files.
     pub dev: PathBuf,
     pub with_gpus: bool,
-    /// The meter in use.
+    /// Meter in use.
     pub meter: Option<MeterChoice>,
-    /// What caps; `None` where nothing may be capped.
+    /// Keeper of caps; `None` if nothing may be capped.
     pub caps: Option<Shared>,
 }
 
 impl RunningDaemon {
-    /// The report. May take seconds: some devices are slow. `shown` is what the meter in use showed last, or why it
-    /// shows nothing.
+    /// Makes the report. May take seconds: some devices are slow. `shown` is the last reading of the meter in use, or
+    /// why there is none.
     pub fn report(&self, shown: Option<String>) -> String {
         let mut text = machine() + &meters((&self.site.sysfs, &self.dev), self.meter.as_ref());
         match shown {
@@ -35,10 +35,10 @@ impl RunningDaemon {
             None => text += &line("meter", "none in use: the master estimates (say which with --meter)"),
         }
         let Some(keeper) = &self.caps else {
-            text += &line("cap", "nothing is capped: the log of lslave says why");
+            text += &line("cap", "nothing is capped: see the log of lslave");
             return bounded(text + &caps::report(&self.site, self.with_gpus, &[]));
         };
-        // What a panic left in it is still what is to be put back. Held to the end: other controls are written with the
+        // After a panic, the keeper still knows what to restore. Locked to the end: other controls are written with the
         // value that they have, and that must not overtake a cap.
         let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = keeper.units();
@@ -47,7 +47,7 @@ impl RunningDaemon {
     }
 }
 
-/// As much as a report may have.
+/// Truncates a report to the limit of a message.
 pub fn bounded(mut text: String) -> String {
     const MORE: &str = "(there is more: see `lslave --probe` on the node)\n";
     if text.len() > PROBE_LIMIT {

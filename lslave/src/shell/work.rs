@@ -1,4 +1,4 @@
-//! What is done beside the loop: look-ups, passes over all processes, meters, caps and reports of the machine.
+//! Work beside the loop: look-ups, passes over all processes, meters, caps and hardware reports.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::{Event, Shell};
 use crate::caps::tell;
 use crate::users::look_up;
 
-/// How long processes get to stand still: only one that something else continues takes longer.
+/// How long processes get to stop: only one that another program continues takes longer.
 const HALT: Duration = Duration::from_secs(2);
 
 impl Shell {
-    /// Does something that blocks in a thread, and tells the node what came of it.
+    /// Runs blocking work in a thread, and sends its result to the loop.
     fn beside(&self, work: impl FnOnce() -> Event + Send + 'static) {
         let Some(events) = self.events.upgrade() else { return };
         tokio::task::spawn_blocking(move || {
-            // A loop that is gone has ended with the daemon.
+            // The loop is gone if the daemon has ended.
             let _ = events.blocking_send(work());
         });
     }
@@ -33,12 +33,12 @@ impl Shell {
         });
     }
 
-    /// Kills what carries the mark: this reads all of /proc.
+    /// Kills the processes with the mark; reads all of /proc.
     pub(super) fn sweep(&self, job: JobId, mark: Mark, patience: Duration) {
         self.beside(move || Event::Node(Input::Swept { job, left: sweep(&mark, patience) }));
     }
 
-    /// Stops or continues the processes of a job outside the group of its leader: this reads all of /proc, too.
+    /// Stops or continues the processes of a job outside its leader's group; reads all of /proc.
     pub(super) fn reach(&self, job: JobId, (mark, leader): (Mark, i32), stop: bool) {
         let leader = nix::unistd::Pid::from_raw(leader);
         self.beside(move || {
@@ -64,7 +64,7 @@ impl Shell {
         let Some(keeper) = self.tools.caps.clone() else { return };
         let units: Vec<String> = self.spec.units.iter().map(|unit| unit.name.clone()).collect();
         self.beside(move || {
-            // What a panic left in it is still what is to be put back.
+            // After a panic, the keeper still knows what to restore.
             let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
             let failed = cap_all(&mut keeper, &units, &caps);
             Event::Node(Input::Capped { generation, failed })
@@ -86,7 +86,7 @@ impl Shell {
     }
 }
 
-/// A unit that is not mentioned has no cap.
+/// Sets the caps; a unit without a value gets none.
 fn cap_all(keeper: &mut Keeper, units: &[String], caps: &[Option<Power>]) -> FailedCaps {
     let mut failed = FailedCaps::new();
     for (index, unit) in (0_u16..).zip(units) {

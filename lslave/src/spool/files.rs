@@ -1,4 +1,4 @@
-//! A file for each record, as earlier daemons kept them. They are read and removed, and never written.
+//! Reads and removes the record files of earlier daemons.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +11,13 @@ use limo_proto::decode_stored_as;
 
 use super::{Key, SpoolError, failed, first};
 
-/// Of an intent and an end in a file of its own, as earlier daemons kept them. Format 1 is read, too: see [`first`].
+/// Format of an intent or end in its own file. Format 1 is read, too: see [`first`].
 const FORMAT: u8 = 2;
 
-/// What the files of `attempts` say; removes what belongs to no intent.
+/// Reads the files of `attempts`; removes those without an intent.
 ///
 /// # Errors
-/// If the directory cannot be read, or a file in it.
+/// If the directory or a file in it cannot be read.
 pub(super) fn read(attempts: &Path) -> Result<BTreeMap<Key, Found>, SpoolError> {
     let mut found: BTreeMap<Key, Found> = BTreeMap::new();
     let mut intents = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn read(attempts: &Path) -> Result<BTreeMap<Key, Found>, SpoolError> 
     for entry in directory {
         let path = entry.map_err(failed("read", attempts))?.path();
         let Some((job, attempt, kind)) = path.file_name().and_then(|name| parse_name(name.to_str()?)) else {
-            // A record that was being written.
+            // Unfinished record.
             let _ = fs::remove_file(&path);
             continue;
         };
@@ -53,9 +53,9 @@ pub(super) fn read(attempts: &Path) -> Result<BTreeMap<Key, Found>, SpoolError> 
 /// Removes the files of an attempt.
 ///
 /// # Errors
-/// If one is there and cannot be removed.
+/// If a file exists and cannot be removed.
 pub(super) fn remove(attempts: &Path, (job, attempt): Key) -> Result<(), SpoolError> {
-    // The intent first: what is left without it counts for nothing.
+    // The intent first: the others are ignored without it.
     for kind in ["intent", "going", "end"] {
         let path = attempts.join(format!("{job}.{attempt}.{kind}"));
         match fs::remove_file(&path) {

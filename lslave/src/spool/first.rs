@@ -1,5 +1,5 @@
-//! Intents in the first format, from before orders named their journal, and ends from before their energy had a confidence.
-//! Only read.
+//! Reads intents of the first format, in which orders did not name their journal, and ends without a confidence of
+//! their energy.
 
 use limo_model::{Attempt, Energy, JobId, JournalId, Memory, Outcome, Placement, Span, Usage};
 use limo_proto::{DecodeError, DoExec, Launch, Share, Task, decode_stored};
@@ -30,8 +30,10 @@ struct Exec {
     share: Option<Share>,
 }
 
+/// Reads an intent.
+///
 /// # Errors
-/// If it is another format, or no intent.
+/// If the format is another, or the bytes are not an intent.
 pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
     let First { exec, cookie, boot } = decode_stored(bytes)?;
     let Exec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts, task, share } =
@@ -49,7 +51,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         launch,
         time_limit,
         warning: None,
-        // The default of the masters that sent no other.
+        // Default of the masters that sent no grace.
         kill_grace: Span::from_secs(30),
         restarts,
         task,
@@ -74,12 +76,14 @@ struct FirstUsage {
     energy: Option<Energy>,
 }
 
+/// Reads an end.
+///
 /// # Errors
-/// If it is another format, or no end.
+/// If the format is another, or the bytes are not an end.
 pub(super) fn decode_end(bytes: &[u8]) -> Result<End, DecodeError> {
     let FirstEnd { outcome, usage } = decode_stored(bytes)?;
     let FirstUsage { elapsed, user_cpu, system_cpu, max_rss, energy } = usage;
-    // Only emulated hardware told an energy, and knew it.
+    // Only emulated hardware reported an energy, and it knew the exact value.
     let confidence = energy.map_or(0, |_| 1_000);
     Ok(End { outcome, usage: Usage { elapsed, user_cpu, system_cpu, max_rss, energy, confidence } })
 }

@@ -1,8 +1,8 @@
-//! A file of entries to which each is appended. It is rewritten when more than half of it is of no use any more.
+//! Append-only file of entries, rewritten when more than half of it is obsolete.
 //!
-//! An entry is its length, the checksum of that, the checksum of its bytes, and its bytes; numbers are little-endian. Entries
-//! survive the process, not the machine: nothing is flushed to the disk. The end of a file that was being written is cut off;
-//! damage anywhere else is an error. Knows nothing of what the entries say.
+//! An entry is its length, the checksum of the length, the checksum of its bytes, and its bytes; numbers are
+//! little-endian. Entries survive the process, not the machine: nothing is flushed to the disk. An unfinished entry at
+//! the end is cut off; damage anywhere else is an error. The contents of entries are opaque.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tracing::warn;
 
-/// Before the bytes of an entry.
+/// Bytes before an entry's own bytes.
 const HEAD: usize = 12;
 
-/// A shorter file is not rewritten, whatever is in it.
+/// Files shorter than this are not rewritten, in bytes.
 const SMALL: u64 = 256 * 1024;
 
-/// Why entries cannot be kept or read.
+/// Why entries cannot be written or read.
 #[derive(Debug, Error)]
 pub enum LogError {
     #[error("cannot {what} {}: {source}", path.display())]
@@ -27,37 +27,37 @@ pub enum LogError {
     #[error("an entry of {length} bytes is too long for {}", path.display())]
     Long { path: PathBuf, length: usize },
     #[error(
-        "{} is damaged at byte {offset}: {what}; move the file away to take its jobs for lost",
+        "{} is damaged at byte {offset}: {what}; if you move the file away, its jobs are reported lost",
         path.display()
     )]
     Damaged { path: PathBuf, offset: u64, what: String },
 }
 
-/// An open file of entries, each of which belongs to a `K`.
+/// Open file of entries, each with a key `K`.
 #[derive(Debug)]
 pub struct Log<K> {
     path: PathBuf,
     file: File,
-    /// Up to here the file is good.
+    /// Length of the valid part.
     length: u64,
-    /// Whether something that is no entry may lie behind that.
+    /// True if an unfinished entry may follow the valid part.
     is_torn: bool,
-    /// Where the entries lie that are of use: offset and length, the head included.
+    /// Offset and length of the current entries, their heads included.
     live: BTreeMap<K, Vec<(u64, u64)>>,
-    /// The length of those together.
+    /// Total length of the current entries.
     live_length: u64,
-    /// A shorter file is not rewritten: more after that has failed.
+    /// Shorter files are not rewritten; raised after a failure.
     rewrite_above: u64,
 }
 
-/// An entry as it was found.
+/// Entry that was found.
 #[derive(Debug)]
 pub struct Entry {
     pub offset: u64,
     pub bytes: Vec<u8>,
 }
 
-/// Entries of a file from its beginning, and where the last one ends.
+/// Entries from the beginning of a file, and the end of the last one.
 struct Scan {
     entries: Vec<Entry>,
     length: u64,
@@ -67,17 +67,17 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// The entries of `bytes`, or the offset of the damage and what it is. An unfinished entry at the end is no damage.
+/// Returns the entries of `bytes`, or the offset and kind of the damage. An unfinished entry at the end is not damage.
 fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
     let (mut entries, mut at) = (Vec::new(), 0);
     while let Some((head, rest)) = bytes[at..].split_at_checked(HEAD) {
         let offset = at as u64;
         if crc32fast::hash(&head[..4]) != number(&head[4..8]) {
-            // A machine that lost its power may leave zeros at the end.
+            // A power loss may leave zeros at the end.
             if bytes[at..].iter().all(|byte| *byte == 0) {
                 break;
             }
-            return Err((offset, "the length of an entry has another checksum"));
+            return Err((offset, "the length of an entry does not match its checksum"));
         }
         let length = number(&head[..4]) as usize;
         let Some((body, behind)) = rest.split_at_checked(length) else { break };
@@ -85,7 +85,7 @@ fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
             if behind.is_empty() {
                 break;
             }
-            return Err((offset, "an entry has another checksum"));
+            return Err((offset, "an entry does not match its checksum"));
         }
         entries.push(Entry { offset, bytes: body.to_vec() });
         at += HEAD + length;
@@ -93,7 +93,7 @@ fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
     Ok(Scan { entries, length: at as u64 })
 }
 
-/// The entry as it is written; `None` if it is too long.
+/// Returns the bytes of an entry with its head; `None` if it is too long.
 fn framed(bytes: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(bytes.len()).ok()?.to_le_bytes();
     let (of_length, of_bytes) = (crc32fast::hash(&length).to_le_bytes(), crc32fast::hash(bytes).to_le_bytes());
@@ -101,8 +101,7 @@ fn framed(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl<K: Ord + Copy> Log<K> {
-    /// Opens the file, or makes an empty one, and returns what is in it. All entries count as useless until
-    /// [`Log::keep`] says otherwise.
+    /// Opens or creates the file and returns its entries. Entries count as obsolete until [`Log::keep`] is called.
     ///
     /// # Errors
     /// [`LogError`]: the file cannot be read, or is damaged elsewhere than at its end.
@@ -136,7 +135,7 @@ impl<K: Ord + Copy> Log<K> {
         ))
     }
 
-    /// An entry that was found is of use, and belongs to `key`.
+    /// Marks an entry as current, with the key `key`.
     pub fn keep(&mut self, key: K, entry: &Entry) {
         self.counts(key, entry.offset, (HEAD + entry.bytes.len()) as u64);
     }
@@ -146,14 +145,14 @@ impl<K: Ord + Copy> Log<K> {
         self.live_length += length;
     }
 
-    /// What was appended for `key` is of no use any more. Whether there was anything.
+    /// Marks the entries of `key` as obsolete. Returns true if there were any.
     pub fn forget(&mut self, key: K) -> bool {
         let gone = self.live.remove(&key);
         self.live_length -= gone.iter().flatten().map(|(_, length)| length).sum::<u64>();
         gone.is_some()
     }
 
-    /// Tells whether entries can be written, by writing zeros, which count as an unfinished entry.
+    /// Checks that entries can be written, by writing zeros, which count as an unfinished entry.
     ///
     /// # Errors
     /// [`LogError`].
@@ -163,21 +162,21 @@ impl<K: Ord + Copy> Log<K> {
         written.map_err(|source| LogError::Io { what: "write", path: self.path.clone(), source })
     }
 
-    /// The error of an entry that says nothing.
+    /// Returns the error for an entry that cannot be understood.
     pub fn damaged(&self, offset: u64, what: String) -> LogError {
         LogError::Damaged { path: self.path.clone(), offset, what }
     }
 
-    /// Appends an entry; with a key it is of use.
+    /// Appends an entry; with a key it is current.
     ///
     /// # Errors
-    /// [`LogError`]; the file is as it was then.
+    /// [`LogError`]; the file is then unchanged.
     pub fn append(&mut self, key: Option<K>, bytes: &[u8]) -> Result<(), LogError> {
         let entry = framed(bytes).ok_or_else(|| LogError::Long { path: self.path.clone(), length: bytes.len() })?;
         let written = self.cut().and_then(|()| self.file.write_all_at(&entry, self.length));
         if let Err(source) = written {
             self.is_torn = true;
-            // If this fails, it is tried again before the next entry.
+            // If this fails, the next append tries again.
             let _ = self.cut();
             return Err(LogError::Io { what: "write", path: self.path.clone(), source });
         }
@@ -189,14 +188,14 @@ impl<K: Ord + Copy> Log<K> {
         if self.length > self.rewrite_above && self.live_length < self.length / 2 {
             self.rewrite_above = SMALL;
             if let Err(error) = self.rewrite() {
-                warn!(%error, "the records of jobs stay as long as they are");
+                warn!(%error, "cannot rewrite the records of jobs; the file keeps its size");
                 self.rewrite_above = 2 * self.length;
             }
         }
         Ok(())
     }
 
-    /// Removes what may lie behind the last entry.
+    /// Removes anything after the last entry.
     fn cut(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.length)?;
@@ -205,7 +204,7 @@ impl<K: Ord + Copy> Log<K> {
         Ok(())
     }
 
-    /// Writes what is of use into a new file, in the order in which it was appended, and puts that in the place of this one.
+    /// Writes the current entries into a new file, in their order, which replaces this one.
     fn rewrite(&mut self) -> Result<(), LogError> {
         let path = self.path.with_added_extension("tmp");
         let failed = |what, path: &Path| {
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_being_written_is_cut_off_and_written_over() {
+    fn an_unfinished_entry_is_cut_off_and_overwritten() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
         let whole = filled(&path);
@@ -268,7 +267,7 @@ mod tests {
         assert_eq!(open(&path).expect("readable").1.len(), 3);
     }
 
-    /// One bit of any byte is wrong: of all but the last entry that is an error.
+    /// Flips one bit of each byte: an error for all but the last entry.
     #[test]
     fn damage_names_its_place() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -291,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_file_at_most_is_useless() {
+    fn at_most_half_of_a_file_is_obsolete() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
         let (mut log, _) = open(&path).expect("a log");
         let text = |key: u32| vec![u8::try_from(key % 251).expect("small"); 1_000];
         for key in 0..2_000 {
             log.append(Some(key), &text(key)).expect("written");
-            // Every hundredth stays.
+            // Every hundredth entry stays.
             if key % 100 != 0 {
                 log.forget(key);
             }
@@ -319,7 +318,7 @@ mod tests {
         let path = dir.path().join("log");
         let whole = filled(&path);
         let (mut log, _) = open(&path).expect("a log");
-        // A file that takes nothing.
+        // A file that cannot be written.
         let good = std::mem::replace(&mut log.file, File::open(&path).expect("readable"));
         let error = log.append(Some(5), b"five").expect_err("read only").to_string();
         assert!(error.starts_with("cannot write "), "{error}");

@@ -1,4 +1,4 @@
-//! Stdin of the job, to each of its tasks that read it. The slowest of them sets the pace.
+//! Copies the job's stdin to each task that reads it, at the pace of the slowest.
 
 use std::os::fd::OwnedFd;
 
@@ -7,15 +7,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::process::ChildStdin;
 
-/// The pipe that the daemon fills; `None` where the job has no stdin.
+/// Returns the pipe that the daemon fills; `None` if the job has no stdin.
 pub fn stdin() -> Option<pipe::Receiver> {
-    // SAFETY: descriptor 0 is this process's own for as long as it lives, and nothing else uses it.
+    // SAFETY: descriptor 0 belongs to this process, and nothing else uses it.
     let fd: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(0) };
-    // What is no pipe is nothing to read from: closing it is right.
+    // Anything but a pipe has nothing to read and is closed.
     pipe::Receiver::from_owned_fd(fd).ok()
 }
 
-/// Passes everything on. A task that reads no more is left out; where none is left, the rest is thrown away.
+/// Copies everything. A task that stops reading is dropped; without readers the rest is discarded.
 pub async fn broadcast(mut stdin: pipe::Receiver, mut sinks: Vec<ChildStdin>) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(count @ 1..) = stdin.read(&mut buffer).await {

@@ -1,29 +1,28 @@
-//! Output of one task as whole lines, each with the number of the task before it where that is asked for.
+//! Joins the output of one task by whole lines, with the task's number before each if wanted.
 
-/// Longest line that is kept until its end, in bytes: what a task may cost this process in memory. A longer one may be torn
-/// by lines of other tasks.
+/// Longest line that is kept, in bytes; bounds the memory for a task. Other tasks' lines may split a longer one.
 pub const LINE_LIMIT: usize = 64 * 1024;
 
 /// One output of one task.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// Stands before each line; empty where nothing does.
+    /// Label before each line; empty without labels.
     label: Vec<u8>,
-    /// The beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not arrived.
     rest: Vec<u8>,
-    /// Whether the line before `rest` was passed on without its end.
+    /// True if the line before `rest` was passed on without its end.
     torn: bool,
 }
 
 impl Lines {
-    /// With `total` the numbers stand one under the other, as srun has them.
+    /// Makes the joiner for a task. Labels are padded to the width of the largest number below `total`, as in srun.
     pub fn of_task(task: u32, total: u32, label: bool) -> Self {
         let width = total.saturating_sub(1).to_string().len();
         let label = if label { format!("{task:>width$}: ").into_bytes() } else { Vec::new() };
         Self { label, ..Self::default() }
     }
 
-    /// More of the output came: what of it may be passed on, in one piece.
+    /// Adds output; returns the part that may be passed on.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut out = Vec::new();
@@ -39,7 +38,7 @@ impl Lines {
         out
     }
 
-    /// The output has ended: its last line, where that has no end. With a label it gets one.
+    /// Ends the output; returns its last line, which gets a line break if it has a label.
     pub fn end(mut self) -> Vec<u8> {
         let rest = std::mem::take(&mut self.rest);
         let mut out = Vec::new();
@@ -91,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn each_line_has_its_label_once() {
+    fn each_line_has_one_label() {
         check(true, &["a\nb", "c\n\n", "d"], &[" 7: a\n", " 7: bc\n 7: \n", ""], " 7: d\n");
         check(true, &["a\n"], &[" 7: a\n"], "");
     }
 
     #[test]
-    fn labels_are_as_wide_as_the_last_of_them() {
+    fn labels_are_as_wide_as_the_last_one() {
         let label = |task, total| String::from_utf8(Lines::of_task(task, total, true).take(b"a\n")).expect("UTF-8");
         assert_eq!(
             [label(0, 1), label(9, 10), label(9, 11), label(7, 1_000)],

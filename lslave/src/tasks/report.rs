@@ -1,4 +1,4 @@
-//! How tasks ended: the worst of it, and what is said of those that failed.
+//! Ends of tasks: the worst one, and messages about those that failed.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -8,10 +8,10 @@ use limo_model::Outcome;
 use nix::libc;
 use nix::sys::signal::Signal;
 
-/// The ends of the tasks of this node.
+/// Ends of the tasks on this node.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Tasks that failed, by how.
+    /// Numbers of failed tasks, by kind of failure.
     failed: BTreeMap<Failure, Vec<u32>>,
     worst: Option<Outcome>,
 }
@@ -30,7 +30,7 @@ pub fn outcome_of(status: ExitStatus) -> Outcome {
 }
 
 impl Report {
-    /// A task is over. Whether it failed.
+    /// Adds the end of a task; returns true if the task failed.
     pub fn add(&mut self, task: u32, outcome: Outcome) -> bool {
         let failure = match outcome {
             Outcome::Signaled(signal) => Some(Failure::Signal(signal)),
@@ -45,12 +45,12 @@ impl Report {
         failure.is_some()
     }
 
-    /// That with the highest exit code.
+    /// Returns the end with the highest exit code.
     pub fn worst(&self) -> Outcome {
         self.worst.clone().unwrap_or(Outcome::Exited(0))
     }
 
-    /// A line for each way in which tasks failed.
+    /// Returns a line for each kind of failure.
     pub fn lines(&mut self, node: &str) -> String {
         let line = |(failure, tasks): (&Failure, &mut Vec<u32>)| {
             let how = match failure {
@@ -66,7 +66,7 @@ impl Report {
     }
 }
 
-/// `task 3` or `tasks 0-2,7`.
+/// Formats `task 3` or `tasks 0-2,7`.
 fn named(tasks: &mut [u32]) -> String {
     tasks.sort_unstable();
     let mut runs: Vec<(u32, u32)> = Vec::new();

@@ -1,4 +1,4 @@
-//! One task as a process, with its own environment, streams and files.
+//! Starts one task as a process, with its own environment, streams and files.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -31,7 +31,7 @@ impl StartError {
     }
 }
 
-/// Starts the task at `place` of those here. `reads` is whether it gets the job's stdin.
+/// Starts the task at `place` on this node. `reads` is true if it gets the job's stdin.
 ///
 /// # Errors
 /// [`StartError`]; nothing is left of it then.
@@ -51,7 +51,7 @@ pub fn start(plan: &Plan, place: usize, reads: bool) -> Result<Child, StartError
     let stdout = output(plan, files.stdout.as_deref(), &mut same)?;
     let stderr = output(plan, files.stderr.as_deref(), &mut same)?;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    // SAFETY: only system calls that are safe after a fork.
+    // SAFETY: only async-signal-safe system calls.
     unsafe { command.pre_exec(plain_signals) };
     command.spawn().map_err(|source| {
         let command = String::from_utf8_lossy(program).into_owned();
@@ -71,7 +71,8 @@ fn cannot_open(name: &[u8]) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::Open { file, source }
 }
 
-/// A pipe, or the file of that name. `last` is the file opened before: where both streams go to one, it is truncated once.
+/// Returns a pipe, or the file of that name. `last` is the file opened before: a file for both streams is truncated
+/// once.
 fn output(plan: &Plan, name: Option<&[u8]>, last: &mut Option<(Vec<u8>, File)>) -> Result<Stdio, StartError> {
     let Some(name) = name else { return Ok(Stdio::piped()) };
     if let Some((before, file)) = last
@@ -92,9 +93,9 @@ fn output(plan: &Plan, name: Option<&[u8]>, last: &mut Option<(Vec<u8>, File)>) 
     Ok(file.into())
 }
 
-/// What this process blocks, a task must not inherit.
+/// Unblocks the signals that this process blocks.
 fn plain_signals() -> io::Result<()> {
-    // SAFETY: the set lives until the calls return.
+    // SAFETY: the set outlives the calls.
     unsafe {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

@@ -1,4 +1,4 @@
-//! The life of the tasks, from the first start to the last byte.
+//! Runs the tasks, from the first start to the last byte of output.
 
 use std::io::Write;
 use std::process::ExitStatus;
@@ -19,11 +19,11 @@ use super::lines::Lines;
 use super::report::{Report, outcome_of};
 use super::start::start;
 
-/// Pieces of output that wait to be written, of up to some [`CHUNK`] each: whoever has one more waits.
+/// Most pieces of output that wait to be written, each of about [`CHUNK`] bytes; further tasks wait.
 const PIECES: usize = 4;
 
-/// How long after the last task its pipes may be held open by what it left behind, before their end is declared. What was
-/// written is in them by then.
+/// How long after the last task its pipes may be held open by other processes, before the output is closed. All of the
+/// task's output is in them by then.
 const AFTER_END: Duration = Duration::from_millis(100);
 
 /// Much later than any end.
@@ -31,17 +31,17 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type Pieces = mpsc::Sender<Vec<u8>>;
 
-/// What runs.
+/// Running tasks.
 struct RunningTasks {
     waits: JoinSet<(u32, io::Result<ExitStatus>)>,
     readers: JoinSet<()>,
-    /// The tasks' processes that have not ended.
+    /// Number and process of each task that has not ended.
     alive: Vec<(u32, i32)>,
     over: watch::Sender<bool>,
     report: Report,
 }
 
-/// Runs the tasks to their ends; returns that of the worst.
+/// Runs the tasks to their ends; returns the worst end.
 pub async fn supervise(plan: Plan) -> Outcome {
     let (out, out_written) = writer(io::stdout());
     let (err, err_written) = writer(io::stderr());
@@ -76,7 +76,7 @@ pub async fn supervise(plan: Plan) -> Outcome {
     running.over.send_replace(true);
     while running.readers.join_next().await.is_some() {}
     if plan.total > 1 && !plan.parallel.quiet {
-        // The thread that writes takes it, or nobody is there to read it.
+        // Fails only if nothing reads stderr.
         let _ = err.send(running.report.lines(&plan.node).into_bytes()).await;
     }
     drop((out, err));
@@ -86,14 +86,14 @@ pub async fn supervise(plan: Plan) -> Outcome {
     running.report.worst()
 }
 
-/// Whether one of them could not be started.
+/// Starts all tasks; returns true if one of them could not be started.
 async fn start_all(plan: &Plan, running: &mut RunningTasks, (out, err): (&Pieces, &Pieces)) -> bool {
     let stdin = stdin();
     let (mut sinks, mut failed) = (Vec::new(), false);
     for place in 0..plan.files.len() {
         let task = plan.first.saturating_add(u32::try_from(place).unwrap_or(u32::MAX));
         let reads = stdin.is_some() && plan.parallel.reader.is_none_or(|reader| reader == task);
-        // What came for the group before this task was in it.
+        // Signals for the group that came before this task was in it.
         let missed = pending();
         let mut child = match start(plan, place, reads) {
             Ok(child) => child,
@@ -125,16 +125,16 @@ async fn start_all(plan: &Plan, running: &mut RunningTasks, (out, err): (&Pieces
 
 fn ended_task(running: &mut RunningTasks, task: u32, status: io::Result<ExitStatus>) -> bool {
     running.alive.retain(|(own, _)| *own != task);
-    // Nobody else collects it.
+    // Collected only here.
     running.report.add(task, status.map_or(Outcome::Signaled(libc::SIGKILL), outcome_of))
 }
 
-/// Passes whole lines on until the output ends, or all tasks are over and nothing is left in it.
+/// Passes whole lines on until the output ends, or all tasks are over and the pipe is empty.
 async fn relay(mut from: impl AsyncRead + Unpin, mut lines: Lines, to: Pieces, mut over: watch::Receiver<bool>) {
     let mut buffer = vec![0; CHUNK];
     loop {
         let given_up = async {
-            // The sender lives until the readers have ended.
+            // The sender exists until the readers have ended.
             let _ = over.wait_for(|over| *over).await;
             tokio::time::sleep(AFTER_END).await;
         };
@@ -154,7 +154,7 @@ async fn relay(mut from: impl AsyncRead + Unpin, mut lines: Lines, to: Pieces, m
     let _ = to.send(lines.end()).await;
 }
 
-/// Writes pieces one after the other, each whole. Where nobody reads any more, the rest is thrown away.
+/// Writes whole pieces in order. If the reader is gone, the rest is discarded.
 fn writer(mut to: impl Write + Send + 'static) -> (Pieces, thread::JoinHandle<()>) {
     let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(PIECES);
     let thread = thread::spawn(move || {
@@ -166,9 +166,9 @@ fn writer(mut to: impl Write + Send + 'static) -> (Pieces, thread::JoinHandle<()
     (pieces, thread)
 }
 
-/// Signals for this process that it blocks.
+/// Takes the blocked signals that arrived for this process.
 fn pending() -> Vec<i32> {
-    // SAFETY: the set lives until the calls return.
+    // SAFETY: the set outlives the calls.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigpending(&raw mut set);
@@ -177,6 +177,6 @@ fn pending() -> Vec<i32> {
 }
 
 fn signal(pid: i32, number: i32) {
-    // SAFETY: no memory is involved. The process is a child that is not collected.
+    // SAFETY: no memory is involved. The process is a child that has not been collected.
     unsafe { libc::kill(pid, number) };
 }

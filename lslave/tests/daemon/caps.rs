@@ -220,7 +220,7 @@ async fn runs_without_caps(tree: &Tree, expected: &str) {
     daemon.signal(Signal::SIGTERM);
     assert!(daemon.wait().success());
     let said = fs::read_to_string(&log).expect("readable");
-    for line in ["a cap is not to be had", "the unit does not hold its cap"] {
+    for line in ["a cap cannot be used", "the unit does not hold its cap"] {
         assert_eq!(said.matches(line).count(), 1, "{said}");
     }
     assert!(is_original(tree));
@@ -253,7 +253,7 @@ async fn originals_that_cannot_be_read_stop_all_caps() {
     daemon.restart_with(&master, &options(&tree, &[]));
     let (mut node, new) = master.welcome().await;
     assert_eq!(new.spec.units[0].caps, None);
-    let reason = "the node does not know what was there before its caps; its log says why";
+    let reason = "the node does not know the values before its caps; see its log";
     assert_eq!(cap(&mut node, 1, &[Some(30)]).await, [(0, reason.to_owned())]);
     assert_eq!(cap(&mut node, 2, &[None]).await, []);
     assert!(is_original(&tree));
@@ -283,7 +283,7 @@ async fn gpus_are_units_and_one_that_is_lost_keeps_nothing_back() {
     assert_eq!([watts(700), watts(75)], [new.spec.units[1].nameplate, new.spec.units[2].nameplate]);
     let caps: Vec<_> = new.spec.units.iter().map(|unit| unit.caps).collect();
     assert_eq!(caps, [Some((watts(20), watts(60))), Some((watts(200), watts(700))), Some((watts(20), watts(75)))]);
-    assert!(fs::read_to_string(&log).expect("readable").contains("there is no unit `gpu7` to be capped"));
+    assert!(fs::read_to_string(&log).expect("readable").contains("cannot cap unit `gpu7`"));
 
     assert_eq!(cap(&mut node, 1, &[Some(40), Some(350), Some(53)]).await, []);
     assert_eq!((fake.read(0, "limit_mw"), fake.read(1, "locked_mhz")), ("350000".into(), "139 1075".into()));

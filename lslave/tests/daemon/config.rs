@@ -43,21 +43,18 @@ fn bad_settings() {
     with("reading_interval = \"19ms\"", "the reading interval is 19ms: it must be at least 20ms");
     with("meter_interval = \"19ms\"", "the meter interval is 19ms: it must be at least 20ms");
     with("meter_interval = \"61s\"", "the meter interval is 1min1s: a meter must be read at least every 1min");
-    with("meter = \"shelly:plug7\"", "lslave.toml:1: `plug7` is no address of a device: it must begin `http://`");
+    with("meter = \"shelly:plug7\"", "lslave.toml:1: `plug7` is not an address of a device: it must begin `http://`");
     with("meter_access = \"/no/such/file\"", "cannot read /no/such/file: No such file");
     // This very file may be read by everybody.
     let open = format!("meter_access = \"{path}\"");
     with(&open, &format!("{path} may be read by others (mode 644): do `chmod 600 {path}`"));
     with("idle = \"-5 W\"", "the idle draw is -5.0 W: it must not be negative");
-    with("name = \"n1\"\nmachine = \"m\"", "the machine `m` is named, but no hardware file");
+    with("name = \"n1\"\nmachine = \"m\"", "the machine `m` needs a hardware file");
     with(
         "# watts\nmeter = \"rapl\"",
         "lslave.toml:2: there is no meter `rapl`: write `powercap`, `hwmon:CHIP[/CHANNEL]`,",
     );
-    with(
-        "meter = \"powercap\"\nreading_interval = \"61s\"",
-        "is 1min1s: the master must know what a meter shows at least",
-    );
+    with("meter = \"powercap\"\nreading_interval = \"61s\"", "is 1min1s: the master needs a reading at least");
     with("meter = \"powercap\"\nhardware = \"hw.toml\"", "a meter is set, but emulated hardware has its own");
     with("[caps]\ncpu = \"magic\"", "lslave.toml:2: there is no cap `magic`: write `rapl`, `hsmp`, ");
     with("[caps]\n\"a b\" = \"rapl\"", "the unit name `a b` has the character ` `");
@@ -68,7 +65,7 @@ fn bad_settings() {
     run(&["--config", "/no/such/file", "--check-config"], "cannot read the settings /no/such/file: No such file");
     run(
         &["--master", "10.0.0.1:6817"],
-        "beyond loopback: without certificates a node connects to its own machine only",
+        "not on loopback: without certificates a node connects only to its own machine",
     );
     run(
         &["--master", "nowhere"],
@@ -78,12 +75,12 @@ fn bad_settings() {
     run(&["--master-user", "no such user"], "the master user `no such user` is not known on this machine");
     run(&["--name", "a b"], "the node name `a b` has the character ` `");
     run(&["--hardware", "/no/such/file"], "cannot read the hardware file /no/such/file");
-    run(&["--cap", "cpu=rapl", "--cap", "cpu=hsmp"], "the unit `cpu` is given two caps");
+    run(&["--cap", "cpu=rapl", "--cap", "cpu=hsmp"], "the unit `cpu` has two caps");
     run(
         &["--gpus", "nvml", "--nvml", "/no/such/library"],
         "cannot use the NVIDIA library /no/such/library: a libloading error occurred: /no/such/library: cannot open",
     );
-    run(&["--log", "a=b=c"], "`a=b=c` is no log level");
+    run(&["--log", "a=b=c"], "`a=b=c` is not a log level");
     let unknown = lslave(&["--no-such-option"]).output().expect("it runs");
     assert_eq!(unknown.status.code(), Some(125), "as every program of Limo");
 }
@@ -96,7 +93,7 @@ fn machines_of_a_hardware_file() {
     };
     check(&run(&[]), "describes no machine `n1`: it has xeon1, xeon2, odroid-c1, odroid-c2");
     check(&run(&["--machine", "xeon3"]), "describes no machine `xeon3`");
-    check(&run(&["--machine", "xeon1", "--idle", "1 W"]), "emulated hardware has it from its hardware file");
+    check(&run(&["--machine", "xeon1", "--idle", "1 W"]), "the hardware file has it for emulated hardware");
     let good = run(&["--machine", "xeon2", "--master", "/run/limo/x"]);
     assert_eq!(text(&good.stdout), "node `n1`: 3 units, master unix:/run/limo/x\n", "{}", text(&good.stderr));
 }

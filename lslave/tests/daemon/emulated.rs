@@ -182,7 +182,7 @@ async fn caps_hold_units_and_move() {
     set_caps(&mut node, 7, &[Some(20), Some(30)]).await;
     let (generation, failed) = capped(&mut node).await;
     assert_eq!((generation, failed.len(), failed[0].0), (7, 1, 1), "the same again, but no older one");
-    assert!(failed[0].1.starts_with("unit `gpu` cannot be capped, at 30.0 W"), "{failed:?}");
+    assert!(failed[0].1.starts_with("unit `gpu` cannot be capped at 30.0 W"), "{failed:?}");
     assert_eq!(reading(&mut node).await, Power::from_watts(30));
     set_caps(&mut node, 8, &[]).await;
     assert_eq!(capped(&mut node).await, (8, vec![]));

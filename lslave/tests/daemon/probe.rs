@@ -61,7 +61,7 @@ fn a_machine_without_meters() {
     assert_eq!(
         lines[4],
         "ipmi        no SYSFS/dev/ipmi0: load its modules with `modprobe ipmi_si ipmi_devintf`; desktops and virtual \
-         machines have none"
+         machines have no controller"
     );
     assert_eq!(lines[5], "mcp39f511   no wattmeter on USB (04d8:00dd)");
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_is_there_is_shown_with_its_draw_and_how_to_use_it() {
     let still = probe(sysfs, &[]);
     assert!(
         still[2].starts_with("powercap    package-0 + package-0/dram: no reading: SYSFS/class/powercap/intel-rapl:0/")
-            && still[2].contains("stands still"),
+            && still[2].contains("does not count"),
         "{still:?}"
     );
     assert_eq!(still[3], "hwmon       power_meter/power1: 123.4 W (use it: --meter hwmon:power_meter/power1)");
@@ -210,14 +210,14 @@ fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
              intel-rapl/package-0/long_term_uw = 95000000 (use it: --cap cpu=rapl)",
             "cap         hsmp: 10.0 W to 320.0 W; now amd_hsmp_hwmon@hwmon1/power1_cap_uw = 280000000 (use it: --cap \
              cpu=hsmp)",
-            "cap         hwmon:amdgpu@hwmon3: no cap: SYSFS/class/hwmon/hwmon3 obeys no cap: the lowest is 35.0 W and \
-             the highest 35.0 W; a range can be set, for example `,20W..90W`",
+            "cap         hwmon:amdgpu@hwmon3: no cap: SYSFS/class/hwmon/hwmon3 cannot be capped: its lowest cap is \
+             35.0 W and its highest 35.0 W; set a range, for example `,20W..90W`",
             "gpu0        nvidia-h200, GPU-11111111-2222-3333-4444-555555555555: draw 120.5 W, limit 700.0 W",
             "cap         nvml:0: 200.0 W to 700.0 W; now GPU-11111111-2222-3333-4444-555555555555/power_limit_mw = \
              700000 (use it: --cap gpu0=nvml:0)",
             "gpu0        persistence mode is off: a cap ends with the last program that uses the GPU, lslave included; \
              turn it on with `nvidia-smi -i 0 -pm 1`",
-            "gpu1        quadro-p2000, GPU-66666666-7777-8888-9999-000000000000: draw 17.3 W, does not tell its limit",
+            "gpu1        quadro-p2000, GPU-66666666-7777-8888-9999-000000000000: draw 17.3 W, does not report its limit",
             "cap         nvml:1: no power limit; its clocks may be locked instead: --cap gpu1=nvml-clocks:1,LOW..HIGH",
         ]
     );

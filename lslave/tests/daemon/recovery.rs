@@ -122,7 +122,7 @@ async fn damaged_records_are_an_error_that_names_their_place() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).expect("text");
     assert!(
-        text.contains("state/records is damaged at byte 0: an entry has another checksum; move the file"),
+        text.contains("state/records is damaged at byte 0: an entry does not match its checksum; if you move the file"),
         "{text}"
     );
 }
