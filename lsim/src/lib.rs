@@ -1,5 +1,5 @@
-//! The simulator: the core of the master over a workload, in simulated time. The program `lsim` is its command line; `lab`
-//! uses it as a library. Knows no place outside of what it is told.
+//! Simulator: the core of the master over a workload, in simulated time. The program `lsim` is its command line; `lab`
+//! uses it as a library. Uses only files and folders that it is given.
 
 pub mod commands;
 pub mod engine;

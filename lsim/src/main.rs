@@ -16,8 +16,10 @@ struct Arguments {
 }
 
 impl Arguments {
+    /// Parses the command line.
+    ///
     /// # Errors
-    /// A wrong command line, and a command that is in another program now.
+    /// If the command line is wrong, or the command moved to another program.
     fn parsed() -> Result<Self, clap::Error> {
         let arguments = Self::try_parse()?;
         match arguments.command.moved() {

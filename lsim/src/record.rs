@@ -1,15 +1,14 @@
-//! What a simulation hands over while it runs, in order of time: one row per job that left, one sample of the platform
-//! whenever a value changed, and a summary at the end. Whoever wants them implements [`Sink`].
+//! Records of a simulation, in order of time: a row for each job that left, a sample of the platform after each change,
+//! and a summary at the end. [`Sink`] receives them.
 //!
-//! Plain data: computes nothing, writes nothing, keeps nothing. Times are those of the simulation's own clock
-//! ([`Time`]); who prints them subtracts [`Heading::start`].
+//! Plain data. Times are on the simulation's own clock ([`Time`]); output subtracts [`Heading::start`].
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
 
-/// What is known of a run before its first event.
+/// Data of a run before its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
     /// Name of the workload, usually its file name; Batsim's `workload_name`.
@@ -17,17 +16,17 @@ pub struct Heading {
     pub platform: String,
     pub processors: u32,
     pub policy: String,
-    /// What was set for the run, in the order in which it is to be printed.
+    /// Settings of the run, in the order of the output.
     pub options: Vec<(String, String)>,
     pub seed: Option<u64>,
-    /// The workload's start, from which output counts its seconds.
+    /// Start of the workload; output counts seconds from it.
     pub start: Time,
-    /// Where utilisation and energy are measured besides the whole run; `[from, until)`.
+    /// Window for utilisation and energy, besides the whole run; `[from, until)`.
     pub window: Option<Window>,
 }
 
 impl Heading {
-    /// Of a run that nobody reads about: for its sums and means.
+    /// Makes a heading for sums and means, without names.
     pub fn unnamed(processors: u32, start: Time) -> Self {
         Self {
             workload: String::new(),
@@ -42,7 +41,7 @@ impl Heading {
     }
 }
 
-/// The times `[from, until)`.
+/// Times `[from, until)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     pub from: Time,
@@ -57,18 +56,18 @@ pub enum Fate {
     Killed,
     /// It needs more processors than the platform has; never queued.
     Refused,
-    /// The simulation ended before the job did; it has a start if it was running.
+    /// The simulation ended before the job; it has a start if it was running.
     Unfinished,
 }
 
-/// One job, handed over once: when it ended, was refused, or was left at the end of the simulation.
+/// Job, handed over once: when it ended, was refused, or was left at the end of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobRow<'a> {
-    /// The workload's number for it.
+    /// Number in the workload.
     pub number: i64,
     pub submit: Time,
     pub processors: u32,
-    /// The requested time; none where the workload has none.
+    /// Requested time; `None` if the workload has none.
     pub walltime: Option<Span>,
     pub user: i32,
     pub fate: Fate,
@@ -76,13 +75,13 @@ pub struct JobRow<'a> {
     pub end: Option<Time>,
     /// Node numbers as inclusive intervals, ascending and apart; empty for a job that never started.
     pub allocated: &'a [(u32, u32)],
-    /// What its nodes drew while it ran, idle draw included.
+    /// Energy of its nodes while it ran, idle draw included.
     pub energy: Energy,
-    /// What that energy cost; none without a price.
+    /// Cost of that energy; `None` without a price.
     pub cost: Option<Money>,
 }
 
-/// One value for each state of a processor.
+/// Value for each state of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ByState<T> {
     pub idle: T,
@@ -92,57 +91,56 @@ pub struct ByState<T> {
     pub switching_off: T,
 }
 
-/// The energy budget at one moment, counted from the start of its period.
+/// Energy budget at one moment, counted from the start of its period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetSample {
-    /// Energy that the period has made available until now.
+    /// Energy released until now.
     pub released: Energy,
     pub spent: Energy,
-    /// Held back for the first waiting job.
+    /// Energy reserved for the first waiting job.
     pub reserved: Energy,
 }
 
-/// The platform from `at` until the next sample. Given whenever a value changed; of several at one instant, the last
-/// one holds.
+/// Platform from `at` until the next sample. Made after each change; the last one of an instant counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     pub at: Time,
-    /// What the platform really draws.
+    /// True draw of the platform.
     pub draw: Power,
-    /// What the scheduler believes that it draws.
+    /// Draw as the scheduler believes it to be.
     pub believed: Power,
-    /// The upper limit in force.
+    /// Upper limit in force.
     pub limit: Option<Power>,
-    /// The lower limit in force.
+    /// Lower limit in force.
     pub lower: Option<Power>,
     pub budget: Option<BudgetSample>,
     pub price: Option<Price>,
-    /// Jobs that wait.
+    /// Number of waiting jobs.
     pub queued: u32,
-    /// Jobs that run.
+    /// Number of running jobs.
     pub running: u32,
     pub processors: ByState<u32>,
 }
 
-/// How often nodes were switched.
+/// Numbers of switches of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Switches {
     pub on: u64,
     pub off: u64,
 }
 
-/// How often something was done to jobs that ran.
+/// Numbers of changes to running jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Steering {
-    /// Nodes were told other caps.
+    /// Changes of a node's caps.
     pub caps: u64,
     pub suspended: u64,
     pub resumed: u64,
-    /// Ended, and run again from their beginning.
+    /// Requeued jobs.
     pub requeued: u64,
 }
 
-/// One period of an energy budget, after the run.
+/// Period of an energy budget, after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetPeriod {
     pub window: Window,
@@ -150,17 +148,17 @@ pub struct BudgetPeriod {
     pub spent: Energy,
 }
 
-/// What depends on the machine that simulated; the only figures that differ between equal runs.
+/// Figures of the simulating machine, the only ones that differ between equal runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostUse {
     pub wall: Span,
     pub peak_rss_bytes: u64,
 }
 
-/// What is known of a run after its last event and is in no row or sample.
+/// Data of a run after its last event, beyond rows and samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// The end of the simulation, until which the last sample holds.
+    /// End of the simulation and of the last sample.
     pub end: Time,
     pub energy_by_state: ByState<Energy>,
     pub switches: Switches,
@@ -173,7 +171,7 @@ pub struct Summary {
     pub host: HostUse,
 }
 
-/// A record could not be written.
+/// Error of writing a record.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}{}", path.display(), hint(source))]
 pub struct WriteError {

@@ -1,5 +1,5 @@
-//! `lsim compare`: two results of `lsim run` side by side: their figures, and which jobs start earlier or later. Exact:
-//! nothing is calculated in floating point.
+//! `lsim compare`: compares two results of `lsim run`: their figures, and the start of each job. Exact: nothing is
+//! calculated in floating point.
 
 mod shown;
 
@@ -14,24 +14,24 @@ use serde_json::{Number, Value};
 use crate::sweep::cells;
 use shown::text;
 
-/// Places of all figures here.
+/// Decimal places of all figures here.
 const PLACES: u32 = 6;
-/// Jobs that are listed.
+/// Number of jobs that are listed.
 const LISTED: usize = 10;
-/// What the simulation cost its machine, and what is no figure.
+/// Keys without a comparison: properties of the run, and values that are not figures.
 const LEFT_OUT: [&str; 3] = ["schema", "wall_s", "peak_rss_bytes"];
-/// Figures of all the time of a simulation that cannot be told for longer.
+/// Figures of a whole simulation, which cannot be computed for a longer time.
 const UNTIL_THE_END: [&str; 2] = ["cost", "energy_by_state_j"];
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A folder of results
+    /// Folder of results
     #[arg(value_name = "A")]
     first: PathBuf,
-    /// The folder that is compared with it
+    /// Folder to compare with it
     #[arg(value_name = "B")]
     second: PathBuf,
-    /// Compare results of different workloads too: the jobs that both have
+    /// Also compare results of different workloads, by the jobs that both have
     #[arg(long)]
     force: bool,
     /// Print JSON
@@ -39,11 +39,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// One folder of results.
+/// Folder of results.
 struct Outcome {
     shown: String,
     schedule: Value,
-    /// In order of number, submission, processors and requested time.
+    /// Sorted by number, submission, processors and requested time.
     jobs: Vec<Job>,
 }
 
@@ -62,14 +62,14 @@ struct Comparison {
     schema: u32,
     a: String,
     b: String,
-    /// Until when `energy_j` is counted in both.
+    /// Time until which `energy_j` counts in both.
     until_s: Option<Number>,
     metrics: Vec<Metric>,
     starts: Starts,
     largest: Vec<StartDifference>,
 }
 
-/// A figure of both, as text so that nothing is rounded; `percent` is the difference by the magnitude of A.
+/// Figure of both, as text so that nothing is rounded; `percent` is the difference relative to the magnitude of A.
 #[derive(Serialize)]
 struct Metric {
     name: String,
@@ -89,7 +89,7 @@ struct Starts {
     neither: usize,
 }
 
-/// In seconds; positive where the job starts later in B.
+/// In seconds; positive if the job starts later in B.
 #[derive(Serialize)]
 struct StartDifference {
     job_id: i64,
@@ -101,14 +101,16 @@ struct StartDifference {
     by: i128,
 }
 
+/// Compares two folders.
+///
 /// # Errors
-/// Folders that are no results, or of different workloads.
+/// If a folder is not a result, or the workloads differ.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (first, second) = (Outcome::read(&arguments.first)?, Outcome::read(&arguments.second)?);
     let (differing, notes) = differences(&first, &second);
     if !differing.is_empty() && !arguments.force {
         bail!(
-            "{} and {} are of different workloads: {} (--force compares them all the same)",
+            "{} and {} have different workloads: {} (--force compares them nevertheless)",
             first.shown,
             second.shown,
             differing.join("; ")
@@ -132,19 +134,19 @@ impl Outcome {
         let shown = folder.display().to_string();
         let path = folder.join("schedule.json");
         if !path.is_file() {
-            bail!("{shown} is no result of `lsim run`: it has no schedule.json");
+            bail!("{shown} is not a result of `lsim run`: it has no schedule.json");
         }
         let text = read(&path)?;
         let schedule: Value = serde_json::from_str(&text).map_err(|error| anyhow!("{}: {error}", path.display()))?;
         if schedule.get("schema").and_then(Value::as_u64) != Some(1) {
-            bail!("{}: this is no schedule of this version of lsim (schema 1)", path.display());
+            bail!("{}: this is not a schedule of this version of lsim (schema 1)", path.display());
         }
         let path = folder.join("jobs.csv");
         let jobs = jobs(&read(&path)?).map_err(|error| anyhow!("{}:{error}", path.display()))?;
         Ok(Self { shown, schedule, jobs })
     }
 
-    /// A figure, in units of 10^-6.
+    /// Returns a figure in units of 10^-6.
     fn figure(&self, key: &str) -> Option<i128> {
         figure(self.schedule.get(key)?)
     }
@@ -162,7 +164,7 @@ fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{}: the file cannot be read", path.display()))
 }
 
-/// The jobs of a `jobs.csv`; an error begins with the line's number.
+/// Parses a `jobs.csv`; an error begins with the line's number.
 fn jobs(text: &str) -> Result<Vec<Job>, String> {
     let mut lines = text.lines();
     let header = lines.next().and_then(cells::values).unwrap_or_default();
@@ -180,7 +182,7 @@ fn jobs(text: &str) -> Result<Vec<Job>, String> {
     for (index, line) in lines.enumerate() {
         let row = cells::values(line).filter(|row| row.len() == header.len());
         let job = row.and_then(|row| job(places.map(|place| row[place].as_str())));
-        jobs.push(job.ok_or_else(|| format!("{}: this is no job", index + 2))?);
+        jobs.push(job.ok_or_else(|| format!("{}: this line is not a job", index + 2))?);
     }
     jobs.sort_unstable();
     Ok(jobs)
@@ -197,7 +199,7 @@ fn job([id, submit, processors, walltime, start]: [&str; 5]) -> Option<Job> {
     })
 }
 
-/// What makes the workloads different, and what else is worth a note.
+/// Returns the differences between the workloads, and notes.
 fn differences(first: &Outcome, second: &Outcome) -> (Vec<String>, Vec<String>) {
     let (mut differing, mut notes) = (Vec::new(), Vec::new());
     let same = |a: &Job, b: &Job| Job { start: None, ..a.clone() } == Job { start: None, ..b.clone() };
@@ -224,18 +226,18 @@ fn differences(first: &Outcome, second: &Outcome) -> (Vec<String>, Vec<String>) 
     (differing, notes)
 }
 
-/// Of work that was not done there is no energy, and no wait.
+/// Notes unfinished jobs, which have no energy and no wait.
 fn unfinished(outcome: &Outcome) -> Vec<String> {
     let (Some(left), Some(jobs)) = (outcome.figure("jobs_unfinished"), outcome.figure("jobs")) else {
         return Vec::new();
     };
     let [left, jobs] = [left, jobs].map(|count| decimal::text(count, PLACES));
-    let told = format!("{} left {left} of {jobs} jobs unfinished: its figures are of less work", outcome.shown);
+    let told = format!("{} left {left} of {jobs} jobs unfinished: its figures are for less work", outcome.shown);
     if left == "0" { Vec::new() } else { vec![told] }
 }
 
-/// The figures of both over the same time: energy until the later end, after which nothing happens in the other one.
-/// What cannot be told of the same time is left out, and noted. Returns that time.
+/// Makes the figures comparable: energy counts until the later end, after which nothing happens in the other one.
+/// Removes and notes figures that cannot be extended. Returns the later end.
 fn same_time(a: &mut Value, b: &mut Value, notes: &mut Vec<String>) -> Option<i128> {
     let end = |schedule: &Value| schedule.get("simulated_s").and_then(figure);
     let (first, second) = end(a).zip(end(b))?;
@@ -250,7 +252,7 @@ fn same_time(a: &mut Value, b: &mut Value, notes: &mut Vec<String>) -> Option<i1
         let removed: Vec<&str> = UNTIL_THE_END.into_iter().filter(|key| remove(a, b, key)).collect();
         let [first, second, until] = [first, second, until].map(|end| decimal::text(end, PLACES));
         notes.push(format!(
-            "the simulations end at {first} s and {second} s: energy_j is until {until} s in both; left out: {}",
+            "the simulations end at {first} s and {second} s: energy_j counts until {until} s in both; left out: {}",
             removed.join(", ")
         ));
     }
@@ -259,14 +261,13 @@ fn same_time(a: &mut Value, b: &mut Value, notes: &mut Vec<String>) -> Option<i1
         for key in ["window", "utilisation"] {
             remove(a, b, key);
         }
-        let told =
-            "what is measured is of different times; left out: window, utilisation; give both runs the same --measure";
+        let told = "the measured times differ; left out: window, utilisation; give both runs the same --measure";
         notes.push(told.to_owned());
     }
     Some(until)
 }
 
-/// Takes a figure out of both; returns if either had it.
+/// Removes a figure from both; returns true if either had it.
 fn remove(a: &mut Value, b: &mut Value, key: &str) -> bool {
     let removed = [a, b].map(|schedule| schedule.as_object_mut()?.remove(key));
     removed.into_iter().flatten().any(|figure| !figure.is_null())
@@ -311,7 +312,7 @@ fn compared(first: &Outcome, second: &Outcome, notes: &mut Vec<String>) -> Compa
     Comparison { schema: 1, a: name(first), b: name(second), until_s, metrics, starts, largest }
 }
 
-/// The jobs that both have; of several with one number the first belongs to the first.
+/// Pairs the jobs of both; jobs with the same number are paired in order.
 fn pairs<'j>(first: &'j [Job], second: &'j [Job]) -> Vec<(&'j Job, &'j Job)> {
     let (mut a, mut b, mut pairs) = (0, 0, Vec::new());
     while let (Some(one), Some(other)) = (first.get(a), second.get(b)) {
@@ -327,7 +328,7 @@ fn pairs<'j>(first: &'j [Job], second: &'j [Job]) -> Vec<(&'j Job, &'j Job)> {
     pairs
 }
 
-/// All numbers of both schedules, also within objects, under the names of the way to them.
+/// Collects the numbers of both schedules, also within objects; names are the paths to them.
 fn figures(prefix: &str, a: &Value, b: &Value, metrics: &mut Vec<Metric>) {
     let empty = serde_json::Map::new();
     let of = |value: &'_ Value| value.as_object().cloned().unwrap_or_else(|| empty.clone());
@@ -344,7 +345,7 @@ fn figures(prefix: &str, a: &Value, b: &Value, metrics: &mut Vec<Metric>) {
     }
 }
 
-/// In units of 10^-6.
+/// Returns a value in units of 10^-6.
 fn figure(value: &Value) -> Option<i128> {
     value.as_number().and_then(|number| decimal::parse(&number.to_string(), PLACES))
 }
@@ -363,10 +364,10 @@ fn metric(name: String, a: &Value, b: &Value) -> Metric {
     }
 }
 
-/// Exactly these digits, as far as a reader of JSON keeps them.
+/// Makes a JSON number of exactly these digits.
 fn number(value: i128) -> Number {
     let text = decimal::text(value, PLACES);
-    // The text is a plain decimal number, which is JSON.
+    // A decimal number is valid JSON.
     text.parse().unwrap_or_else(|_| Number::from(0))
 }
 

@@ -1,4 +1,4 @@
-//! `lsim generate`: a synthetic workload from a ready recipe or a file, written in the Standard Workload Format.
+//! `lsim generate`: makes a synthetic workload from a named recipe or a file, in the Standard Workload Format.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,34 +10,36 @@ use limo_trace::{Workload, swf};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A ready recipe (burst, htc, left-skewed, lublin, steady, uniform) or a recipe's file in TOML
+    /// Name of a recipe (burst, htc, left-skewed, lublin, steady, uniform) or a recipe's file in TOML
     #[arg(value_name = "RECIPE|FILE")]
     recipe: String,
-    /// The file to write; gzipped where its name ends in .gz
+    /// File to write; gzipped if its name ends in .gz
     #[arg(short, long, value_name = "FILE", required_unless_present = "print")]
     output: Option<PathBuf>,
-    /// Print the recipe of that name instead, as a file to begin with
+    /// Print the recipe instead, to start a file with
     #[arg(long, conflicts_with = "output")]
     print: bool,
-    /// In place of the recipe's: how many jobs
+    /// Number of jobs, instead of the recipe's
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
-    /// In place of the recipe's: other seeds give other workloads of the same kind
+    /// Seed, instead of the recipe's; other seeds make other workloads of the same kind
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// In place of the recipe's: processors of the machine
+    /// Processors of the machine, instead of the recipe's
     #[arg(long, value_name = "N")]
     machine: Option<u32>,
-    /// In place of the recipe's: jobs are submitted within this time, such as 7d
+    /// Time in which jobs are submitted, such as 7d, instead of the recipe's
     #[arg(long, value_name = "SPAN")]
     span: Option<Span>,
-    /// In place of the recipe's: the offered load, such as 0.7
+    /// Offered load, such as 0.7, instead of the recipe's
     #[arg(long, value_name = "LOAD")]
     utilisation: Option<f64>,
 }
 
+/// Writes the workload.
+///
 /// # Errors
-/// A recipe that is unknown, not understood or impossible, and a file that cannot be read or written.
+/// If the recipe is unknown or impossible, or a file cannot be read or written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Some(output) = arguments.output.as_deref().filter(|_| !arguments.print) else {
         print!("{}", Recipe::text(&arguments.recipe)?);

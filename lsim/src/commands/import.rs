@@ -1,4 +1,4 @@
-//! `lsim import`: reads a workload, tells what it mended or left out, and writes it, or the best weeks of it, in the
+//! `lsim import`: reads a workload, reports repaired and omitted lines, and writes it, or its best weeks, in the
 //! Standard Workload Format.
 
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ pub struct Arguments {
     /// Standard Workload Format or Batsim's JSON, plain or gzipped
     #[arg(value_name = "FILE")]
     trace: PathBuf,
-    /// The file to write; gzipped where its name ends in .gz
+    /// File to write; gzipped if its name ends in .gz
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How lines become jobs: plain, or 2017 as for the inputs of energy-budget-2017
+    /// Rules for lines: plain, or 2017 as for the inputs of energy-budget-2017
     #[arg(long, value_name = "RULES", default_value = "plain")]
     rules: SwfRules,
-    /// SimGrid's XML with the speed of the hosts, which some of Batsim's profiles need
+    /// SimGrid's XML with the speed of the hosts, which some Batsim profiles need
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
-    /// So many disjoint weeks, the best used first, each in a file of its own: NAME-1.swf, NAME-2.swf; jobs that ran or
-    /// waited when a week begins are in it
+    /// Number of disjoint weeks, the most used first, each in its own file: NAME-1.swf, NAME-2.swf; includes jobs that
+    /// run or wait when a week begins
     #[arg(long, value_name = "K")]
     weeks: Option<usize>,
     /// Processors of the machine, for the choice of weeks [default: MaxProcs of the trace]
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// Only the first jobs
     #[arg(long, value_name = "N", help_heading = "Jobs")]
     first: Option<usize>,
-    /// So many times the load: times between submissions are divided by it
+    /// Factor of the load: times between submissions are divided by it
     #[arg(long, value_name = "FACTOR", help_heading = "Jobs")]
     load: Option<Ratio>,
 }
@@ -55,8 +55,10 @@ enum SwfRules {
     Compat2017,
 }
 
+/// Writes the workload.
+///
 /// # Errors
-/// A file that cannot be read, understood or written, and a workload without the weeks that are asked for.
+/// If a file cannot be read or written, or the workload has fewer weeks than requested.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let speed = arguments.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
     let rules = match arguments.rules {
@@ -95,7 +97,7 @@ fn write_weeks(arguments: &Arguments, workload: &Workload, count: usize) -> Resu
     })?;
     let weeks = workload.busiest_weeks(count, processors);
     if weeks.len() < count {
-        bail!("the workload has {} disjoint weeks, and --weeks asks for {count}", weeks.len());
+        bail!("the workload has {} disjoint weeks, but --weeks asks for {count}", weeks.len());
     }
     for (index, week) in weeks.iter().enumerate() {
         let path = numbered(&arguments.output, index + 1);
@@ -106,7 +108,7 @@ fn write_weeks(arguments: &Arguments, workload: &Workload, count: usize) -> Resu
     Ok(())
 }
 
-/// How many jobs were written.
+/// Writes a week; returns the number of its jobs.
 fn write_week(path: &Path, workload: &Workload, week: &Week) -> Result<usize> {
     let window = Window { from: week.from, until: week.until, rebased: true, carried: Carried::Running };
     let part = workload.clone().window(window);
@@ -114,7 +116,7 @@ fn write_week(path: &Path, workload: &Workload, week: &Week) -> Result<usize> {
     Ok(part.jobs.len())
 }
 
-/// `a/trace.swf.gz` with the number 2 is `a/trace-2.swf.gz`.
+/// Inserts the number: `a/trace.swf.gz` with the number 2 is `a/trace-2.swf.gz`.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, extensions) = name.split_once('.').unwrap_or((&name, "swf"));

@@ -1,4 +1,4 @@
-//! The subcommands, each in a file of its own.
+//! Subcommands, each in its own file.
 
 mod compare;
 mod generate;
@@ -20,17 +20,17 @@ pub enum Command {
     Run(Box<run::Arguments>),
     /// Simulate all combinations of policies, budgets and workloads that a file names
     Sweep(sweep::Arguments),
-    /// Set two results side by side
+    /// Compare two results
     Compare(compare::Arguments),
     /// Make a synthetic workload
     Generate(generate::Arguments),
     /// Clean a workload and write it in the Standard Workload Format
     Import(import::Arguments),
-    /// The policies, each with its source and options
+    /// List the policies, each with its source and options
     Policies(policies::Arguments),
-    /// Run a master's journal again: every round must be the recorded one
+    /// Replay a master's journal and compare each round with the recorded one
     Replay(replay::Arguments),
-    /// Simulate a cluster's own history under something else
+    /// Simulate a cluster's history with other settings
     WhatIf(what_if::Arguments),
     #[command(hide = true, disable_help_flag = true)]
     Reproduce(Moved),
@@ -38,7 +38,7 @@ pub enum Command {
     Bench(Moved),
 }
 
-/// The arguments of a command that `lab` has now.
+/// Arguments of a command that moved to `lab`.
 #[derive(Debug, clap::Args)]
 pub struct Moved {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -60,7 +60,7 @@ impl Command {
         }
     }
 
-    /// What to type instead, if `lab` has the command now.
+    /// Returns what to type instead, if the command moved to `lab`.
     pub fn moved(&self) -> Option<String> {
         let (name, Moved { arguments }) = match self {
             Self::Reproduce(moved) => ("reproduce", moved),
@@ -70,7 +70,7 @@ impl Command {
         let given: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
         let typed = ["cargo lab", name].into_iter().chain(given.iter().map(|argument| &**argument)).collect::<Vec<_>>();
         Some(format!(
-            "`lsim {name}` is `lab {name}` now, which is not installed: in Limo's sources, type `{}`\n",
+            "`lsim {name}` is now `lab {name}`, which is not installed: in Limo's sources, type `{}`\n",
             typed.join(" ")
         ))
     }

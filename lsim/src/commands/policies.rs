@@ -1,4 +1,4 @@
-//! `lsim policies`: what can be simulated, where it is from, what it promises and what can be set.
+//! `lsim policies`: lists the policies with their source, promises and options.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -99,8 +99,10 @@ fn text(listing: &PoliciesJson) -> String {
     text
 }
 
+/// Prints the list.
+///
 /// # Errors
-/// None but those of writing JSON to memory.
+/// If the JSON cannot be written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let listing = listing();
     if arguments.json {

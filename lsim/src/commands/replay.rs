@@ -1,4 +1,4 @@
-//! `lsim replay`: does the journal of a master give the same rounds again?
+//! `lsim replay`: checks that the journal of a master gives the same rounds again.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use crate::history::shown;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The state directory of a master, which may run, or the file journal.db
+    /// State directory of a master, which may be running, or the file journal.db
     #[arg(value_name = "JOURNAL")]
     journal: PathBuf,
     /// Print the result as JSON
@@ -19,8 +19,10 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Replays a journal.
+///
 /// # Errors
-/// A journal that cannot be read, or that is empty.
+/// If the journal cannot be read, or is empty.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut replay = Replay::open(&arguments.journal)?;
     let mut difference = None;

@@ -1,4 +1,4 @@
-//! `lsim run`: one simulation, its folder of results, and a summary on stdout.
+//! `lsim run`: runs one simulation, writes its folder of results, and prints a summary.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,10 +15,10 @@ use crate::setup::Setup;
 pub struct Arguments {
     #[command(flatten)]
     pub setup: Setup,
-    /// The folder that gets jobs.csv, draw.csv, schedule.json and report.html
+    /// Folder for jobs.csv, draw.csv, schedule.json and report.html
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Replace the result that the folder holds
+    /// Replace the result in the folder
     #[arg(long)]
     replace: bool,
     /// Print schedule.json instead of the summary
@@ -26,8 +26,10 @@ pub struct Arguments {
     pub json: bool,
 }
 
+/// Runs a simulation.
+///
 /// # Errors
-/// What cannot be read, simulated or written.
+/// If something cannot be read, simulated or written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let loaded = arguments.setup.load()?;
     let heading = loaded.heading();
@@ -36,10 +38,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Arguments {
-    /// Prints `notes`, writes the folder of what `simulate` hands over, and prints the summary that it returns.
+    /// Prints `notes`, writes the results of `simulate`, and prints the summary that it returns.
     ///
     /// # Errors
-    /// What cannot be written, and errors of `simulate`.
+    /// If something cannot be written, and errors of `simulate`.
     pub fn write(
         &self,
         notes: &[String],
@@ -63,7 +65,7 @@ impl Arguments {
     }
 }
 
-/// The figures that are looked at first, one a line.
+/// Formats the main figures, one a line.
 fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     let mut table = String::new();
     let mut line = |name: &str, value: String| table.push_str(&format!("{name:<16}{value}\n"));
@@ -104,12 +106,12 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     }
     let Steering { caps, suspended, requeued, .. } = summary.steering;
     if caps + suspended + requeued > 0 {
-        line("steering", format!("{caps} times other caps on a node, {suspended} suspended, {requeued} requeued"));
+        line("steering", format!("{caps} changes of a node's caps, {suspended} suspended, {requeued} requeued"));
     }
     table
 }
 
-/// Millionths with so many places, rounded half away from zero.
+/// Formats millionths with this many places, rounded half away from zero.
 fn shown(millionths: i128, places: u32) -> String {
     decimal::fixed(decimal::rescale(millionths, 6, places), places)
 }

@@ -1,4 +1,4 @@
-//! `lsim sweep`: all configurations of a file, over all cores or on a cluster, and what they have in common at the end.
+//! `lsim sweep`: runs all configurations of a file, over all cores or on a cluster, and summarizes them.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -22,33 +22,33 @@ use crate::sweep::results::{FILE as RESULTS, Results, Row};
 use crate::sweep::table::Table;
 use crate::sweep::workers::{locked, spread};
 
-/// Jobs that are on a cluster at once, where nothing else is said.
+/// Default number of jobs on a cluster at once.
 const AT_ONCE: usize = 64;
-/// What is named of many.
+/// Most items that messages list.
 const TOLD: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// What varies and what does not, in TOML (docs/lsim-sweep.md)
+    /// Configurations in TOML (docs/lsim-sweep.md)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The folder that gets results.csv, table.csv and plot.html; a sweep that was stopped goes on there
+    /// Folder for results.csv, table.csv and plot.html; a sweep that was stopped continues there
     #[arg(long, value_name = "DIR", required_unless_present_any = ["only", "dry_run"])]
     out: Option<PathBuf>,
     /// Simulations at once [default: one for each core; 64 with --on]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     jobs: Option<u32>,
-    /// Run each simulation as a job of this Limo cluster, with lrun. FILE, what it names and lsim itself must be on a file
-    /// system that all nodes share
+    /// Run each simulation as a job of this Limo cluster, with lrun; FILE, the files that it names and lsim must be on
+    /// a file system that all nodes share
     #[arg(long, value_name = "HOST:PORT")]
     on: Option<String>,
-    /// Configurations that cannot run get a row with their error, in place of ending the sweep before it begins
+    /// Write a row with the error for configurations that cannot run, instead of ending the sweep before it begins
     #[arg(long)]
     keep_going: bool,
     /// Run only the configuration with this key, and print its row of results.csv; writes no file
     #[arg(long, value_name = "KEY", conflicts_with_all = ["out", "on", "json", "dry_run"])]
     only: Option<String>,
-    /// Print the keys of all configurations, and run none
+    /// Print the keys of all configurations; run none
     #[arg(long, conflicts_with_all = ["out", "on", "json"])]
     dry_run: bool,
     /// Print the table as JSON
@@ -56,8 +56,10 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Runs a sweep.
+///
 /// # Errors
-/// A file that is not understood, configurations that cannot be, and results that cannot be kept.
+/// If the file is wrong, configurations are invalid, or results cannot be written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let plan = Plan::read(&arguments.file)?;
@@ -78,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let missing: Vec<usize> =
         (0..configurations.len()).filter(|index| results.row(&configurations[*index].key).is_none()).collect();
     let (there, count) = (configurations.len() - missing.len(), configurations.len());
-    eprintln!("lsim: {count} configurations: {there} are done, {} to run, {workers} at once", missing.len());
+    eprintln!("lsim: {count} configurations: {there} done, {} to run, {workers} at once", missing.len());
     let sweep = Sweep { plan: &plan, configurations: &configurations, checked: &checked, workers, cluster };
     let lost = sweep.run(&missing, &mut results)?;
     let table = Table::new(&plan, &configurations, &results);
@@ -93,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(end(&configurations, &results, &lost, out))
 }
 
-/// One configuration, for whoever handed it in.
+/// Runs one configuration and prints its row.
 fn only(plan: &Plan, configuration: &Configuration) -> ExitCode {
     let result = Local::new(plan, [configuration]).run(configuration);
     let code = if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -101,7 +103,7 @@ fn only(plan: &Plan, configuration: &Configuration) -> ExitCode {
     code
 }
 
-/// Looks at every configuration; what is wrong with one ends the sweep here, unless it is to go on.
+/// Checks all configurations. An error ends the sweep, unless it is to continue.
 fn look(
     plan: &Plan,
     configurations: &[Configuration],
@@ -110,7 +112,7 @@ fn look(
 ) -> Result<Vec<Result<Checked, String>>> {
     let checked = check(plan, &configurations.iter().collect::<Vec<_>>(), workers);
     let mut notes: BTreeSet<String> = BTreeSet::new();
-    // One error of many configurations is told once, with the first of them.
+    // An error of many configurations is reported once, with the first of them.
     let mut broken: Vec<(&str, String, usize)> = Vec::new();
     for (configuration, found) in configurations.iter().zip(&checked) {
         let workload = &configuration.labels.workload;
@@ -124,7 +126,7 @@ fn look(
         eprintln!("lsim: note: {note}");
     }
     if notes.len() > TOLD {
-        eprintln!("lsim: note: and {} more notes: `lsim run` tells those of one configuration", notes.len() - TOLD);
+        eprintln!("lsim: note: and {} more notes: `lsim run` prints those of one configuration", notes.len() - TOLD);
     }
     if broken.is_empty() || keep_going {
         return Ok(checked);
@@ -152,7 +154,7 @@ struct Sweep<'a> {
     cluster: Option<LimoCluster>,
 }
 
-/// What the workers share.
+/// State that the workers share.
 struct Kept<'r> {
     results: &'r mut Results,
     progress: Progress,
@@ -164,7 +166,7 @@ impl Sweep<'_> {
         self.checked[index].as_ref().map_or(1, |checked| 1 + checked.jobs as u64)
     }
 
-    /// Runs what is missing, and keeps each row at once. What gave no row is returned, with the reason.
+    /// Runs the missing configurations and writes each row at once. Returns those without a row, with the reason.
     fn run(&self, missing: &[usize], results: &mut Results) -> Result<Vec<String>> {
         let runnable = missing.iter().filter(|index| self.checked[**index].is_ok());
         let local = Local::new(self.plan, runnable.map(|index| &self.configurations[*index]));
@@ -193,7 +195,7 @@ impl Sweep<'_> {
         let kept = kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         kept.progress.end();
         match kept.failure {
-            Some(error) => Err(error).context("the sweep is stopped, and goes on from here when it is run again"),
+            Some(error) => Err(error).context("the sweep is stopped; run it again to continue from here"),
             None => Ok(lost.into_iter().flatten().collect()),
         }
     }
@@ -209,14 +211,14 @@ impl Sweep<'_> {
     }
 }
 
-/// A file of the folder, whole or not at all.
+/// Writes a file of the folder atomically.
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), WriteError> {
     let path = folder.join(name);
     let written = limo_files::replace(&path, 0o666, Outlasts::Process, |file| file.write_all(text.as_bytes()));
     written.map_err(|source| WriteError::new(&path, source))
 }
 
-/// Says what failed, and where the results are.
+/// Reports failures, and the place of the results.
 fn end(configurations: &[Configuration], results: &Results, lost: &[String], out: &Path) -> ExitCode {
     let failed = configurations.iter().filter_map(|configuration| {
         let error = results.row(&configuration.key)?.result.as_ref().err()?;
@@ -231,8 +233,8 @@ fn end(configurations: &[Configuration], results: &Results, lost: &[String], out
     let unfinished: Vec<String> = unfinished.collect();
     for (what, list) in [
         ("failed", failed.as_slice()),
-        ("gave no result, and runs again next time", lost),
-        ("left unfinished, so that its figures are of less work", &unfinished),
+        ("gave no result and runs again next time", lost),
+        ("left unfinished, so that its figures are for less work", &unfinished),
     ] {
         for one in list.iter().take(TOLD) {
             eprintln!("lsim: {what}: {one}");
@@ -245,7 +247,7 @@ fn end(configurations: &[Configuration], results: &Results, lost: &[String], out
     if others > 0 {
         let rows =
             if others == 1 { "1 row of another sweep".to_owned() } else { format!("{others} rows of other sweeps") };
-        eprintln!("lsim: note: {RESULTS} has {rows}; table.csv and plot.html are of this one alone");
+        eprintln!("lsim: note: {RESULTS} has {rows}; table.csv and plot.html show only this sweep");
     }
     eprintln!("lsim: the results are in {}", out.display());
     if failed.is_empty() && lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,4 +1,5 @@
-//! `lsim what-if`: a cluster's own history under another policy, budget, band or price, beside what it was.
+//! `lsim what-if`: simulates a cluster's history under another policy, budget, band or price, and compares it with the
+//! original.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,25 +22,25 @@ use crate::setup::{Amount, Extent, Setting, files};
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("otherwise").required(true).multiple(true))]
 pub struct Arguments {
-    /// The state directory of a master, which may run, or the file journal.db
+    /// State directory of a master, which may be running, or the file journal.db
     #[arg(long, value_name = "STATE_DIR")]
     from: PathBuf,
-    /// One of those that `lsim policies` lists [default: those that were in force]
+    /// Policy, one of `lsim policies` [default: those that were in force]
     #[arg(long, value_name = "NAME", group = "otherwise")]
     policy: Option<Preset>,
-    /// An option of the policy; the others are as they were at the end
+    /// Option of the policy; others stay as they were at the end
     #[arg(long, value_name = "KEY=VALUE", group = "otherwise")]
     set: Vec<Setting>,
     /// Energy for one period: 40MWh, or 80% of what the cluster could use
     #[arg(long, value_name = "ENERGY|N%", group = "otherwise", conflicts_with = "budgets")]
     budget: Option<Amount>,
-    /// The period of --budget from the begin of the history, 2d..5d [default: all of it]
+    /// Period of --budget from the begin of the history, 2d..5d [default: all of it]
     #[arg(long, value_name = "FROM..UNTIL", requires = "budget")]
     period: Option<Extent>,
     /// Budgets for successive periods: a CSV file with from,until,energy_kwh
     #[arg(long, value_name = "FILE", group = "otherwise")]
     budgets: Option<PathBuf>,
-    /// How these budgets become available over their periods: even or by-price [default: even]
+    /// Release of these budgets over their periods: even or by-price [default: even]
     #[arg(long, value_name = "RULE")]
     release: Option<Release>,
     /// Lower and upper limits of the draw: a CSV file with time,low_w,high_w
@@ -48,10 +49,10 @@ pub struct Arguments {
     /// Prices: a CSV file with time,price_eur_per_mwh
     #[arg(long, value_name = "FILE", group = "otherwise")]
     prices: Option<PathBuf>,
-    /// A folder for jobs.csv, draw.csv, schedule.json and report.html of the simulation in which this is otherwise
+    /// Folder for jobs.csv, draw.csv, schedule.json and report.html of the simulation with these changes
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace the result that the folder holds
+    /// Replace the result in the folder
     #[arg(long, requires = "out")]
     replace: bool,
     /// Print JSON instead of the table
@@ -59,8 +60,10 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Runs the simulations.
+///
 /// # Errors
-/// A journal or a file that cannot be read, or something that cannot be simulated or written.
+/// If a journal or a file cannot be read, or something cannot be simulated or written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let past = Past::read(&arguments.from)?;
     let mut notes = Vec::new();
@@ -87,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One simulation of all of the history.
+/// Simulates the whole history.
 fn simulated(past: &Past, otherwise: &Otherwise, out: Option<&Path>, replace: bool) -> Result<(Figures, Sources)> {
     let again = Again::new(past, otherwise);
     let heading = heading(past, otherwise);
@@ -122,7 +125,7 @@ fn heading(past: &Past, otherwise: &Otherwise) -> Heading {
     }
 }
 
-/// What the arguments say is otherwise.
+/// Reads the changed settings from the arguments.
 fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Result<Otherwise> {
     let policy = if arguments.policy.is_some() || !arguments.set.is_empty() {
         let preset = arguments.policy.unwrap_or(past.preset);
@@ -147,7 +150,7 @@ fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Res
         let floor = floor.sum();
         budgets.iter().try_for_each(|budget| possible(budget, floor))?;
     } else if budgets.is_some() {
-        notes.push(format!("`{preset}` keeps no budget: what is spent is only counted"));
+        notes.push(format!("`{preset}` ignores budgets: the energy is only counted"));
     }
     Ok(Otherwise { policy, budgets, limits, prices })
 }
@@ -159,13 +162,13 @@ fn budgets(arguments: &Arguments, past: &Past) -> Result<Option<Budgets>> {
     }
     let Some(amount) = arguments.budget else {
         if arguments.release.is_some() {
-            bail!("--release says how budgets become available: give them with --budget or --budgets");
+            bail!("--release needs a budget: add --budget or --budgets");
         }
         return Ok(None);
     };
     let (from, until): (Time, Time) = match arguments.period {
         Some(Extent { from, until }) => (past.start + from, past.start + until),
-        // An empty period is none.
+        // A period must not be empty.
         None => (past.start, past.end.max(past.start + Span::from_ms(1))),
     };
     let full = past.platform.groups.iter().map(|group| group.believed.busy).sum();
@@ -173,7 +176,7 @@ fn budgets(arguments: &Arguments, past: &Past) -> Result<Option<Budgets>> {
     Ok(Some(Budgets::new(vec![Budget { from, until, energy, release }])?))
 }
 
-/// What the figures rest on.
+/// Notes the sources of the figures.
 fn told(past: &Past, sources: Sources) -> Vec<String> {
     let Sources { measured, profiles, unscaled, estimated, unsteady, stretched } = sources;
     let mut notes = vec![format!(
@@ -188,11 +191,11 @@ fn told(past: &Past, sources: Sources) -> Vec<String> {
         ));
     }
     if past.unfinished > 0 {
-        notes.push(format!("{} jobs were not over at the end of the journal", past.unfinished));
+        notes.push(format!("{} jobs were unfinished at the end of the journal", past.unfinished));
     }
     if past.differences > 0 {
         notes.push(format!(
-            "{} entries of the journal come out otherwise now: see `lsim replay`; the history is as recorded",
+            "{} entries of the journal differ when replayed: see `lsim replay`; the history is as recorded",
             past.differences
         ));
     }

@@ -1,5 +1,5 @@
-//! What happens by itself in a simulation, and what is done when the core says so: starts, ends, switches, changes of
-//! the settings, and readings of the site's meter.
+//! Events of a simulation: those that happen by themselves, and those that follow from commands of the core: starts,
+//! ends, switches, changes of settings, and readings of the site's meter.
 
 use std::cmp::Reverse;
 
@@ -9,18 +9,19 @@ use limo_sched::{Command, Event, Sleep};
 use super::{Change, Load, Present, Run, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};
 
-/// What happens by itself, in this order at equal times.
+/// Event that happens by itself, in this order at equal times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
-    /// Nodes are awake; the number is that of the entry in `switches`.
+    /// Nodes are awake; the number is the key of the entry in `switches`.
     Awake(u64),
     Asleep(u64),
     Start(JobId),
-    /// It was cancelled, or has reached its time limit.
+    /// The attempt was cancelled, or has reached its time limit.
     Stop(JobId, Attempt),
-    /// It makes room, and is to run again.
+    /// The attempt makes room, and its job will run again.
     Requeue(JobId, Attempt),
-    /// Of jobs that end together the one that started first ends first. `full`: it has run for all of its walltime.
+    /// Of attempts that end together, the one that started first ends first. `full`: it has run for all of its
+    /// walltime.
     End {
         started: u64,
         job: JobId,
@@ -30,14 +31,14 @@ pub enum Due {
     Meter,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     ByItself,
     Told,
 }
 
-/// What an attempt used, and what that cost.
+/// Energy and cost of an attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Used {
     pub energy: Energy,
@@ -62,14 +63,14 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 }
             }
             Command::Stop { job, attempt, why: StopReason::Cancelled { .. } | StopReason::UsedUp { .. } } => {
-                // Another round has to see what it leaves.
+                // The next round has to see the nodes that it leaves.
                 self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::Requeued { .. } | StopReason::RequeuedBy { .. } } => {
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
-                // Others end by themselves at their walltime, at the latest.
+                // Others end by themselves at their walltime at the latest.
                 if self.steered.tasks.contains_key(&job) {
                     self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
                 }
@@ -77,7 +78,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Cap { node, generation, caps } => self.cap(node, generation, caps)?,
             Command::Suspend { job, attempt } => self.pause(job, attempt, true)?,
             Command::Resume { job, attempt } => self.pause(job, attempt, false)?,
-            // What a job makes of it is in its running time.
+            // The effect on the job is part of its running time.
             Command::Signal { .. } | Command::UsedUp { .. } => {}
             Command::Sleep { nodes } => {
                 for (at, runs) in self.machine.sleep(&nodes) {
@@ -147,7 +148,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.apply(&Event::Ended { job: id, attempt, outcome, usage })
     }
 
-    /// A run leaves its nodes. Returns what it used.
+    /// Removes a run from its nodes. Returns the energy and cost.
     #[inline]
     pub fn leave(&mut self, id: JobId, run: &Run) -> Used {
         let started = run.started.unwrap_or(self.now);
@@ -164,7 +165,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         Used { energy, cost: limo_sched::cost_of(energy, started, span, prices) }
     }
 
-    /// Tells of a job that is over, with what it used in attempts that were in vain.
+    /// Reports a finished job, with the energy of its earlier attempts.
     #[inline]
     pub fn row(
         &mut self,
@@ -196,7 +197,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         Ok(())
     }
 
-    /// Makes the changes that are due; whether there was any.
+    /// Makes the changes that are due; returns true if there were any.
     pub fn change_all(&mut self) -> Result<bool, SimulationError> {
         let load = self.load;
         let before = self.next_change;
@@ -208,7 +209,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 Change::Steer { index, event } => self.steer(*index, event),
                 Change::Cancel { index, by } => {
                     let job = self.job_of(*index);
-                    // It may be over here before it was cancelled there.
+                    // It may be over here before the time at which it was cancelled.
                     if let Some(job) = job {
                         self.apply(&Event::CancelRequested { job, by: by.clone() })?;
                     }
@@ -219,12 +220,12 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         Ok(self.next_change > before)
     }
 
-    /// The job of that index, where it is not over.
+    /// Returns the job of that index, if it is not over.
     pub fn job_of(&self, index: usize) -> Option<JobId> {
         self.jobs.iter().find(|(_, job)| job.index == index).map(|(id, _)| id)
     }
 
-    /// What cannot be done to the job as it is here did not happen.
+    /// Applies an event to the job, unless the job's state here forbids it.
     fn steer(&mut self, index: usize, event: &Event) {
         let Some(job) = self.job_of(index) else { return };
         let event = match event {
@@ -238,7 +239,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     fn record(&mut self, event: &Event) {
-        // A node that sleeps here has no daemon that could be lost or found again.
+        // A node that sleeps here has no daemon that could be lost or found.
         let sleeps = |node: &limo_sched::Node| node.sleep() != Sleep::Awake;
         let asleep = match event {
             Event::NodeUp { spec } => self.core.node_named(&spec.name).is_some_and(sleeps),
@@ -260,7 +261,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
     }
 
-    /// Budgets, limits or prices are others from now on.
+    /// Takes over changed budgets, limits or prices.
     pub fn follow_settings(&mut self) {
         let budgets = &self.core.settings().budgets;
         self.spending.follow(budgets, self.now);
@@ -279,15 +280,15 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.step_at = [settings.limits.next_change(self.now), price].into_iter().flatten().min();
     }
 
-    /// The site's meter is read: at the start of each budget period, every monitoring stage, and at its end, but for an
-    /// end at which another period begins: what was used belongs to none of it.
+    /// Reads the site's meter: at the start of each budget period, at every monitoring stage, and at its end. An end at
+    /// which another period begins is left out: the energy belongs to the new period.
     fn meter(&mut self) -> Result<(), SimulationError> {
         let uj = self.machine.energy_uj() - self.metered_uj;
         self.metered_uj += uj;
         let mut budgets = self.core.settings().budgets.iter();
         let begins = budgets.clone().any(|budget| budget.from == self.now);
         if !begins && budgets.any(|budget| budget.from < self.now && self.now <= budget.until) {
-            // Rounded up: what was used is never told as less.
+            // Rounded up: the energy used is never understated.
             let mj = uj.div_euclid(1_000) + i128::from(uj.rem_euclid(1_000) != 0);
             self.apply(&Event::Metered { energy: Energy::from_mj(i64::try_from(mj).unwrap_or(i64::MAX)) })?;
         }

@@ -1,4 +1,4 @@
-//! What a simulation runs: the jobs of a trace, or whatever else can say of its jobs what the engine has to know. Holds
+//! Interface of the workload of a simulation: the jobs of a trace, or another source that provides the same data. Holds
 //! no state of a simulation.
 
 use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, width};
@@ -8,81 +8,81 @@ use limo_trace::{Platform, Workload};
 use super::request::{self, node_specs};
 use crate::record::{Fate, JobRow};
 
-/// Jobs, each with an index, and what else happens to the cluster.
+/// Jobs, each with an index, and other events of the cluster.
 pub trait Load {
     fn start(&self) -> Time;
 
-    /// What the nodes draw, by their numbers.
+    /// Draws of the nodes, by their numbers.
     fn platform(&self) -> &Platform;
 
-    /// The nodes that are there from the start; the others come with [`Load::changes`].
+    /// Nodes that exist from the start; others come with [`Load::changes`].
     fn nodes(&self) -> Box<dyn Iterator<Item = NodeSpec> + '_>;
 
-    /// What the scheduler knows of applications from the start.
+    /// Profiles that the scheduler has from the start.
     fn profiles(&self) -> &[(ProfileKey, Profile)] {
         &[]
     }
 
-    /// When the job of that index is submitted; times ascend. `None` after the last one.
+    /// Time of submission of the job of that index; times ascend. `None` after the last one.
     fn submitted(&self, index: usize) -> Option<Time>;
 
     fn request(&self, index: usize) -> Request;
 
-    /// Whether the job ends with an exit code that is not 0.
+    /// True if the job ends with an exit code other than 0.
     fn fails(&self, _: usize) -> bool {
         false
     }
 
-    /// What is known of a job before it runs.
+    /// Data of a job before it runs.
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static>;
 
-    /// What a job does on that placement. `estimate` is what the core expects of it.
+    /// Behaviour of a job on that placement. `estimate` is the core's expectation.
     fn running(&self, index: usize, placement: &[Part], estimate: &Estimate) -> Running;
 
-    /// What else happens, in order of time.
+    /// Other events, in order of time.
     fn changes(&self) -> &[(Time, Change)] {
         &[]
     }
 }
 
-/// What a job does where it was put.
+/// Behaviour of a job on its placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// From its assignment until it begins on nodes that are awake.
+    /// Time from its assignment until it begins on nodes that are awake.
     pub delay: Span,
-    /// For so long, if nothing ends it.
+    /// Running time if nothing ends it.
     pub run: Span,
-    /// It is ended after this time.
+    /// Time limit.
     pub walltime: Option<Span>,
     /// Draw above idle on all of its nodes together; `None`: as the platform says.
     pub draw: Option<Power>,
-    /// F of power-capping-2018, section 5.1.1, in thousandths: how a cap slows it down; `None`: as the options of the
+    /// F of power-capping-2018, section 5.1.1, in thousandths: its slowdown under a cap; `None`: as the options of the
     /// policy say.
     pub cap_factor_permille: Option<u32>,
 }
 
-/// Something that happens besides what a policy does and what jobs do by themselves.
+/// Event that neither a policy nor a job causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Recorded as it is. What the core refuses did not happen.
+    /// Applied as recorded. Ignored if the core refuses it.
     Event(Box<Event>),
-    /// The job of that index is submitted: for loads that do not say so by [`Load::submitted`].
+    /// Submits the job of that index, for loads that do not use [`Load::submitted`].
     Submit(usize),
-    /// Somebody wants the job of that index gone.
+    /// A user cancels the job of that index.
     Cancel { index: usize, by: String },
-    /// The job of that index is held, released or requeued, as the event says of a job of another number.
+    /// Holds, releases or requeues the job of that index; the event has the job's number in the history.
     Steer { index: usize, event: Box<Event> },
-    /// Nothing; the simulation goes on until then.
+    /// Does nothing; the simulation continues until then.
     Nothing,
 }
 
-/// A trace on a platform.
+/// Trace on a platform.
 #[derive(Debug, Clone, Copy)]
 pub struct Trace<'a> {
     pub workload: &'a Workload,
     pub platform: &'a Platform,
     pub start: Time,
-    /// What the scheduler knows of applications.
+    /// Profiles that the scheduler has.
     pub profiles: &'a [(ProfileKey, Profile)],
     pub changes: &'a [(Time, Change)],
 }

@@ -1,4 +1,4 @@
-//! The cluster as it really is in a simulation: what its nodes do and draw. The scheduler believes something else.
+//! True state of the simulated cluster: activity and draw of its nodes. The scheduler has its own beliefs.
 
 use limo_model::{Energy, NodeId, Part, Placement, Power, Span, Time};
 use limo_trace::Platform;
@@ -6,10 +6,10 @@ use limo_trace::platform::{Draw, Rest};
 
 use crate::record::{ByState, Switches};
 
-/// Runs of neighbours, each the first and how many.
+/// Ranges of neighbouring nodes: the first one and their number.
 type Runs = Vec<(NodeId, u32)>;
 
-/// Equal nodes in a row.
+/// Range of equal nodes.
 struct Block {
     first: u32,
     count: u32,
@@ -22,12 +22,12 @@ struct Block {
 pub struct Machine {
     blocks: Vec<Block>,
     now: Time,
-    /// Draw now, and before the last change of the time.
+    /// Draw now.
     draw: ByState<i64>,
     before: Power,
     used: ByState<i128>,
     processors: ByState<u32>,
-    /// When nodes that wake are awake: runs by their first node.
+    /// Ranges of waking nodes, with the time at which they are awake.
     waking: Vec<(Time, NodeId, u32)>,
     switches: Switches,
 }
@@ -37,12 +37,12 @@ fn total(draw: &ByState<i64>) -> i64 {
 }
 
 impl Block {
-    /// Draw above idle of a job with `cores` of a node.
+    /// Returns the draw above idle of a job with `cores` of a node.
     fn extra(&self, cores: u32) -> Power {
         (self.draw.busy - self.draw.idle).scaled(i64::from(cores), i64::from(self.cores))
     }
 
-    /// Idle draw of `cores` of a node.
+    /// Returns the idle draw of `cores` of a node.
     fn idle(&self, cores: u32) -> Power {
         self.draw.idle.scaled(i64::from(cores), i64::from(self.cores))
     }
@@ -73,7 +73,7 @@ impl Machine {
         machine
     }
 
-    /// Books what was used until `to`.
+    /// Counts the energy until `to`.
     pub fn advance(&mut self, to: Time) {
         let span = i128::from((to - self.now).ms().max(0));
         self.before = self.draw();
@@ -89,7 +89,7 @@ impl Machine {
         Power::from_mw(total(&self.draw))
     }
 
-    /// The draw in the time that `advance` booked last.
+    /// Returns the draw during the time that `advance` counted last.
     pub fn draw_before(&self) -> Power {
         self.before
     }
@@ -120,12 +120,12 @@ impl Machine {
     }
 
     fn block(&self, node: NodeId) -> &Block {
-        // Nodes are numbered through the blocks, and the core names only nodes that it was told of.
+        // Nodes are numbered through the blocks, and the core names only nodes that it knows.
         let index = self.blocks.partition_point(|block| block.first <= node.0);
         &self.blocks[index.saturating_sub(1)]
     }
 
-    /// A run of neighbours, cut where a block ends: index of the block, first node, how many.
+    /// Splits a range of nodes at block boundaries: index of the block, first node, number of nodes.
     fn pieces(&self, (first, count): (NodeId, u32)) -> impl Iterator<Item = (usize, NodeId, u32)> + use<> {
         let ends: Vec<(usize, u32)> = {
             let from = self.blocks.partition_point(|block| block.first + block.count <= first.0);
@@ -144,7 +144,7 @@ impl Machine {
         })
     }
 
-    /// Only the first nodes are there; the others join later, in their order.
+    /// Keeps only the first nodes; the others join later, in order.
     pub fn only(&mut self, nodes: usize) {
         if nodes == self.blocks.iter().map(|block| block.count as usize).sum::<usize>() {
             return;
@@ -156,15 +156,14 @@ impl Machine {
         }
     }
 
-    /// One more node is there.
+    /// Adds one more node.
     pub fn join(&mut self, node: NodeId) {
         let (idle, cores) = (self.block(node).draw.idle.mw(), self.block(node).cores);
         self.draw.idle += idle;
         self.processors.idle += cores;
     }
 
-    /// A job begins to compute on its nodes (`up`), or is done with it. `draw` is what it draws above idle where that is
-    /// not what the platform says.
+    /// Adds (`up`) or removes the load of a job on its nodes. `draw` replaces the platform's draw above idle.
     fn load(&mut self, placement: &Placement, draw: Option<Power>, up: bool) {
         self.draw.computing += draw.unwrap_or_default().mw() * if up { 1 } else { -1 };
         for part in placement {
@@ -185,13 +184,13 @@ impl Machine {
         }
     }
 
-    /// What a job draws above idle on its nodes as the platform says.
+    /// Returns the draw above idle of a job on its nodes, as the platform says.
     pub fn extra(&self, placement: &[Part]) -> Power {
         let extra = |part: &Part| self.block(part.unit.node).extra(part.cores).scaled(i64::from(part.count), 1);
         placement.iter().map(extra).sum()
     }
 
-    /// A job that computes draws so much more, or less.
+    /// Changes the draw of a running job by this amount.
     pub fn draw_more(&mut self, more: Power) {
         self.draw.computing += more.mw();
     }
@@ -204,7 +203,7 @@ impl Machine {
         self.load(placement, draw, false);
     }
 
-    /// What the nodes of a job draw for it in `span`: its share of idle draw and of load.
+    /// Returns the energy of a job in `span`: its share of idle draw, and its load.
     pub fn energy_of(&self, placement: &[Part], span: Span, draw: Option<Power>) -> Energy {
         let shares = |part: &Part| {
             let block = self.block(part.unit.node);
@@ -214,12 +213,12 @@ impl Machine {
         (placement.iter().map(shares).sum::<Power>() + draw.unwrap_or_default()) * span
     }
 
-    /// The share of a job in the idle draw of its nodes, over `span`.
+    /// Returns the energy of a job's share of idle draw over `span`.
     pub fn idle_energy_of(&self, placement: &[Part], span: Span) -> Energy {
         self.energy_of(placement, span, Some(Power::ZERO))
     }
 
-    /// Nodes begin to go to sleep; returns which are asleep when.
+    /// Puts nodes to sleep; returns when each range is asleep.
     pub fn sleep(&mut self, runs: &[(NodeId, u32)]) -> Vec<(Time, Runs)> {
         let mut done: Vec<(Time, Runs)> = Vec::new();
         for (block, first, count) in runs.iter().flat_map(|run| self.pieces(*run)).collect::<Vec<_>>() {
@@ -244,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// Nodes begin to wake; returns which are awake when.
+    /// Wakes nodes; returns when each range is awake.
     pub fn wake(&mut self, runs: &[(NodeId, u32)]) -> Vec<(Time, Runs)> {
         let mut done: Vec<(Time, Runs)> = Vec::new();
         for (block, first, count) in runs.iter().flat_map(|run| self.pieces(*run)).collect::<Vec<_>>() {
@@ -271,7 +270,7 @@ impl Machine {
         }
     }
 
-    /// When the last node of a placement that wakes is awake.
+    /// Returns when the last waking node of a placement is awake.
     pub fn awake_at(&self, placement: &[Part]) -> Option<Time> {
         let meets = |first: &NodeId, count: &u32| {
             let end = first.0 + count;
@@ -281,7 +280,7 @@ impl Machine {
     }
 }
 
-/// The entry for a time.
+/// Returns the entry for a time.
 fn at(done: &mut Vec<(Time, Runs)>, time: Time) -> &mut Runs {
     let index = done.iter().position(|(at, _)| *at == time).unwrap_or_else(|| {
         done.push((time, Runs::new()));

@@ -1,8 +1,8 @@
 //! Runs a scheduling core over a workload in simulated time.
 //!
-//! The calls are those of the live master: events are applied, then a round is run, and its commands are obeyed by
-//! nodes that exist as numbers only. At equal times what is submitted comes before what ends, each with a round of its
-//! own; whatever switches or is measured at that time comes with what ends. Nothing waits for a clock.
+//! It makes the calls of the live master: it applies events, runs a round, and lets simulated nodes obey the commands.
+//! At equal times submissions come before ends, each with its own round; switches and measurements come together with
+//! ends. No clock is involved.
 
 mod happen;
 mod load;
@@ -31,7 +31,7 @@ use machine::Machine;
 pub use spending::Spending;
 use steer::Steered;
 
-/// What to simulate.
+/// Inputs of a simulation.
 #[derive(Debug, Clone)]
 pub struct Scenario<'a> {
     pub workload: &'a Workload,
@@ -40,16 +40,16 @@ pub struct Scenario<'a> {
     pub options: Options,
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
-    /// Whether the scheduler is told of each limit only when it comes into force.
+    /// True if the scheduler sees each limit only when it comes into force.
     pub unwarned: bool,
     pub prices: Option<Curve<Price>>,
-    /// What the scheduler knows of applications.
+    /// Profiles that the scheduler has.
     pub profiles: &'a [(ProfileKey, Profile)],
-    /// Until when the simulation goes on though nothing is left to run: what is measured until then is complete.
+    /// Time until which the simulation continues even without work, so that measurements are complete.
     pub until: Option<Time>,
 }
 
-/// What holds from the start of a simulation.
+/// Settings from the start of a simulation.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub preset: Preset,
@@ -66,25 +66,25 @@ pub struct Rules {
 pub enum SimulationError {
     #[error(transparent)]
     Write(#[from] WriteError),
-    #[error("the core refuses what the simulation knows to have happened at {} ms: {refused}", at.unix_ms())]
+    #[error("the core refuses an event of the simulation at {} ms: {refused}", at.unix_ms())]
     Refused { at: Time, refused: Refused },
 }
 
-/// A job that waits or runs.
+/// Waiting or running job.
 struct Present {
-    /// In the load.
+    /// Index in the load.
     index: usize,
-    /// Once it is assigned.
+    /// Set once it is assigned.
     run: Option<Run>,
 }
 
-/// A job that was assigned.
+/// Job that was assigned.
 struct Run {
     attempt: Attempt,
     placement: Placement,
     running: Running,
     started: Option<Time>,
-    /// Its place among all that were started; 0 before.
+    /// Rank among all started jobs; 0 before the start.
     order: u64,
 }
 
@@ -99,11 +99,11 @@ struct Simulation<'a, L, S> {
     /// Next change of the load.
     next_change: usize,
     due: BinaryHeap<Reverse<(Time, Due)>>,
-    /// What is due now.
+    /// Events that are due now.
     due_now: Vec<Due>,
     wake_at: Option<Time>,
     until: Option<Time>,
-    /// The next step of the limits or the prices: what is told of the platform changes then.
+    /// Next step of the limits or the prices, which changes the samples of the platform.
     step_at: Option<Time>,
     /// Waiting and assigned jobs.
     jobs: JobMap<Present>,
@@ -111,9 +111,9 @@ struct Simulation<'a, L, S> {
     switched: u64,
     started: u64,
     steered: Steered,
-    /// Whether the meter is to be read again.
+    /// True if the meter is to be read again.
     metering: bool,
-    /// The energy of the machine at the last reading of its meter, in µJ.
+    /// Energy of the machine at the last reading of its meter, in µJ.
     metered_uj: i128,
     spending: Spending,
     rounds: u64,
@@ -137,14 +137,14 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, until: scenario.until }, sink)
 }
 
-/// The limits at the start, and the later ones as changes that nobody knows before.
+/// Splits the limits: those at the start, and later ones as changes without notice.
 fn one_by_one(limits: &Curve<Band>, start: Time) -> (Option<Curve<Band>>, Vec<(Time, Change)>) {
     let set = |band: Band| Event::LimitsSet { limits: Curve::constant(band), by: "lsim".to_owned() };
     let changes = limits.bands(start).map(|(at, band)| (at, Change::Event(Box::new(set(band))))).collect();
     (Some(Curve::constant(limits.band(start))), changes)
 }
 
-/// The same for any load.
+/// Simulates any load.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -177,7 +177,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         intervals: Vec::new(),
     };
     simulation.set_up(rules)?;
-    // What is drawn before anything happens counts too.
+    // The draw before the first event counts, too.
     simulation.sample()?;
     while let Some(at) = simulation.next_time() {
         simulation.instant(at)?;
@@ -192,7 +192,7 @@ fn span_of(elapsed: std::time::Duration) -> Span {
     Span::from_ms(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The largest resident set of this process so far, as the kernel tells it; 0 where it does not.
+/// Returns the largest resident set of this process so far, in bytes; 0 if the kernel does not report it.
 pub fn peak_rss() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -233,7 +233,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let submit = self.load.submitted(self.next);
         let change = self.load.changes().get(self.next_change).map(|(at, _)| *at);
         let due = self.due.peek().map(|Reverse((at, _))| *at);
-        // Meters and wake-ups go on for ever; they matter only while there is work or something is measured.
+        // Meters and wake-ups never end; they matter only while there is work or a measurement.
         let comes = submit.is_some() || change.is_some();
         let over = !comes && self.jobs.is_empty() && self.switches.is_empty();
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
@@ -245,7 +245,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
     }
 
-    /// Everything that happens at `at`.
+    /// Handles all events at `at`.
     fn instant(&mut self, at: Time) -> Result<(), SimulationError> {
         self.machine.advance(at);
         self.spending.book(self.machine.draw_before(), self.now, at);
@@ -253,7 +253,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if self.step_at.is_some_and(|step| step <= at) {
             self.follow_steps();
         }
-        // Who has run for all of the walltime is gone before anybody asks for the processors.
+        // Jobs that reach their walltime leave before other jobs ask for processors.
         let mut due = std::mem::take(&mut self.due_now);
         while let Some(Reverse(next)) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= at) {
             self.due.pop();
@@ -279,7 +279,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.sample()
     }
 
-    /// Submits what is due; whether there was anything.
+    /// Submits the jobs that are due; returns true if there were any.
     fn submit_all(&mut self) -> Result<bool, SimulationError> {
         let before = self.next;
         while self.load.submitted(self.next).is_some_and(|at| at <= self.now) {
@@ -292,7 +292,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     fn submit(&mut self, index: usize) -> Result<(), SimulationError> {
         let mut request = self.load.request(index);
         if let Some(conditions) = &mut request.conditions {
-            // Who is over here is waited for no more.
+            // Dependencies on jobs that are over here are dropped.
             let here = |on: Dependency| {
                 let job = usize::try_from(on.job.0).ok().and_then(|place| self.job_of(place))?;
                 Some(Dependency { job, ..on })

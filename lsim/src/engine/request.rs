@@ -1,4 +1,4 @@
-//! Nodes and jobs as the core knows them.
+//! Converts nodes and jobs into the types of the core.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use limo_model::{Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind
 use limo_trace::platform::Group;
 use limo_trace::{Application, Job, Platform, Treatment};
 
-/// The nodes of a platform, in order, with what the scheduler believes of them.
+/// Returns the nodes of a platform in order, as the scheduler believes them to be.
 pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
     platform.groups.iter().flat_map(|group| (0..group.count).map(move |index| spec(group, index)))
 }
@@ -45,8 +45,8 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
     }
 }
 
-/// What a job of a workload asks for: a share of one node where one has that many processors, else whole nodes, as many
-/// as it takes with the cores of the most frequent kind.
+/// Makes the request of a job: a share of one node if one has enough processors, else whole nodes, as many as the cores
+/// of the most frequent kind require.
 pub fn request(platform: &Platform, job: &Job, application: Option<&Application>) -> Request {
     let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);
@@ -67,7 +67,7 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         may_suspend,
         may_requeue,
         filler,
-        // Nothing that is decided here depends on who a job is of: rows are made from the workload.
+        // The user does not matter to the core; rows are made from the workload.
         ..Request::one_core(name)
     }
 }

@@ -1,4 +1,4 @@
-//! What was really used in each budget period, for the figures. Promises nothing and holds nobody back.
+//! Energy used in each budget period, for the figures. The policy does not see it.
 
 use limo_model::{Budget, Budgets, Energy, Power, Time};
 
@@ -11,8 +11,8 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// These budgets hold from `now` on. A period that is over stays; one that is given more or less energy keeps what
-    /// it has used; one that is withdrawn is forgotten.
+    /// Takes over the budgets in force from `now` on. A finished period stays; a period with changed energy keeps its
+    /// use; a withdrawn period is forgotten.
     pub fn follow(&mut self, budgets: &Budgets, now: Time) {
         let same = |one: &Budget, other: &Budget| (one.from, one.until) == (other.from, other.until);
         self.periods.retain(|(old, _)| old.until <= now || budgets.iter().any(|new| same(new, old)));
@@ -24,7 +24,7 @@ impl Spending {
         }
     }
 
-    /// `draw` held from `from` to `to`.
+    /// Counts `draw` from `from` to `to`.
     pub fn book(&mut self, draw: Power, from: Time, to: Time) {
         for (budget, used) in &mut self.periods {
             let (from, until) = (budget.from.max(from), budget.until.min(to));
@@ -34,7 +34,7 @@ impl Spending {
         }
     }
 
-    /// What was used of one period.
+    /// Returns the energy used in one period.
     pub fn of(&self, budget: &Budget) -> Option<Energy> {
         self.periods.iter().find(|(known, _)| known == budget).map(|(_, used)| energy(*used))
     }
@@ -49,7 +49,7 @@ impl Spending {
     }
 }
 
-/// µJ as energy, rounded up.
+/// Converts µJ to energy, rounded up.
 fn energy(uj: i128) -> Energy {
     Energy::from_mj(i64::try_from(uj.div_euclid(1_000) + i128::from(uj.rem_euclid(1_000) != 0)).unwrap_or(i64::MAX))
 }
@@ -86,7 +86,7 @@ mod tests {
         // 2 W: 1 s of it before, 1 s in the first period, half a second in the second one.
         spending.book(Power::from_watts(2), at(0), at(2_500));
         assert_eq!(spent(&spending), [(5, 2_000), (6, 1_000)]);
-        // The one that runs gets more, and those that are over are told no more.
+        // The running period gets more energy; the finished ones are no longer listed.
         spending.follow(&budgets(&[(2_000, 4_000, 7)]), at(2_500));
         spending.book(Power::from_mw(1), at(2_500), at(9_000));
         assert_eq!(spent(&spending), [(5, 2_000), (7, 1_002)]);

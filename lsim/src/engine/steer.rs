@@ -1,5 +1,5 @@
-//! What is done to runs that go on: caps that move, suspension, and ends after which a job runs again. Whatever is told is
-//! done and confirmed at once, as by nodes that answer in no time.
+//! Changes to running jobs: moving caps, suspension, and requeueing. Commands are performed and confirmed at once, as
+//! by nodes without latency.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,22 +12,22 @@ use super::task::Task;
 use super::{Load, Present, Simulation, SimulationError};
 use crate::record::{Sink, Steering};
 
-/// What is otherwise than where jobs are started and run to their end; empty there.
+/// State of changed runs; empty if jobs only start and end.
 #[derive(Default)]
 pub struct Steered {
-    /// Whether anything was done to any run: most simulations never do, and must not pay for it.
+    /// True once any run was changed: most simulations never do that, and must not pay for it.
     any: bool,
-    /// Runs that were held at a cap or suspended.
+    /// Runs that were capped or suspended.
     pub tasks: BTreeMap<JobId, Task>,
-    /// The caps of the units of nodes, as they were told last.
+    /// Caps of nodes by unit, as set last.
     caps: BTreeMap<NodeId, Vec<Option<Power>>>,
-    /// What jobs used in attempts after which they were to run again, and what that cost.
+    /// Energy and cost of jobs in attempts that were requeued.
     pub lost: BTreeMap<JobId, (Energy, Option<Money>)>,
     pub counts: Steering,
 }
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
-    /// A node holds its units at these caps.
+    /// Sets the caps of a node's units.
     pub fn cap(&mut self, node: NodeId, generation: u64, caps: Vec<Option<Power>>) -> Result<(), SimulationError> {
         let before = self.steered.caps.insert(node, caps).unwrap_or_default();
         self.steered.any = true;
@@ -44,7 +44,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.apply(&Event::Capped { node, generation, failed: Vec::new() })
     }
 
-    /// The part of a job that runs on one unit: only such a job is held at caps.
+    /// Returns the part of a job that runs on one unit; only such jobs are capped.
     fn running_on_one(&self, job: JobId) -> Option<Part> {
         let run = self.jobs.get(job)?.run.as_ref().filter(|run| run.started.is_some())?;
         match run.placement[..] {
@@ -53,7 +53,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
     }
 
-    /// A job has begun on a unit that may have a cap.
+    /// Starts a job on a unit that may have a cap.
     pub fn begin_capped(&mut self, job: JobId) {
         if self.steered.caps.is_empty() {
             return;
@@ -73,7 +73,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.change(job, |task| task.hold(now, share));
     }
 
-    /// The processes of a job stand still, or go on.
+    /// Suspends or resumes a job.
     pub fn pause(&mut self, job: JobId, attempt: Attempt, paused: bool) -> Result<(), SimulationError> {
         let now = self.now;
         let count = if paused { &mut self.steered.counts.suspended } else { &mut self.steered.counts.resumed };
@@ -83,7 +83,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.apply(&Event::Paused { job, attempt, paused })
     }
 
-    /// Something becomes of a run: it draws something else from now on, and ends at another time.
+    /// Changes a run: its draw from now on, and the time of its end.
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task) -> Power) {
         let Some(Present { run: Some(run), .. }) = self.jobs.get(job) else { return };
         let Some(started) = run.started else { return };
@@ -101,7 +101,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
     }
 
-    /// Whether this is the end of that attempt as things are: ends that were put off come all the same.
+    /// Returns true if this is the current end of that attempt; ends that were postponed still arrive.
     pub fn is_end(&self, job: JobId, attempt: Attempt, full: bool) -> bool {
         if !self.steered.any {
             return true;
@@ -110,11 +110,11 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if run.is_none_or(|run| run.attempt != attempt) {
             return false;
         }
-        // One that is steered is told when it has reached its time limit, which may have been put off, too.
+        // A changed run has its own time limit, which may also be postponed.
         self.steered.tasks.get(&job).is_none_or(|task| !full && task.done_at().is_some_and(|at| at <= self.now))
     }
 
-    /// An attempt is over, and its job is to run again, unless somebody wanted it gone meanwhile.
+    /// Ends an attempt; its job runs again unless it was cancelled meanwhile.
     pub fn requeue(&mut self, id: JobId, attempt: Attempt) -> Result<(), SimulationError> {
         self.steered.any = true;
         let Some(present) = self.jobs.get_mut(id) else { return Ok(()) };

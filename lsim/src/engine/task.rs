@@ -1,28 +1,28 @@
-//! A run that was held at a cap or suspended: how much of its work is left, what it draws, and what it has used. A run to
-//! which nothing is done has none of this: it ends after its time. Knows no events and no other runs.
+//! Run that was capped or suspended: the rest of its work, its draw, and its energy. Other runs have no such state:
+//! they end after their time. Knows no events and no other runs.
 
 use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
 
 /// See the module. Draws are above idle, of the whole run.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Without a cap.
+    /// Draw without a cap.
     full: Power,
     factor_permille: u32,
-    /// The run's share of the cap of its unit.
+    /// Share of the run in the cap of its unit.
     share: Option<Power>,
     paused: bool,
     left: Work,
-    /// In µJ (mW x ms).
+    /// Energy in µJ (mW x ms).
     used: i128,
-    /// Up to when `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
+    /// Time up to which `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
     counted: Time,
     draw: Power,
     pace: Pace,
 }
 
 impl Task {
-    /// A run that takes `run` if nothing is done to it, and to which nothing was done from `started` until `now`.
+    /// Makes a run that takes `run` if it is not changed, and was not changed between `started` and `now`.
     pub fn new((full, factor_permille): (Power, u32), run: Span, (started, now): (Time, Time)) -> Self {
         let mut task = Self {
             full,
@@ -49,13 +49,13 @@ impl Task {
         self.left = self.left.less(self.pace.over(span));
     }
 
-    /// From `now` on its share of the cap of its unit is another one. Returns by how much more it draws.
+    /// Changes the run's share of the cap at `now`. Returns the change of its draw.
     pub fn hold(&mut self, now: Time, share: Option<Power>) -> Power {
         self.share = share;
         self.settle(now)
     }
 
-    /// From `now` on it stands still, or goes on. Returns by how much more it draws.
+    /// Suspends or resumes the run at `now`. Returns the change of its draw.
     pub fn pause(&mut self, now: Time, paused: bool) -> Power {
         self.paused = paused;
         self.settle(now)
@@ -71,7 +71,7 @@ impl Task {
         self.draw - before
     }
 
-    /// When its work is done as things are; `None` while it stands still.
+    /// Returns when the work will be done; `None` while suspended.
     pub fn done_at(&self) -> Option<Time> {
         let takes = if self.paused { None } else { self.left.takes(self.pace) };
         takes.map(|takes| self.counted + takes)
@@ -81,7 +81,7 @@ impl Task {
         self.draw
     }
 
-    /// What it has used above idle until `now`, rounded down.
+    /// Returns the energy above idle until `now`, rounded down.
     pub fn used(&self, now: Time) -> Energy {
         let since = i128::from(self.draw.mw()) * i128::from((now - self.counted).ms().max(0));
         let used = self.used.saturating_add(since);
@@ -101,7 +101,7 @@ mod tests {
         Power::from_watts(watts)
     }
 
-    /// 100 s of work at 40 W, F = 0.75; nothing is done to it for the first 20 s.
+    /// 100 s of work at 40 W, F = 0.75; not changed for the first 20 s.
     fn task() -> Task {
         Task::new((watts(40), 750), Span::from_secs(100), (at(0), at(20)))
     }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((task.done_at(), task.used(at(60))), (Some(at(50 + 160)), Energy::from_joules(950)));
     }
 
-    /// What is suspended in the instant in which its work is done ends when it goes on.
+    /// A run that is suspended in the instant in which its work is done ends when it resumes.
     #[test]
     fn nothing_left() {
         let mut task = Task::new((watts(40), 750), Span::from_secs(20), (at(0), at(20)));

@@ -1,10 +1,10 @@
-//! What a simulation tells of itself: samples of the platform when something changed, and the summary at its end.
+//! Output of a simulation: samples of the platform after changes, and the summary at its end.
 
 use super::{Load, Simulation, SimulationError};
 use crate::record::{BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Summary};
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
-    /// Hands over what has changed.
+    /// Hands over a sample if something has changed.
     pub fn sample(&mut self) -> Result<(), SimulationError> {
         let settings = self.core.settings();
         let band = settings.limits.band(self.now);

@@ -1,13 +1,11 @@
-//! A cluster's history as a load: the same jobs from the same users at the same times on the same nodes, under what was
-//! set, or under something else.
+//! A cluster's history as a load: the same jobs of the same users at the same times on the same nodes, under the
+//! original settings or others.
 //!
-//! A run on a unit of the same hardware at the same cap takes as long and draws as much as it did. On another one both
-//! are scaled by the ratio of the two profiles, where both are known, else they stay as they were measured. What never
-//! ran, or did not end by itself, lasts as its profile or its time limit says, without both as long as the application's
-//! other runs in the mean, and no shorter than it did. Who was cancelled, held, released or requeued is so at the same time.
-//! A job that depends on others waits for those of them that are not over here, and those that failed fail here too. A run
-//! that was suspended, held at moved caps or requeued lasts and draws as its profile says, and without one as long as it was
-//! on its unit, which is too long; both are counted.
+//! A run on a unit of the same hardware at the same cap takes as long and draws as much as it did; on another unit both
+//! are scaled by the ratio of the two profiles, if both are known. A job that never ran, or did not end by itself, takes
+//! as long as its profile or time limit says, else the mean of the application's other runs, and at least its own time.
+//! A run that was suspended, capped with changes or requeued follows its profile, else its time on the unit, which is too
+//! long; both are counted. Cancellations, holds, releases and requeues keep their times, and failed jobs fail here, too.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,7 +21,7 @@ use super::past::{Past, Ran, row};
 use crate::engine::{Change, Load, Rules, Running};
 use crate::record::{Fate, JobRow};
 
-/// What is otherwise; `None` is as it was.
+/// Changed settings; `None` keeps the original.
 #[derive(Debug, Clone, Default)]
 pub struct Otherwise {
     pub policy: Option<(Preset, Options)>,
@@ -33,7 +31,7 @@ pub struct Otherwise {
 }
 
 impl Otherwise {
-    /// Whether something else is set in place of what this event set.
+    /// Returns true if a changed setting replaces the one of this event.
     fn replaces(&self, change: &Change) -> bool {
         let Change::Event(event) = change else { return false };
         match **event {
@@ -45,7 +43,8 @@ impl Otherwise {
         }
     }
 
-    /// What holds from the beginning. Without a policy that is how every master begins; what was set follows.
+    /// Returns the settings from the beginning. Without a policy they are those of every new master; the recorded
+    /// settings follow.
     fn rules(&self) -> Rules {
         let (preset, options) = self.policy.unwrap_or((Preset::DEFAULT, Options::default()));
         let (limits, prices) = (self.limits.clone(), self.prices.clone());
@@ -53,19 +52,19 @@ impl Otherwise {
     }
 }
 
-/// Where the running times of a simulation come from, in jobs that were started.
+/// Sources of the running times of a simulation, in started jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sources {
     /// The same hardware at the same cap.
     pub measured: u64,
     /// Scaled by profiles.
     pub profiles: u64,
-    /// On another unit or at another cap, as measured, because a profile is missing.
+    /// On another unit or at another cap, as measured: a profile is missing.
     pub unscaled: u64,
     pub estimated: u64,
-    /// As its profile says, because it was suspended, held at moved caps or requeued.
+    /// By profile, because it was suspended, capped with changes or requeued.
     pub unsteady: u64,
-    /// The same without a profile: for as long as it was on its unit.
+    /// The same without a profile: as long as it was on its unit.
     pub stretched: u64,
 }
 
@@ -79,7 +78,7 @@ pub struct Again<'a> {
     sources: Cell<Sources>,
 }
 
-/// Of the runs that ended by themselves.
+/// Means of the runs that ended by themselves.
 fn means(past: &Past) -> BTreeMap<&str, Span> {
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for job in &past.jobs {
@@ -105,8 +104,8 @@ impl<'a> Again<'a> {
         self.sources.get()
     }
 
-    /// How long a job is expected to run that is not known to have run. Not what the core expects: some policies take the
-    /// time limit for it, or one guess for everybody.
+    /// Expected running time of a job without a known one. Not the estimate of the core: some policies use the time
+    /// limit, or one guess for all users.
     fn expected(&self, request: &Request, here: Option<(&str, Option<Power>)>, estimate: &Estimate) -> Span {
         let profile = here.and_then(|(hardware, cap)| self.profile(request, hardware, cap));
         let mean = || self.means.get(request.application.as_str()).copied();
@@ -135,7 +134,7 @@ impl<'a> Again<'a> {
         self.sources.set(sources);
     }
 
-    /// The profiles of the unit where a job was and of the one where it is now.
+    /// Returns the profiles of the job's original unit and of its unit here.
     fn profiles(&self, request: &Request, from: &Ran, to: (&str, Option<Power>)) -> Option<(&Profile, &Profile)> {
         let before = self.profile(request, &from.hardware, from.cap)?;
         let now = self.profile(request, to.0, to.1)?;
@@ -239,7 +238,7 @@ mod tests {
         Time::from_unix_ms(secs * 1_000)
     }
 
-    /// One core that draws 10 W at rest.
+    /// One core with an idle draw of 10 W.
     fn node(name: &str, hardware: &str) -> NodeSpec {
         let unit = UnitSpec {
             name: "cpu".into(),
@@ -253,7 +252,7 @@ mod tests {
         NodeSpec { name: name.into(), units: vec![unit], memory, idle, meter: Meter::None, rest: None }
     }
 
-    /// A job that ran on hardware `a` for so long at 5 W, or never.
+    /// A job that ran on hardware `a` for `secs` at 5 W, or never.
     fn job(id: u64, secs: Option<i64>) -> PastJob {
         let request = Request { user: "ada".into(), name: "cg".into(), ..Request::one_core("cg") };
         let (hardware, draw) = ("a".to_owned(), Some(Power::from_watts(5)));
@@ -269,7 +268,7 @@ mod tests {
         PastJob { id: JobId(id), request, submitted: at(0), user: 0, processors: 1, ran }
     }
 
-    /// All jobs are submitted at the beginning.
+    /// Makes a history with all jobs submitted at the beginning.
     fn past(nodes: Vec<NodeSpec>, jobs: Vec<PastJob>) -> Past {
         let up = nodes.iter().map(|spec| (at(0), Change::Event(Box::new(Event::NodeUp { spec: spec.clone() }))));
         let submitted = (0..jobs.len()).map(|index| (at(0), Change::Submit(index)));
@@ -364,14 +363,14 @@ mod tests {
         past.profiles.insert(key("b"), profile(40, 12));
         assert_eq!(on(&past, 0, 1), (50, Some(15_000), [0, 1, 0, 0]));
         assert_eq!(on(&past, 1, 1), (40, Some(30_000), [0, 0, 0, 1]));
-        // Without a profile nothing is known of it but how long the other one took.
+        // Without a profile only the original running time is known.
         past.profiles.clear();
         assert_eq!(on(&past, 1, 1), (100, Some(30_000), [0, 0, 0, 1]));
         past.jobs[1].request.application = "ft".into();
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
     }
 
-    /// What was suspended, say, tells nothing of how long it takes: the profile does, and it is said that it did.
+    /// The time of a suspended run means nothing: its profile is used, and counted.
     #[test]
     fn a_run_that_was_not_steady_was_not_measured() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(30))]);

@@ -1,4 +1,4 @@
-//! The figures of a cluster's history beside those of its simulations, as a table and as JSON. Computes none of them.
+//! Figures of a cluster's history beside those of its simulations, as a table and as JSON.
 
 use limo_model::{Energy, Money, Span};
 use serde_json::{Value, json};
@@ -7,21 +7,21 @@ use super::shown;
 use crate::output::Metrics;
 use crate::record::BudgetPeriod;
 
-/// What is compared.
+/// Figures to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
     pub jobs: u64,
-    /// Those that ran to an end of any kind.
+    /// Jobs that ran to any end.
     pub ended: u64,
     pub mean_wait: Span,
     pub max_wait: Span,
-    /// Of the whole cluster, over `span`.
+    /// Energy of the whole cluster over `span`.
     pub energy: Energy,
     pub cost: Option<Money>,
-    /// Share of time outside the limits.
+    /// Share of the time outside the limits.
     pub outside_millionths: i128,
     pub budgets: Vec<BudgetPeriod>,
-    /// From the first entry to the last end.
+    /// Time from the first entry to the last end.
     pub span: Span,
 }
 
@@ -40,7 +40,7 @@ impl Figures {
         }
     }
 
-    /// In the order of [`ROWS`], then one cell for each budget.
+    /// Formats the figures in the order of [`ROWS`], then a cell for each budget.
     fn cells(&self) -> Vec<String> {
         let mut cells = vec![
             self.jobs.to_string(),
@@ -88,7 +88,7 @@ impl Figures {
 
 const ROWS: [&str; 8] = ["jobs", "of them ended", "mean wait", "max wait", "time", "energy", "cost", "outside limits"];
 
-/// One line for each figure, one column for each history.
+/// Formats a table: a line for each figure, a column for each history.
 pub fn table(columns: &[(String, &Figures)]) -> String {
     let cells: Vec<Vec<String>> = columns.iter().map(|(_, figures)| figures.cells()).collect();
     let rows = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -113,13 +113,13 @@ pub fn table(columns: &[(String, &Figures)]) -> String {
     text
 }
 
-/// The same for programs, with whatever else is to be said.
+/// Makes JSON with the figures and other data.
 pub fn as_json(columns: &[(String, &Figures)], running_times: &Value, notes: &[String]) -> Value {
     let columns: Vec<Value> = columns.iter().map(|(name, figures)| figures.as_json(name)).collect();
     json!({"schema": 1, "columns": columns, "running_times": running_times, "notes": notes})
 }
 
-/// A share in percent with two places, rounded.
+/// Formats a share in percent with two places, rounded.
 fn percent(millionths: i128) -> String {
     let hundredths = (millionths + 50) / 100;
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)

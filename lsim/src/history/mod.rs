@@ -1,5 +1,5 @@
-//! The history of a live cluster, out of the journal of its master: run again as it was ([`replay`]), and as a load for
-//! simulations in which something is otherwise ([`past`], [`again`]). Reads only; a master may write meanwhile.
+//! History of a live cluster from the journal of its master: replayed as it was ([`replay`]), and as a load for
+//! simulations with other settings ([`past`], [`again`]). Only reads; the master may run meanwhile.
 
 pub mod again;
 pub mod figures;
@@ -8,7 +8,7 @@ pub mod replay;
 
 use limo_model::Time;
 
-/// A time as people read it.
+/// Formats a time.
 pub fn shown(at: Time) -> String {
     match jiff::Timestamp::from_millisecond(at.unix_ms()) {
         Ok(date) => date.to_string(),

@@ -1,5 +1,5 @@
-//! What happened on a live cluster, as a journal tells it: the jobs with their real running times and energies, the
-//! nodes, all that was set and by whom, and the figures of it as it was. Simulates nothing.
+//! Reads the history of a live cluster from its journal: jobs with their real running times and energies, nodes,
+//! changes of settings, and its figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,32 +20,32 @@ use crate::engine::{Change, Spending};
 use crate::output::Metrics;
 use crate::record::{ByState, Fate, Heading, JobRow, Sample};
 
-/// A job of the history.
+/// Job of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastJob {
     pub id: JobId,
-    /// Jobs on which it depends are known by their places in the history.
+    /// Dependencies are indices into the history.
     pub request: Request,
     pub submitted: Time,
-    /// Users are numbered in the order in which they came.
+    /// Users are numbered in order of appearance.
     pub user: i32,
     /// Cores on all of its nodes together.
     pub processors: u32,
-    /// What it did; `None` where it never ran.
+    /// Its run; `None` if it never ran.
     pub ran: Option<Ran>,
 }
 
-/// What a run was, as it was measured.
+/// Run as measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
     pub span: Span,
-    /// Whether it ended by itself; else it would have run longer.
+    /// True if it ended by itself; otherwise it would have run longer.
     pub whole: bool,
-    /// Whether it ended by itself, and not well.
+    /// True if it ended by itself with a failure.
     pub failed: bool,
-    /// Whether it was never suspended, ran under one cap all the time, and in one go.
+    /// True if it was never suspended, had one cap all the time, and one attempt.
     pub steady: bool,
-    /// Above idle; `None` where nothing is known of it yet.
+    /// Above idle; `None` if unknown.
     pub draw: Option<Power>,
     pub hardware: String,
     pub cap: Option<Power>,
@@ -54,31 +54,31 @@ pub struct Ran {
 /// See the module.
 pub struct Past {
     pub start: Time,
-    /// The last entry.
+    /// Time of the last entry.
     pub end: Time,
     pub jobs: Vec<PastJob>,
-    /// Submissions, cancellations, nodes and settings, in the order in which they happened.
+    /// Submissions, cancellations, nodes and settings, in their order.
     pub changes: Vec<(Time, Change)>,
     pub nodes: Vec<NodeSpec>,
-    /// What the nodes draw.
+    /// Draws of the nodes.
     pub platform: Platform,
-    /// As they are at the end.
+    /// Profiles at the end.
     pub profiles: BTreeMap<ProfileKey, Profile>,
     pub preset: Preset,
     pub options: Options,
-    /// As it was.
+    /// Figures of the original.
     pub figures: Figures,
-    /// Jobs that were not over.
+    /// Number of unfinished jobs.
     pub unfinished: usize,
-    /// Entries from which the core makes something else now.
+    /// Number of entries that the core replays differently.
     pub differences: u64,
 }
 
 impl Past {
-    /// Reads all of a journal.
+    /// Reads a whole journal.
     ///
     /// # Errors
-    /// A journal that cannot be read, or on whose cluster nothing was ever submitted.
+    /// If the journal cannot be read, or nothing was ever submitted.
     pub fn read(place: &Path) -> Result<Self> {
         let mut replay = Replay::open(place)?;
         let mut reader = Reader::default();
@@ -105,7 +105,7 @@ impl Past {
         Ok(reader.finish(core, (start, end)))
     }
 
-    /// The hardware of a placement, and its cap.
+    /// Returns the hardware of a placement, and its cap.
     pub fn unit(&self, placement: &[Part]) -> Option<(&str, Option<Power>)> {
         unit(&self.nodes, placement)
     }
@@ -117,11 +117,11 @@ fn unit<'n>(nodes: &'n [NodeSpec], placement: &[Part]) -> Option<(&'n str, Optio
     Some((unit.hardware.as_str(), part.cap))
 }
 
-/// What is gathered while the entries go by.
+/// State of the reader.
 struct Reader {
     jobs: Vec<PastJob>,
     ids: BTreeMap<JobId, usize>,
-    /// How many tasks arrays have.
+    /// Number of tasks of each array.
     arrays: BTreeMap<JobId, u32>,
     users: BTreeMap<String, i32>,
     changes: Vec<(Time, Change)>,
@@ -130,13 +130,13 @@ struct Reader {
     sampled: Option<Time>,
     spending: Spending,
     differences: u64,
-    /// Jobs that were ended once to run again.
+    /// Jobs that were requeued.
     requeued: BTreeSet<JobId>,
 }
 
 impl Default for Reader {
     fn default() -> Self {
-        // Only sums and means are asked of these measures, for which no head is needed.
+        // Only sums and means are used, which need no heading.
         let heading = Heading::unnamed(1, Time::from_unix_ms(0));
         Self {
             jobs: Vec::new(),
@@ -155,7 +155,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Nothing was recorded until `until`, but prices and limits may have changed.
+    /// Continues until `until`: prices and limits may have changed without an entry.
     fn hold_until(&mut self, core: &Core, until: Time) {
         let Some(mut at) = self.sampled else { return };
         let settings = core.settings();
@@ -171,7 +171,7 @@ impl Reader {
     }
 
     fn take(&mut self, core: &Core, entry: &HistoryEntry, accepted: bool) {
-        // Where the clock was set back, time stood still for the core too.
+        // If the clock was set back, the core's time stood still.
         let at = self.sampled.map_or(entry.at, |last| last.max(entry.at));
         match &entry.entry {
             Entry::Event(event) if accepted => self.event(core, at, event),
@@ -194,7 +194,7 @@ impl Reader {
     fn event(&mut self, core: &Core, at: Time, event: &Event) {
         match event {
             Event::Submitted { job, request } => self.submitted(*job, request, at),
-            // Each task is a job of its own there.
+            // Each task is a separate job here.
             Event::ArraySubmitted { job, tasks, request } => {
                 for place in 0..tasks.count() {
                     self.submitted(Array::job_at(*job, place), request, at);
@@ -214,7 +214,7 @@ impl Reader {
                 let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });
                 self.changes.extend(self.ids.get(job).map(steer));
             }
-            // What jobs and nodes do by themselves is simulated.
+            // The simulation itself makes these events.
             Event::TakenBack { .. }
             | Event::NumbersRaised { .. }
             | Event::Started { .. }
@@ -266,7 +266,7 @@ impl Reader {
     fn finished(&mut self, finished: &Finished) {
         let Some(index) = self.ids.get(&finished.job).copied() else { return };
         let (fate, whole) = match &finished.end {
-            // One that was stopped at its time limit has run for all of its time.
+            // A job that was stopped at its time limit has run for all of its time.
             JobEnd::Ran { stopped, .. } => (
                 if stopped.is_some() { Fate::Killed } else { Fate::Completed },
                 matches!(stopped, None | Some(StopReason::TimeLimit { .. })),
@@ -277,7 +277,7 @@ impl Reader {
         let span = finished.started.map_or(Span::ZERO, |started| finished.ended - started);
         if let (JobEnd::Ran { .. }, Some((hardware, cap))) = (&finished.end, unit(&self.nodes, &finished.placement)) {
             let draw = if span > Span::ZERO { finished.account.energy.over(span) } else { Power::ZERO };
-            // The energy of one that was requeued is that of all of its attempts.
+            // The energy of a requeued job includes all of its attempts.
             let again = self.requeued.contains(&finished.job);
             let failed = whole && !Became::of(&finished.end).meets(Condition::AfterOk);
             let (steady, draw, hardware) =
@@ -328,7 +328,7 @@ impl Reader {
     }
 }
 
-/// What is known of a job before it runs.
+/// Returns the data of a job before it runs.
 pub fn row(job: &PastJob, fate: Fate) -> JobRow<'static> {
     JobRow {
         number: i64::try_from(job.id.0).unwrap_or(i64::MAX),
@@ -345,7 +345,7 @@ pub fn row(job: &PastJob, fate: Fate) -> JobRow<'static> {
     }
 }
 
-/// What the master believed of its cluster.
+/// Samples the master's belief about its cluster.
 fn sample(core: &Core, at: Time) -> Sample {
     let settings = core.settings();
     let band = settings.limits.band(at);
@@ -364,12 +364,12 @@ fn sample(core: &Core, at: Time) -> Sample {
     }
 }
 
-/// What the nodes draw, each a group of its own.
+/// Returns the draws of the nodes, each in its own group.
 pub fn platform(nodes: &[NodeSpec]) -> Platform {
     Platform { groups: nodes.iter().map(group).collect() }
 }
 
-/// A node as the machine of the engine takes it: all of its units together.
+/// Converts a node for the engine: all of its units together.
 fn group(spec: &NodeSpec) -> Group {
     let cores = spec.units.iter().map(|unit| unit.cores).sum();
     let nameplate: Power = spec.units.iter().map(|unit| unit.nameplate).sum();

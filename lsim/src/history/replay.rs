@@ -1,5 +1,5 @@
-//! Runs what a journal recorded through a new core: events are applied, rounds are run, and each round must be the
-//! recorded one, byte for byte. Repairs nothing: after a difference the core goes on from what it made itself.
+//! Replays a journal through a new core: applies events, runs rounds, and compares each round with the recorded one,
+//! byte for byte. After a difference the core continues from its own result.
 
 use std::fmt;
 use std::path::Path;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 
 use super::shown;
 
-/// Where the core makes something else than what was recorded.
+/// Difference between the replayed and the recorded entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoundDifference {
-    /// The entry's place in the journal, from 1.
+    /// Index of the entry in the journal, from 1.
     pub seq: i64,
     pub at: Time,
-    /// What was recorded: of a round only the parts that differ.
+    /// Recorded entry; for a round only the parts that differ.
     pub recorded: String,
     pub now: String,
 }
@@ -30,14 +30,14 @@ impl fmt::Display for RoundDifference {
     }
 }
 
-/// A journal that is run again, entry by entry.
+/// Replay of a journal, entry by entry.
 pub struct Replay {
     history: History,
     core: Option<Core>,
     pub entries: u64,
     pub events: u64,
     pub rounds: u64,
-    /// The times of the first and the last entry.
+    /// Times of the first and the last entry.
     pub extent: Option<(Time, Time)>,
 }
 
@@ -45,35 +45,35 @@ impl Replay {
     /// Opens the journal in a state directory, or a journal's file.
     ///
     /// # Errors
-    /// Where there is no journal that can be read.
+    /// If there is no readable journal.
     pub fn open(place: &Path) -> Result<Self> {
-        let history = History::open(place).with_context(|| format!("{}: no journal can be read", place.display()))?;
+        let history = History::open(place).with_context(|| format!("{}: cannot read a journal", place.display()))?;
         Ok(Self { history, core: None, entries: 0, events: 0, rounds: 0, extent: None })
     }
 
-    /// The core after the entries so far; `None` before the first one.
+    /// Returns the core after the entries so far; `None` before the first one.
     pub fn core(&self) -> Option<&Core> {
         self.core.as_ref()
     }
 
-    /// The next entry, which the core has not seen yet; `None` after the last one.
+    /// Reads the next entry, before the core sees it; `None` after the last one.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub fn read(&mut self) -> Result<Option<HistoryEntry>> {
         let Some(entry) = self.history.next() else { return Ok(None) };
         let entry = entry.with_context(|| format!("the journal ends after {} entries", self.entries))?;
         let (first, _) = self.extent.unwrap_or((entry.at, entry.at));
         self.extent = Some((first, entry.at));
-        // How every master begins (`lmaster`, recover.rs). Its policy and its options are the first events.
+        // The state of every new master (`lmaster`, recover.rs). Its policy and options are the first events.
         self.core.get_or_insert_with(|| Core::new(entry.at, Preset::DEFAULT, Options::default()));
         Ok(Some(entry))
     }
 
-    /// Runs one entry again.
+    /// Replays one entry.
     pub fn run(&mut self, entry: &HistoryEntry) -> Option<RoundDifference> {
         let HistoryEntry { seq, at, entry } = entry;
-        // There is one since the first entry was read.
+        // Exists since the first entry was read.
         let core = self.core.as_mut()?;
         self.entries += 1;
         match entry {
@@ -92,7 +92,7 @@ impl Replay {
     }
 }
 
-/// The parts in which two rounds differ, as JSON; `None` where they are the same bytes.
+/// Returns the parts that differ between two rounds, as JSON; `None` if they are equal.
 fn differing(recorded: &Round, now: &Round) -> Option<(String, String)> {
     let (one, other) = (serde_json::to_string(recorded).ok()?, serde_json::to_string(now).ok()?);
     if one == other {

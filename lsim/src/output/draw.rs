@@ -1,7 +1,7 @@
-//! `draw.csv`: the platform over time, one row whenever a value changed, each valid until the next.
+//! `draw.csv`: the platform over time. Each change of a value makes a row, which is valid until the next.
 //!
-//! Watts, joules and EUR per MWh; times in seconds from the workload's start; a value that is unknown or does not
-//! exist (no limit, no budget, no price) is empty. Whoever calls hands over one sample per instant.
+//! Watts, joules and EUR per MWh; times in seconds from the workload's start. A value that is unknown or does not exist
+//! (no limit, no budget, no price) is empty. The caller hands over one sample per instant.
 
 use limo_model::{Energy, Power, Time};
 
@@ -11,7 +11,7 @@ use crate::record::Sample;
 pub const COLUMNS: &str = "time_s,draw_w,believed_w,limit_w,lower_w,budget_released_j,budget_spent_j,budget_reserved_j,\
 price_eur_per_mwh,queued,running,idle,computing,off,switching_on,switching_off";
 
-/// One row, without its line break.
+/// Writes one row, without its line break.
 pub fn write(line: &mut LineBuffer, start: Time, sample: &Sample) {
     line.thousandths((sample.at - start).ms());
     line.comma();

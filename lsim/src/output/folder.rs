@@ -1,7 +1,7 @@
-//! The folder that `lsim run --out` names: the [`Sink`] that writes all four files.
+//! Folder of `lsim run --out`: the [`Sink`] that writes its four files.
 //!
-//! Everything is written into `OUT.partial` and takes its name at the end; a run that fails takes its partial folder
-//! away. A folder is an lsim result exactly if it has `schedule.json`, which is the last to come.
+//! Files are written into `OUT.partial` and moved at the end; a failed run removes its partial folder. A folder is an
+//! lsim result if it has `schedule.json`, which is moved last.
 
 use std::fs;
 use std::io;
@@ -16,17 +16,17 @@ use super::sheet::Sheet;
 use crate::record::{Heading, JobRow, Sample, Sink, Summary, WriteError};
 
 const SCHEDULE: &str = "schedule.json";
-/// In the order in which they take their places; what makes a folder a result comes last.
+/// In the order in which they are moved; the file that marks a result comes last.
 const FILES: [&str; 4] = ["jobs.csv", "draw.csv", "report.html", SCHEDULE];
 
 /// Why a folder cannot take a result.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    #[error("{} is no name for a folder of results; name a new folder, for example --out results", .0.display())]
+    #[error("{} cannot be the name of a folder of results; name a new folder, for example --out results", .0.display())]
     NoName(PathBuf),
-    #[error("{} exists and is no lsim result (it has no schedule.json); name another folder with --out", .0.display())]
+    #[error("{} exists and is not an lsim result (it has no schedule.json); name another folder with --out", .0.display())]
     Foreign(PathBuf),
-    #[error("{} holds a result already; give --replace to lose it, or name another folder with --out", .0.display())]
+    #[error("{} already holds a result; add --replace to overwrite it, or name another folder with --out", .0.display())]
     Kept(PathBuf),
     #[error(
         "{} holds {found}, which lsim did not write there; move it away or name another folder with --out",
@@ -48,16 +48,16 @@ pub struct Output {
     rows: Rows,
     metrics: Metrics,
     report: Report,
-    /// The newest sample, until time moves on: of several at one instant the last one holds.
+    /// Newest sample, until time moves on: the last one of an instant counts.
     newest: Option<Sample>,
     schedule: Option<String>,
 }
 
 impl Output {
-    /// Prepares `OUT.partial`. `out` may not exist or may be empty; with `replace` it may also hold an earlier result,
-    /// which is replaced at the end of the run, not before.
+    /// Prepares `OUT.partial`. `out` must not exist or must be empty. With `replace` it may hold an earlier result,
+    /// which is replaced at the end of the run.
     pub fn create(out: &Path, replace: bool, heading: Heading) -> Result<Self, OutputError> {
-        // Without the slash that may stand at the end.
+        // Drops a trailing slash.
         let out: PathBuf = out.components().collect();
         let name = out.file_name().ok_or_else(|| OutputError::NoName(out.clone()))?;
         let mut partial_name = name.to_owned();
@@ -88,7 +88,7 @@ impl Output {
         })
     }
 
-    /// The text of `schedule.json`, once the run is finished.
+    /// Returns the text of `schedule.json` after the end of the run.
     pub fn schedule(&self) -> Option<&str> {
         self.schedule.as_deref()
     }
@@ -97,7 +97,7 @@ impl Output {
         &self.metrics
     }
 
-    /// Passes the newest sample on, now that nothing at its instant can replace it.
+    /// Passes the newest sample on, once no other can replace it.
     fn settle(&mut self) -> Result<(), WriteError> {
         let Some(sample) = &self.newest else { return Ok(()) };
         if self.metrics.current().is_some_and(|before| Sample { at: before.at, ..*sample } == *before) {
@@ -114,13 +114,13 @@ impl Output {
         fs::write(&path, text).map_err(|source| WriteError::new(&path, source))
     }
 
-    /// Gives the files their place.
+    /// Moves the files to their place.
     fn publish(&self) -> Result<(), WriteError> {
         let exists = self.out.exists();
         if !exists {
             return fs::rename(&self.partial, &self.out).map_err(|source| WriteError::new(&self.out, source));
         }
-        // The earlier result stops being one first, the new one starts being one last; other files stay.
+        // The marker of the old result is removed first, and the new one is added last; other files stay.
         let old = self.out.join(SCHEDULE);
         match fs::remove_file(&old) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(WriteError::new(&old, source)),
@@ -166,7 +166,7 @@ impl Sink for Output {
     }
 }
 
-/// A run that did not finish leaves nothing.
+/// An unfinished run leaves nothing.
 impl Drop for Output {
     fn drop(&mut self) {
         if self.schedule.is_none() {
@@ -175,7 +175,7 @@ impl Drop for Output {
     }
 }
 
-/// Takes our files away, and the folder if nothing else is in it. What cannot be removed keeps its name `.partial`.
+/// Removes our files, and the folder if nothing else is in it. What cannot be removed keeps its name `.partial`.
 fn discard(partial: &Path) {
     for file in FILES {
         let _ = fs::remove_file(partial.join(file));
@@ -183,7 +183,7 @@ fn discard(partial: &Path) {
     let _ = fs::remove_dir(partial);
 }
 
-/// What is where a result is to be.
+/// Contents of the place of a result.
 enum Held {
     Nothing,
     Result,
@@ -200,7 +200,7 @@ fn held(out: &Path) -> Result<Held, WriteError> {
     }
 }
 
-/// Takes away what a killed run left, and refuses to touch anything else.
+/// Removes the folder of a killed run, and refuses to remove anything else.
 fn clear_partial(partial: &Path) -> Result<(), OutputError> {
     let entries = match fs::read_dir(partial) {
         Ok(entries) => entries,

@@ -1,8 +1,8 @@
 //! `jobs.csv`: one row per job, in the order in which jobs left.
 //!
-//! The first 17 columns are Batsim's, with its names, order and states, so that tools for its `_jobs.csv` read this
-//! file. Times are seconds from the workload's start; a value that does not exist is empty, a missing walltime -1 as
-//! in Batsim. Interval lists are Batsim's: node numbers, `a-b` inclusive, separated by blanks.
+//! The first 17 columns have Batsim's names, order and states, so that tools for its `_jobs.csv` read this file. Times
+//! are seconds from the workload's start. A value that does not exist is empty; a missing walltime is -1 as in Batsim.
+//! Interval lists are Batsim's: node numbers, `a-b` inclusive, separated by blanks.
 
 use limo_model::decimal::divide;
 use limo_model::{Span, Time};
@@ -15,7 +15,7 @@ pub const COLUMNS: &str = "job_id,workload_name,profile,submission_time,requeste
 success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
 allocated_resources,consumed_energy,metadata,consumed_energy_j,cost_eur,user";
 
-/// What is the same in each row.
+/// Values common to all rows.
 #[derive(Debug)]
 pub struct Rows {
     start: Time,
@@ -32,7 +32,7 @@ impl Rows {
         Self { start, workload: line.bytes().to_vec() }
     }
 
-    /// One row, without its line break.
+    /// Writes one row, without its line break.
     pub fn write(&self, line: &mut LineBuffer, job: &JobRow<'_>) {
         line.signed(job.number);
         line.raw(&self.workload);
@@ -60,7 +60,7 @@ impl Rows {
         line.signed(i64::from(job.user));
     }
 
-    /// From `starting_time` to `stretch`, with the comma after it.
+    /// Writes the columns from `starting_time` to `stretch`, with the comma after them.
     fn times(&self, line: &mut LineBuffer, job: &JobRow<'_>) {
         let Some(start) = job.start else {
             line.raw(b",,,,,,");
@@ -90,7 +90,7 @@ impl Rows {
     }
 }
 
-/// `,success,final_state,` in Batsim's words.
+/// Returns `,success,final_state,` in Batsim's words.
 fn state(job: &JobRow<'_>) -> &'static [u8] {
     match (job.fate, job.start) {
         (Fate::Completed, _) => b",1,COMPLETED_SUCCESSFULLY,",
@@ -101,10 +101,10 @@ fn state(job: &JobRow<'_>) -> &'static [u8] {
     }
 }
 
-/// Turnaround by execution time in millionths, rounded; `execution` is positive.
+/// Returns turnaround by execution time in millionths, rounded; `execution` is positive.
 fn stretch(turnaround: i64, execution: i64) -> i64 {
     match turnaround.checked_mul(1_000_000) {
-        // The common case without the division of 128 bits, which costs as much as the rest of the row.
+        // The common case avoids a 128-bit division, which costs as much as the rest of the row.
         Some(scaled) if scaled >= 0 => scaled / execution + i64::from(scaled % execution >= execution - execution / 2),
         _ => narrow(divide(i128::from(turnaround) * 1_000_000, i128::from(execution))),
     }

@@ -1,21 +1,21 @@
-//! JSON, written as it comes. Numbers are decimals made from integers, so that equal results are equal bytes.
+//! Streaming JSON writer. Numbers are decimals made from integers, so that equal results are equal bytes.
 //!
-//! Writes only; whoever calls gives each key once. Text is safe inside an HTML `script` element.
+//! The caller writes each key once. Text is safe inside an HTML `script` element.
 
 use limo_model::decimal;
 
 use super::line::LineBuffer;
 
-/// A JSON text under construction.
+/// JSON text under construction.
 #[derive(Debug, Default)]
 pub struct Json {
     line: LineBuffer,
-    /// Indented, one member a line; else without blanks.
+    /// True for one member a line with indentation, false for no blanks.
     pretty: bool,
     depth: usize,
-    /// A value was written at this depth already.
+    /// True if this depth has a value already.
     follows: bool,
-    /// A key was written and waits for its value.
+    /// True after a key, until its value.
     keyed: bool,
 }
 
@@ -39,7 +39,7 @@ impl Json {
         self.nested(b'[', b']', values);
     }
 
-    /// The key of the next value.
+    /// Writes the key of the next value.
     pub fn key(&mut self, key: &str) -> &mut Self {
         self.begin();
         self.quoted(key);
@@ -62,7 +62,7 @@ impl Json {
         }
     }
 
-    /// `value / 10^digits` with that many decimals.
+    /// Writes `value / 10^digits` with that many decimals.
     pub fn decimal(&mut self, value: i128, digits: u32) {
         self.begin();
         self.line.raw(decimal::fixed(value, digits).as_bytes());
@@ -78,7 +78,7 @@ impl Json {
         self.line.raw(b"null");
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is JSON already.
     pub fn raw(&mut self, json: &str) {
         self.begin();
         self.line.raw(json.as_bytes());
@@ -98,7 +98,7 @@ impl Json {
         self.follows = true;
     }
 
-    /// What stands between the value before and the one that follows.
+    /// Writes the separator before the next value.
     #[inline]
     fn begin(&mut self) {
         if std::mem::take(&mut self.keyed) {
@@ -124,7 +124,7 @@ impl Json {
             match c {
                 '"' => self.line.raw(b"\\\""),
                 '\\' => self.line.raw(b"\\\\"),
-                // A `</script>` in a name must not end the element that holds the data.
+                // A `</script>` in a name must not end the element with the data.
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
                     self.line.raw(format!("\\u{:04x}", u32::from(c)).as_bytes());
                 }

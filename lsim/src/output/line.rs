@@ -1,23 +1,23 @@
-//! Numbers as text, appended to one buffer of bytes. Integers only: no floating point, no allocation per field.
+//! Formats numbers into one buffer of bytes. Integers only: no floating point, no allocation per field.
 //!
 //! Knows nothing of files and columns. `format!` would cost more than the whole budget of a row.
 
-/// A buffer that rows are written into. Behind what is written it holds room, so that a field is stored by words of
-/// fixed size and cut afterwards.
+/// Buffer for rows. It has room behind its text, so that a field is stored by words of fixed size and truncated
+/// afterwards.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
-    /// Bytes that are written.
+    /// Number of bytes written.
     at: usize,
 }
 
-/// The longest number: a sign, 20 digits, a point and 6 decimals, and the word that the last 8 digits are stored as.
+/// Longest number: a sign, 20 digits, a point and 6 decimals, and the word that stores the last 8 digits.
 const LONGEST: usize = 40;
 
-/// The digits of 0 to 999, the first in the lowest byte, and how many they are in the highest.
+/// Digits of 0 to 999, the first in the lowest byte, and their number in the highest.
 const WHOLE: [u32; 1_000] = table(false);
 
-/// The same as decimals: with zeros in front and none at the end; the point that goes before them is counted.
+/// Decimals of 0 to 999: with leading zeros and without trailing ones; their number counts the decimal point.
 const DECIMALS: [u32; 1_000] = table(true);
 
 const fn table(decimals: bool) -> [u32; 1_000] {
@@ -37,7 +37,7 @@ const fn table(decimals: bool) -> [u32; 1_000] {
     table
 }
 
-/// The 8 digits of a value below 10^8, the first in the lowest byte: halves, then quarters, then single digits, each
+/// Returns the 8 digits of a value below 10^8, the first in the lowest byte: halves, then quarters, then digits, each
 /// step for all lanes of the word at once.
 fn digits(value: u32) -> u64 {
     let value = u64::from(value);
@@ -49,7 +49,7 @@ fn digits(value: u32) -> u64 {
     tens | ((pairs - tens * 10) << 8)
 }
 
-/// The word's zeros as text.
+/// Word of eight digits 0.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 impl LineBuffer {
@@ -61,7 +61,7 @@ impl LineBuffer {
         &self.bytes[..self.at]
     }
 
-    /// What is written; bytes that are no UTF-8 are replaced.
+    /// Returns the text; invalid UTF-8 is replaced.
     pub fn into_text(mut self) -> String {
         self.bytes.truncate(self.at);
         String::from_utf8(self.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -75,7 +75,7 @@ impl LineBuffer {
         self.at = 0;
     }
 
-    /// The next `bytes` bytes, to be written.
+    /// Returns room for the next `bytes` bytes.
     #[inline]
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.at + bytes;
@@ -121,7 +121,7 @@ impl LineBuffer {
         self.at += whole(out, at, value.unsigned_abs());
     }
 
-    /// `value` thousandths: up to three decimals, trailing zeros cut.
+    /// Writes `value` thousandths with up to three decimals, without trailing zeros.
     pub fn thousandths(&mut self, value: i64) {
         let out = self.room(LONGEST);
         let at = sign(out, value);
@@ -131,7 +131,7 @@ impl LineBuffer {
         self.at += word(out, at, u64::from(decimals) << 8 | u64::from(b'.'), decimals >> 24);
     }
 
-    /// `value` millionths: up to six decimals, trailing zeros cut.
+    /// Writes `value` millionths with up to six decimals, without trailing zeros.
     pub fn millionths(&mut self, value: i64) {
         let out = self.room(LONGEST);
         let at = sign(out, value);
@@ -151,7 +151,7 @@ impl LineBuffer {
         self.at += length;
     }
 
-    /// A field of text, in quotes where a comma, quote or line break asks for them (RFC 4180).
+    /// Writes a text field, quoted if it has a comma, quote or line break (RFC 4180).
     pub fn text(&mut self, text: &str) {
         if !text.contains([',', '"', '\n', '\r']) {
             self.raw(text.as_bytes());
@@ -163,14 +163,14 @@ impl LineBuffer {
     }
 }
 
-/// The sign of a number; returns where its digits start.
+/// Writes the sign of a number; returns where its digits start.
 #[inline]
 fn sign(out: &mut [u8], value: i64) -> usize {
     out[0] = b'-';
     usize::from(value < 0)
 }
 
-/// The digits of a number from `at` on; returns where they end.
+/// Writes the digits of a number from `at` on; returns where they end.
 #[inline]
 fn whole(out: &mut [u8], at: usize, value: u64) -> usize {
     if value < 1_000 {
@@ -183,7 +183,7 @@ fn whole(out: &mut [u8], at: usize, value: u64) -> usize {
     }
 }
 
-/// More than eight digits.
+/// Writes more than eight digits.
 #[inline(never)]
 fn long(out: &mut [u8], at: usize, value: u64) -> usize {
     let (rest, last) = (value / 100_000_000, (value % 100_000_000) as u32);
@@ -196,7 +196,7 @@ fn long(out: &mut [u8], at: usize, value: u64) -> usize {
     word(out, at, digits(last) | ZEROS, 8)
 }
 
-/// The first digits, at most eight.
+/// Writes the first digits, at most eight.
 #[inline]
 fn leading(out: &mut [u8], at: usize, value: u32) -> usize {
     let digits = digits(value);
@@ -204,14 +204,14 @@ fn leading(out: &mut [u8], at: usize, value: u32) -> usize {
     word(out, at, (digits | ZEROS) >> (8 * zeros), 8 - zeros)
 }
 
-/// Stores eight bytes at `at`, of which the first `kept` count; returns where those end.
+/// Stores eight bytes at `at`, the first `kept` of which count; returns where those end.
 #[inline]
 fn word(out: &mut [u8], at: usize, bytes: u64, kept: u32) -> usize {
     out[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
     at + kept as usize
 }
 
-/// Into the range of `i64`.
+/// Saturates to the range of `i64`.
 pub fn narrow(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }
@@ -262,7 +262,7 @@ mod tests {
             }
             power = power.saturating_mul(10);
         }
-        // Each lane of the word meets each of its values.
+        // Each lane of the word takes each of its values.
         for value in (0..10_000).flat_map(|value| [value, value * 10_000]) {
             assert_eq!(written(|line| line.unsigned(value)), value.to_string());
         }

@@ -1,5 +1,5 @@
-//! The figures of a schedule, accumulated exactly while jobs and samples come: sums are integers, divided once at the
-//! end, so that they do not depend on the machine or the order of jobs.
+//! Figures of a schedule, accumulated exactly: sums are integers, divided once at the end, so that they do not depend
+//! on the machine or the order of jobs.
 //!
 //! Keeps no job. The measures are those of energy-budget-2017, section II-C: utilisation and energy over a period of
 //! time, AVEbsld with tau = 10 s over jobs.
@@ -10,12 +10,12 @@ use limo_model::{Energy, Money, Power, Span, Time};
 use super::line::narrow;
 use crate::record::{Fate, Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
 
-/// energy-budget-2017, section II-C: jobs shorter than this count as this long in the bounded slowdown.
+/// In the bounded slowdown shorter jobs count as this long (energy-budget-2017, section II-C), in ms.
 const TAU_MS: i64 = 10_000;
-/// A slowdown is kept in these; rounding each job to one of them moves a mean by less than 1e-9.
+/// Unit of slowdowns; rounding each job to it moves a mean by less than 1e-9.
 const NANO: i128 = 1_000_000_000;
 
-/// Jobs by how they left.
+/// Numbers of jobs by how they left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub completed: u64,
@@ -26,13 +26,13 @@ pub struct Counts {
     pub started: u64,
 }
 
-/// Processor time in use within a window; without one, all of it.
+/// Processor time in use within a window, or all of it without a window.
 #[derive(Debug, Clone, Copy)]
 struct Busy {
     window: Window,
     /// Processors x ms of the jobs that ended.
     done: i128,
-    /// Jobs without an end: their processors, and those x the ms of their starts.
+    /// Jobs without an end: their processors, and processors x ms of their starts.
     open: i128,
     open_starts: i128,
 }
@@ -58,7 +58,7 @@ impl Busy {
         }
     }
 
-    /// Processors x ms, with jobs that have no end counted until `end`.
+    /// Returns processors x ms; jobs without an end count until `end`.
     fn until(&self, end: Time) -> i128 {
         let end = end.min(self.window.until);
         if end < self.window.from {
@@ -69,7 +69,7 @@ impl Busy {
     }
 }
 
-/// What the samples add up to.
+/// Sums over the samples.
 #[derive(Debug, Clone, Copy, Default)]
 struct Drawn {
     /// mW x ms.
@@ -82,7 +82,7 @@ struct Drawn {
     outside_ms: i128,
 }
 
-/// See the module. Give one sample per instant if speed matters; several are counted correctly too.
+/// See the module. One sample per instant is fastest; several are counted correctly.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     processors: u32,
@@ -130,14 +130,14 @@ impl Metrics {
         self.counts.completed + self.counts.killed + self.counts.refused + self.counts.unfinished
     }
 
-    /// From the first submission to the last end, or to the end of the simulation where jobs were left; zero without
-    /// jobs.
+    /// Returns the time from the first submission to the last end, or to the end of the simulation if jobs were left;
+    /// zero without jobs.
     pub fn makespan(&self) -> Span {
         let until = if self.counts.unfinished > 0 { Some(self.end) } else { self.last_end };
         self.first_submit.zip(until).map_or(Span::ZERO, |(from, until)| until - from)
     }
 
-    /// Processor time in use by all processor time, in millionths: over the window, without one over the makespan.
+    /// Returns processor time in use by all processor time, in millionths, over the window or the makespan.
     pub fn utilisation_millionths(&self) -> i128 {
         let (busy, span) = match (self.window, &self.busy_in_window) {
             (Some(window), Some(busy)) => (busy, window.until - window.from),
@@ -146,7 +146,7 @@ impl Metrics {
         divide(busy.until(self.end) * 1_000_000, i128::from(self.processors) * i128::from(span.ms()))
     }
 
-    /// Mean over the jobs that ended of `max((wait + p) / max(p, tau), 1)`, in millionths.
+    /// Returns the mean of `max((wait + p) / max(p, tau), 1)` over the jobs that ended, in millionths.
     pub fn avebsld_millionths(&self) -> i128 {
         divide(self.slowdown_nano * 1_000_000, i128::from(self.ended()) * NANO)
     }
@@ -155,7 +155,7 @@ impl Metrics {
         divide(self.slowdown_max_nano * 1_000_000, NANO)
     }
 
-    /// Over the jobs that started, in microseconds.
+    /// Returns the mean over the jobs that started, in microseconds.
     pub fn mean_wait_us(&self) -> i128 {
         divide(self.wait_ms * 1_000, i128::from(self.counts.started))
     }
@@ -164,43 +164,43 @@ impl Metrics {
         Span::from_ms(self.wait_max_ms)
     }
 
-    /// Over the jobs that ended, in microseconds.
+    /// Returns the mean over the jobs that ended, in microseconds.
     pub fn mean_turnaround_us(&self) -> i128 {
         divide(self.turnaround_ms * 1_000, i128::from(self.ended()))
     }
 
-    /// The integral of the real draw from the first sample to the end.
+    /// Returns the integral of the real draw from the first sample to the end.
     pub fn energy(&self) -> Energy {
         Energy::from_mj(narrow(divide(self.drawn.energy, 1_000)))
     }
 
-    /// The same within the window.
+    /// Returns the energy within the window.
     pub fn energy_in_window(&self) -> Option<Energy> {
         self.window.map(|_| Energy::from_mj(narrow(divide(self.drawn.energy_in_window, 1_000))))
     }
 
-    /// The integral of draw x price; none where no sample had a price.
+    /// Returns the integral of draw x price; `None` if no sample had a price.
     pub fn cost(&self) -> Option<Money> {
         self.drawn.cost.map(money)
     }
 
-    /// The same within the window.
+    /// Returns the cost within the window.
     pub fn cost_in_window(&self) -> Option<Money> {
         self.drawn.cost_in_window.map(money)
     }
 
-    /// What the platform draws after the end, when nothing happens any more.
+    /// Returns the platform's draw after the end of all activity.
     pub fn draw_at_end(&self) -> Power {
         self.draw_at_end
     }
 
-    /// Time with a draw above the upper or below the lower limit, by all time from the first sample to the end, in
-    /// millionths.
+    /// Returns the share of time with a draw above the upper or below the lower limit, from the first sample to the
+    /// end, in millionths.
     pub fn outside_limits_millionths(&self) -> i128 {
         divide(self.drawn.outside_ms * 1_000_000, self.drawn.ms)
     }
 
-    /// Processor time of all jobs, processors x ms.
+    /// Returns the processor time of all jobs, in processors x ms.
     pub fn busy_processor_ms(&self) -> i128 {
         self.busy.until(self.end)
     }
@@ -239,18 +239,18 @@ impl Metrics {
         self.slowdown_max_nano = self.slowdown_max_nano.max(slowdown);
     }
 
-    /// The platform from this sample's time on.
+    /// Counts a sample from its time on.
     pub fn add_sample(&mut self, sample: &Sample) {
         self.hold_until(sample.at);
         self.current = Some(*sample);
     }
 
-    /// The newest sample, until the end.
+    /// Returns the newest sample, until the end.
     pub fn current(&self) -> Option<&Sample> {
         self.current.as_ref()
     }
 
-    /// The last sample holds until here.
+    /// Ends the last sample.
     pub fn end(&mut self, end: Time) {
         self.hold_until(end);
         self.draw_at_end = self.current.take().map_or(Power::ZERO, |sample| sample.draw);
@@ -300,20 +300,20 @@ impl Sink for Metrics {
     }
 }
 
-/// From mW x ms x 1/1000 EUR per MWh: mW x ms is 1e-3 mJ, 1 MWh is 3.6e12 mJ, and a price unit is 1000 micro-units per
-/// MWh.
+/// Converts from mW x ms x 1/1000 EUR per MWh: mW x ms is 1e-3 mJ, 1 MWh is 3.6e12 mJ, and a price unit is 1000
+/// micro-units per MWh.
 fn money(sum: i128) -> Money {
     Money::from_micro(narrow(divide(sum, 3_600_000_000_000)))
 }
 
-/// `max(turnaround / max(run, tau), 1)` in billionths, rounded.
+/// Returns `max(turnaround / max(run, tau), 1)` in billionths, rounded.
 fn slowdown_nano(turnaround: i64, run: i64) -> i128 {
     let run = run.max(TAU_MS);
     if turnaround <= run {
         return NANO;
     }
     match u64::try_from(turnaround).ok().zip(u64::try_from(run).ok()) {
-        // Up to 213 days without a division of 128 bits.
+        // Avoids a 128-bit division for up to 213 days.
         Some((turnaround, run)) if turnaround < u64::MAX / 1_000_000_000 - run => {
             i128::from((turnaround * 1_000_000_000 + run / 2) / run)
         }

@@ -1,7 +1,7 @@
-//! What `lsim run` leaves behind: one folder with `jobs.csv`, `draw.csv`, `schedule.json` and `report.html`.
+//! Output of `lsim run`: one folder with `jobs.csv`, `draw.csv`, `schedule.json` and `report.html`.
 //!
-//! Writes what [`crate::record`] hands over; simulates nothing and decides nothing. Equal records give equal bytes on
-//! every machine, but for the last two keys of `schedule.json`, which say what the simulation cost its machine.
+//! Equal records give equal bytes on every machine, except for the last two keys of `schedule.json`, which describe the
+//! simulating machine.
 
 mod draw;
 mod folder;

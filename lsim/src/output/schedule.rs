@@ -1,7 +1,7 @@
-//! `schedule.json`: the figures of one run. `"schema": 1`; keys carry their unit, energy in joules, money in `currency`.
+//! `schedule.json`: figures of one run. `"schema": 1`; keys name their unit, energy in joules, money in `currency`.
 //!
-//! `wall_s` and `peak_rss_bytes` say what the simulation cost its machine. They come last and are the only two that
-//! differ between equal runs.
+//! `wall_s` and `peak_rss_bytes` describe the simulating machine. They come last and are the only two that differ
+//! between equal runs.
 
 use limo_model::{Energy, Money, Time};
 
@@ -9,7 +9,7 @@ use super::json::Json;
 use super::metrics::Metrics;
 use crate::record::{BudgetPeriod, ByState, Heading, HostUse, Summary};
 
-/// The file's text; without `host`, the part that equal runs share.
+/// Returns the file's text; without `host`, the part that equal runs share.
 pub fn text(heading: &Heading, metrics: &Metrics, summary: &Summary, host: Option<HostUse>) -> String {
     let mut json = Json::pretty();
     json.object(|json| {

@@ -1,6 +1,6 @@
-//! One output file that is written row by row, through a buffer of its own.
+//! Output file that is written row by row through a buffer.
 //!
-//! Knows no columns. An error names the file.
+//! Knows no columns. Errors name the file.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::line::LineBuffer;
 use crate::record::WriteError;
 
-/// Written in pieces of this many bytes: measured, larger ones gain nothing and leave the cache.
+/// Size of a write, in bytes. As measured, larger ones are not faster and leave the cache.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// A new file with its row of column names. An existing file is overwritten.
+    /// Creates or overwrites a file, with its row of column names.
     pub fn create(path: &Path, columns: &str) -> Result<Self, WriteError> {
         let file = File::create(path).map_err(|source| WriteError::new(path, source))?;
         let mut line = LineBuffer::with_capacity(PIECE + PIECE / 4);
@@ -29,7 +29,7 @@ impl Sheet {
         Ok(Self { path: path.to_owned(), file, line })
     }
 
-    /// The buffer that the next row goes into.
+    /// Returns the buffer for the next row.
     pub fn line(&mut self) -> &mut LineBuffer {
         &mut self.line
     }
@@ -40,7 +40,7 @@ impl Sheet {
         if self.line.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
-    /// Hands everything to the system; the file is complete only after this.
+    /// Writes the buffer; the file is complete only after this.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         let written = self.file.write_all(self.line.bytes());
         self.line.clear();

@@ -1,4 +1,4 @@
-//! What is looked at before a run, so that a simulation that cannot mean anything does not begin.
+//! Checks before a run that a simulation makes sense.
 
 use anyhow::{Result, bail};
 use limo_model::{Budget, Budgets, Energy, Parts, Power, Preset};
@@ -6,11 +6,11 @@ use limo_sched::RestRule;
 use limo_sched::budget::{least, possible};
 use limo_trace::{Platform, Workload};
 
-/// Refuses budgets that cannot be kept, where a policy of these parts promises to keep them. The least is what the nodes really draw
-/// when nothing runs: off all the time where the policy lets them sleep.
+/// Refuses budgets that cannot be kept, if a policy with these parts promises to keep them. The least is the true draw of idle nodes, or
+/// of switched-off nodes if the policy lets them sleep.
 ///
 /// # Errors
-/// The first such period, with the least that is possible.
+/// The first such period, with the least possible budget.
 pub fn budgets(parts: Parts, rest: RestRule, platform: &Platform, budgets: &Budgets) -> Result<()> {
     if !parts.keeps_budget() {
         return Ok(());
@@ -30,7 +30,7 @@ pub fn budgets(parts: Parts, rest: RestRule, platform: &Platform, budgets: &Budg
     Ok(())
 }
 
-/// What the scheduler believes that the cluster draws when all of it computes.
+/// Returns the draw of the computing cluster, as the scheduler believes it to be.
 pub fn full(platform: &Platform) -> Power {
     platform.groups.iter().map(|group| group.believed.busy.scaled(i64::from(group.count), 1)).sum()
 }
@@ -51,33 +51,33 @@ fn floor_at_rest(platform: &Platform) -> Power {
     platform.groups.iter().map(at_rest).sum()
 }
 
-/// The least budget in percent of `full`, rounded up to hundredths.
+/// Returns the least budget in percent of `full`, rounded up to hundredths.
 fn least_percent(budget: &Budget, floor: Power, full: Power) -> String {
     let (least, full): (Energy, Energy) = (least(budget, floor), full * budget.span());
     let hundredths = (i128::from(least.mj()) * 10_000 + i128::from(full.mj()) - 1) / i128::from(full.mj().max(1));
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// Jobs that `platform` has not enough processors for: they are refused when they are submitted.
+/// Notes the jobs that are too large for `platform`: they are refused at submission.
 pub fn too_large(platform: &Platform, workload: &Workload) -> Option<String> {
     let cores = platform.cores();
     let mut large = workload.jobs.iter().filter(|job| u64::from(job.processors) > cores);
     let first = large.next()?;
     let (count, number, processors) = (1 + large.count(), first.number, first.processors);
-    let jobs = if count == 1 { "job asks" } else { "jobs ask" };
+    let jobs = if count == 1 { "job" } else { "jobs" };
     Some(format!(
-        "{count} {jobs} for more than the {cores} processors of the platform (job {number}: {processors}): refused"
+        "{count} {jobs} refused: larger than the {cores} processors of the platform (job {number}: {processors})"
     ))
 }
 
-/// What is given and kept by no promise of `preset` with these parts.
+/// Notes budgets and limits that `preset` does not promise to keep.
 pub fn promises((preset, parts): (Preset, Parts), budgets: &Budgets, limits: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !budgets.is_empty() && !parts.keeps_budget() {
-        notes.push(format!("`{preset}` keeps no budget: what is spent is only counted"));
+        notes.push(format!("`{preset}` ignores budgets: the energy is only counted"));
     }
     if limits && !parts.heeds_upper_limit() {
-        notes.push(format!("`{preset}` keeps no limits: time outside of them is only counted"));
+        notes.push(format!("`{preset}` ignores limits: the time outside of them is only counted"));
     }
     notes
 }
@@ -120,7 +120,7 @@ mod tests {
                 "the budget of 11.232 kWh is impossible: the cluster at rest draws 156.0 W, which is 11.232 kWh over the period of 3d; give at least that (--budget 4.81%)",
             ),
         );
-        // Who promises nothing may try.
+        // A policy without promises may try.
         check(Preset::Easy, RestRule::Never, 1, Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a setup: which of the formats one is, and what is read from it. Simulates nothing.
+//! Detects the formats of a setup's files and reads them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,18 +9,18 @@ use limo_model::{Band, Budget, Budgets, Curve, Price, Profile, ProfileKey, Relea
 use limo_trace::curve::{self, Clock, CurveFileError, Table};
 use limo_trace::{Platform, Workload, batsim, swf};
 
-/// Enough to see past blanks and a byte order mark.
+/// Enough bytes to see past blanks and a byte order mark.
 const PEEKED: u64 = 512;
 
-/// A platform, with what only Batsim's files say.
+/// Platform, with data that only Batsim's files have.
 pub struct LoadedPlatform {
     pub platform: Platform,
-    /// Of each host, in flop/s.
+    /// Speed of each host, in flop/s.
     pub speed: Option<f64>,
     pub notes: Vec<String>,
 }
 
-/// Reads Limo's TOML or SimGrid's XML, which the first character tells.
+/// Reads Limo's TOML or SimGrid's XML, depending on the first character.
 ///
 /// # Errors
 /// Those of the readers.
@@ -32,7 +32,7 @@ pub fn platform(path: &Path) -> Result<LoadedPlatform> {
     Ok(LoadedPlatform { platform: Platform::read(path)?, speed: None, notes: Vec::new() })
 }
 
-/// Reads Batsim's JSON or the Standard Workload Format, plain or gzipped, which the first characters tell.
+/// Reads Batsim's JSON or the Standard Workload Format, plain or gzipped, depending on the first bytes.
 ///
 /// # Errors
 /// Those of the readers.
@@ -44,7 +44,7 @@ pub fn workload(path: &Path, options: swf::Options, speed: Option<f64>) -> Resul
     }
 }
 
-/// The first character that is no blank, of what a gzipped file holds.
+/// Returns the first character that is not blank, after unpacking.
 fn first_character(path: &Path) -> Result<Option<u8>> {
     let peek = || -> io::Result<Vec<u8>> {
         let mut start = Vec::new();
@@ -53,7 +53,7 @@ fn first_character(path: &Path) -> Result<Option<u8>> {
             return Ok(start);
         }
         let mut text = Vec::new();
-        // What is broken in it is told by the reader of the format, with the line.
+        // The reader of the format reports damage, with the line.
         let _ = flate2::read::MultiGzDecoder::new(File::open(path)?).take(PEEKED).read_to_end(&mut text);
         Ok(text)
     };
@@ -87,7 +87,7 @@ pub fn limits(path: &Path, clock: Clock) -> Result<Curve<Band>, CurveFileError> 
 /// Reads profiles as `lconf profile export` writes them.
 ///
 /// # Errors
-/// A file that cannot be read, or what is wrong in it, with the line.
+/// If the file cannot be read, or a line is wrong.
 pub fn profiles(path: &Path) -> Result<Vec<(ProfileKey, Profile)>> {
     let shown = || path.display().to_string();
     let file = File::open(path).with_context(|| format!("{}: the file cannot be read", shown()))?;
@@ -105,7 +105,7 @@ pub fn budgets(path: &Path, clock: Clock, release: Release) -> Result<Budgets> {
     Ok(Budgets::new(periods.into_iter().map(budget).collect())?)
 }
 
-/// How times of files are placed when the workload starts at `start`.
+/// Returns the clock of files for a workload that starts at `start`.
 pub fn clock(start: Option<Time>) -> Clock {
     start.map_or(Clock::from_start(None), Clock::unix)
 }

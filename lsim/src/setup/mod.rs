@@ -1,5 +1,5 @@
-//! What a simulation needs, as a command line or a sweep says it, and the reading of all of it. Every file is looked
-//! at and every value is checked before the first event; nothing is simulated and nothing is written here.
+//! Setup of a simulation from a command line or a sweep. Reads every file and checks every value before the first
+//! event.
 
 mod check;
 pub mod files;
@@ -22,24 +22,24 @@ use options::choose;
 use values::exact_span;
 pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
 
-/// Everything that says what to simulate. As options of a command line, and under the same names in the file of a sweep.
+/// Options of a setup, under the same names on a command line and in the file of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Setup {
-    /// The workload: Standard Workload Format or Batsim's JSON, plain or gzipped
+    /// Workload: Standard Workload Format or Batsim's JSON, plain or gzipped
     #[arg(long, value_name = "FILE", required = true)]
     pub trace: Option<PathBuf>,
-    /// One of those that `lsim policies` lists
+    /// Policy; `lsim policies` lists them
     #[arg(long, value_name = "NAME", required = true)]
     pub policy: Option<Preset>,
-    /// An option of the policy; `lsim policies` lists them
+    /// Option of the policy; `lsim policies` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
 
-    /// So many nodes of one processor, as energy-budget-2017 measured them [default: MaxProcs of the trace]
+    /// Number of nodes with one processor each, as energy-budget-2017 measured them [default: MaxProcs of the trace]
     #[arg(long, value_name = "N", conflicts_with = "platform", help_heading = "Platform")]
     pub nodes: Option<u32>,
-    /// The nodes and what they draw: TOML, or SimGrid's XML
+    /// Nodes and their draws: TOML, or SimGrid's XML
     #[arg(long, value_name = "FILE", help_heading = "Platform")]
     pub platform: Option<PathBuf>,
 
@@ -58,7 +58,7 @@ pub struct Setup {
     /// Budgets for successive periods: a CSV file with from,until,energy_kwh
     #[arg(long, value_name = "FILE", conflicts_with = "budget", help_heading = "Energy")]
     pub budgets: Option<PathBuf>,
-    /// How budgets become available over their periods: even or by-price [default: even]
+    /// Release of budgets over their periods: even or by-price [default: even]
     #[arg(long, value_name = "RULE", help_heading = "Energy")]
     pub release: Option<Release>,
     /// Prices: a CSV file with time,price_eur_per_mwh
@@ -67,26 +67,27 @@ pub struct Setup {
     /// Lower and upper limits of the draw: a CSV file with time,low_w,high_w
     #[arg(long, value_name = "FILE", help_heading = "Energy")]
     pub limits: Option<PathBuf>,
-    /// Where utilisation, energy and cost are measured, 2d..5d from the start of the workload [default: the time of all budgets]
+    /// Window for utilisation, energy and cost, 2d..5d from the start of the workload [default: the time of all
+    /// budgets]
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Energy")]
     #[serde(with = "as_text::option")]
     pub measure: Option<Extent>,
-    /// Tell the policy of each limit only when it comes into force
+    /// Let the policy see each limit only when it comes into force
     #[arg(long, requires = "limits", help_heading = "Energy")]
     pub unwarned: bool,
 
-    /// What the policy knows of applications: a CSV file as `lconf profile export` writes it
+    /// Profiles of applications for the policy: a CSV file as `lconf profile export` writes it
     #[arg(long, value_name = "FILE", help_heading = "Jobs")]
     pub profiles: Option<PathBuf>,
-    /// So many of the jobs may be suspended, 30% or all of them, spread evenly [default: those of which the trace says so]
+    /// Share of the jobs that may be suspended, such as 30%, spread evenly [default: as the trace says]
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub suspendable: Option<Share>,
-    /// So many of the jobs may be ended and run again from their beginning
+    /// Share of the jobs that may be requeued
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub requeueable: Option<Share>,
-    /// So many of the jobs only serve to hold the lower limit
+    /// Share of the jobs that are fillers, which only hold the lower limit
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub fillers: Option<Share>,
@@ -104,13 +105,13 @@ pub struct Setup {
     /// Only the first jobs
     #[arg(long, value_name = "N", help_heading = "Jobs")]
     pub first: Option<usize>,
-    /// So many times the load: times between submissions are divided by it
+    /// Factor of the load: times between submissions are divided by it
     #[arg(long, value_name = "FACTOR", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub load: Option<Ratio>,
 }
 
-/// A setup whose files are read and whose values are checked.
+/// Setup with its files read and its values checked.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub workload: Arc<Workload>,
@@ -119,17 +120,17 @@ pub struct Loaded {
     pub options: Options,
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
-    /// Whether the policy is told of each limit only when it comes into force.
+    /// True if the policy sees each limit only when it comes into force.
     pub unwarned: bool,
     pub prices: Option<Curve<Price>>,
     pub profiles: Vec<(ProfileKey, Profile)>,
     measure: Option<Extent>,
-    /// What was mended, left out or is worth a warning, one line each.
+    /// Repaired and omitted data, and warnings, one line each.
     pub notes: Vec<String>,
     names: Names,
 }
 
-/// What stands in a heading.
+/// Texts for a heading.
 #[derive(Debug, Clone)]
 struct Names {
     workload: String,
@@ -141,13 +142,13 @@ impl Setup {
     /// Reads and checks everything.
     ///
     /// # Errors
-    /// What cannot be read, is not understood, or cannot be simulated, with file and line or the option's name.
+    /// If something cannot be read, understood or simulated; names file and line or the option.
     pub fn load(&self) -> Result<Loaded> {
         let workload = Arc::new(self.workload()?);
         self.over(workload)
     }
 
-    /// Reads the trace and takes the part of it that is asked for.
+    /// Reads the trace and takes the selected part.
     ///
     /// # Errors
     /// As [`Setup::load`].
@@ -155,20 +156,20 @@ impl Setup {
         self.workload_by(swf::Options::default())
     }
 
-    /// The same as [`Setup::workload`], by these rules for the Standard Workload Format.
+    /// Reads the trace by these rules for the Standard Workload Format, and takes the selected part.
     ///
     /// # Errors
     /// As [`Setup::load`].
     pub fn workload_by(&self, rules: swf::Options) -> Result<Workload> {
-        let trace = self.trace.as_ref().ok_or_else(|| anyhow!("no trace is given: name one with --trace"))?;
-        // Only a SimGrid platform says how fast its hosts are, which some of Batsim's profiles need.
+        let trace = self.trace.as_ref().ok_or_else(|| anyhow!("no trace: name one with --trace"))?;
+        // Only a SimGrid platform has the speed of its hosts, which some of Batsim's profiles need.
         let speed = self.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
         self.options()?;
         let workload = files::workload(trace, rules, speed)?;
         Ok(self.part(workload))
     }
 
-    /// The part of a workload that is asked for: the window first, then users, then the first jobs, then the load.
+    /// Takes the selected part of a workload: the window first, then users, then the first jobs, then the load.
     pub fn part(&self, mut workload: Workload) -> Workload {
         if let Some(Date(start)) = self.start {
             workload.start = Some(start);
@@ -196,7 +197,7 @@ impl Setup {
         workload
     }
 
-    /// The same as [`Setup::load`] with a workload that is already read: that of [`Setup::workload`].
+    /// As [`Setup::load`], with a workload from [`Setup::workload`].
     ///
     /// # Errors
     /// As [`Setup::load`].
@@ -211,12 +212,12 @@ impl Setup {
         Ok(loaded)
     }
 
-    /// The same as [`Setup::over`], for schedulers that do not keep budgets: also with budgets that no policy can keep.
+    /// As [`Setup::over`], but accepts budgets that no policy can keep, for schedulers that ignore budgets.
     ///
     /// # Errors
     /// As [`Setup::load`].
     pub fn over_unchecked(&self, workload: Arc<Workload>) -> Result<Loaded> {
-        let preset = self.policy.ok_or_else(|| anyhow!("no policy is given: name one with --policy"))?;
+        let preset = self.policy.ok_or_else(|| anyhow!("no policy: name one with --policy"))?;
         let (options, mut notes) = self.options()?;
         if workload.jobs.is_empty() {
             bail!("no job is left to simulate: widen --window, --users or --first");
@@ -254,15 +255,15 @@ impl Setup {
     }
 
     fn options(&self) -> Result<(Options, Vec<String>)> {
-        let preset = self.policy.ok_or_else(|| anyhow!("no policy is given: name one with --policy"))?;
+        let preset = self.policy.ok_or_else(|| anyhow!("no policy: name one with --policy"))?;
         choose(preset, &self.set)
     }
 
-    /// The platform, its name, and notes.
+    /// Returns the platform, its name, and notes.
     fn cluster(&self, workload: &Workload) -> Result<(Platform, String, Vec<String>)> {
         if let Some(path) = &self.platform {
             if self.nodes.is_some() {
-                bail!("--nodes and --platform both say what the nodes are: give one of them");
+                bail!("--nodes and --platform exclude each other: give one of them");
             }
             let cluster = files::platform(path)?;
             return Ok((cluster.platform, name(path), cluster.notes));
@@ -275,12 +276,12 @@ impl Setup {
         Ok((platform, format!("{nodes} nodes of energy-budget-2017"), Vec::new()))
     }
 
-    /// The budgets, on the clock of the simulation.
+    /// Returns the budgets, on the clock of the simulation.
     fn periods(&self, workload: &Workload, platform: &Platform) -> Result<Budgets> {
         let release = self.release.unwrap_or_default();
         if let Some(path) = &self.budgets {
             if self.budget.is_some() {
-                bail!("--budget and --budgets both say what the budget is: give one of them");
+                bail!("--budget and --budgets exclude each other: give one of them");
             }
             return files::budgets(path, files::clock(workload.start), release);
         }
@@ -290,7 +291,7 @@ impl Setup {
         };
         if from < Span::ZERO || until <= from {
             bail!(
-                "--from {from} --until {until}: a budget's period ends after its begin, and begins not before the workload"
+                "--from {from} --until {until}: the period of a budget must end after its begin and must not begin before the workload"
             );
         }
         let start = workload.start.unwrap_or(Time::from_unix_ms(0));
@@ -298,7 +299,7 @@ impl Setup {
         Ok(Budgets::new(vec![Budget { from: start + from, until: start + until, energy, release }])?)
     }
 
-    /// What was given besides trace, policy and platform, in the order of the help.
+    /// Returns the other options, in the order of the help.
     fn listed(&self) -> Vec<(String, String)> {
         let set = self.set.iter().map(|setting| (setting.key.clone(), setting.value.clone()));
         let users: Vec<String> = self.users.iter().map(i32::to_string).collect();
@@ -331,13 +332,13 @@ fn shown(value: Option<impl std::fmt::Display>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-/// The name of a file without its folder: equal runs in different folders are equal.
+/// Returns the name of a file without its folder, so that equal runs in different folders are equal.
 fn name(path: &std::path::Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 impl Loaded {
-    /// What the engine runs.
+    /// Returns the inputs of the engine.
     pub fn scenario(&self) -> Scenario<'_> {
         Scenario {
             workload: &self.workload,
@@ -357,7 +358,7 @@ impl Loaded {
         self.workload.start.unwrap_or(Time::from_unix_ms(0))
     }
 
-    /// Where utilisation, energy and cost are measured besides the whole run: as told, else the time of all budgets.
+    /// Returns the window of measurement: the option, else the time of all budgets.
     fn measured(&self) -> Option<Window> {
         let (first, last) = (self.budgets.iter().next(), self.budgets.iter().last());
         let budgets = first.zip(last).map(|(first, last)| Window { from: first.from, until: last.until });
@@ -365,7 +366,7 @@ impl Loaded {
         self.measure.map(told).or(budgets)
     }
 
-    /// What stands at the head of the output.
+    /// Returns the heading of the output.
     pub fn heading(&self) -> Heading {
         Heading {
             workload: self.names.workload.clone(),

@@ -1,4 +1,4 @@
-//! `--set KEY=VALUE`: the numbers and rules of a policy, by name. Knows what each means, not what it does.
+//! `--set KEY=VALUE`: options of a policy by name.
 
 use anyhow::{Result, anyhow, bail};
 use limo_model::{AdmissionRule, OrderRule, Parts, Preset, Span};
@@ -6,16 +6,16 @@ use limo_sched::{Options, PriceRule};
 
 use super::values::Setting;
 
-/// A key of `--set`.
+/// Key of `--set`.
 pub struct Key {
     pub name: &'static str,
-    /// What can be written for it.
+    /// Values, for the help.
     pub values: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
     /// True if it stands in place of a part of the policy.
     pub is_part: bool,
-    /// Returns true for policies that look at it.
+    /// Returns true if a policy with these parts uses it.
     pub counts: fn(Parts) -> bool,
     read: fn(&mut Options, &str) -> Result<(), String>,
 }
@@ -49,7 +49,7 @@ pub const KEYS: [Key; 25] = [
         name: "band-weight",
         values: "a price, such as 100EUR/MWh",
         default: "100EUR/MWh",
-        meaning: "what each MWh is worth that lifts the draw from below the lower limit towards it",
+        meaning: "value of each MWh that raises a draw below the lower limit",
         is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.band_weight, value),
@@ -58,7 +58,7 @@ pub const KEYS: [Key; 25] = [
         name: "cap-factor-permille",
         values: "1 to 1000",
         default: "750",
-        meaning: "how a cap of which there is no profile is expected to slow a job down; at 1000 as much as it takes power",
+        meaning: "expected slowdown under a cap without a profile; at 1000 in proportion to the power",
         is_part: false,
         counts: LIMO,
         read: |options, value| number(&mut options.cap_factor_permille, value, 1, 1_000),
@@ -76,7 +76,7 @@ pub const KEYS: [Key; 25] = [
         name: "default-duration",
         values: "a span, such as 1h",
         default: "1h",
-        meaning: "how long a job without a requested time is expected to run",
+        meaning: "expected running time of a job without a requested time",
         is_part: false,
         counts: ESTIMATED,
         read: |options, value| span(&mut options.default_duration, value, Span::from_ms(1)),
@@ -85,7 +85,7 @@ pub const KEYS: [Key; 25] = [
         name: "depth",
         values: "jobs, 1 or more",
         default: "512",
-        meaning: "how many waiting jobs one round looks at",
+        meaning: "number of waiting jobs that a round considers",
         is_part: false,
         counts: ESTIMATED,
         read: |options, value| number(&mut options.depth, value, 1, u32::MAX),
@@ -94,7 +94,7 @@ pub const KEYS: [Key; 25] = [
         name: "hold-after",
         values: "a span, such as 7d; 0s: at once",
         default: "7d",
-        meaning: "how long the first job has waited when later ones may no longer use the energy that it will need",
+        meaning: "waiting time of the first job after which later ones may not use the energy that it will need",
         is_part: false,
         counts: |parts| parts.admission == AdmissionRule::Ledger,
         read: |options, value| span(&mut options.hold_after, value, Span::ZERO),
@@ -103,7 +103,7 @@ pub const KEYS: [Key; 25] = [
         name: "lead",
         values: "a span, such as 1s",
         default: "1s",
-        meaning: "how long ahead of an end the lower limit is held",
+        meaning: "how long before a job's end the lower limit is secured",
         is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.lead, value, Span::ZERO),
@@ -112,7 +112,7 @@ pub const KEYS: [Key; 25] = [
         name: "least-off",
         values: "a span, such as 5s",
         default: "5s",
-        meaning: "how long a suspended job stays so and a lowered cap stays low at least",
+        meaning: "least time that a job stays suspended and a cap stays lowered",
         is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.least_off, value, Span::ZERO),
@@ -121,7 +121,7 @@ pub const KEYS: [Key; 25] = [
         name: "least-on",
         values: "a span, such as 30s",
         default: "30s",
-        meaning: "for how long there must be room for a job that goes on again",
+        meaning: "how long there must be room for a job before it is resumed",
         is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.least_on, value, Span::ZERO),
@@ -130,7 +130,7 @@ pub const KEYS: [Key; 25] = [
         name: "max-delay",
         values: "a span, such as 1d",
         default: "1d",
-        meaning: "how long a job waits for a better price at most",
+        meaning: "longest wait for a better price",
         is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.max_delay, value, Span::ZERO),
@@ -139,7 +139,7 @@ pub const KEYS: [Key; 25] = [
         name: "monitor-every",
         values: "a span, such as 10min",
         default: "10min",
-        meaning: "how often consumption is read while a budget's period runs",
+        meaning: "interval of meter readings during a budget's period",
         is_part: false,
         counts: BUDGET,
         read: |options, value| span(&mut options.monitor_every, value, Span::from_ms(1)),
@@ -166,7 +166,7 @@ pub const KEYS: [Key; 25] = [
         name: "preempt",
         values: "nothing | caps | suspend | requeue",
         default: "requeue",
-        meaning: "what may be done to running jobs above the upper limit; each includes those before it",
+        meaning: "measures against running jobs above the upper limit; each includes those before it",
         is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.preempt, value),
@@ -175,7 +175,7 @@ pub const KEYS: [Key; 25] = [
         name: "price-hysteresis",
         values: "a price, such as 2EUR/MWh",
         default: "2EUR/MWh",
-        meaning: "how far the price passes the turning point before the mode turns again",
+        meaning: "how far the price must pass the threshold before the mode changes back",
         is_part: false,
         counts: PRICED,
         read: |options, value| set(&mut options.price_hysteresis, value),
@@ -220,7 +220,7 @@ pub const KEYS: [Key; 25] = [
         name: "rest",
         values: "never | idle | idle:SPAN | idle-in-budget | idle-in-budget:SPAN",
         default: "never",
-        meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
+        meaning: "when idle nodes sleep: at once or after a time, always or only in budget periods",
         is_part: false,
         counts: BACKFILL,
         read: |options, value| set(&mut options.rest, value),
@@ -229,7 +229,7 @@ pub const KEYS: [Key; 25] = [
         name: "sparing",
         values: "a span, such as 1h; 0s spares none",
         default: "1h",
-        meaning: "jobs are spared that would not last to hold the lower limit for so long",
+        meaning: "jobs that end within this time are not used to hold the lower limit",
         is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.sparing, value, Span::ZERO),
@@ -256,7 +256,7 @@ pub const KEYS: [Key; 25] = [
         name: "waiting-weight",
         values: "a price, such as 1EUR/MWh",
         default: "1EUR/MWh",
-        meaning: "what an hour until its end is worth for each MWh of a job that waits for a better price",
+        meaning: "value of an hour's earlier end, for each MWh of a job that waits for a better price",
         is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.waiting_weight, value),
@@ -280,19 +280,19 @@ fn span(place: &mut Span, value: &str, least: Span) -> Result<(), String> {
 
 fn number(place: &mut u32, value: &str, least: u32, most: u32) -> Result<(), String> {
     let found = value.parse().ok().filter(|number| (least..=most).contains(number));
-    *place = found.ok_or_else(|| format!("`{value}` is no whole number from {least} to {most}"))?;
+    *place = found.ok_or_else(|| format!("`{value}` is not a whole number from {least} to {most}"))?;
     Ok(())
 }
 
-/// What the settings choose for `preset`, and a note for each key that it does not look at.
+/// Applies the settings for `preset`; returns a note for each key that it ignores.
 ///
 /// # Errors
-/// An unknown key, a key given twice, a value that is not understood, or parts that do not go together.
+/// If a key is unknown or given twice, a value is wrong, or parts do not go together.
 pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
     choose_from(Options::default(), preset, settings)
 }
 
-/// The same where what is not set is as in `options`.
+/// As [`choose`], starting from `options`.
 ///
 /// # Errors
 /// As [`choose`].
@@ -315,7 +315,7 @@ pub fn choose_from(mut options: Options, preset: Preset, settings: &[Setting]) -
         let looks = |policy: &Preset| (key.counts)(policy.parts());
         let policies: Vec<&str> = Preset::ALL.into_iter().filter(looks).map(Preset::name).collect();
         let (name, policies) = (key.name, policies.join(", "));
-        format!("--set {name}: `{preset}` does not look at it (it is for {policies})")
+        format!("--set {name}: `{preset}` ignores it (it is for {policies})")
     };
     let notes = ignored.map(note).collect();
     Ok((options, notes))
@@ -324,11 +324,11 @@ pub fn choose_from(mut options: Options, preset: Preset, settings: &[Setting]) -
 fn unknown(key: &str) -> anyhow::Error {
     if key == "compat" {
         return anyhow!(
-            "--set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options"
+            "--set compat: the scheduler of 2017 is now in `lab`, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options"
         );
     }
     let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-    anyhow!("--set: no key is named `{key}` (known: {}); `lsim policies` tells what they mean", known.join(", "))
+    anyhow!("--set: unknown key `{key}` (known: {}); `lsim policies` explains them", known.join(", "))
 }
 
 #[cfg(test)]

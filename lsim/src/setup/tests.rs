@@ -1,4 +1,4 @@
-//! A setup in the words of a file, and the start of a workload.
+//! Setups from a file, and the start of a workload.
 
 use super::*;
 
@@ -25,10 +25,10 @@ fn refusals_in_toml() {
     );
     assert_eq!(refused("from = 2"), "`2` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)");
     let setup = Setup { policy: Some(Preset::Easy), ..Setup::default() };
-    assert_eq!(setup.load().expect_err("refused").to_string(), "no trace is given: name one with --trace");
+    assert_eq!(setup.load().expect_err("refused").to_string(), "no trace: name one with --trace");
 }
 
-/// Without a date of its own the workload starts at 1970, and a window moves its start.
+/// Without a date the workload starts in 1970, and a window moves its start.
 #[test]
 fn the_start_of_a_workload() {
     let start = |setup: Setup, of: Option<i64>| {

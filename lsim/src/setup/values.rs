@@ -1,4 +1,4 @@
-//! The values of a command line or a sweep: read from text, and written back as the same text. Exact, no floating point.
+//! Values of a command line or a sweep, parsed from text and formatted as the same text. Exact, no floating point.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,27 +6,29 @@ use std::str::FromStr;
 use limo_model::{Energy, Power, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// A positive decimal number such as `1.2`, kept as a fraction.
+/// Positive decimal number such as `1.2`, kept as a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio {
     /// Positive.
     pub numerator: i64,
-    /// A power of ten, 1 to 10^6.
+    /// Power of ten, 1 to 10^6.
     pub denominator: i64,
 }
 
-/// Digits behind the point that a number can have.
+/// Most digits after the decimal point.
 const PLACES: usize = 6;
 
 impl FromStr for Ratio {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let refused = || {
-            format!("`{text}` is no positive number with up to {PLACES} digits behind the point: write for example 1.2")
+            format!(
+                "`{text}` is not a positive number with up to {PLACES} digits after the decimal point: write for example 1.2"
+            )
         };
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = [whole, fraction].concat();
-        // Twelve digits in all stay far from the end of an `i64`, whatever they are multiplied with here.
+        // At most twelve digits, so that no product here overflows an `i64`.
         if digits.is_empty()
             || digits.len() > 12
             || fraction.len() > PLACES
@@ -51,28 +53,28 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// A quantity as it is shown to people where that says all of it, else in its smallest unit.
+/// Formats a quantity as people see it if that is exact, else in its smallest unit.
 fn exact<T: fmt::Display + FromStr + PartialEq>(value: T, smallest: String) -> String {
     let shown = value.to_string();
     if shown.parse().is_ok_and(|read: T| read == value) { shown } else { smallest }
 }
 
-/// A span with nothing rounded away.
+/// Formats a span exactly.
 pub fn exact_span(span: Span) -> String {
     exact(span, format!("{}ms", span.ms()))
 }
 
-/// How much energy a budget has.
+/// Energy of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     Energy(Energy),
-    /// Of what all processors draw while they compute, as the scheduler believes, over the period
+    /// Relative to what all processors draw while they compute, as the scheduler believes, over the period
     /// (energy-budget-2017, section V-C).
     Percent(Ratio),
 }
 
 impl Amount {
-    /// Over `span` on a cluster that is believed to draw `full` when all of it computes. Rounded down.
+    /// Returns the energy for `span` on a cluster with a believed full draw of `full`. Rounded down.
     pub fn energy(self, full: Power, span: Span) -> Energy {
         match self {
             Self::Energy(energy) => energy,
@@ -106,15 +108,18 @@ impl fmt::Display for Amount {
     }
 }
 
-/// A part of all jobs, `30%`; 0 to 10,000 hundredths of a percent.
+/// Share of all jobs, `30%`; 0 to 10,000 hundredths of a percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share(pub u64);
 
 impl FromStr for Share {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused =
-            || format!("`{text}` is no share of the jobs: write 0% to 100%, with up to two digits behind the point");
+        let refused = || {
+            format!(
+                "`{text}` is not a share of the jobs: write 0% to 100%, with up to two digits after the decimal point"
+            )
+        };
         let number = text.trim().strip_suffix('%').ok_or_else(refused)?.trim();
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let digits = format!("{whole}{fraction:0<2}");
@@ -134,7 +139,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// A part of the workload's time, `2d..5d`, counted from its start.
+/// Part of the workload's time, `2d..5d`, counted from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub from: Span,
@@ -146,7 +151,7 @@ impl FromStr for Extent {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, until) =
-            text.split_once("..").ok_or_else(|| format!("`{text}` is no window: write for example 2d..5d"))?;
+            text.split_once("..").ok_or_else(|| format!("`{text}` is not a window: write for example 2d..5d"))?;
         let span = |text: &str| text.trim().parse::<Span>().map_err(|error| error.to_string());
         let (from, until) = (span(from)?, span(until)?);
         if from < Span::ZERO || until <= from {
@@ -162,7 +167,7 @@ impl fmt::Display for Extent {
     }
 }
 
-/// A point in calendar time, `2017-10-26T00:00:00Z`.
+/// Point in calendar time, `2017-10-26T00:00:00Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Date(pub Time);
 
@@ -171,7 +176,7 @@ impl FromStr for Date {
     fn from_str(text: &str) -> Result<Self, String> {
         let date: Result<jiff::Timestamp, _> = text.trim().parse();
         date.map(|date| Self(Time::from_unix_ms(date.as_millisecond())))
-            .map_err(|_| format!("`{text}` is no point in time: write for example 2017-10-26T00:00:00Z"))
+            .map_err(|_| format!("`{text}` is not a point in time: write for example 2017-10-26T00:00:00Z"))
     }
 }
 
@@ -184,7 +189,7 @@ impl fmt::Display for Date {
     }
 }
 
-/// `KEY=VALUE`.
+/// Setting `KEY=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Setting {
@@ -224,7 +229,7 @@ impl fmt::Display for Setting {
 mod tests {
     use super::*;
 
-    /// Text that is read and written as it was.
+    /// Checks that text is parsed and formatted as it was.
     fn check<T: FromStr<Err = String> + fmt::Display>(text: &str, expected: Result<&str, &str>) {
         let shown = text.parse::<T>().map(|value| value.to_string());
         assert_eq!(shown.as_deref().map_err(String::as_str), expected, "{text}");
@@ -236,8 +241,9 @@ mod tests {
         check::<Ratio>("0.050", Ok("0.050"));
         check::<Ratio>("80", Ok("80"));
         for text in ["", "0", "0.0", "-1", "1e3", "1.2.3", "0.1234567", "1234567890123", "."] {
-            let refused =
-                format!("`{text}` is no positive number with up to 6 digits behind the point: write for example 1.2");
+            let refused = format!(
+                "`{text}` is not a positive number with up to 6 digits after the decimal point: write for example 1.2"
+            );
             check::<Ratio>(text, Err(&refused));
         }
     }
@@ -249,8 +255,9 @@ mod tests {
         check::<Share>("100.00%", Ok("100%"));
         assert_eq!("2.5%".parse(), Ok(Share(250)));
         for text in ["30", "-1%", "100.01%", "1.234%", "%", ".5%", "half"] {
-            let refused =
-                format!("`{text}` is no share of the jobs: write 0% to 100%, with up to two digits behind the point");
+            let refused = format!(
+                "`{text}` is not a share of the jobs: write 0% to 100%, with up to two digits after the decimal point"
+            );
             check::<Share>(text, Err(&refused));
         }
     }
@@ -273,11 +280,11 @@ mod tests {
     fn extents_dates_and_settings() {
         check::<Extent>("2d..5d", Ok("2d..5d"));
         check::<Extent>("1d..90061s", Ok("1d..90061000ms"));
-        check::<Extent>("2d", Err("`2d` is no window: write for example 2d..5d"));
+        check::<Extent>("2d", Err("`2d` is not a window: write for example 2d..5d"));
         check::<Extent>("5d..2d", Err("`5d..2d` does not end after its begin, or begins before the workload"));
         check::<Date>("2017-10-26T00:00:00Z", Ok("2017-10-26T00:00:00Z"));
         check::<Date>("1997-01-02T03:04:05+01:00", Ok("1997-01-02T02:04:05Z"));
-        check::<Date>("today", Err("`today` is no point in time: write for example 2017-10-26T00:00:00Z"));
+        check::<Date>("today", Err("`today` is not a point in time: write for example 2017-10-26T00:00:00Z"));
         check::<Setting>("rest = idle:10min", Ok("rest=idle:10min"));
         check::<Setting>("rest", Err("`rest` has no value: write KEY=VALUE, such as depth=512"));
     }

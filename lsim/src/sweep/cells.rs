@@ -1,6 +1,6 @@
-//! Lines of comma-separated values (RFC 4180) without line breaks inside of a value. Knows no columns.
+//! Lines of comma-separated values (RFC 4180) without line breaks in values.
 
-/// One line, without its line break. Line breaks in values become blanks.
+/// Makes a line without its line break. Line breaks in values become blanks.
 pub fn line<'t>(values: impl IntoIterator<Item = &'t str>) -> String {
     let quoted = |value: &str| {
         let value = value.replace(['\n', '\r'], " ");
@@ -9,7 +9,7 @@ pub fn line<'t>(values: impl IntoIterator<Item = &'t str>) -> String {
     values.into_iter().map(quoted).collect::<Vec<_>>().join(",")
 }
 
-/// The values of a line; none where a quote is not closed, or something stands behind a closed one.
+/// Returns the values of a line; `None` if a quote is open, or text follows a closed one.
 pub fn values(line: &str) -> Option<Vec<String>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
@@ -29,7 +29,7 @@ pub fn values(line: &str) -> Option<Vec<String>> {
     }
 }
 
-/// What stands before the closing quote, and what after it.
+/// Returns the text before the closing quote, and the text after it.
 fn unquoted(mut rest: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     loop {

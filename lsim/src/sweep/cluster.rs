@@ -1,5 +1,5 @@
-//! Simulations on a Limo cluster: each is a job that `lrun` hands in, and whose output is one row. Knows nothing of the
-//! protocol; the file of the sweep, what it names and this program are on a file system that all nodes share.
+//! Simulations on a Limo cluster: each is a job that `lrun` submits, with one row as its output. The sweep's file, the
+//! files that it names and this program must be on a file system that all nodes share.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::configuration::Configuration;
 use super::file::absolute;
 use super::results::Row;
 
-/// How jobs are handed in.
+/// Programs and arguments for the jobs.
 #[derive(Debug)]
 pub struct LimoCluster {
     lrun: PathBuf,
@@ -20,14 +20,16 @@ pub struct LimoCluster {
 }
 
 impl LimoCluster {
+    /// Finds the programs.
+    ///
     /// # Errors
-    /// There is no `lrun`.
+    /// If there is no `lrun`.
     pub fn new(master: &str, file: &Path) -> Result<Self> {
-        let lsim = std::env::current_exe().context("where this program is cannot be found out")?;
+        let lsim = std::env::current_exe().context("cannot find the path of this program")?;
         let path = std::env::var_os("PATH").unwrap_or_default();
         let places = std::env::split_paths(&path).chain(lsim.parent().map(Path::to_owned));
         let Some(lrun) = places.map(|folder| folder.join("lrun")).find(|lrun| lrun.is_file()) else {
-            bail!("--on {master}: there is no lrun in PATH nor beside lsim: install it, or leave --on out");
+            bail!("--on {master}: there is no lrun in PATH or beside lsim: install it, or omit --on");
         };
         Ok(Self { lrun, lsim, master: master.to_owned(), file: absolute(file) })
     }
@@ -35,7 +37,7 @@ impl LimoCluster {
     /// Runs one configuration as a job and waits for it.
     ///
     /// # Errors
-    /// The job gave no row: it was refused, cancelled or lost, or a node has other files.
+    /// If the job gave no row: it was refused, cancelled or lost, or a node has other files.
     pub fn run(&self, configuration: &Configuration) -> Result<Row, String> {
         let key = &configuration.key;
         let mut command = Command::new(&self.lrun);
@@ -47,7 +49,7 @@ impl LimoCluster {
             Some(row) => Ok(Row { labels: configuration.labels.clone(), ..row }),
             None => {
                 let stderr = String::from_utf8_lossy(&output.stderr);
-                Err(format!("lrun: {}: {}", output.status, stderr.lines().last().unwrap_or("it gave no reason")))
+                Err(format!("lrun: {}: {}", output.status, stderr.lines().last().unwrap_or("no reason given")))
             }
         }
     }

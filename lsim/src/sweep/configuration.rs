@@ -1,4 +1,4 @@
-//! The cross product of a sweep's lists, and the key by which a configuration is known again. Simulates nothing.
+//! Configurations: the cross product of a sweep's lists, each with a key that identifies it in later runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,23 +11,23 @@ use super::source::Source;
 use super::workers::spread;
 use crate::setup::Setup;
 
-/// More are refused: that is a mistake, or months of work.
+/// Most configurations; more would be a mistake, or months of work.
 const MOST: usize = 1_000_000;
 
-/// One simulation of a sweep.
+/// Simulation of a sweep.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// A readable part, then a digest of the setup, of the content of its files and of the version of this program.
+    /// A readable part, then a digest of the setup, its files and the version of this program.
     pub key: String,
     /// Index into [`Plan::sources`].
     pub source: usize,
-    /// Index of its policy, budget and variant among all combinations of them: a row of the table.
+    /// Index of its combination of policy, budget and variant: a row of the table.
     pub cell: usize,
     pub setup: Setup,
     pub labels: Labels,
 }
 
-/// What is shown of a configuration.
+/// Labels of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Labels {
     pub workload: String,
@@ -39,7 +39,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// For a message.
+    /// Formats the labels for messages.
     pub fn told(&self) -> String {
         let Self { workload, seed, policy, budget, set } = self;
         let mut told = format!("{policy} on {workload}");
@@ -52,15 +52,15 @@ impl Labels {
     }
 }
 
-/// All of them, the workload outermost: those that share one stand together. Within it in the order of the file.
+/// Returns all configurations, grouped by workload, within it in the order of the file.
 ///
 /// # Errors
-/// Files that cannot be read, and configurations that are equal.
+/// If a file cannot be read, or two configurations are equal.
 pub fn all(plan: &Plan, workers: usize) -> Result<Vec<Configuration>> {
     let cells = plan.policies.len() * plan.budgets.len() * plan.variants.len();
     let count = cells.saturating_mul(plan.sources.len());
     if count > MOST {
-        bail!("these are {count} configurations, and at most {MOST} are taken: shorten a list");
+        bail!("the file has {count} configurations; the limit is {MOST}: shorten a list");
     }
     let digests = spread(plan.sources.len(), workers, |index| plan.sources[index].digest());
     let files = files(&plan.base)?;
@@ -101,16 +101,16 @@ fn setup(base: &Setup, source: &Source, budget: &Period, variant: &Variant) -> S
 fn refuse_equal(all: &[Configuration]) -> Result<()> {
     let mut seen: BTreeMap<&str, &Labels> = BTreeMap::new();
     for Configuration { key, labels, .. } in all {
-        // The readable part does not make a difference.
+        // Only the digest counts.
         let digest = key.rsplit('-').next().unwrap_or(key);
         if let Some(other) = seen.insert(digest, labels) {
-            bail!("two configurations are the same: {}, and {}; leave one of them out", other.told(), labels.told());
+            bail!("two configurations are the same: {}, and {}; remove one of them", other.told(), labels.told());
         }
     }
     Ok(())
 }
 
-/// Name and content of the files that all configurations share.
+/// Returns name and content of the files that all configurations share.
 fn files(base: &Setup) -> Result<String> {
     let mut text = String::new();
     let files = [&base.platform, &base.budgets, &base.prices, &base.limits, &base.profiles];
@@ -126,7 +126,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Equal for equal results: folders do not count, nor do the names of variants.
+/// Makes the key. It is equal for equal results: folders and names of variants do not count.
 fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String {
     let setup = setup.clone();
     let plain =
@@ -137,7 +137,7 @@ fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String 
     format!("{}-{}", slug(&readable), Digest::new().add(text.as_bytes()).hex())
 }
 
-/// What can stand in file names and names of jobs; other characters become one `-`.
+/// Replaces characters that cannot be part of file and job names by one `-`.
 fn slug(text: &str) -> String {
     let text = text.replace('%', "pct");
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
@@ -164,7 +164,7 @@ mod tests {
         let setup = Setup { first: Some(3), trace: Some("a/w.swf".into()), ..Setup::default() };
         let first = of(&labels("w.swf"), &setup, b"jobs");
         assert!(first.starts_with("easy-80pct-w.swf-"), "{first}");
-        // Another folder or name of the variant: the same; other jobs, options or files: another.
+        // The folder and the variant's name do not count; jobs, options and files do.
         let moved = Setup { trace: Some("b/w.swf".into()), profiles: Some("b/profiles.csv".into()), ..setup.clone() };
         assert_eq!(of(&labels("w.swf"), &moved, b"jobs"), first);
         assert_ne!(of(&labels("w.swf"), &setup, b"Jobs"), first);

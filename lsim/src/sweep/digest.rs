@@ -1,4 +1,4 @@
-//! A number that stands for a content: FNV-1a of 64 bits. Tells changed files apart; guards against no attacker.
+//! Digest of a content: FNV-1a of 64 bits. Detects changed files, but not attacks.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,7 +19,7 @@ impl Digest {
         self
     }
 
-    /// Of a file's bytes.
+    /// Digests a file's bytes.
     ///
     /// # Errors
     /// Those of reading.
@@ -33,7 +33,7 @@ impl Digest {
         }
     }
 
-    /// Sixteen hexadecimal digits.
+    /// Returns sixteen hexadecimal digits.
     pub fn hex(self) -> String {
         format!("{:016x}", self.0)
     }

@@ -1,5 +1,5 @@
-//! The file of a sweep: lists of what varies, and constants under the names of `lsim run`. Reads that file and looks for
-//! the traces that it names; reads none of them.
+//! File of a sweep: lists of varying values, and constants under the names of `lsim run`. Lists the traces that match
+//! its patterns, without reading them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::glob;
 use super::source::{Changes, Source};
 use crate::setup::{Amount, Extent, Setting, Setup};
 
-/// What a sweep varies, each list in the order of the file.
+/// Plan of a sweep, each list in the order of the file.
 #[derive(Debug)]
 pub struct Plan {
-    /// What is the same in all configurations; paths are found from here.
+    /// Constants; paths are resolved.
     pub base: Setup,
     pub policies: Vec<Preset>,
     pub budgets: Vec<Period>,
@@ -25,7 +25,7 @@ pub struct Plan {
     pub variants: Vec<Variant>,
 }
 
-/// One entry of `budgets`.
+/// Entry of `budgets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Period {
     pub label: String,
@@ -34,14 +34,14 @@ pub struct Period {
     pub until: Option<Span>,
 }
 
-/// Settings of a policy under a name.
+/// Named settings of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     pub name: String,
     pub settings: Vec<Setting>,
 }
 
-/// The lists, as the file has them.
+/// Lists, as in the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Lists {
@@ -54,7 +54,7 @@ struct Lists {
     set: BTreeMap<String, Vec<Setting>>,
 }
 
-/// A budget with a period of its own.
+/// Budget with its own period.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Own {
@@ -72,7 +72,7 @@ impl Plan {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// What cannot be read or is not understood, with file, line and key.
+    /// If it cannot be read or understood; names file, line and key.
     pub fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("{shown}: the file cannot be read"))?;
@@ -88,27 +88,27 @@ impl Plan {
         }
         let policies = one_or_list(("policy", base.policy.take()), ("policies", lists.policies))?;
         if policies.is_empty() {
-            bail!("no policy is named: write for example policies = [\"easy\", \"energybud\"]");
+            bail!("no policy: write for example policies = [\"easy\", \"energybud\"]");
         }
         let mut sources = Vec::new();
         for pattern in &lists.traces {
             let found =
-                glob::files(folder, pattern).with_context(|| format!("traces: `{pattern}` cannot be looked for"))?;
+                glob::files(folder, pattern).with_context(|| format!("traces: cannot search for `{pattern}`"))?;
             if found.is_empty() {
-                bail!("traces: `{pattern}` names no file (from {})", named(folder));
+                bail!("traces: no file matches `{pattern}` (in {})", named(folder));
             }
             sources.extend(found.into_iter().map(Source::Trace));
         }
         let one = base.trace.take().map(Source::Trace);
         let mut sources = one_or_list(("trace", one), ("traces", sources))?;
         if lists.recipes.is_empty() && !lists.seeds.is_empty() {
-            bail!("seeds are for recipes, and there are none: write for example recipes = [\"lublin\"]");
+            bail!("seeds need recipes: write for example recipes = [\"lublin\"]");
         }
         for name in &lists.recipes {
             sources.extend(Source::of_recipe(name, folder, &lists.seeds, &lists.recipe)?);
         }
         if sources.is_empty() {
-            bail!("no workload is named: write for example traces = [\"weeks/*.swf.gz\"] or recipes = [\"lublin\"]");
+            bail!("no workload: write for example traces = [\"weeks/*.swf.gz\"] or recipes = [\"lublin\"]");
         }
         let budgets = budgets(&lists.budgets, &mut base)?;
         base.measure = base.measure.or(hull(&budgets));
@@ -128,13 +128,13 @@ fn named(folder: &Path) -> String {
 
 fn one_or_list<T>(one: (&str, Option<T>), list: (&str, Vec<T>)) -> Result<Vec<T>> {
     match (one.1, list.1.is_empty()) {
-        (Some(_), false) => bail!("{} and {} are both there: write one of them", one.0, list.0),
+        (Some(_), false) => bail!("{} and {} exclude each other: write one of them", one.0, list.0),
         (Some(one), true) => Ok(vec![one]),
         (None, _) => Ok(list.1),
     }
 }
 
-/// The budgets; without a list the one of the constants.
+/// Returns the budgets; without a list, the one of the constants.
 fn budgets(list: &[Value], base: &mut Setup) -> Result<Vec<Period>> {
     let mut periods = Vec::new();
     for value in list {
@@ -156,7 +156,7 @@ fn budgets(list: &[Value], base: &mut Setup) -> Result<Vec<Period>> {
     Ok(periods)
 }
 
-/// The time of all budgets: what is measured of every configuration, also of those without a budget.
+/// Returns the time of all budgets, which is the default window of all configurations.
 fn hull(budgets: &[Period]) -> Option<Extent> {
     let spans = || budgets.iter().filter_map(|period| period.from.zip(period.until));
     let (from, until) = (spans().map(|(from, _)| from).min()?, spans().map(|(_, until)| until).max()?);
@@ -181,12 +181,12 @@ fn period(value: &Value, base: &Setup) -> Result<Period, String> {
             Ok(Period { label, amount: Some(own.budget), from: Some(own.from), until: Some(own.until) })
         }
         other => Err(format!(
-            "`{other}` is no budget: write \"80%\", \"40MWh\", \"none\", or a table with budget, from and until"
+            "`{other}` is not a budget: write \"80%\", \"40MWh\", \"none\", or a table with budget, from and until"
         )),
     }
 }
 
-/// The lists and the constants, each key by itself so that an error names its line.
+/// Splits the file into lists and constants, key by key so that errors name the line.
 fn split(text: &str, shown: &str) -> Result<(Lists, Setup)> {
     let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
     let spans = DeTable::parse(text).map_err(|error| {
@@ -216,12 +216,12 @@ fn split(text: &str, shown: &str) -> Result<(Lists, Setup)> {
 fn told(key: &str, message: &str) -> String {
     if message.starts_with("unknown field") && message.contains(&format!("`{key}`")) {
         let lists = LISTS.join(", ");
-        return format!("no key is named `{key}` (lists: {lists}, set; else the long options of `lsim run`)");
+        return format!("unknown key `{key}` (lists: {lists}, set; else the long options of `lsim run`)");
     }
     format!("{key}: {message}")
 }
 
-/// A path as a cluster's nodes find it.
+/// Makes a path absolute, for the nodes of a cluster.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

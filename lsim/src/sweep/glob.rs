@@ -1,13 +1,13 @@
-//! File names with `*` (any characters) and `?` (any one), also in names of folders. No `**`, no `[...]`.
+//! File name patterns with `*` (any characters) and `?` (one character), also in folder names. No `**`, no `[...]`.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The files that `pattern` names below `folder`, in order of name. A name that begins with a dot is matched only by one
-/// that begins so too.
+/// Returns the files below `folder` that match `pattern`, by name. A name that begins with a dot needs a pattern that
+/// does, too.
 ///
 /// # Errors
-/// Those of reading folders; a folder that is not there has no files.
+/// Those of reading folders; a missing folder has no files.
 pub fn files(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![folder.to_owned()];
     for component in Path::new(pattern).components() {
@@ -45,11 +45,11 @@ fn matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether all of `name` is what `pattern` says. Time is at most the product of the lengths.
+/// Returns true if `pattern` matches all of `name`. Time is at most the product of the lengths.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // The last star, and how far of the name it takes.
+    // Place of the last star, and the end of its match.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {

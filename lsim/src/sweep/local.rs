@@ -1,5 +1,5 @@
-//! Simulations on this machine: their checks before anything runs, and the runs. A workload is read when the first of its
-//! configurations needs it and dropped after the last, so that about one per worker is in memory.
+//! Simulations on this machine, and checks before them. A workload is read when its first configuration needs it and
+//! dropped after the last, so that there is about one per worker in memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -16,30 +16,30 @@ use crate::engine::simulate;
 use crate::output::Metrics;
 use crate::setup::Loaded;
 
-/// Configurations of one source.
+/// Workload of one source, with the number of its configurations.
 #[derive(Debug)]
 struct Shared {
     left: usize,
     workload: Option<Arc<Workload>>,
 }
 
-/// What a look at a configuration finds.
+/// Result of a check.
 #[derive(Debug)]
 pub struct Checked {
     pub jobs: usize,
     pub notes: Vec<String>,
 }
 
-/// The workloads of a sweep that are in memory.
+/// Workloads in memory.
 #[derive(Debug)]
 pub struct Local<'p> {
     plan: &'p Plan,
-    /// One for each source.
+    /// By source.
     shared: Vec<Mutex<Shared>>,
 }
 
 impl<'p> Local<'p> {
-    /// For `configurations`, each of which will be run once.
+    /// Prepares `configurations`, each of which will run once.
     pub fn new<'c>(plan: &'p Plan, configurations: impl IntoIterator<Item = &'c Configuration>) -> Self {
         let mut left = vec![0; plan.sources.len()];
         for configuration in configurations {
@@ -61,7 +61,7 @@ impl<'p> Local<'p> {
         configuration.setup.over(workload)
     }
 
-    /// The figures of one configuration, or why there are none.
+    /// Runs one configuration; returns its figures or an error.
     pub fn run(&self, configuration: &Configuration) -> Result<Values, String> {
         let run = || self.load(configuration).and_then(|loaded| simulated(&loaded));
         match catch_unwind(AssertUnwindSafe(run)) {
@@ -78,7 +78,7 @@ fn simulated(loaded: &Loaded) -> Result<Values> {
     Ok(values(&metrics, &summary, heading.start))
 }
 
-/// Looks at all `configurations` without running one; they are in order of their workloads.
+/// Checks `configurations`, which are sorted by workload, without running them.
 pub fn check(plan: &Plan, configurations: &[&Configuration], workers: usize) -> Vec<Result<Checked, String>> {
     let local = Local::new(plan, configurations.iter().copied());
     spread(configurations.len(), workers, |index| {
@@ -87,12 +87,12 @@ pub fn check(plan: &Plan, configurations: &[&Configuration], workers: usize) -> 
     })
 }
 
-/// The configuration that has `key`.
+/// Returns the configuration with `key`.
 ///
 /// # Errors
-/// There is none.
+/// If there is none.
 pub fn named<'c>(configurations: &'c [Configuration], key: &str) -> Result<&'c Configuration> {
     configurations.iter().find(|configuration| configuration.key == key).ok_or_else(|| {
-        anyhow!("no configuration has the key `{key}`: the file, a trace or the version of lsim is another; --dry-run lists the keys")
+        anyhow!("no configuration has the key `{key}`: the file, a trace or the version of lsim has changed; --dry-run lists the keys")
     })
 }

@@ -1,15 +1,15 @@
-//! The figures of one simulation in the order of the columns of `results.csv`. Those that depend on the machine that
-//! simulated are left out, so that equal configurations have equal rows.
+//! Figures of one simulation, in the order of the columns of `results.csv`. Figures of the simulating machine are left
+//! out, so that equal configurations have equal rows.
 
 use limo_model::Energy;
 
 use crate::output::Metrics;
 use crate::record::{BudgetPeriod, Summary};
 
-/// A column.
+/// Column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measure {
-    /// With its unit; those without one are counts and ratios.
+    /// Name with its unit; counts and ratios have none.
     pub name: &'static str,
     pub places: u32,
 }
@@ -52,15 +52,15 @@ pub const MEASURES: [Measure; 31] = [
     of("violations", 0),
 ];
 
-/// One value for each of [`MEASURES`], in units of its last place; none where there is no such figure.
+/// Value of each of [`MEASURES`], in units of its last place; `None` if it does not exist.
 pub type Values = Vec<Option<i128>>;
 
-/// Index of the measure of that name in [`MEASURES`].
+/// Returns the index in [`MEASURES`] of the measure with that name.
 pub fn index(name: &str) -> Option<usize> {
     MEASURES.iter().position(|measure| measure.name == name)
 }
 
-/// `start` is that of the simulation, in ms.
+/// Returns the values; `start` is the start of the simulation, in ms.
 pub fn values(metrics: &Metrics, summary: &Summary, start: limo_model::Time) -> Values {
     let (counts, by) = (&metrics.counts, &summary.energy_by_state);
     let count = |count: u64| Some(i128::from(count));

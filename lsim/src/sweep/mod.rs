@@ -1,8 +1,7 @@
-//! A sweep: the cross product of the lists of a file, each configuration simulated once, here or on a Limo cluster, and
-//! the table and the plot of all of them.
+//! Sweep: simulates each configuration of a file once, here or on a Limo cluster, and makes a table and a plot.
 //!
-//! What a simulation needs is read by [`crate::setup`] and run by [`crate::engine`]; this module decides which there are,
-//! remembers which are done, and sums up.
+//! [`crate::setup`] reads the inputs and [`crate::engine`] simulates; this module makes the configurations, remembers
+//! finished ones, and sums up.
 
 pub mod cells;
 pub mod cluster;

@@ -1,4 +1,4 @@
-//! How far a sweep is, on standard error: one line that changes in place on a terminal, else a line now and then.
+//! Progress of a sweep on standard error: one line that changes in place on a terminal, else a line now and then.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use limo_model::Span;
 
 const WIDTH: usize = 30;
-/// Between two lines that stay.
+/// Interval between lines elsewhere.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Work is counted in jobs of the workloads, which is what a simulation's time grows with.
+/// Work is counted in jobs of the workloads, which determine the time of a simulation.
 #[derive(Debug)]
 pub struct Progress {
     count: usize,
@@ -31,7 +31,7 @@ impl Progress {
         progress
     }
 
-    /// One more is done, which was so much work.
+    /// Notes the end of one simulation, with its work.
     pub fn step(&mut self, work: u64) {
         self.done += 1;
         self.worked += work;
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line that changes away.
+    /// Clears the line.
     pub fn end(&self) {
         if self.terminal {
             eprint!("\r\x1b[K");
@@ -52,11 +52,11 @@ impl Progress {
         let permille = self.worked * 1_000 / self.work.max(1);
         let line = line(self.done, self.count, permille, self.left());
         let shown = if self.terminal { format!("\r\x1b[K{} {line}", bar(permille)) } else { format!("lsim: {line}\n") };
-        // Whoever closes standard error does not want to know.
+        // A closed standard error has no reader.
         let _ = std::io::stderr().write_all(shown.as_bytes());
     }
 
-    /// As long as what is left would take at the pace so far.
+    /// Estimates the time left from the pace so far.
     fn left(&self) -> Option<Span> {
         let elapsed = i64::try_from(self.begun.elapsed().as_secs()).ok()?;
         let (worked, left) = (i128::from(self.worked), i128::from(self.work - self.worked.min(self.work)));

@@ -1,5 +1,5 @@
-//! `results.csv`: one row per configuration that was simulated, appended whole when it is done. What a sweep finds there
-//! it does not run again; a line that was cut when the machine went down is taken away. Runs nothing.
+//! `results.csv`: one row per simulated configuration, appended at once when it is done. A sweep does not run these
+//! again; a truncated last line is removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,34 +14,34 @@ use super::configuration::Labels;
 use super::measures::{MEASURES, Values};
 use crate::record::WriteError;
 
-/// The file's name in the folder of a sweep.
+/// Name of the file in the folder of a sweep.
 pub const FILE: &str = "results.csv";
 
-/// One configuration that was simulated.
+/// Row of one configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub key: String,
     pub labels: Labels,
-    /// The figures, or why the simulation failed.
+    /// Figures, or why the simulation failed.
     pub result: Result<Values, String>,
 }
 
-/// Why the results of a sweep cannot be read or kept.
+/// Why the results of a sweep cannot be read or written.
 #[derive(Debug, Error)]
 pub enum ResultsError {
-    #[error("{} exists and is no folder of a sweep (it has no {FILE}); name another folder with --out", .0.display())]
+    #[error("{} exists and is not a folder of a sweep (it has no {FILE}); name another folder with --out", .0.display())]
     Foreign(PathBuf),
     #[error("{}: another lsim writes there: wait for its end, or name another folder with --out", .0.display())]
     Busy(PathBuf),
-    #[error("{}: the columns are not those that this lsim writes: move the folder away, or name another one with --out", .0.display())]
+    #[error("{}: another version of lsim wrote these columns: move the folder away, or name another one with --out", .0.display())]
     Columns(PathBuf),
-    #[error("{}:{line}: this is no row of a sweep: `{text}`; take the line out, and its configuration runs again", path.display())]
+    #[error("{}:{line}: this is not a row of a sweep: `{text}`; remove the line to run its configuration again", path.display())]
     Row { path: PathBuf, line: usize, text: String },
     #[error(transparent)]
     File(#[from] WriteError),
 }
 
-/// The rows of a folder, open to append; no other sweep can write there meanwhile.
+/// Rows of a folder, open to append, and locked against other sweeps.
 #[derive(Debug)]
 pub struct Results {
     path: PathBuf,
@@ -49,14 +49,14 @@ pub struct Results {
     rows: BTreeMap<String, Row>,
 }
 
-/// The first line of the file.
+/// Returns the first line of the file.
 pub fn columns() -> String {
     let fixed = ["key", "workload", "seed", "policy", "budget", "set", "error"];
     cells::line(fixed.into_iter().chain(MEASURES.iter().map(|measure| measure.name)))
 }
 
 impl Row {
-    /// As a line, without its line break.
+    /// Formats a row as a line without its line break.
     pub fn line(&self) -> String {
         let Labels { workload, seed, policy, budget, set } = &self.labels;
         let error = self.result.as_ref().err().map_or("", String::as_str);
@@ -69,7 +69,7 @@ impl Row {
         cells::line(fixed.into_iter().chain([error]).chain(values.iter().map(String::as_str)))
     }
 
-    /// None where the line is no such row.
+    /// Parses a line; `None` if it is not a row.
     pub fn read(line: &str) -> Option<Self> {
         let values = cells::values(line)?;
         let (fixed, figures) = values.split_at_checked(7)?;
@@ -91,7 +91,7 @@ impl Row {
 }
 
 impl Results {
-    /// Opens or makes the folder.
+    /// Opens or creates the folder.
     ///
     /// # Errors
     /// [`ResultsError`]: the folder holds something else, or cannot be read or written.
@@ -105,7 +105,7 @@ impl Results {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(wrong)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(ResultsError::Busy(folder.to_owned())),
-            // A file system without locks: nobody is kept away, and nothing else is lost.
+            // A file system without locks: other sweeps are not kept away.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let mut text = String::new();
@@ -135,21 +135,23 @@ impl Results {
         Ok(())
     }
 
-    /// Hands one line to the system in one piece.
+    /// Writes a line with one system call.
     fn append(&mut self, line: &str) -> Result<(), WriteError> {
         let written = self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.flush());
         written.map_err(|source| WriteError::new(&self.path, source))
     }
 
+    /// Appends a row.
+    ///
     /// # Errors
-    /// The row cannot be written.
+    /// If the row cannot be written.
     pub fn add(&mut self, row: Row) -> Result<(), WriteError> {
         self.append(&row.line())?;
         self.rows.insert(row.key.clone(), row);
         Ok(())
     }
 
-    /// So many rows, also of other sweeps.
+    /// Returns the number of rows, including those of other sweeps.
     pub fn len(&self) -> usize {
         self.rows.len()
     }

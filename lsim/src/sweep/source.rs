@@ -1,4 +1,4 @@
-//! Where the jobs of a configuration are from: a trace, or a recipe with a seed.
+//! Source of a configuration's jobs: a trace, or a recipe with a seed.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum Source {
     Recipe { name: String, recipe: Box<Recipe> },
 }
 
-/// In place of what the recipes say, as with `lsim generate`.
+/// Replacements for values of recipes, as with `lsim generate`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Changes {
@@ -29,10 +29,11 @@ pub struct Changes {
 }
 
 impl Source {
-    /// One for each seed; without seeds the recipe's own. A name with `/` or `.toml` is a file below `folder`.
+    /// Makes a source for each seed; without seeds, one with the recipe's own. A name with `/` or `.toml` is a file
+    /// below `folder`.
     ///
     /// # Errors
-    /// A recipe that is unknown or not understood.
+    /// If the recipe is unknown or wrong.
     pub fn of_recipe(name: &str, folder: &Path, seeds: &[u64], changes: &Changes) -> Result<Vec<Self>> {
         let is_file = name.contains('/') || name.ends_with(".toml");
         let mut recipe = if is_file {
@@ -57,7 +58,7 @@ impl Source {
         Ok(if seeds.is_empty() { &own } else { seeds }.iter().map(seeded).collect())
     }
 
-    /// The file's name, or that of the recipe.
+    /// Returns the name of the file or the recipe.
     pub fn name(&self) -> String {
         match self {
             Self::Trace(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -72,10 +73,10 @@ impl Source {
         }
     }
 
-    /// Stands for all jobs.
+    /// Digests all jobs.
     ///
     /// # Errors
-    /// A trace that cannot be read.
+    /// If a trace cannot be read.
     pub fn digest(&self) -> Result<Digest> {
         match self {
             Self::Trace(path) => {
@@ -85,7 +86,7 @@ impl Source {
         }
     }
 
-    /// What [`Setup::trace`] is set to; of a recipe only the name is used.
+    /// Returns the value for [`Setup::trace`]; of a recipe only the name is used.
     pub fn path(&self) -> PathBuf {
         match self {
             Self::Trace(path) => path.clone(),
@@ -93,10 +94,10 @@ impl Source {
         }
     }
 
-    /// Reads or makes the jobs, and takes the part that `setup` asks for.
+    /// Reads or makes the jobs, and takes the part that `setup` selects.
     ///
     /// # Errors
-    /// A trace or a recipe that is broken.
+    /// If a trace or a recipe is wrong.
     pub fn workload(&self, setup: &Setup) -> Result<Workload> {
         match self {
             Self::Trace(_) => setup.workload(),

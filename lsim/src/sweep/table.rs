@@ -1,5 +1,5 @@
-//! The table of a sweep: the mean over workloads and seeds for each policy, budget and variant, as text, CSV and JSON.
-//! Exact: sums are integers, divided once.
+//! Table of a sweep: means over workloads and seeds for each policy, budget and variant, as text, CSV and JSON. Exact:
+//! sums are integers, divided once.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,27 @@ use super::{cells, file::Plan};
 /// Decimal places of means.
 const MEAN_PLACES: u32 = 6;
 
-/// One combination of policy, budget and variant.
+/// Combination of policy, budget and variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Combination {
     pub policy: String,
     pub budget: String,
     pub set: String,
-    /// Simulations that the means are over.
+    /// Number of simulations in the means.
     pub runs: usize,
     pub failed: usize,
-    /// Jobs that never ended, of all simulations.
+    /// Unfinished jobs of all simulations.
     pub unfinished: i128,
-    /// Energy and cost of the same time in every configuration of a workload, in 10^-6 J and EUR: of what is measured,
-    /// else until the last of them has ended. A cost until then is not known where the ends differ.
+    /// Energy and cost over the same time in every configuration of a workload, in 10^-6 J and EUR: over the window,
+    /// else until the last of them has ended. Such a cost is unknown if the ends differ.
     pub energy: Option<i128>,
     pub cost: Option<i128>,
-    /// One for each of [`MEASURES`], in units of 10^-6.
+    /// By [`MEASURES`], in units of 10^-6.
     means: Values,
 }
 
 impl Combination {
-    /// The mean of a measure in units of 10^-6.
+    /// Returns the mean of a measure in units of 10^-6.
     pub fn mean(&self, name: &str) -> Option<i128> {
         self.means[index(name)?]
     }
@@ -66,7 +66,7 @@ struct Listed<'t> {
 }
 
 impl Combination {
-    /// The figures that can be compared, which no single simulation has.
+    /// Returns the comparable figures, which no single simulation has.
     fn same_time(&self) -> [(&'static str, Option<i128>); 2] {
         [("energy_same_time_j", self.energy), ("cost_same_time_eur", self.cost)]
     }
@@ -83,7 +83,7 @@ impl<'t> Listed<'t> {
 }
 
 impl Table {
-    /// Of the configurations that have a row in `results`.
+    /// Makes the table of the configurations with a row in `results`.
     pub fn new(plan: &Plan, configurations: &[Configuration], results: &Results) -> Self {
         let cells = plan.policies.len() * plan.budgets.len() * plan.variants.len();
         let mut lines: Vec<Combination> = Vec::with_capacity(cells);
@@ -138,10 +138,10 @@ impl Table {
         csv
     }
 
-    /// For `--json`.
+    /// Makes the output of `--json`.
     ///
     /// # Errors
-    /// None but those of writing JSON to memory.
+    /// If the JSON cannot be written.
     pub fn json(&self) -> serde_json::Result<String> {
         let (runs, failed) =
             self.lines.iter().fold((0, 0), |(runs, failed), line| (runs + line.runs, failed + line.failed));
@@ -149,7 +149,7 @@ impl Table {
         serde_json::to_string_pretty(&SweepJson { schema: 1, configurations: runs + failed, failed, rows })
     }
 
-    /// The figures that are looked at first; columns in which nothing differs by intent are left out.
+    /// Formats the main figures; omits columns in which nothing differs by intent.
     pub fn text(&self) -> String {
         let mut columns = vec![column("policy", false, self, |line| line.policy.clone())];
         if self.lines.iter().any(|line| line.budget != "none") {
@@ -187,7 +187,7 @@ impl Table {
     }
 }
 
-/// A simulation that has a row.
+/// Simulation with a row.
 #[derive(Debug, Clone, Copy)]
 struct Found<'r> {
     values: &'r Values,
@@ -199,7 +199,7 @@ impl Found<'_> {
         self.values[index(name)?]
     }
 
-    /// Of what is measured, else until `end`, which is not before its own. In mJ.
+    /// Returns the energy within the window, else until `end`, which is not before its own. In mJ.
     fn energy(&self, end: i128) -> Option<i128> {
         let until_end = || {
             let rest = (end - self.get("simulated_s")?) * self.get("draw_at_end_w")?;
@@ -208,31 +208,31 @@ impl Found<'_> {
         self.get("energy_in_window_j").or_else(until_end)
     }
 
-    /// The same in 10^-6 EUR. What is paid after the last event is not known.
+    /// Returns the cost in 10^-6 EUR. The cost after the last event is unknown.
     fn cost(&self, end: i128) -> Option<i128> {
         let whole = || self.get("cost_eur").filter(|_| self.get("simulated_s") == Some(end));
         if self.get("energy_in_window_j").is_some() { self.get("cost_in_window_eur") } else { whole() }
     }
 }
 
-/// Over those that have the measure.
+/// Returns the mean over those that have the measure.
 fn mean(values: impl Iterator<Item = Option<i128>>, measure: usize) -> Option<i128> {
     let known: Vec<i128> = values.flatten().collect();
     let sum = known.iter().map(|value| rescale(*value, MEASURES[measure].places, MEAN_PLACES)).sum();
     (!known.is_empty()).then(|| divide(sum, known.len() as i128))
 }
 
-/// A mean as text, without zeros at the end.
+/// Formats a mean without trailing zeros.
 fn shown(mean: i128) -> String {
     text(mean, MEAN_PLACES)
 }
 
-/// Millionths with so many places; a dash where there is none.
+/// Formats millionths with this many places; `-` for `None`.
 fn places_of(millionths: Option<i128>, places: u32) -> String {
     millionths.map_or_else(|| "-".to_owned(), |value| fixed(rescale(value, MEAN_PLACES, places), places))
 }
 
-/// The texts of a column, its name first, and whether they stand at its right.
+/// Returns the texts of a column with its title, and true if they are aligned to the right.
 fn column(name: &str, right: bool, table: &Table, cell: impl Fn(&Combination) -> String) -> (bool, Vec<String>) {
     (right, std::iter::once(name.to_owned()).chain(table.lines.iter().map(cell)).collect())
 }
@@ -261,7 +261,7 @@ mod tests {
         };
         let (a, b) = (row(Some(3), Some(1_000_000)), row(Some(4), None));
         assert_eq!(MEASURES[9].name, "mean_wait_s");
-        // 3 and 4 jobs are 3.5 in the mean; a wait that only one has is that one's.
+        // 3 and 4 jobs have the mean 3.5; the mean of a wait that only one has is that wait.
         assert_eq!(
             [0, 9, 1].map(|measure| mean([&a, &b].iter().map(|values| values[measure]), measure)),
             [Some(3_500_000), Some(1_000_000), None]

@@ -1,9 +1,9 @@
-//! Numbered pieces of work over threads. Knows nothing of what the work is.
+//! Distributes numbered work over threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Does `work` for 0 to `count - 1`, at most `workers` at once, taken in that order. The results are in order.
+/// Does `work` for 0 to `count - 1` in that order, at most `workers` at once. Returns the results in order.
 pub fn spread<T: Send>(count: usize, workers: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
     std::thread::scope(|scope| {
@@ -25,7 +25,7 @@ pub fn spread<T: Send>(count: usize, workers: usize, work: impl Fn(usize) -> T +
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The guard, whether or not another thread panicked while it had it: nothing is kept half-changed here.
+/// Locks the mutex, also after a panic: nothing is left half-changed here.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! `lsim compare`: figures and starts of two results, and the folders that it refuses.
+//! `lsim compare`: figures and starts of two results, and refused folders.
 
 use tempfile::TempDir;
 
@@ -6,7 +6,7 @@ use super::{SMALL, folder, lsim, read, refused};
 
 const NODE: &str = "[[nodes]]\nname = \"n\"\ncount = 1\ncores = 4\nidle = \"95 W\"\nbusy = \"190 W\"\n";
 
-/// `small.swf` run under `easy` in `a`, and another run, into `b`.
+/// Runs `small.swf` under `easy` into `a`, and another simulation into `b`.
 fn results(b: &str) -> TempDir {
     let folder = folder(&[("small.swf", SMALL), ("other.swf", &SMALL.replace("3 20 ", "3 25 "))]);
     for run in ["run --trace small.swf --policy easy --out a", b] {
@@ -75,9 +75,9 @@ fn energy_is_of_the_same_time() {
     let printed = lsim(folder.path(), "compare a b");
     let line = printed.lines().find(|line| line.starts_with("energy_j ")).expect("a line");
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["energy_j", "162016.6", "162016.6", "0", "0.00"]);
-    let note = "lsim: note: the simulations end at 200 s and 250 s: energy_j is until 250 s in both; left out: energy_by_state_j\n";
+    let note = "lsim: note: the simulations end at 200 s and 250 s: energy_j counts until 250 s in both; left out: energy_by_state_j\n";
     assert!(printed.ends_with(note) && !printed.contains("energy_by_state_j."), "{printed}");
-    // Measured over the same time nothing is left out, and both go on until then.
+    // Over the same window nothing is left out.
     for (policy, out) in [("easy", "a"), ("fifo", "b")] {
         let run = format!("run --trace small.swf --policy {policy} --first 3 --measure 0s..300s --out {out} --replace");
         assert!(lsim(folder.path(), &run).starts_with("exit 0"));
@@ -97,7 +97,7 @@ fn what_is_left_unfinished_is_told() {
     let printed = lsim(folder.path(), run);
     assert!(printed.contains("\njobs            3 (2 completed, 1 unfinished)\n"), "{printed}");
     let printed = lsim(folder.path(), "compare a b");
-    let note = "lsim: note: a left 1 of 3 jobs unfinished: its figures are of less work\n";
+    let note = "lsim: note: a left 1 of 3 jobs unfinished: its figures are for less work\n";
     assert!(printed.contains(note) && !printed.contains("b left"), "{printed}");
 }
 
@@ -105,7 +105,7 @@ fn what_is_left_unfinished_is_told() {
 fn different_workloads() {
     let folder = results("run --trace other.swf --policy easy --out b");
     let told = "1 job has another number, submission, size or requested time (the first is job 3); the workloads are small.swf and other.swf";
-    let refusal = format!("lsim: a and b are of different workloads: {told} (--force compares them all the same)");
+    let refusal = format!("lsim: a and b have different workloads: {told} (--force compares them nevertheless)");
     refused(folder.path(), "compare a b", 1, &refusal);
     let printed = lsim(folder.path(), "compare a b --force");
     let notes = "--- stderr\nlsim: note: 1 job has another number, submission, size or requested time (the first is job 3)\nlsim: note: the workloads are small.swf and other.swf\n";
@@ -118,14 +118,14 @@ fn different_workloads() {
 fn folders_that_are_no_results() {
     let folder = results("run --trace small.swf --policy easy --first 2 --out b");
     let path = folder.path();
-    refused(path, "compare a .", 1, "lsim: . is no result of `lsim run`: it has no schedule.json");
-    let told = "lsim: a and b are of different workloads: 5 and 2 jobs (--force compares them all the same)";
+    refused(path, "compare a .", 1, "lsim: . is not a result of `lsim run`: it has no schedule.json");
+    let told = "lsim: a and b have different workloads: 5 and 2 jobs (--force compares them nevertheless)";
     refused(path, "compare a b", 1, told);
     let jobs = read(path, "b/jobs.csv");
     std::fs::write(path.join("b/jobs.csv"), jobs.replacen("\n1,", "\nx,", 1)).expect("written");
-    refused(path, "compare a b", 1, "lsim: b/jobs.csv:2: this is no job");
+    refused(path, "compare a b", 1, "lsim: b/jobs.csv:2: this line is not a job");
     std::fs::write(path.join("b/jobs.csv"), jobs.replacen("job_id", "job", 1)).expect("written");
     refused(path, "compare a b", 1, "lsim: b/jobs.csv:1: there is no column `job_id`");
     std::fs::write(path.join("b/schedule.json"), "{\"schema\": 2}").expect("written");
-    refused(path, "compare a b", 1, "lsim: b/schedule.json: this is no schedule of this version of lsim (schema 1)");
+    refused(path, "compare a b", 1, "lsim: b/schedule.json: this is not a schedule of this version of lsim (schema 1)");
 }

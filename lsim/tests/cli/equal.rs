@@ -1,8 +1,8 @@
-//! Equal input gives equal bytes, wherever it runs and wherever it writes.
+//! Equal input gives equal bytes, on every machine and in every folder.
 
 use super::{folder, lsim, read};
 
-/// The schedule without what it cost to simulate it, which are its last two keys.
+/// Removes the last two keys, which describe the simulating machine.
 fn timeless(schedule: &str) -> String {
     let kept: Vec<&str> = schedule.lines().filter(|line| !is_cost(line)).collect();
     assert_eq!(kept.len() + 2, schedule.lines().count());
@@ -18,7 +18,7 @@ fn check(options: &str) {
         let folder = folder(&[("p.csv", "time,price_eur_per_mwh\n0,80\n6h,-20\n12h,55.5\n")]);
         let generated = lsim(folder.path(), "generate lublin --jobs 300 --seed 7 -o w.swf.gz");
         assert!(generated.starts_with("exit 0"), "{generated}");
-        // Neither the folder's name nor how the file is named shows in the results.
+        // Neither the folder's name nor the path of the file is part of the results.
         let trace = folder.path().join("w.swf.gz");
         let run = format!("run --trace {} --prices p.csv --out out --replace {options}", trace.display());
         let printed = lsim(folder.path(), &run);

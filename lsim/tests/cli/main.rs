@@ -1,4 +1,4 @@
-//! The real `lsim` in a folder of its own: exit code, stdout and stderr of each command, and the files that it leaves.
+//! The real `lsim` in its own folder: exit code, stdout, stderr and files of each command.
 
 mod compare;
 mod equal;
@@ -22,7 +22,7 @@ const SMALL: &str = "; MaxProcs: 4\n\
     4 30 -1 500 1 -1 -1 1 300 -1 1 1 -1 1 -1 -1 -1 -1\n\
     5 40 -1 10 8 -1 -1 8 300 -1 1 1 -1 1 -1 -1 -1 -1\n";
 
-/// A folder with these files.
+/// Makes a folder with these files.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -31,7 +31,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Exit code, stdout and stderr of `lsim` in that folder; what a simulation took is replaced by `TIME`.
+/// Returns exit code, stdout and stderr of `lsim` in that folder, with `TIME` for the duration of a simulation.
 fn lsim(folder: &Path, arguments: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lsim"));
     command.args(arguments.split_whitespace()).current_dir(folder).stdin(Stdio::null());
@@ -46,7 +46,7 @@ fn lsim(folder: &Path, arguments: &str) -> String {
     format!("exit {code}\n--- stdout\n{}--- stderr\n{stderr}", text(&output.stdout))
 }
 
-/// The same where only standard error counts: a refusal with that exit code, and nothing on stdout.
+/// Checks a refusal: the exit code, the text on stderr, and nothing on stdout.
 fn refused(folder: &Path, arguments: &str, code: i32, stderr: &str) {
     assert_eq!(lsim(folder, arguments), format!("exit {code}\n--- stdout\n--- stderr\n{stderr}\n"), "{arguments}");
 }
@@ -55,7 +55,7 @@ fn read(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).expect(name)
 }
 
-/// One column of a CSV file, by its name.
+/// Returns one column of a CSV file, by its name.
 fn column<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
     let mut lines = text.lines();
     let header = lines.next().expect("a header");

@@ -1,10 +1,10 @@
-//! Bad input: one line that names what, where and what to do; nothing that looks like a result.
+//! Bad input: one line with place, value and remedy, and no result.
 
 use std::path::Path;
 
 use super::{SMALL, folder, lsim, read, refused};
 
-/// A run of this trace is refused with that text, and leaves nothing.
+/// Checks that a run of this trace is refused with that text and leaves nothing.
 fn trace(name: &str, bytes: &[u8], stderr: &str) {
     let folder = folder(&[]);
     std::fs::write(folder.path().join(name), bytes).expect("written");
@@ -17,7 +17,7 @@ fn traces() {
     trace(
         "a.swf",
         SMALL.replace(" 50 2", " 5o 2").as_bytes(),
-        "lsim: a.swf:4: field 4 (run time) is `5o`: that is no number",
+        "lsim: a.swf:4: field 4 (run time) is `5o`: that is not a number",
     );
     trace(
         "a.swf",
@@ -32,9 +32,9 @@ fn traces() {
     trace(
         "a.swf",
         b"\x7fELF\x02\x01\x01\x00\n",
-        "lsim: a.swf:1: this is no text (`\\u{7f}ELF\\u{2}\\u{1}\\u{1}\\0`): a workload is plain text, or gzip of it",
+        "lsim: a.swf:1: this is not text (`\\u{7f}ELF\\u{2}\\u{1}\\u{1}\\0`): a workload must be plain or gzipped text",
     );
-    trace("a.swf", b"", "lsim: a.swf: the file has no job that can be run (0 lines with jobs, 0 left out)");
+    trace("a.swf", b"", "lsim: a.swf: the file has no usable job (0 lines with jobs, 0 left out)");
     trace(
         "a.swf",
         SMALL.replace("; MaxProcs: 4\n", "").as_bytes(),
@@ -50,7 +50,7 @@ fn a_cut_gzip_stream() {
     packed.write_all(SMALL.as_bytes()).expect("memory");
     let packed = packed.finish().expect("memory");
     let cut = &packed[..packed.len() - 9];
-    trace("a.swf.gz", cut, "lsim: a.swf.gz:7: the gzip stream breaks off: fetch the file again");
+    trace("a.swf.gz", cut, "lsim: a.swf.gz:7: the gzip stream is truncated: fetch the file again");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn files_that_are_not_there() {
     );
 }
 
-/// A file for an option of `lsim run` is refused with that text.
+/// Checks that a file for an option of `lsim run` is refused with that text.
 fn file(option: &str, text: &str, stderr: &str) {
     let folder = folder(&[("a.swf", SMALL), ("f", text)]);
     refused(folder.path(), &format!("run --trace a.swf --policy easy --out out {option} f"), 1, stderr);
@@ -82,17 +82,17 @@ fn curves() {
     file(
         "--budgets",
         "from,until,energy_kwh\n0,100,1\n200,300,1\n",
-        "lsim: f:3:1: from is `200`: this period leaves a gap after the one before it: start it where that one ends",
+        "lsim: f:3:1: from is `200`: this period leaves a gap after the one before it: start it at the end of that one",
     );
     file(
         "--budgets",
         "from,until,energy_kwh\n0,100,1\n50,300,1\n",
-        "lsim: f:3:1: from is `50`: this period starts before the one before it ends: start it where that one ends",
+        "lsim: f:3:1: from is `50`: this period starts before the end of the one before it: start it at the end of that one",
     );
     file(
         "--prices",
         "time,price_eur_per_mwh\n0,1\n0,2\n",
-        "lsim: f:3:1: time is `0`: that is not after the time before it: rows stand in order of time",
+        "lsim: f:3:1: time is `0`: that is not after the time before it: sort the rows by time",
     );
     file("--prices", "time,eur\n0,1\n", "lsim: f:1: the columns are `time,eur`: write `time,price_eur_per_mwh`");
     file(
@@ -100,7 +100,7 @@ fn curves() {
         "time,price_eur_per_mwh\n2017-10-28T00:00:00Z,1\n",
         "lsim: f:2:1: time is `2017-10-28T00:00:00Z`: the start of the workload has no date: write seconds from it, such as `3600`",
     );
-    file("--limits", "time,low_w,high_w\n0,x,3\n", "lsim: f:2:2: low_w is `x`: that is no number");
+    file("--limits", "time,low_w,high_w\n0,x,3\n", "lsim: f:2:2: low_w is `x`: that is not a number");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn platforms() {
     file(
         "--platform",
         "[[nodes]]\nname = \"n\"\ncount = 4\nidle = \"95 W\"\nbusy = \"90 W\"\n",
-        "lsim: f:1: `busy` is 90.0 W, below `idle` with 95.0 W: a busy node draws no less than an idle one",
+        "lsim: f:1: `busy` is 90.0 W, below `idle` with 95.0 W: a busy node cannot draw less than an idle one",
     );
     file(
         "--platform",
@@ -118,7 +118,7 @@ fn platforms() {
     file("--platform", "<platform version=\"4.1\"/>", "lsim: f: the platform has no hosts that compute");
 }
 
-/// Energy and policies that cannot be, told before the first event.
+/// Impossible energy and policies are refused before the first event.
 #[test]
 fn impossible_runs() {
     let folder = folder(&[("a.swf", SMALL)]);
@@ -135,9 +135,9 @@ fn impossible_runs() {
     );
     run(
         "--policy energybud --budget 80% --from 5d --until 2d",
-        "lsim: --from 5d --until 2d: a budget's period ends after its begin, and begins not before the workload",
+        "lsim: --from 5d --until 2d: the period of a budget must end after its begin and must not begin before the workload",
     );
-    run("--policy easy --nodes 0", "lsim: 0 nodes cannot be simulated: `count` is 0: 1 to 1000000 nodes are possible");
+    run("--policy easy --nodes 0", "lsim: 0 nodes cannot be simulated: `count` is 0: it must be 1 to 1000000");
     run("--policy easy --users 7", "lsim: no job is left to simulate: widen --window, --users or --first");
     assert!(!folder.path().join("out").exists());
 }
@@ -150,7 +150,7 @@ fn settings() {
     };
     run(
         "depht=3",
-        "lsim: --set: no key is named `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+        "lsim: --set: unknown key `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` explains them",
     );
     run(
         "monitor-every=600",
@@ -158,12 +158,12 @@ fn settings() {
     );
     run(
         "compat=2017",
-        "lsim: --set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
+        "lsim: --set compat: the scheduler of 2017 is now in `lab`, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
     );
     run("allocation=best", "lsim: --set allocation=best: `best` is not an allocation: any, contiguous");
 }
 
-/// What clap refuses: exit code 2, and what to write.
+/// Refusals of clap: exit code 2, and what to write.
 #[test]
 fn usage() {
     let folder = folder(&[("a.swf", SMALL)]);
@@ -196,7 +196,7 @@ fn usage() {
     );
     usage(
         "run --trace a.swf --policy easy --out out --load 0",
-        "error: invalid value '0' for '--load <FACTOR>': `0` is no positive number with up to 6 digits behind the point: write for example 1.2",
+        "error: invalid value '0' for '--load <FACTOR>': `0` is not a positive number with up to 6 digits after the decimal point: write for example 1.2",
     );
 }
 
@@ -205,7 +205,7 @@ fn commands_that_lab_has_now() {
     let folder = folder(&[]);
     let moved = |name: &str, more: &str| {
         let stderr = format!(
-            "error: `lsim {name}` is `lab {name}` now, which is not installed: in Limo's sources, type `cargo lab {name}{more}`"
+            "error: `lsim {name}` is now `lab {name}`, which is not installed: in Limo's sources, type `cargo lab {name}{more}`"
         );
         refused(folder.path(), &format!("{name}{more}"), 125, &stderr);
     };
@@ -214,20 +214,20 @@ fn commands_that_lab_has_now() {
     moved("bench", " --help");
 }
 
-/// What is there stays as it was.
+/// Existing files are not changed.
 #[test]
 fn places_for_results() {
     let folder = folder(&[("a.swf", SMALL)]);
     let path: &Path = folder.path();
     let notes = "lsim: note: 1 jobs ran longer than their requested time: ended at it\n\
-        lsim: note: 1 job asks for more than the 4 processors of the platform (job 5: 8): refused\n";
+        lsim: note: 1 job refused: larger than the 4 processors of the platform (job 5: 8)\n";
     let exists = format!(
-        "{notes}lsim: a.swf exists and is no lsim result (it has no schedule.json); name another folder with --out"
+        "{notes}lsim: a.swf exists and is not an lsim result (it has no schedule.json); name another folder with --out"
     );
     refused(path, "run --trace a.swf --policy easy --out a.swf", 1, &exists);
     assert_eq!(read(path, "a.swf"), SMALL);
     let nowhere = format!(
-        "{notes}lsim: a.swf/out exists and is no lsim result (it has no schedule.json); name another folder with --out"
+        "{notes}lsim: a.swf/out exists and is not an lsim result (it has no schedule.json); name another folder with --out"
     );
     refused(path, "run --trace a.swf --policy easy --out a.swf/out", 1, &nowhere);
     // An earlier result is replaced.

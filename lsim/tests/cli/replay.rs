@@ -1,4 +1,4 @@
-//! Journals that cannot be read. Those that can come from live clusters: see the end-to-end tests.
+//! Unreadable journals. The end-to-end tests replay journals of live clusters.
 
 use super::{folder, refused};
 
@@ -6,14 +6,14 @@ use super::{folder, refused};
 fn no_journal() {
     let folder =
         folder(&[("text", "not a database, and longer than a header of SQLite would have to be to look like one")]);
-    let none = "lsim: .: no journal can be read: cannot open ./journal.db: error returned from database: (code: 14) unable to open database file";
+    let none = "lsim: .: cannot read a journal: cannot open ./journal.db: error returned from database: (code: 14) unable to open database file";
     refused(folder.path(), "replay .", 1, none);
     refused(folder.path(), "what-if --from . --policy easy", 1, none);
     refused(
         folder.path(),
         "replay text",
         1,
-        "lsim: text: no journal can be read: text is damaged: error returned from database: (code: 26) file is not a database",
+        "lsim: text: cannot read a journal: text is damaged: error returned from database: (code: 26) file is not a database",
     );
 }
 

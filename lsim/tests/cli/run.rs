@@ -1,9 +1,9 @@
-//! `lsim run`: the summary, the files, and what the options do to them. The schedules are worked out by hand.
+//! `lsim run`: the summary, the files, and the effects of options. The schedules were calculated by hand.
 
 use super::{SMALL, column, folder, lsim, read};
 
 const NOTES: &str = "lsim: note: 1 jobs ran longer than their requested time: ended at it\n\
-    lsim: note: 1 job asks for more than the 4 processors of the platform (job 5: 8): refused\n";
+    lsim: note: 1 job refused: larger than the 4 processors of the platform (job 5: 8)\n";
 
 /// Job 2 waits for all processors until job 1 ends at 100 s, is expected at 200 s; job 3 fits before that, job 4 does not.
 /// Waits 0, 90, 0, 170 s; slowdowns 1, 1.9, 1, 470 / 300. Busy are 1000 of 4 x 500 s: 1000 s of 95 W and 1000 s of
@@ -64,8 +64,8 @@ fn a_budget_that_is_only_counted() {
     );
     // 1000 of 4 x 1000 s.
     assert!(printed.contains("\nutilisation     25.00 % from 0s to 16min40s\n"), "{printed}");
-    assert!(printed.contains("lsim: note: `easy` keeps no budget: what is spent is only counted\n"), "{printed}");
-    assert!(printed.contains("lsim: note: --set lead: `easy` does not look at it (it is for limo)\n"), "{printed}");
+    assert!(printed.contains("lsim: note: `easy` ignores budgets: the energy is only counted\n"), "{printed}");
+    assert!(printed.contains("lsim: note: --set lead: `easy` ignores it (it is for limo)\n"), "{printed}");
     let schedule: serde_json::Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
     assert_eq!(schedule["budget_periods"][0]["energy_j"], serde_json::json!(365_616.0));
     assert_eq!(schedule["window"]["energy_j"], serde_json::json!(475_738.0));
@@ -73,7 +73,7 @@ fn a_budget_that_is_only_counted() {
     assert_eq!(schedule["options"], options);
 }
 
-/// A result is replaced if that is asked for, not by the way.
+/// A result is replaced only on request.
 #[test]
 fn results_are_not_lost() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -81,7 +81,7 @@ fn results_are_not_lost() {
     assert!(run("--policy easy").starts_with("exit 0"));
     let kept = read(folder.path(), "out/schedule.json");
     let printed = run("--policy fifo");
-    let told = "lsim: out holds a result already; give --replace to lose it, or name another folder with --out\n";
+    let told = "lsim: out already holds a result; add --replace to overwrite it, or name another folder with --out\n";
     assert!(printed.starts_with("exit 1\n--- stdout\n--- stderr\n") && printed.ends_with(told), "{printed}");
     assert_eq!(read(folder.path(), "out/schedule.json"), kept);
     assert!(run("--policy fifo --replace").starts_with("exit 0"));
@@ -114,7 +114,7 @@ fn prices_and_limits() {
     let folder = folder(&files);
     let printed = lsim(folder.path(), "run --trace small.swf --policy easy --out out --prices p.csv --limits l.csv");
     assert!(
-        printed.contains("lsim: note: `easy` keeps no limits: time outside of them is only counted\n"),
+        printed.contains("lsim: note: `easy` ignores limits: the time outside of them is only counted\n"),
         "{printed}"
     );
     let schedule: serde_json::Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
@@ -149,6 +149,6 @@ fn batsim_files() {
     let printed = lsim(folder.path(), "run --trace w.json --policy easy --out out --replace");
     assert_eq!(
         printed,
-        "exit 1\n--- stdout\n--- stderr\nlsim: w.json: job `w!1`: profile `c` gives computation (`cpu`), and the hosts' speed is not known: give Batsim's platform too\n"
+        "exit 1\n--- stdout\n--- stderr\nlsim: w.json: job `w!1`: profile `c` gives computation (`cpu`), but the hosts' speed is unknown: give Batsim's platform too\n"
     );
 }

@@ -1,16 +1,16 @@
-//! What `limo` does to jobs that run, where the upper limit falls while they take longer than anybody knew: caps,
-//! suspension, and running again. The schedules are worked out by hand.
+//! Changes by `limo` to running jobs, when the upper limit falls and the jobs take longer than expected: caps,
+//! suspension, requeueing. The schedules were calculated by hand.
 
 use super::{column, folder, lsim, read, refused};
 
-/// Two nodes that draw 10 W idle and 50 W busy. With that, where they can be capped: at 25 W the pace is (25/40) / 0.75 = 5/6.
+/// Two nodes that draw 10 W idle and 50 W busy. With a cap of 25 W the pace is (25/40) / 0.75 = 5/6.
 fn platform(caps: &str) -> String {
     format!("[[nodes]]\nname = \"n\"\ncount = 2\nidle = \"10 W\"\nbusy = \"50 W\"\n{caps}")
 }
 
 const CAPS: &str = "caps = [\"10 W\", \"40 W\"]\ncap-factor = 0.75\n";
 
-/// Two jobs of 200 s, and what may be done to them.
+/// Two jobs of 200 s, and the permitted changes.
 fn workload(may: &str) -> String {
     let job =
         |id| format!("{{\"id\": {id}, \"subtime\": 0, \"res\": 1, \"profile\": \"d\", \"application\": \"cg\"{may}}}");
@@ -21,14 +21,14 @@ fn workload(may: &str) -> String {
 /// Both jobs fit until 100 s, one of them, or both with 25 W, until 160 s.
 const LIMITS: &str = "time,low_w,high_w\n0,,100\n100,,70\n160,,100\n";
 
-/// They are believed to be over before the limit falls.
+/// By their profiles they are over before the limit falls.
 const PROFILES: &str =
     "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,80 s,40 W,3200 J,0 %,1\n";
 
 const RUN: &str = "run --trace w.json --platform p.toml --limits l.csv --profiles f.csv --policy limo --out out \
     --set lead=0s --set steer-lead=0s --set reserve-permille=0 --set steer-margin-permille=0";
 
-/// What is printed, and of each job its number, start, end and energy in joules, and whether it ended well.
+/// Returns the output and, for each job, its number, start, end, energy in joules and success.
 fn steered(caps: &str, may: &str, options: &str) -> (String, Vec<String>) {
     simulated((caps, may, options), LIMITS, PROFILES)
 }
@@ -51,18 +51,18 @@ fn simulated((caps, may, options): (&str, &str, &str), limits: &str, profiles: &
 fn caps_slow_both_down() {
     let (printed, jobs) = steered(CAPS, "", "");
     assert_eq!(jobs, ["1 0 210 9600 1", "2 0 210 9600 1"]);
-    assert!(printed.contains("\nsteering        4 times other caps on a node, 0 suspended, 0 requeued\n"), "{printed}");
+    assert!(printed.contains("\nsteering        4 changes of a node's caps, 0 suspended, 0 requeued\n"), "{printed}");
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// With F = 1 they do 37.5 s of their work under the cap, whatever the policy believes: 62.5 s are left.
+/// With F = 1 they do 37.5 s of their work under the cap, against the policy's belief: 62.5 s are left.
 #[test]
 fn what_a_cap_costs_is_the_platforms_business() {
     let (_, jobs) = steered(&CAPS.replace("0.75", "1"), "", "--set cap-factor-permille=1");
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
 }
 
-/// One at a time fits, if it begins with 25 W, of which there is a profile: 200 s of work at the pace of 5/6.
+/// One at a time fits if it begins with 25 W, for which there is a profile: 200 s of work at the pace of 5/6.
 #[test]
 fn a_job_begins_under_a_cap() {
     let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
@@ -90,26 +90,27 @@ fn two_share_a_unit_and_its_cap() {
     assert_eq!(column(&jobs, "consumed_energy_j"), ["8860", "8860"]);
 }
 
-/// The one that began last stands still from 100 s to 160 s, and only has its share of the idle draw then.
+/// The job that began last is suspended from 100 s to 160 s, and uses only its share of the idle draw then.
 #[test]
 fn one_is_suspended() {
     let (printed, jobs) = steered("", ", \"may_suspend\": true", "");
     assert_eq!(jobs, ["1 0 200 10000 1", "2 0 260 10600 1"]);
-    assert!(printed.contains("\nsteering        0 times other caps on a node, 1 suspended, 0 requeued\n"), "{printed}");
+    assert!(printed.contains("\nsteering        0 changes of a node's caps, 1 suspended, 0 requeued\n"), "{printed}");
     // 2 x 10 W for 260 s, and 40 W for 400 s.
     assert!(printed.contains("\nenergy          21200.0 J\n"), "{printed}");
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// The one that began last begins anew at 160 s; its first 100 s count as energy.
+/// The job that began last starts again at 160 s; its first 100 s count as energy.
 #[test]
 fn one_runs_again() {
     let (printed, jobs) = steered("", ", \"may_requeue\": true", "");
     assert_eq!(jobs, ["1 0 200 10000 1", "2 160 360 15000 1"]);
-    assert!(printed.contains("\nsteering        0 times other caps on a node, 0 suspended, 1 requeued\n"), "{printed}");
+    assert!(printed.contains("\nsteering        0 changes of a node's caps, 0 suspended, 1 requeued\n"), "{printed}");
 }
 
-/// A job that is known to take 200 s is not started before a limit that falls at 100 s, unless nobody knows of the fall.
+/// A job with a known time of 200 s is not started before a limit that falls at 100 s, unless the fall is not
+/// announced.
 #[test]
 fn limits_that_nobody_announces() {
     let profiles = PROFILES.replace("80 s", "200 s");
@@ -122,7 +123,7 @@ fn limits_that_nobody_announces() {
     assert!(printed.contains("\noutside limits  30.00 % of the time\n"), "{printed}");
 }
 
-/// Nothing may be done to them, or nothing can: the limit is passed from 100 s to 160 s of 200 s.
+/// Nothing is permitted, or nothing is possible: the limit is exceeded from 100 s to 160 s of 200 s.
 #[test]
 fn nothing_is_done() {
     for (caps, may, options) in [("", "", ""), (CAPS, ", \"may_suspend\": true", "--set preempt=nothing")] {
@@ -135,21 +136,21 @@ fn nothing_is_done() {
     }
 }
 
-/// The second one stands still from 100 s until the first one is ended at 150 s, and its time limit is put off as long.
+/// The second one is suspended from 100 s until the first one ends at 150 s, and its time limit is postponed as long.
 #[test]
 fn the_time_limit_waits_for_a_suspended_job() {
     let (_, jobs) = steered("", ", \"may_suspend\": true, \"walltime\": 150", "");
     assert_eq!(jobs, ["1 0 150 7500 0", "2 0 200 8000 0"]);
 }
 
-/// A node that starts its jobs 5 s late: each has less of its work behind it at 100 s.
+/// A node that starts its jobs 5 s late: each has done less of its work at 100 s.
 #[test]
 fn a_start_takes_time() {
     let (_, jobs) = steered("start-delay = \"5 s\"\n", ", \"may_suspend\": true", "");
     assert_eq!(jobs, ["1 5 205 10000 1", "2 5 265 10600 1"]);
 }
 
-/// Half of the jobs of a trace that knows nothing of suspension: every second one.
+/// Half of the jobs of a trace without data on suspension: every second one.
 #[test]
 fn treatment_from_the_command_line() {
     let (printed, jobs) = steered("", "", "--suspendable 50%");
@@ -177,5 +178,5 @@ fn refusals() {
     let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", "application\n")]);
     refused(folder.path(), RUN, 1, "lsim: f.csv: line 1: column `size` is missing");
     let printed = lsim(folder.path(), &format!("{RUN} --fillers 101%"));
-    assert!(printed.starts_with("exit 125") && printed.contains("`101%` is no share of the jobs"), "{printed}");
+    assert!(printed.starts_with("exit 125") && printed.contains("`101%` is not a share of the jobs"), "{printed}");
 }

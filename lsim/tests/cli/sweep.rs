@@ -1,5 +1,5 @@
-//! `lsim sweep`: the product of its lists, going on where it was stopped, equal results with any number of workers, and
-//! what it refuses. The workloads are generated here, or so small that their figures are worked out by hand.
+//! `lsim sweep`: the product of its lists, continuation after a stop, equal results with any number of workers, and
+//! refusals. The workloads are generated here, or small enough for figures calculated by hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn sorted(text: &str) -> Vec<&str> {
 fn a_product() {
     let folder = product();
     let printed = sweep(folder.path(), "");
-    assert!(printed.contains("lsim: 24 configurations: 0 are done, 24 to run, "), "{printed}");
+    assert!(printed.contains("lsim: 24 configurations: 0 done, 24 to run, "), "{printed}");
     let results = read(folder.path(), "out/results.csv");
     let keys: BTreeSet<&str> = column(&results, "key").into_iter().collect();
     assert_eq!((results.lines().count(), keys.len()), (25, 24));
@@ -63,7 +63,7 @@ fn a_product() {
     assert_eq!(column(&table, "budget"), ["100%", "100%", "60%", "60%", "100%", "100%", "60%", "60%"]);
     assert_eq!(column(&table, "set"), ["sleep", "stay"].repeat(4));
     assert_eq!(column(&table, "runs"), ["3"; 8]);
-    // A budget is kept by the policy that promises it.
+    // The policy that promises to keep a budget keeps it.
     let overspent = column(&table, "periods_overspent");
     assert!(overspent[4..].iter().all(|count| *count == "0"), "{overspent:?}");
     let plot = read(folder.path(), "out/plot.html");
@@ -79,7 +79,7 @@ fn a_row_is_a_run() {
     let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\n";
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep)]);
     let printed = lsim(folder.path(), "sweep s.toml --out out");
-    // As worked out for the run of the same workload.
+    // As calculated for the run of the same workload.
     let table = "policy  runs  utilisation %  AVEbsld  mean wait s  energy kWh\n\
         easy       1          50.00    1.367         65.0       0.079\n";
     assert!(printed.starts_with(&format!("exit 0\n--- stdout\n{table}--- stderr\n")), "{printed}");
@@ -116,7 +116,7 @@ fn energy_is_of_the_same_time() {
     assert_eq!(column(&table, "energy_same_time_j"), ["162016.6", "162016.6"]);
 }
 
-/// The budget's time is measured without a budget too, and until its end: 285,738 J until 500 s and 380 W after that.
+/// The budget's time is the window also without a budget, until its end: 285,738 J until 500 s and 380 W after that.
 #[test]
 fn what_has_no_budget_is_measured_in_the_same_time() {
     let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [\"none\", \"80%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";
@@ -138,16 +138,16 @@ fn what_is_left_unfinished_is_told() {
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep), ("l.csv", "time,low_w,high_w\n0,,700\n")]);
     let printed = self::sweep(folder.path(), "");
     assert!(printed.starts_with("exit 0\n--- stdout\npolicy    runs  unfinished  utilisation %"), "{printed}");
-    let told = "lsim: left unfinished, so that its figures are of less work: powercap on small.swf: 1 of 3 jobs\n";
+    let told = "lsim: left unfinished, so that its figures are for less work: powercap on small.swf: 1 of 3 jobs\n";
     assert!(printed.contains(told), "{printed}");
-    // Rows of another sweep stay, and are told of.
+    // Rows of another sweep stay, and are noted.
     std::fs::write(folder.path().join("s.toml"), sweep.replace("powercap", "easy")).expect("written");
     let printed = self::sweep(folder.path(), "");
-    let told = "lsim: note: results.csv has 1 row of another sweep; table.csv and plot.html are of this one alone\n";
+    let told = "lsim: note: results.csv has 1 row of another sweep; table.csv and plot.html show only this sweep\n";
     assert!(printed.contains(told), "{printed}");
 }
 
-/// Half of the rows are deleted, and one is cut: only those run again, and the results are the same.
+/// Half of the rows are deleted, and one is truncated: only those run again, and the results are the same.
 #[test]
 fn what_is_done_is_not_done_again() {
     let folder = product();
@@ -155,25 +155,25 @@ fn what_is_done_is_not_done_again() {
     let (whole, table) = (read(folder.path(), "out/results.csv"), read(folder.path(), "out/table.csv"));
     let plot = read(folder.path(), "out/plot.html");
     let printed = sweep(folder.path(), "");
-    assert!(printed.contains("lsim: 24 configurations: 24 are done, 0 to run, "), "{printed}");
+    assert!(printed.contains("lsim: 24 configurations: 24 done, 0 to run, "), "{printed}");
     assert_eq!(read(folder.path(), "out/results.csv"), whole);
-    // Eleven rows and the half of another one.
+    // Eleven rows and half of another one.
     let lines: Vec<&str> = whole.lines().collect();
     let mut half = format!("{}\n{}", lines[..12].join("\n"), &lines[12][..40]);
-    // A value that no simulation gives shows that its row is not made anew.
+    // A value that no simulation gives shows that its row was not made again.
     half = half.replacen(",a.swf,", ",mine.swf,", 1);
     std::fs::write(folder.path().join("out/results.csv"), &half).expect("written");
     let printed = sweep(folder.path(), "");
-    assert!(printed.contains("lsim: 24 configurations: 11 are done, 13 to run, "), "{printed}");
+    assert!(printed.contains("lsim: 24 configurations: 11 done, 13 to run, "), "{printed}");
     let again = read(folder.path(), "out/results.csv");
     assert!(again.starts_with(half.rsplit_once('\n').expect("lines").0));
     assert_eq!(sorted(&again.replacen(",mine.swf,", ",a.swf,", 1)), sorted(&whole));
     assert_eq!((read(folder.path(), "out/table.csv"), read(folder.path(), "out/plot.html")), (table, plot));
-    // Another content under the same name is another configuration.
+    // Another content under the same name makes another configuration.
     let made = lsim(folder.path(), "generate steady -o traces/a.swf --machine 16 --span 6h --seed 8");
     assert!(made.starts_with("exit 0"), "{made}");
     let printed = sweep(folder.path(), "");
-    assert!(printed.contains("lsim: 24 configurations: 16 are done, 8 to run, "), "{printed}");
+    assert!(printed.contains("lsim: 24 configurations: 16 done, 8 to run, "), "{printed}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn workers_do_not_matter() {
     assert_eq!(column(&one, "key"), keys);
 }
 
-/// A stand-in for `lrun` that runs the command here: the rows are those of a sweep without a cluster.
+/// A substitute for `lrun` that runs the command here: the rows are those of a sweep without a cluster.
 #[test]
 fn on_a_cluster() {
     let folder = product();
@@ -221,17 +221,17 @@ fn on_a_cluster() {
     assert_eq!(log.lines().count(), 24);
     let first = log.lines().next().expect("a line");
     assert!(first.starts_with("--quiet --master 127.0.0.1:9 --job-name sweep-ea"), "{first}");
-    // A job that gives no row is no result.
+    // A job without a row has no result.
     std::fs::write(path.join("bin/lrun"), "#!/bin/sh\necho 'lrun: no master' >&2\nexit 125\n").expect("written");
     let output = sent("lost");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
-    let told = "lsim: gave no result, and runs again next time: easy on a.swf, budget 100%, set sleep: lrun: exit status: 125: lrun: no master\n";
+    let told = "lsim: gave no result and runs again next time: easy on a.swf, budget 100%, set sleep: lrun: exit status: 125: lrun: no master\n";
     assert!(stderr.contains(told), "{stderr}");
     assert_eq!(read(path, "lost/results.csv").lines().count(), 1);
 }
 
-/// A file of a sweep is refused with that text, and nothing is written.
+/// Checks that a file of a sweep is refused with that text, and nothing is written.
 fn file(text: &str, stderr: &str) {
     let folder = folder(&[("small.swf", SMALL), ("s.toml", text)]);
     refused(folder.path(), "sweep s.toml --out out", 1, stderr);
@@ -241,7 +241,7 @@ fn file(text: &str, stderr: &str) {
 #[test]
 fn files_that_are_not_understood() {
     let keys = "(lists: policies, budgets, traces, recipes, seeds, recipe, set; else the long options of `lsim run`)";
-    file("policies = [\"easy\"]\npolcy = 3\n", &format!("lsim: s.toml:2: no key is named `polcy` {keys}"));
+    file("policies = [\"easy\"]\npolcy = 3\n", &format!("lsim: s.toml:2: unknown key `polcy` {keys}"));
     file(
         "\npolicies = [\"esy\"]\n",
         "lsim: s.toml:2: policies: unknown variant `esy`, expected one of `fifo`, `limo-prototype`, `limo`, `easy`, `conservative`, `powercap`, `energybud`, `reducepc`",
@@ -249,15 +249,15 @@ fn files_that_are_not_understood() {
     file("a = [\n", "lsim: s.toml:1: unclosed array, expected `]`");
     file(
         "traces = [\"small.swf\"]\n",
-        "lsim: s.toml: no policy is named: write for example policies = [\"easy\", \"energybud\"]",
+        "lsim: s.toml: no policy: write for example policies = [\"easy\", \"energybud\"]",
     );
     file(
         "policies = [\"easy\"]\n",
-        "lsim: s.toml: no workload is named: write for example traces = [\"weeks/*.swf.gz\"] or recipes = [\"lublin\"]",
+        "lsim: s.toml: no workload: write for example traces = [\"weeks/*.swf.gz\"] or recipes = [\"lublin\"]",
     );
     file(
         "policies = [\"easy\"]\ntraces = [\"no*.swf\"]\n",
-        "lsim: s.toml: traces: `no*.swf` names no file (from this folder)",
+        "lsim: s.toml: traces: no file matches `no*.swf` (in this folder)",
     );
     file(
         "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [\"80%\"]\n",
@@ -265,23 +265,23 @@ fn files_that_are_not_understood() {
     );
     file(
         "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [80]\n",
-        "lsim: s.toml: budgets: `80` is no budget: write \"80%\", \"40MWh\", \"none\", or a table with budget, from and until",
+        "lsim: s.toml: budgets: `80` is not a budget: write \"80%\", \"40MWh\", \"none\", or a table with budget, from and until",
     );
     file(
         "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nseeds = [1]\n",
-        "lsim: s.toml: seeds are for recipes, and there are none: write for example recipes = [\"lublin\"]",
+        "lsim: s.toml: seeds need recipes: write for example recipes = [\"lublin\"]",
     );
     file(
         "policies = [\"easy\", \"easy\"]\ntraces = [\"small.swf\"]\n",
-        "lsim: two configurations are the same: easy on small.swf, and easy on small.swf; leave one of them out",
+        "lsim: two configurations are the same: easy on small.swf, and easy on small.swf; remove one of them",
     );
     file(
         "policy = \"easy\"\npolicies = [\"easy\"]\n",
-        "lsim: s.toml: policy and policies are both there: write one of them",
+        "lsim: s.toml: policy and policies exclude each other: write one of them",
     );
 }
 
-/// 30 % of the full draw are below what idle nodes draw: told before anything runs; or a row with its error.
+/// 30 % of the full draw is below the draw of idle nodes: an error before anything runs, or a row with the error.
 #[test]
 fn configurations_that_cannot_run() {
     let text = "policies = [\"easy\", \"energybud\"]\ntraces = [\"small.swf\"]\nbudgets = [\"80%\", \"30%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";
@@ -290,7 +290,7 @@ fn configurations_that_cannot_run() {
     let told = "lsim: 1 of 4 configurations cannot run, and none was run (--keep-going runs the others):\n  energybud on small.swf, budget 30%: ";
     assert!(printed.starts_with("exit 1\n--- stdout\n--- stderr\n") && printed.contains(told), "{printed}");
     assert!(!folder.path().join("out").exists());
-    for time in ["0 are done, 4 to run, ", "4 are done, 0 to run, "] {
+    for time in ["0 done, 4 to run, ", "4 done, 0 to run, "] {
         let printed = lsim(folder.path(), "sweep s.toml --out out --keep-going");
         assert!(printed.starts_with("exit 1\n--- stdout\npolicy     budget  runs  failed  "), "{printed}");
         assert!(
@@ -313,13 +313,13 @@ fn places_for_results() {
     let printed = lsim(folder.path(), "sweep s.toml --out .");
     assert!(
         printed.ends_with(
-            "lsim: . exists and is no folder of a sweep (it has no results.csv); name another folder with --out\n"
+            "lsim: . exists and is not a folder of a sweep (it has no results.csv); name another folder with --out\n"
         ),
         "{printed}"
     );
     let key = "easy-small.swf-0000000000000000";
     let unknown = format!(
-        "lsim: no configuration has the key `{key}`: the file, a trace or the version of lsim is another; --dry-run lists the keys"
+        "lsim: no configuration has the key `{key}`: the file, a trace or the version of lsim has changed; --dry-run lists the keys"
     );
     refused(folder.path(), &format!("sweep s.toml --only {key}"), 1, &unknown);
 }

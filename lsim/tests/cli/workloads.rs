@@ -30,7 +30,7 @@ fn recipes() {
         folder.path(),
         "generate steadi -o c.swf",
         1,
-        "lsim: no recipe is named `steadi`; there are burst, htc, left-skewed, lublin, steady, uniform",
+        "lsim: there is no recipe `steadi` (known: burst, htc, left-skewed, lublin, steady, uniform)",
     );
     refused(
         folder.path(),
@@ -48,7 +48,7 @@ fn recipes() {
     assert!(!folder.path().join("c.swf").exists());
 }
 
-/// What is written is read as the same jobs.
+/// A written workload is read as the same jobs.
 #[test]
 fn imported() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -57,7 +57,7 @@ fn imported() {
         printed,
         "exit 0\n--- stdout\nclean.swf.gz: 4 jobs\n--- stderr\n\
         lsim: note: 1 jobs ran longer than their requested time: ended at it\n\
-        lsim: note: 4 of 5 jobs are of the users asked for\n"
+        lsim: note: 4 of 5 jobs belong to the selected users\n"
     );
     let json = |trace: &str| {
         lsim(folder.path(), &format!("run --trace {trace} --policy easy --users 1 --out out --replace"));
@@ -88,7 +88,7 @@ fn weeks() {
         folder.path(),
         "import a.swf --nodes 2 --weeks 3 -o w.swf",
         1,
-        "lsim: the workload has 2 disjoint weeks, and --weeks asks for 3",
+        "lsim: the workload has 2 disjoint weeks, but --weeks asks for 3",
     );
 }
 

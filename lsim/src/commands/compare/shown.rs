@@ -1,4 +1,4 @@
-//! A comparison as text: two tables with their columns aligned.
+//! Formats a comparison as two aligned tables.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub(super) fn text(comparison: &Comparison) -> String {
     text
 }
 
-/// Without the `.0` that whole numbers get.
+/// Removes the `.0` of whole numbers.
 pub(super) fn plain(number: &Number) -> String {
     let text = number.to_string();
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -54,7 +54,7 @@ fn sign(text: &str) -> String {
     }
 }
 
-/// The first column at the left, the others at the right.
+/// Aligns the first column to the left, the others to the right.
 fn aligned(rows: &[[String; 5]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths = [0, 1, 2, 3, 4].map(width);

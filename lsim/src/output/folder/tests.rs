@@ -1,4 +1,4 @@
-//! A whole run by hand, read back; and the ways in which a run leaves nothing.
+//! A whole run by hand, read back, and runs that leave nothing.
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
 use limo_requirements::SmallDisk;
@@ -26,7 +26,7 @@ fn heading() -> Heading {
     }
 }
 
-/// One processor draws 200 W computing, 100 W idle; the limit is 700 W, so that four at work are above it.
+/// One processor draws 200 W computing, 100 W idle; the limit is 700 W, which four busy ones exceed.
 fn sample(at: i64, computing: u32, queued: u32) -> Sample {
     let draw = Power::from_watts(i64::from(computing) * 200 + i64::from(4 - computing) * 100);
     Sample {
@@ -153,7 +153,7 @@ fn figures_of_a_run_by_hand() {
         (&value["schema"], &value["seed"], &value["options"]["period"]),
         (&1.into(), &42.into(), &"600s".into())
     );
-    // What depends on the machine comes last, so that the rest can be compared.
+    // Values that depend on the machine come last, so that the rest can be compared.
     assert!(text.ends_with("  },\n  \"wall_s\": 1.234,\n  \"peak_rss_bytes\": 5000000\n}\n"), "{text}");
 }
 
@@ -184,7 +184,8 @@ fn an_earlier_result_is_replaced_and_other_files_stay() {
     fs::write(out.join("jobs.csv"), "old").expect("an old table");
     let refused = Output::create(&out, false, heading()).expect_err("it would be lost").to_string();
     assert!(
-        refused.ends_with("out holds a result already; give --replace to lose it, or name another folder with --out")
+        refused
+            .ends_with("out already holds a result; add --replace to overwrite it, or name another folder with --out")
     );
     let mut output = Output::create(&out, true, heading()).expect("prepared");
     assert_eq!(read(&out, "jobs.csv"), "old", "replaced only at the end");
@@ -202,13 +203,13 @@ fn folders_that_are_not_ours_are_refused() {
     drop(Output::create(&out, false, heading()).expect("an empty one will do"));
     fs::write(out.join("thesis.tex"), "mine").expect("a file");
     let refused = Output::create(&out, false, heading()).expect_err("not ours").to_string();
-    assert!(refused.contains("is no lsim result (it has no schedule.json)"), "{refused}");
+    assert!(refused.contains("is not an lsim result (it has no schedule.json)"), "{refused}");
     let refused = Output::create(&out.join("thesis.tex"), false, heading()).expect_err("a file").to_string();
-    assert!(refused.contains("is no lsim result"), "{refused}");
+    assert!(refused.contains("is not an lsim result"), "{refused}");
 
     let partial = place.path().join("new.partial");
     fs::create_dir(&partial).expect("a folder");
-    fs::write(partial.join("jobs.csv"), "cut").expect("what a killed run left");
+    fs::write(partial.join("jobs.csv"), "cut").expect("the folder of a killed run");
     drop(Output::create(&place.path().join("new"), false, heading()).expect("taken over"));
     fs::create_dir(&partial).expect("a folder");
     fs::write(partial.join("thesis.tex"), "mine").expect("a file");
@@ -239,7 +240,7 @@ fn a_full_disk_names_the_file_and_leaves_nothing() {
     drop(output);
     assert_eq!(fs::read_dir(disk.path()).expect("a folder").count(), 0, "nothing is left");
 
-    // Full at the last moment: the tables fit, the page does not.
+    // The disk is full at the last moment: the tables fit, the page does not.
     let mut output = Output::create(&out, false, heading()).expect("prepared");
     fs::write(disk.path().join("filler"), vec![0; 245_760]).expect("fills all but four pages");
     let error = run(&mut output).expect_err("no place for the page").to_string();

@@ -1,4 +1,4 @@
-//! Figures worked out by hand.
+//! Figures calculated by hand.
 
 use super::*;
 use crate::record::ByState;

@@ -1,7 +1,7 @@
-//! The jobs that the Gantt chart shows: all, or of a long run the largest by processors x time.
+//! Jobs in the Gantt chart: all jobs, or of a long run the largest by processors x time.
 //!
-//! Bounded memory, one pass. A job's nodes are kept as coarse as the chart can show them: gaps below one row of
-//! pixels are closed.
+//! Bounded memory, one pass. A job's nodes are kept at the resolution of the chart: gaps below one row of pixels are
+//! closed.
 
 use std::cmp::Reverse;
 
@@ -10,11 +10,11 @@ use limo_model::Time;
 use crate::output::json::Json;
 use crate::record::{Fate, JobRow};
 
-/// More than a wide screen has places for.
+/// More than a wide screen can show.
 pub const JOBS: usize = 20_000;
-/// Bars in all, of which scattered jobs have many each: about 2 MB of page.
+/// Most bars in all; scattered jobs have many each. Makes about 2 MB of page.
 const BARS: usize = 160_000;
-/// The chart is drawn on no more rows than this.
+/// Most rows of the chart.
 const ROWS: u32 = 512;
 
 #[derive(Debug)]
@@ -22,12 +22,12 @@ struct Bar {
     /// Processors x ms.
     area: i64,
     number: i64,
-    /// Submission, start, end; an end of none is open.
+    /// Submission, start, end; `None` if the job has not ended.
     times: (Time, Time, Option<Time>),
     processors: u32,
     user: i32,
     fate: Fate,
-    /// Where its nodes stand in [`Gantt::nodes`].
+    /// Index of its nodes in [`Gantt::nodes`].
     from: u32,
     intervals: u32,
 }
@@ -41,15 +41,15 @@ impl Bar {
 /// See the module.
 #[derive(Debug)]
 pub struct Gantt {
-    /// Gaps of fewer nodes than this are closed.
+    /// Smaller gaps are closed, in nodes.
     gap: u32,
     most: usize,
     bars: Vec<Bar>,
-    /// The nodes of all bars.
+    /// Nodes of all bars.
     nodes: Vec<(u32, u32)>,
-    /// Jobs smaller than this are no longer among the largest.
+    /// Jobs smaller than this are not among the largest.
     least: i64,
-    /// Jobs that ran.
+    /// Number of jobs that ran.
     seen: u64,
 }
 
@@ -63,11 +63,11 @@ impl Gantt {
         Self { gap, most, bars: Vec::new(), nodes: Vec::new(), least: -1, seen: 0 }
     }
 
-    /// Jobs that never started are not drawn.
+    /// Adds a job; jobs that never started are not drawn.
     pub fn add(&mut self, job: &JobRow<'_>) {
         let Some(start) = job.start else { return };
         self.seen += 1;
-        // A job that was left running reaches the right edge: the largest of all.
+        // A job that was left running reaches the right edge, and counts as the largest.
         let area = job.end.map_or(i64::MAX, |end| i64::from(job.processors).saturating_mul((end - start).ms()));
         if area < self.least {
             return;
@@ -84,7 +84,7 @@ impl Gantt {
             from: from as u32,
             intervals: (self.nodes.len() - from) as u32,
         });
-        // Twice as many before they are cut, so that a cut costs each job little.
+        // Truncated at twice the limit, so that the cost per job is small.
         if self.bars.len() >= 2 * self.most {
             self.cut();
         }
@@ -104,7 +104,7 @@ impl Gantt {
         }
     }
 
-    /// Drops the smallest while there are too many bars, and sorts what is left by start.
+    /// Drops the smallest bars above the limit, and sorts the others by start.
     fn settle(&mut self) {
         self.cut();
         if self.nodes.len() > BARS {
@@ -117,7 +117,7 @@ impl Gantt {
             let kept = kept.count();
             self.bars.truncate(kept);
         }
-        // By start, then by number: both as one number, which compares in one step. Moves each bar once.
+        // By start, then by number; both as one number, which compares in one step. Moves each bar once.
         self.bars.sort_by_cached_key(|bar| (i128::from(bar.times.1.unix_ms()) << 64) + i128::from(bar.number));
     }
 
@@ -152,7 +152,7 @@ impl Gantt {
     }
 }
 
-/// Largest first; of equal ones the earlier number, so that the choice does not depend on the order of ends.
+/// Sorts the largest first, and equal ones by number, so that the choice does not depend on the order of ends.
 fn order(bar: &Bar) -> (Reverse<i64>, i64, Time) {
     (Reverse(bar.area), bar.number, bar.times.1)
 }
@@ -165,7 +165,7 @@ fn fate(fate: Fate) -> i128 {
     }
 }
 
-/// Appends the intervals with gaps of fewer than `gap` nodes closed.
+/// Appends the intervals, with gaps of fewer than `gap` nodes closed.
 fn coarse(intervals: &[(u32, u32)], gap: u32, nodes: &mut Vec<(u32, u32)>) {
     let mut intervals = intervals.iter().copied();
     let Some(mut open) = intervals.next() else { return };
@@ -233,7 +233,7 @@ mod tests {
     fn jobs_keep_their_nodes_when_others_are_dropped() {
         let mut gantt = Gantt::with_most(16, 3);
         for number in 0..20_u32 {
-            // The larger, the later; of each second, two intervals.
+            // Later jobs are larger; each second one has two intervals.
             let nodes = [(number, number), (number + 50, number + 60)];
             let allocated = &nodes[..1 + number as usize % 2];
             gantt.add(&JobRow { allocated, ..job(i64::from(number), number + 1, Some(20)) });
@@ -252,7 +252,7 @@ mod tests {
             gantt.add(&JobRow { allocated: &scattered, ..job(number, 50, Some(20 + number % 2)) });
         }
         let kept = numbers(&mut gantt);
-        // The odd ones are the larger; of the even ones the last are too many.
+        // The odd numbers are the larger jobs; the last even ones are dropped.
         assert_eq!(kept.len() as i64, fit);
         assert_eq!(kept.iter().filter(|number| *number % 2 == 1).count() as i64, (fit + 10) / 2);
         assert!(kept.is_sorted() && !kept.contains(&(fit + 8)));

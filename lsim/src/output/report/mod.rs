@@ -1,7 +1,7 @@
-//! `report.html`: one page that shows a run without a network: Gantt chart, draw, budget, queue, processors, price.
+//! `report.html`: a page about a run that works offline: Gantt chart, draw, budget, queue, processors, price.
 //!
-//! Collects what the page shows in bounded memory and puts it, as JSON, into the page. Drawing is done by the scripts, in
-//! this order: `scale.js` (units and axes), `figures.js` (what is drawn), `page.js` (the page around it).
+//! Collects the data in bounded memory and embeds it as JSON. These scripts draw it, in this order: `scale.js` (units
+//! and axes), `figures.js` (figures), `page.js` (page).
 
 mod gantt;
 mod series;
@@ -37,7 +37,7 @@ impl Report {
         self.series.add(sample);
     }
 
-    /// The page, once, at the end. `schedule` is the JSON of the figures that it tabulates.
+    /// Makes the page, once, at the end. `schedule` is the JSON of the figures in its table.
     pub fn page(&mut self, heading: &Heading, (summary, unfinished): (&Summary, u64), schedule: &str) -> String {
         let budgets = &summary.budgets;
         self.series.end(summary.end);
@@ -70,12 +70,12 @@ impl Report {
         let parts = [("title", escaped(&title)), ("style", STYLE.to_owned()), ("script", SCRIPT.to_owned())];
         let page =
             parts.iter().fold(PAGE.to_owned(), |page, (key, text)| page.replace(&format!("{{{{{key}}}}}"), text));
-        // Last: what a name in the data says is not a marker.
+        // Last, so that markers in the data are not replaced.
         page.replace("{{data}}", &json.into_text())
     }
 }
 
-/// Cards that say if the run did what was asked of it: names and values.
+/// Makes the cards with the outcomes of the run: names and values.
 fn outcomes(budgets: &[BudgetPeriod], unfinished: u64) -> Vec<(&'static str, String)> {
     let mut cards = Vec::new();
     if unfinished > 0 {

@@ -1,7 +1,7 @@
-//! Curves for the eye: the samples of a whole run in at most [`BUCKETS`] buckets, each with least, greatest and mean.
+//! Curves of a run: its samples in at most [`BUCKETS`] buckets, each with minimum, maximum and mean.
 //!
-//! Bounded memory, one pass: when the buckets are used up, neighbours are merged and the width doubles. Nothing is
-//! lost but the place of an extreme within its bucket, which is less than a pixel. Exact figures are in `draw.csv`.
+//! Bounded memory, one pass: when the buckets are used up, neighbours are merged and the width doubles. Only the place
+//! of an extreme within its bucket is lost, which is less than a pixel. Exact figures are in `draw.csv`.
 
 use limo_model::Time;
 use limo_model::decimal::divide;
@@ -9,10 +9,10 @@ use limo_model::decimal::divide;
 use crate::output::json::Json;
 use crate::record::Sample;
 
-/// A thousand pairs of least and greatest are the 2,000 points that a wide screen shows.
+/// A thousand pairs of minimum and maximum are the 2,000 points that a wide screen shows.
 pub const BUCKETS: usize = 1_000;
 
-/// Stands for "no value"; no curve has it, since power, energy and price end before it.
+/// Means "no value"; power, energy and price never have it.
 const NONE: i64 = i64::MIN;
 
 /// The curves, by their keys in the report's data; units are those of `limo-model`.
@@ -57,7 +57,7 @@ fn values(sample: &Sample) -> [i64; KEYS.len()] {
     ]
 }
 
-/// One curve within one bucket.
+/// Values of one curve within one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cell {
     least: i64,
@@ -89,17 +89,17 @@ impl Cell {
 
 #[derive(Debug, Clone)]
 struct Channel {
-    /// Until when `open` has counted it.
+    /// Time until which `open` has counted it.
     since: i64,
     open: Cell,
-    /// Empty until there was a value.
+    /// Empty until the first value.
     closed: Vec<Cell>,
-    /// Whether there ever was a value.
+    /// True after the first value.
     used: bool,
 }
 
 impl Channel {
-    /// Counts a value that it has had since it was last counted.
+    /// Counts the value since the last count.
     fn count_until(&mut self, at: i64, value: i64) {
         if value != NONE && at > self.since {
             self.open.add(value, at - self.since);
@@ -111,15 +111,15 @@ impl Channel {
 /// See the module. Samples come in order of time, one per instant.
 #[derive(Debug)]
 pub struct Series {
-    /// Time of the first sample and, after [`Series::end`], of the end.
+    /// Time of the first sample; after [`Series::end`], time of the end.
     from: Option<i64>,
     until: i64,
     width: i64,
-    /// Buckets that are complete; each channel that is used has as many closed cells.
+    /// Number of complete buckets; each used channel has as many closed cells.
     closed: usize,
-    /// When the bucket ends that is not complete.
+    /// End of the open bucket.
     ends: i64,
-    /// The newest, one for each channel; apart from the rest, since each sample is compared with them.
+    /// Newest value of each channel; kept together, because each sample is compared with them.
     values: [i64; KEYS.len()],
     channels: [Channel; KEYS.len()],
 }
@@ -157,7 +157,7 @@ impl Series {
         }
     }
 
-    /// The last sample holds until here.
+    /// Ends the last sample.
     pub fn end(&mut self, end: Time) {
         self.advance(end.unix_ms());
         self.until = end.unix_ms();
@@ -168,7 +168,7 @@ impl Series {
         self.closed += 1;
     }
 
-    /// The channels that ever had a value, with the newest.
+    /// Returns the used channels, with their newest values.
     fn used(&mut self) -> impl Iterator<Item = (&mut Channel, i64)> {
         self.channels.iter_mut().zip(self.values).filter(|(channel, _)| channel.used)
     }
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(least.len(), 502);
         assert_eq!((&least[449], &greatest[449]), (&10.into(), &10.into()));
         assert_eq!((&least[450], &greatest[450]), (&30.into(), &30.into()));
-        // 1,100 to 1,102 has half of each, 1,102 to 1,103 the last only.
+        // 1,100 to 1,102 has half of each value, 1,102 to 1,103 only the last.
         assert_eq!((&least[500], &greatest[500], &mean[500]), (&20.into(), &30.into(), &25.into()));
         assert_eq!((&least[501], &mean[501]), (&20.into(), &20.into()));
         assert_eq!((&data["limit"][0][449], &data["limit"][0][500]), (&serde_json::Value::Null, &7.into()));

@@ -35,7 +35,7 @@ fn values() {
     assert_eq!(options(Preset::Limo, "price-threshold=40EUR/MWh"), Ok(Options { price_rule, ..Options::default() }));
 }
 
-/// The defaults that are shown are those that are used.
+/// The shown defaults are the real ones.
 #[test]
 fn defaults() {
     for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
@@ -50,7 +50,7 @@ fn defaults() {
 fn keys_of_other_policies() {
     let setting = "lead=2s".parse().expect("a setting");
     let (_, notes) = choose(Preset::Easy, &[setting]).expect("understood");
-    assert_eq!(notes, ["--set lead: `easy` does not look at it (it is for limo)"]);
+    assert_eq!(notes, ["--set lead: `easy` ignores it (it is for limo)"]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn refusals() {
     refused(
         Preset::Easy,
         &["depht=3"],
-        "--set: no key is named `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+        "--set: unknown key `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` explains them",
     );
     refused(
         Preset::Easy,
@@ -70,7 +70,7 @@ fn refusals() {
         &["admission=ledger", "order=strict"],
         "--policy easy: the placement `least-room` needs an order that lets jobs pass: `easy` or `conservative`; `lsim policies` lists the parts of each policy",
     );
-    refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
+    refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is not a whole number from 1 to 4294967295");
     refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");
     refused(
         Preset::Easy,
@@ -86,6 +86,6 @@ fn refusals() {
     refused(
         Preset::Easy,
         &["compat=2017"],
-        "--set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
+        "--set compat: the scheduler of 2017 is now in `lab`, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
     );
 }

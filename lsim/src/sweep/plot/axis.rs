@@ -1,7 +1,7 @@
-//! An axis: where a value is on it, from 0 to 1, and its marks. Draws nothing. Only operations that are exact or rounded
-//! the same on every machine.
+//! Axis of a plot: places of values, from 0 to 1, and marks. Only uses operations that are exact or rounded the same on
+//! every machine.
 
-/// Marks of an axis: where, and what is written there.
+/// Marks of an axis: place and label.
 pub type Marks = Vec<(f64, String)>;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -12,11 +12,11 @@ pub struct Axis {
     marks: Marks,
 }
 
-/// The largest value by the smallest from which an axis is logarithmic.
+/// The axis is logarithmic if the largest value by the smallest is at least this.
 const WIDE: f64 = 30.0;
 
 impl Axis {
-    /// From zero to beyond the largest value; logarithmic, where that is allowed, if they are far apart.
+    /// Makes an axis from zero to beyond the largest value; logarithmic, if allowed, when the values are far apart.
     pub fn of_values(values: impl Iterator<Item = f64>, may_be_logarithmic: bool) -> Self {
         let (low, high) =
             values.fold((f64::MAX, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
@@ -48,7 +48,8 @@ impl Axis {
         axis
     }
 
-    /// From the smallest to the largest value, a little beyond on both sides, marked at round numbers.
+    /// Makes an axis from the smallest to the largest value, a little beyond on both sides, with marks at round
+    /// numbers.
     pub fn between(values: &[f64]) -> Self {
         let (low, high) =
             values.iter().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
@@ -63,7 +64,7 @@ impl Axis {
         axis
     }
 
-    /// A place for each label; the first is at 0.
+    /// Makes an axis with a place for each label; the first is at 0.
     pub fn of_labels(labels: Vec<String>) -> Self {
         let (low, high) = (-0.5, labels.len() as f64 - 0.5);
         let mut axis = Self { low, high, logarithmic: false, marks: Vec::new() };
@@ -79,7 +80,7 @@ impl Axis {
         &self.marks
     }
 
-    /// 0 at the low end, 1 at the high end.
+    /// Returns the place of a value: 0 at the low end, 1 at the high end.
     pub fn place(&self, value: f64) -> f64 {
         if self.logarithmic {
             log10(value / self.low) / log10(self.high / self.low)
@@ -89,7 +90,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is not below `rough`.
+/// Returns the least of 1, 2, 5 times a power of ten that is not below `rough`.
 fn step(rough: f64) -> f64 {
     let mut power = 1e-9;
     while power * 10.0 <= rough {
@@ -103,7 +104,7 @@ fn step(rough: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// With as many places as `step` has.
+/// Formats a value with the decimal places of `step`.
 fn written(value: f64, step: f64) -> String {
     let mut places = 0;
     let mut rest = step;
@@ -114,7 +115,7 @@ fn written(value: f64, step: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// The decimal logarithm to about nine digits, for positive values: the standard one differs between machines.
+/// Returns the decimal logarithm of a positive value to about nine digits; the standard one differs between machines.
 fn log10(value: f64) -> f64 {
     let (mut mantissa, mut whole) = (value.max(1e-12), 0.0);
     while mantissa >= 10.0 {
@@ -123,7 +124,7 @@ fn log10(value: f64) -> f64 {
     while mantissa < 1.0 {
         (mantissa, whole) = (mantissa * 10.0, whole - 1.0);
     }
-    // The eighth root is below 1.34, so that z is below 0.15 and six terms of the series are enough.
+    // The eighth root is below 1.34, so z is below 0.15 and six terms of the series are enough.
     let root = mantissa.sqrt().sqrt().sqrt();
     let z = (root - 1.0) / (root + 1.0);
     let (mut term, mut sum) = (z, 0.0);
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(axis(&[3.0, 400.0], true).place(100.0), 2.0 / 3.0);
         let labels = Axis::of_labels(vec!["a".to_owned(), "b".to_owned()]);
         assert_eq!(labels.marks().iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0.25, 0.75]);
-        // Nothing to show is still an axis.
+        // An axis without values is valid.
         assert_eq!(axis(&[], true).place(0.0), 0.0);
     }
 }

@@ -11,13 +11,13 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 52.0;
 
-/// Colours in the style; beyond them lines are told apart by their marks and dashes.
+/// Colours in the style; further lines differ by marks and dashes.
 const COLOURS: usize = 7;
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 const SHAPES: usize = 4;
 
 pub struct PlotLine {
-    /// Which colour, dash and mark.
+    /// Selects colour, dash and mark.
     pub index: usize,
     pub name: String,
     /// Values on both axes, and the budget's label.
@@ -104,7 +104,7 @@ fn dash(index: usize) -> String {
     }
 }
 
-/// A circle, a square, a triangle or a diamond around a point.
+/// Draws a circle, a square, a triangle or a diamond around a point.
 fn mark(index: usize, x: f64, y: f64) -> String {
     match index % SHAPES {
         0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", x - 4.0),
@@ -114,7 +114,7 @@ fn mark(index: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// A line with its mark, for the legend.
+/// Draws a line with its mark, for the legend.
 pub fn swatch(index: usize) -> String {
     let (colour, dash, mark) = (index % COLOURS, dash(index), mark(index, 17.0, 7.0));
     format!(
@@ -122,7 +122,7 @@ pub fn swatch(index: usize) -> String {
     )
 }
 
-/// Text within HTML and within its attributes.
+/// Escapes text for HTML and its attributes.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

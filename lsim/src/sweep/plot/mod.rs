@@ -1,5 +1,6 @@
-//! `plot.html`: utilisation, AVEbsld and energy against the budget, one line for each policy and variant. One page that
-//! needs no network and no script. Floating point only places what is drawn, with operations that are the same everywhere.
+//! `plot.html`: utilisation, AVEbsld and energy against the budget, one line for each policy and variant. The page
+//! works offline and has no script. Floating point is used only for drawing, with operations that are the same
+//! everywhere.
 
 mod axis;
 mod figure;
@@ -16,25 +17,25 @@ use figure::{Figure, PlotLine, escaped, swatch};
 
 const STYLE: &str = include_str!("page.css");
 
-/// A line of the plot, in the order of the sweep's budgets.
+/// Line of the plot, in the order of the sweep's budgets.
 struct Curve<'t> {
     name: String,
     lines: Vec<&'t Combination>,
 }
 
-/// A figure of a line.
+/// Figure of a combination.
 type Figured = dyn Fn(&Combination) -> Option<f64>;
 
-/// What is plotted: a caption, the unit of the axis, and a figure of a line in that unit.
+/// Plotted figure: a caption, the unit of the axis, and the value in that unit.
 struct PlottedMeasure {
     caption: &'static str,
     unit: String,
     value: Box<Figured>,
-    /// May be drawn on a logarithmic axis: ratios that grow without end.
+    /// Ratios without an upper bound may have a logarithmic axis.
     logarithmic: bool,
 }
 
-/// The page.
+/// Makes the page.
 pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
     let curves = curves(plan, table);
     let (name, places) = across(&plan.budgets);
@@ -83,7 +84,7 @@ pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
     )
 }
 
-/// A line for each policy and variant.
+/// Makes a line for each policy and variant.
 fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
     let mut curves = Vec::new();
     for policy in &plan.policies {
@@ -99,7 +100,7 @@ fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
 
 fn measures(table: &Table) -> [PlottedMeasure; 3] {
     let most = table.lines.iter().filter_map(|line| line.energy).max().unwrap_or(0);
-    // 10^-6 J in the unit: kWh, or MWh from ten of them on.
+    // From 10^-6 J to kWh, or to MWh from 10 MWh on.
     let (unit, size) = if most >= 36_000_000_000_000_000 { ("MWh", 3_600_000_000) } else { ("kWh", 3_600_000) };
     let millionths = |value: i128| value as f64 / 1e6;
     [
@@ -116,7 +117,7 @@ fn measures(table: &Table) -> [PlottedMeasure; 3] {
             logarithmic: true,
         },
         PlottedMeasure {
-            caption: "Energy of the same time: what is measured, else until the last simulation of a workload has ended",
+            caption: "Energy over the same time: the window, else until the last simulation of a workload has ended",
             unit: format!("energy ({unit})"),
             value: Box::new(move |line| line.energy.map(|value| millionths(divide(value, size)))),
             logarithmic: false,
@@ -124,13 +125,13 @@ fn measures(table: &Table) -> [PlottedMeasure; 3] {
     ]
 }
 
-/// The axis of the budgets, and where each of them is on it.
+/// Axis of the budgets, and the place of each.
 struct Places {
     axis: Axis,
     at: Vec<f64>,
 }
 
-/// By size where all budgets are of one kind and period, else one beside the other.
+/// Places budgets by size if all are of one kind and period, else side by side.
 fn across(budgets: &[Period]) -> (String, Places) {
     let same = budgets.windows(2).all(|pair| pair[0].from == pair[1].from && pair[0].until == pair[1].until);
     let percent = |period: &Period| match period.amount {
