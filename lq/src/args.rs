@@ -1,4 +1,4 @@
-//! The command line of `lq`. The options of the list mean what they mean to `squeue`, those of `cancel` what they mean to
+//! Command line of `lq`. The options of the list mean the same as for `squeue`, those of `cancel` the same as for
 //! `scancel`.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use limo_proto::{JobFilter, JobState};
 
 use crate::columns::{Shown, SortKey};
 
-/// Look at what was submitted; without a command, the table of waiting and running jobs
+/// Show submitted jobs; without a command, the table of waiting and running jobs
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true)]
 pub struct Args {
@@ -28,17 +28,17 @@ pub struct Args {
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Which jobs")]
 pub struct ListArgs {
-    /// Also finished jobs
+    /// Also show finished jobs
     #[arg(short, long)]
     pub all: bool,
-    /// At most so many finished jobs, the newest [default: 100]
+    /// Show at most N finished jobs, the newest [default: 100]
     #[arg(short = 'n', long, value_name = "N", requires = "all")]
     pub limit: Option<u32>,
     #[command(flatten)]
     pub filter: FilterArgs,
     #[command(flatten)]
     pub view: ViewArgs,
-    /// Look again every so many seconds [default: 2]
+    /// Refresh after this many seconds [default: 2]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = every)]
     #[arg(help_heading = "How they are shown")]
     pub watch: Option<Every>,
@@ -72,25 +72,25 @@ impl FilterArgs {
     }
 }
 
-/// What is shown of jobs, and in which order.
+/// Columns of jobs, and their order.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "How they are shown")]
 pub struct ViewArgs {
-    /// In the order of these columns; with - from the largest on
+    /// Sort by these columns; with - in descending order
     #[arg(long, value_name = "[-]COLUMN", value_delimiter = ',', allow_hyphen_values = true)]
     pub sort: Vec<SortKey>,
-    /// These columns, each with a width if wanted, e.g. jobid:8,name,st,reason
+    /// Show these columns, each with an optional width, e.g. jobid:8,name,st,reason
     #[arg(short = 'o', long, value_name = "COLUMN[:N]", value_delimiter = ',')]
     pub format: Vec<Shown>,
-    /// More columns
+    /// Show more columns
     #[arg(short, long, conflicts_with = "format")]
     pub long: bool,
-    /// No line of titles
+    /// Omit the line of titles
     #[arg(long)]
     pub noheader: bool,
 }
 
-/// When jobs ended.
+/// Range of ends of jobs.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Which jobs")]
 pub struct EndedArgs {
@@ -108,7 +108,7 @@ pub struct HistoryArgs {
     pub filter: FilterArgs,
     #[command(flatten)]
     pub ended: EndedArgs,
-    /// At most so many, the newest
+    /// Show at most N, the newest
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
     pub limit: u32,
     #[command(flatten)]
@@ -122,33 +122,33 @@ pub struct CancelArgs {
     pub jobs: Vec<Selectors>,
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Send this signal to those that run in place of ending them, e.g. USR1
+    /// Send this signal to running jobs instead of ending them, e.g. USR1
     #[arg(short, long, value_parser = parse_signal)]
     pub signal: Option<i32>,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct EnergyArgs {
-    /// What each sum is over
+    /// Grouping of the sums
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = By::User)]
     pub by: By,
     #[command(flatten)]
     pub filter: FilterArgs,
     #[command(flatten)]
     pub ended: EndedArgs,
-    /// At most so many sums, the largest
+    /// Show at most N sums, the largest
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
     pub limit: u32,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
-    /// Only jobs of users whose names begin so
+    /// Show only jobs of users whose names begin with this
     #[arg(short, long, value_name = "USER")]
     pub user: Option<String>,
 }
 
-/// What a sum of energy is over.
+/// Grouping of sums of energy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
     User,
@@ -160,33 +160,33 @@ pub enum By {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Everything known about jobs
+    /// Show everything about jobs
     Show {
         #[command(flatten)]
         jobs: JobsArg,
     },
-    /// Why jobs wait: where they could run, what that would cost, what stands against it
+    /// Explain why jobs wait: their candidates, the costs, and what prevents a start
     Explain {
         #[command(flatten)]
         jobs: JobsArg,
     },
     /// End jobs, or send them a signal
     Cancel(CancelArgs),
-    /// Wait until jobs are over; the exit code is the job's, the highest of several
+    /// Wait until jobs are over; the exit code is the job's, or the highest of several
     Wait {
         #[command(flatten)]
         jobs: JobsArg,
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
-    /// The nodes, their draw and their units
+    /// List the nodes, their draw and their units
     Nodes,
-    /// What a detached job has written
+    /// Print the output of a detached job
     Logs {
-        /// Go on until the job is over
+        /// Continue until the job is over
         #[arg(short, long)]
         follow: bool,
-        /// Standard error in place of standard output
+        /// Print standard error instead of standard output
         #[arg(long)]
         stderr: bool,
         #[command(flatten)]
@@ -194,9 +194,9 @@ pub enum Command {
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
-    /// Become the lrun of a job whose own is gone: its output, input, signals and exit code
+    /// Take over a job whose lrun is gone: its output, input, signals and exit code
     Attach {
-        /// Also where its lrun is there, which then ends
+        /// Also take it over from an lrun that is still there, which then exits
         #[arg(long)]
         take: bool,
         #[command(flatten)]
@@ -209,34 +209,34 @@ pub enum Command {
         #[command(flatten)]
         jobs: JobsArg,
     },
-    /// Let held jobs start again
+    /// Allow held jobs to start again
     Release {
         #[command(flatten)]
         jobs: JobsArg,
     },
-    /// End running jobs and let them run again, where they were submitted with --requeue
+    /// End running jobs and run them again, if they were submitted with --requeue
     Requeue {
         #[command(flatten)]
         jobs: JobsArg,
     },
-    /// Give waiting jobs another priority; without being an operator, a lower one
+    /// Change the priority of waiting jobs; only operators may raise it
     Priority {
         /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
         #[arg(value_name = "JOB")]
         jobs: Selectors,
-        /// The higher goes first, -10000 to 10000
+        /// Higher goes first, -10000 to 10000
         #[arg(value_name = "N", allow_negative_numbers = true, value_parser = priority)]
         priority: i32,
     },
-    /// Jobs that are over, the newest first
+    /// List finished jobs, the newest first
     History(HistoryArgs),
-    /// What finished jobs used and cost, or what nodes drew
+    /// Show the energy and cost of finished jobs, or the energy of nodes
     Energy(EnergyArgs),
-    /// The cluster on the whole screen: draw, nodes and queue, once a second
+    /// Show the cluster on the whole screen: draw, nodes and queue, once a second
     Top(TopArgs),
 }
 
-/// Every state with its code in tables: Slurm's, and `LO` for lost, `RF` for refused and `UU` for used up, which Slurm
+/// States with their codes in tables: Slurm's, and `LO` for lost, `RF` for refused and `UU` for used up, which Slurm
 /// does not have.
 pub const STATES: [(JobState, &str); 13] = [
     (JobState::Waiting, "PD"),
@@ -254,15 +254,15 @@ pub const STATES: [(JobState, &str); 13] = [
     (JobState::NodeFailed, "NF"),
 ];
 
-/// A checked list of nodes. A type of its own, so that clap does not take the option for a repeatable one.
+/// Checked list of nodes. A separate type, because clap takes an option of type `Vec` for a repeatable one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nodes(pub Vec<String>);
 
-/// How long to wait between two looks.
+/// Interval between refreshes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Every(pub Duration);
 
-/// A master has more to do than to answer a client that asks without a pause.
+/// Shortest interval: bounds the load of the master.
 const OFTEN: Duration = Duration::from_millis(100);
 
 fn every(text: &str) -> Result<Every, String> {
@@ -272,13 +272,18 @@ fn every(text: &str) -> Result<Every, String> {
         Err(_) => text.parse().map_err(|_| refused())?,
     };
     let every = Duration::from_millis(u64::try_from(span.ms()).map_err(|_| refused())?);
-    if every < OFTEN { Err(format!("`{text}` is too often: at least 100ms")) } else { Ok(Every(every)) }
+    if every < OFTEN {
+        Err(format!("`{text}` is too short: the interval must be at least 100ms"))
+    } else {
+        Ok(Every(every))
+    }
 }
 
 fn priority(text: &str) -> Result<i32, String> {
     let number = text.parse::<i32>().ok().filter(|number| (-PRIORITY_LIMIT..=PRIORITY_LIMIT).contains(number));
-    number
-        .ok_or_else(|| format!("`{text}` is not a priority: a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}"))
+    number.ok_or_else(|| {
+        format!("`{text}` is not a priority: write a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}")
+    })
 }
 
 fn hosts(text: &str) -> Result<Nodes, String> {
@@ -289,7 +294,7 @@ fn past(text: &str) -> Result<Time, String> {
     Clock::system().parse_past(text).map_err(|error| error.to_string())
 }
 
-/// A state by its code or its name; `pending` is Slurm's word for waiting.
+/// Parses a state by its code or its name; `pending` is Slurm's word for waiting.
 fn state(text: &str) -> Result<JobState, String> {
     let named = |(state, code): &&(JobState, &str)| {
         code.eq_ignore_ascii_case(text)

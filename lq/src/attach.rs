@@ -1,4 +1,4 @@
-//! `lq attach`: becomes the `lrun` of a job whose own is gone.
+//! `lq attach`: replaces itself by an `lrun` that takes over a job.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::process::Command;
 use limo_client::{Failure, Master, Patience};
 use limo_proto::Selector;
 
-/// Does not come back, but where it fails.
+/// Returns only after a failure.
 ///
 /// # Errors
-/// Where not one job is meant, or `lrun` is not there.
+/// If the selection is not one job, or `lrun` cannot be found.
 pub async fn run(which: &[Selector], take: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
     let jobs = master.select(which, true).await?;
     let [job] = jobs[..] else {
-        return Err(Failure::new(format_args!("one job can be attached to, not {}", jobs.len())));
+        return Err(Failure::new(format_args!("can attach only to one job, not to {}", jobs.len())));
     };
     let lrun = lrun();
     let mut command = Command::new(&lrun);
@@ -25,7 +25,7 @@ pub async fn run(which: &[Selector], take: bool, master: &Master, patience: Pati
     Err(Failure::new(format_args!("cannot run {}: {error}", lrun.display())))
 }
 
-/// The one that was installed with this program, else that of the search path.
+/// Returns the `lrun` in the directory of this program, else the one of the search path.
 fn lrun() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("lrun"));
     beside.filter(|path| path.exists()).unwrap_or_else(|| "lrun".into())

@@ -20,14 +20,13 @@ struct SignalledJson {
     signalled: Vec<u64>,
 }
 
-/// Returns when the request is on the master's disk; a running job may take its grace to end. Says nothing: `lq show`
-/// tells how it went.
+/// Returns when the request is on the master's disk; a running job may take its grace to end. Prints nothing.
 ///
 /// # Errors
-/// Where the master refuses: it does not know a job, it is over, or it is another user's.
+/// If the master refuses: the job is unknown, over, or another user's.
 pub async fn run(args: &CancelArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     if let Some(state) = args.filter.states.iter().find(|state| state.is_over()) {
-        return Err(Failure::new(format_args!("a job that is {} is over: nothing is left to end", state.name())));
+        return Err(Failure::new(format_args!("a job that is {} is over and cannot be ended", state.name())));
     }
     let selection = Selection { which: selectors(&args.jobs), filter: args.filter.filter() };
     let jobs = master.cancel(selection, args.signal).await?.iter().map(|job| job.0).collect();

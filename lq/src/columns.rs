@@ -1,5 +1,5 @@
-//! The columns of tables of jobs: what each is called, how it stands, what it says and how it sorts. All tables of jobs, and
-//! `--format` and `--sort`, take theirs from here.
+//! Columns of tables of jobs: titles, alignment, values and sort order. Used by all tables of jobs, and by `--format`
+//! and `--sort`.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use limo_proto::{JobReport, JobState};
 
 use crate::args::{STATES, ViewArgs};
 
-/// One column. Its title in lower case is its name on the command line.
+/// Column. Its title in lower case is its name on the command line.
 pub struct Column {
     title: &'static str,
     align: Align,
@@ -19,7 +19,7 @@ pub struct Column {
     order: fn(&JobReport, &JobReport, &Clock) -> Ordering,
 }
 
-/// What a column shows that is known by its text alone.
+/// Text column.
 macro_rules! text {
     ($title:literal, $room:expr, $cell:expr) => {
         Column {
@@ -35,7 +35,7 @@ macro_rules! text {
     };
 }
 
-/// A figure: right, and in the order of its value. What is not known comes before all that is.
+/// Right-aligned figure, sorted by its value. Unknown values come first.
 macro_rules! figure {
     ($title:literal, $value:expr, $cell:expr) => {
         Column {
@@ -104,7 +104,7 @@ const COLUMNS: [Column; 26] = [
     figure!("PRIORITY", |job: &JobReport, _: &Clock| priority(job), |job, _| or_dash(priority(job))),
 ];
 
-/// What Slurm calls some of them.
+/// Slurm's names for some of them.
 const ALSO: [(&str, &str); 10] = [
     ("id", "jobid"),
     ("username", "user"),
@@ -134,24 +134,24 @@ const fn time(
     Column { title, align: Align::Left, room: Room::Natural, cell, order }
 }
 
-/// A column by its name, as a place in [`COLUMNS`].
+/// Finds a column by its name; returns its index in [`COLUMNS`].
 fn column(name: &str) -> Result<usize, String> {
     let name = name.to_ascii_lowercase();
     let name = ALSO.iter().find(|(also, _)| *also == name).map_or(name.as_str(), |(_, name)| name);
     COLUMNS.iter().position(|column| column.title.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let known: Vec<String> = COLUMNS.iter().map(|column| column.title.to_ascii_lowercase()).collect();
-        format!("`{name}` is no column: {}", known.join(", "))
+        format!("`{name}` is not a column: {}", known.join(", "))
     })
 }
 
-/// A column that is shown, of this width where one was given.
+/// Column to show, with an optional width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
     column: usize,
     width: Option<usize>,
 }
 
-/// Wider than any terminal; what is longer is a slip of the finger.
+/// Largest width: wider than any terminal.
 const WIDEST: usize = 1_000;
 
 impl FromStr for Shown {
@@ -169,7 +169,7 @@ impl FromStr for Shown {
     }
 }
 
-/// A column by which jobs are put in order.
+/// Column to sort by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortKey {
     column: usize,
@@ -187,7 +187,7 @@ impl FromStr for SortKey {
     }
 }
 
-/// Puts jobs in order; those that are alike stay as they are.
+/// Sorts jobs; the sort is stable.
 pub fn sort(jobs: &mut [JobReport], keys: &[SortKey], clock: &Clock) {
     jobs.sort_by(|a, b| {
         let by = |key: &SortKey| {
@@ -198,13 +198,13 @@ pub fn sort(jobs: &mut [JobReport], keys: &[SortKey], clock: &Clock) {
     });
 }
 
-/// The columns of a table unless others are asked for.
+/// Default columns of a table.
 pub struct Usual {
     pub brief: &'static [&'static str],
     pub long: &'static [&'static str],
 }
 
-/// Jobs as a table, as wide as the screen where that is one.
+/// Renders jobs as a table, as wide as the screen if there is one.
 pub fn table(jobs: &[JobReport], view: &ViewArgs, usual: &Usual, (clock, screen): (&Clock, &Screen)) -> String {
     let usual = if view.long { usual.long } else { usual.brief };
     let shown = if view.format.is_empty() {
@@ -230,7 +230,7 @@ pub fn table(jobs: &[JobReport], view: &ViewArgs, usual: &Usual, (clock, screen)
     table.render_for(screen)
 }
 
-/// What needs somebody's eye, and what is as it should be.
+/// Returns the colour of a state.
 pub fn tint(state: JobState) -> Option<Tint> {
     match state {
         JobState::Running => Some(Tint::Good),
@@ -242,12 +242,12 @@ pub fn tint(state: JobState) -> Option<Tint> {
     }
 }
 
-/// `R` for running.
+/// Returns the code of a state, such as `R` for running.
 pub fn code(state: JobState) -> &'static str {
     STATES.iter().find(|(known, _)| *known == state).map_or("?", |(_, code)| code)
 }
 
-/// In the order in which a job passes through its states.
+/// Returns the rank of a state in the life of a job.
 fn place(state: JobState) -> usize {
     STATES.iter().position(|(known, _)| *known == state).unwrap_or(STATES.len())
 }
@@ -259,7 +259,7 @@ fn cores(job: &JobReport) -> u32 {
     }
 }
 
-/// How long it runs, or ran.
+/// Returns the running time so far, or in total.
 pub fn time_run(job: &JobReport, clock: &Clock) -> Span {
     job.started.map_or(Span::ZERO, |started| job.ended.unwrap_or(clock.now()) - started)
 }
@@ -268,17 +268,17 @@ fn moment(time: Option<Time>, clock: &Clock) -> String {
     or_dash(time.map(|time| clock.show(time)))
 }
 
-/// Empty if no memory was asked for.
+/// Returns an empty text if no memory was requested.
 fn asked(memory: Memory) -> String {
     if memory > Memory::ZERO { memory.to_string() } else { String::new() }
 }
 
-/// By how much it was cheaper than a start at its submission would have been.
+/// Returns the savings compared with a start at submission.
 fn saved(job: &JobReport) -> Option<Money> {
     Some(job.start_now_cost? - job.cost?)
 }
 
-/// Whether its energy was measured.
+/// Describes whether its energy was measured.
 fn how_known(job: &JobReport) -> &'static str {
     match (job.energy, job.emulated, job.measured) {
         (None, ..) => "-",
@@ -290,7 +290,7 @@ fn how_known(job: &JobReport) -> &'static str {
     }
 }
 
-/// `n1(cpu),n2(cpu)`.
+/// Formats places, such as `n1(cpu),n2(cpu)`.
 pub fn places(job: &JobReport) -> String {
     let place = |unit: &String| match unit.split_once('/') {
         Some((node, unit)) => format!("{node}({unit})"),
@@ -299,7 +299,7 @@ pub fn places(job: &JobReport) -> String {
     or_dash((!job.units.is_empty()).then(|| job.units.iter().map(place).collect::<Vec<_>>().join(",")))
 }
 
-/// Why it waits, or how it ended.
+/// Returns why it waits, or how it ended.
 pub fn reason(job: &JobReport, clock: &Clock) -> String {
     match (&job.wait, &job.end) {
         (Some(wait), _) => wait.shown(|time| clock.show(time)).to_string(),
@@ -308,7 +308,7 @@ pub fn reason(job: &JobReport, clock: &Clock) -> String {
     }
 }
 
-/// The unreachable nodes of a job, such as `n1 since 14:00:05`.
+/// Formats the unreachable nodes of a job, such as `n1 since 14:00:05`.
 pub fn unreachable(job: &JobReport, clock: &Clock) -> Option<String> {
     let node = |(node, since): &(String, Option<Time>)| match since {
         Some(since) => format!("{node} since {}", clock.show(*since)),
@@ -329,7 +329,7 @@ mod tests {
         for (also, name) in ALSO {
             assert!(column(also).is_ok() && column(also) == column(name), "{also}");
         }
-        assert!(column("foo").is_err_and(|error| error.starts_with("`foo` is no column: jobid, name, user, st, ")));
+        assert!(column("foo").is_err_and(|error| error.starts_with("`foo` is not a column: jobid, name, user, st, ")));
         let (jobid, name) = (column("jobid").expect("known"), column("name").expect("known"));
         assert_eq!("JobID:8".parse(), Ok(Shown { column: jobid, width: Some(8) }));
         assert_eq!("-name".parse(), Ok(SortKey { column: name, descending: true }));

@@ -1,4 +1,4 @@
-//! `lq energy`: what finished jobs used and cost, as sums by user, job, application or day; and what nodes drew.
+//! `lq energy`: energy and cost of finished jobs, as sums by user, job, application or day, and energy of nodes.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Clock, Failure, Master, Room, Screen, Table, answer_json, answer_screen, exit, or_dash};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::{By, EnergyArgs};
 
-/// Days without `--since`: a month.
+/// Default range in days.
 const DAYS: i64 = 30;
 
 #[derive(Serialize)]
@@ -18,32 +18,34 @@ struct EnergyJson {
     since_unix_ms: Option<i64>,
     until_unix_ms: Option<i64>,
     sums: Vec<SumJson>,
-    /// Of everything, also of what `sums` leaves out.
+    /// Sum over everything, including omitted sums.
     total: SumJson,
 }
 
 #[derive(Serialize)]
 struct SumJson {
-    /// The user, job, application, node, or the date of the day; empty for the total.
+    /// User, job, application, node, or date; empty for the total.
     key: String,
-    /// Where the day begins.
+    /// Begin of the day.
     begin_unix_ms: Option<i64>,
-    /// That ran; `null` for nodes.
+    /// Number of jobs that ran; `null` for nodes.
     jobs: Option<u64>,
     energy_j: f64,
-    /// Parts of `energy_j`; what is in none of them is of jobs of which that was not recorded.
+    /// Parts of `energy_j`; the rest is from jobs for which this was not recorded.
     measured_j: f64,
     estimated_j: f64,
     emulated_j: f64,
     cost_eur: Option<f64>,
     start_now_cost_eur: Option<f64>,
     saved_eur: Option<f64>,
-    /// For how long a node's draw is known.
+    /// Time for which a node's draw is known.
     seen_s: Option<f64>,
 }
 
+/// Prints the sums.
+///
 /// # Errors
-/// Where the master cannot be asked, or the options do not fit together.
+/// If the master cannot be asked, or options exclude each other.
 pub async fn run(args: &EnergyArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     let query = query(args, &Clock::system())?;
     let (since, until) = (query.since, query.until);
@@ -74,7 +76,9 @@ fn query(args: &EnergyArgs, clock: &Clock) -> Result<EnergyQuery, Failure> {
         By::Job => EnergyBy::Job,
         By::Application => EnergyBy::Application,
         By::Node if !filter.is_empty() => {
-            let failure = Failure::new("what a node drew is not divided over jobs: --by node takes no filter of jobs");
+            let failure = Failure::new(
+                "the energy of nodes is not divided among jobs: --by node cannot be combined with filters of jobs",
+            );
             return Err(failure.hint("lq energy --by node --since now-1d"));
         }
         By::Node => EnergyBy::Node,
@@ -97,7 +101,7 @@ fn word(by: By) -> &'static str {
     }
 }
 
-/// What a sum is over, as people read it.
+/// Formats the key of a sum.
 fn key(sum: &EnergySum, by: By, clock: &Clock) -> String {
     match begin(sum, by) {
         Some(begin) => clock.date(begin),
@@ -172,12 +176,12 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
     let note = if is_nodes {
         "With idle draw, as meters showed it; `believed` estimates nodes without a meter.\n"
     } else {
-        "Above idle, of jobs that are over. AT ONCE is the cost, had each started at its submission.\n"
+        "Above idle, of finished jobs. AT ONCE is the cost if each had started at its submission.\n"
     };
     format!("{}\n{note}", table.render_for(screen))
 }
 
-/// How much of the energy was measured, estimated and modelled: `80% measured, 20% estimated`.
+/// Formats how much of the energy was measured, estimated and modelled: `80% measured, 20% estimated`.
 fn how(sum: &EnergySum) -> String {
     if sum.energy <= Energy::ZERO {
         return "-".into();

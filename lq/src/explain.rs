@@ -1,4 +1,4 @@
-//! `lq explain`: why jobs wait, with the numbers behind it.
+//! `lq explain`: explains why jobs wait, with figures.
 
 use limo_client::json::{CandidateJson, JobJson, SCHEMA};
 use limo_client::{
@@ -20,14 +20,14 @@ struct ExplanationJson {
     /// `null` if there is no upper limit.
     band_high_w: Option<f64>,
     candidates: Vec<CandidateJson>,
-    /// How many there are beside these.
+    /// Number of further candidates.
     candidates_left_out: u32,
 }
 
-/// One job after the other, in JSON one a line.
+/// Explains each job; in JSON one per line.
 ///
 /// # Errors
-/// Where the master cannot be asked, or does not know a job as one that is not over.
+/// If the master cannot be asked, or a job is unknown or over.
 pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, Failure> {
     let mut session = master.session().await?;
     let ids = session.select(which, true).await?;
@@ -64,7 +64,7 @@ fn as_text(explanation: &Explanation, clock: &Clock) -> String {
     let mut text = format!("{}\n\n", headline(job, clock));
     let price = price.map_or_else(|| "no price is known".into(), |price| format!("energy costs {price}"));
     let left = if band.high().is_unlimited() {
-        "nothing limits the draw".into()
+        "the draw has no limit".into()
     } else {
         format!("the upper limit {} leaves {}", band.high(), (band.high() - *draw).at_least_zero())
     };
@@ -107,7 +107,7 @@ fn headline(job: &JobReport, clock: &Clock) -> String {
     match (&job.wait, &job.end) {
         (Some(wait), _) => format!("job {id} waits: {}", wait.shown(|time| clock.show(time))),
         (None, Some(end)) => format!("job {id} is over: {}", end_in_words(end, clock)),
-        (None, None) if job.state == JobState::Waiting => format!("job {id} waits; no round has looked at it yet"),
+        (None, None) if job.state == JobState::Waiting => format!("job {id} waits; no round has considered it yet"),
         (None, None) => format!("job {id} is {} on {}", job.state.name(), at(&job.units)),
     }
 }

@@ -1,4 +1,4 @@
-//! `lq history`: jobs that are over.
+//! `lq history`: lists finished jobs.
 
 use limo_client::{Clock, Failure, Master, Screen, answer_json, answer_screen, exit};
 use limo_proto::{Finished, JobReport};
@@ -30,8 +30,10 @@ const COLUMNS: Usual = Usual {
     ],
 };
 
+/// Prints the list.
+///
 /// # Errors
-/// Where the master cannot be asked, or the times are in the wrong order.
+/// If the master cannot be asked, or the times are in the wrong order.
 pub async fn run(args: &HistoryArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     if args.ended.since.zip(args.ended.until).is_some_and(|(since, until)| since >= until) {
         return Err(Failure::new("--until is not after --since"));
@@ -51,7 +53,7 @@ pub async fn run(args: &HistoryArgs, json: bool, master: &Master) -> Result<u8, 
     Ok(exit::DONE)
 }
 
-/// In as many parts as the master gives.
+/// Asks for as many parts as the master has.
 async fn ask(args: &HistoryArgs, master: &Master) -> Result<Vec<JobReport>, Failure> {
     let mut session = master.session().await?;
     let mut jobs: Vec<JobReport> = Vec::new();

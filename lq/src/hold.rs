@@ -1,4 +1,4 @@
-//! `lq hold`, `lq release`, `lq requeue`, `lq priority`: what becomes of jobs that wait, or shall wait again.
+//! `lq hold`, `lq release`, `lq requeue`, `lq priority`: change waiting jobs, or requeue running ones.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct ChangedJson {
     schema: u32,
-    /// The jobs, under the word for what was done to them.
+    /// Numbers of the jobs, keyed by the action.
     #[serde(flatten)]
     jobs: BTreeMap<&'static str, Vec<u64>>,
 }
 
-/// Returns when the request is on the master's disk. Says nothing: `lq show` tells how it went.
+/// Returns when the request is on the master's disk. Prints nothing.
 ///
 /// # Errors
-/// Where the master refuses: it does not know a job, it is another user's, or nothing of the kind can be done to it.
+/// If the master refuses: a job is unknown, another user's, or in the wrong state.
 pub async fn run(
     (change, done): (impl Fn(Vec<JobId>) -> Change, &'static str),
     which: &[Selector],

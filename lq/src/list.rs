@@ -1,4 +1,4 @@
-//! `lq`: the table of jobs, once or again and again.
+//! `lq`: prints the table of jobs, once or repeatedly.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::args::ListArgs;
 use crate::columns::{Usual, sort, table};
 
-/// Finished jobs with `--all`: a few screens.
+/// Default number of finished jobs with `--all`: a few screens.
 const LIMIT: u32 = 100;
 
-/// Of running and waiting jobs.
+/// Columns for running and waiting jobs.
 pub const COLUMNS: Usual = Usual {
     brief: &["jobid", "name", "user", "st", "time", "cores", "nodes(unit)", "energy", "reason"],
     long: &[
@@ -46,10 +46,10 @@ impl JobsJson {
     }
 }
 
-/// Prints the jobs that the filters leave.
+/// Prints the selected jobs.
 ///
 /// # Errors
-/// Where the master cannot be asked.
+/// If the master cannot be asked.
 pub async fn run(args: &ListArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     if let Some(every) = args.watch {
         return watch(args, json, master, every.0).await;
@@ -74,8 +74,8 @@ fn show(mut jobs: Vec<JobReport>, args: &ListArgs, json: bool, screen: &Screen) 
     answer_screen(&table(&jobs, &args.view, &COLUMNS, (&clock, screen)))
 }
 
-/// Until it is interrupted: on a terminal in place of what was shown before, elsewhere after it. A master that goes away
-/// is called again.
+/// Refreshes until interrupted; redraws in place on a terminal, appends elsewhere. Reconnects to a master that went
+/// away.
 async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) -> Result<u8, Failure> {
     let mut session = Some(master.session().await?);
     loop {
@@ -114,7 +114,7 @@ fn draw(text: &str, clock: &Clock, screen: &Screen) -> Result<(), Failure> {
     answer_screen(&redrawn(&head, text, screen.height.unwrap_or(usize::MAX)))
 }
 
-/// From the top of the screen, without clearing it first, which would flicker.
+/// Redraws from the top of the screen without clearing it, to avoid flicker.
 fn redrawn(head: &str, text: &str, height: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     // The head, and the line on which the cursor comes to stand.

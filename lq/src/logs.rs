@@ -1,4 +1,4 @@
-//! `lq logs`: what a detached job has written, read from its file with the rights of whoever asks.
+//! `lq logs`: prints the output file of a detached job, with the rights of its caller.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -9,25 +9,30 @@ use limo_proto::{JobReport, Selector};
 
 use crate::PROGRAM;
 
-/// Between two looks at a file that grows, or at a job that has not begun.
+/// Interval between reads of a growing file, or checks for the start of a job.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// As much as is read at a time.
+/// Most bytes of one read.
 const PIECE: usize = 64 * 1024;
 
-/// Which output, and whether to stay until the job is over.
+/// Output to print, and whether to continue until the job is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct What {
     pub stderr: bool,
     pub follow: bool,
 }
 
+/// Prints the output.
+///
 /// # Errors
-/// Where the job has no file, has not begun, or the file is not on this machine.
+/// If the job has no file, has not started, or the file is not on this machine.
 pub async fn run(which: &[Selector], what: What, master: &Master, patience: Patience) -> Result<u8, Failure> {
     let ids = master.select(which, false).await?;
     let [id] = ids[..] else {
-        return Err(Failure::new(format_args!("{} jobs: the output of one is shown at a time", ids.len())));
+        return Err(Failure::new(format_args!(
+            "{} jobs are selected, but logs prints the output of only one",
+            ids.len()
+        )));
     };
     let mut report = master.session().await?.job(id).await?;
     while what.follow && report.started.is_none() && report.end.is_none() {
@@ -69,7 +74,7 @@ impl Log {
         let Some(path) = path.clone() else {
             return Err(match (report.started, report.end.is_some()) {
                 (None, false) => Failure::new(format_args!("job {id} has not started yet"))
-                    .hint(format_args!("`lq logs -f {id}` waits for it, `lq explain {id}` says why it waits")),
+                    .hint(format_args!("type `lq logs -f {id}` to wait for it, or `lq explain {id}` for the reason")),
                 (None, true) => Failure::new(format_args!("job {id} never ran")),
                 _ => Failure::new(format_args!("job {id} has no file: its output went to its lrun")),
             });
@@ -84,7 +89,7 @@ impl Log {
         }
     }
 
-    /// Prints what is new. Whether somebody still reads it.
+    /// Prints new bytes; returns false if stdout has no reader.
     fn pass_on(&mut self) -> Result<bool, Failure> {
         let cannot = |error: io::Error| Failure::new(format_args!("cannot read {}: {error}", self.path));
         if self.file.metadata().map_err(cannot)?.len() < self.at {

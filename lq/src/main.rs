@@ -1,4 +1,4 @@
-//! `lq`: looks at what was submitted, cancels it or holds it back. Changes nothing else.
+//! `lq`: shows submitted jobs, and cancels, holds or requeues them.
 
 mod args;
 mod attach;
@@ -35,10 +35,12 @@ fn run(args: Args) -> Result<u8, Failure> {
     let Args { list, json, master, command } = args;
     if command.is_some() && list != ListArgs::default() {
         let failure = Failure::new("table options cannot be combined with a subcommand");
-        return Err(failure.hint("`lq COMMAND --help` shows those of a command, which follow it"));
+        return Err(failure.hint("`lq COMMAND --help` shows the options of a command, which follow it"));
     }
     if json && command.as_ref().map_or(Some(&list.view), view).is_some_and(for_people) {
-        return Err(Failure::new("--format, --long and --noheader are for the table: JSON has everything"));
+        return Err(Failure::new(
+            "--format, --long and --noheader cannot be combined with --json, which has all columns",
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -57,14 +59,16 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::History(args)) => history::run(&args, json, master).await,
             Some(Command::Energy(args)) => energy::run(&args, json, master).await,
             Some(Command::Top(args)) if !json => top::run(&args, master).await,
-            Some(Command::Top(_)) => Err(Failure::new("lq top is for people: programs have `lq --json --watch`")),
+            Some(Command::Top(_)) => Err(Failure::new("lq top has no JSON: use `lq --json --watch`")),
             Some(Command::Nodes) => nodes::run(json, master).await,
             Some(Command::Logs { .. }) if json => Err(Failure::new("`lq logs` prints what the job wrote, not JSON")),
             Some(Command::Logs { follow, stderr, jobs, reconnect }) => {
                 let what = logs::What { stderr, follow };
                 logs::run(&jobs.selectors(), what, master, reconnect.reconnect_timeout).await
             }
-            Some(Command::Attach { .. }) if json => Err(Failure::new("`lq attach` is the job, which writes no JSON")),
+            Some(Command::Attach { .. }) if json => {
+                Err(Failure::new("`lq attach` passes the job's output on and has no JSON"))
+            }
             Some(Command::Attach { take, jobs, reconnect }) => {
                 attach::run(&jobs.selectors(), take, master, reconnect.reconnect_timeout).await
             }
@@ -83,7 +87,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     })
 }
 
-/// How a command shows jobs, where it shows a table of them.
+/// Returns the view options of a command that shows a table of jobs.
 fn view(command: &Command) -> Option<&ViewArgs> {
     match command {
         Command::History(args) => Some(&args.view),
@@ -91,7 +95,7 @@ fn view(command: &Command) -> Option<&ViewArgs> {
     }
 }
 
-/// Whether something is asked for that JSON does not have.
+/// Returns true for options that JSON does not support.
 fn for_people(view: &ViewArgs) -> bool {
     !view.format.is_empty() || view.long || view.noheader
 }

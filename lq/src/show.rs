@@ -1,4 +1,4 @@
-//! `lq show`: everything about a job, one fact a line.
+//! `lq show`: prints everything about a job, one fact a line.
 
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, or_dash,
@@ -10,8 +10,10 @@ use limo_proto::{JobReport, Selector};
 use crate::columns::{places, time_run, unreachable};
 use crate::list::JobsJson;
 
+/// Prints the jobs.
+///
 /// # Errors
-/// Where the master cannot be asked, or does not know a job.
+/// If the master cannot be asked, or does not know a job.
 pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, Failure> {
     let mut session = master.session().await?;
     let mut jobs = Vec::new();
@@ -28,7 +30,7 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
     Ok(exit::DONE)
 }
 
-/// With its parts, where it has more than one.
+/// Formats the priority, with its parts if there are several.
 pub fn priority(job: &JobReport) -> Option<String> {
     let standing = job.priority?;
     Some(match (standing.own, standing.age, standing.share) {
@@ -37,7 +39,7 @@ pub fn priority(job: &JobReport) -> Option<String> {
     })
 }
 
-/// The facts that are known; what is not known has no line.
+/// Formats the known facts; unknown ones have no line.
 fn facts(job: &JobReport, clock: &Clock) -> String {
     let time = |time| clock.show_full(time);
     let mut text = String::new();
@@ -92,7 +94,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     text
 }
 
-/// If a meter measured its energy: `, measured`, and if others ran beside it `, measured, 75 % sure`.
+/// Describes a measured energy: `, measured`, and if others ran beside it `, measured, 75 % sure`.
 fn how_sure(job: &JobReport) -> String {
     match job.confidence {
         Some(1_000) if !job.emulated => ", measured".to_owned(),
@@ -101,13 +103,13 @@ fn how_sure(job: &JobReport) -> String {
     }
 }
 
-/// Such as `2 kWh or 0.40 EUR, then it is ended`.
+/// Formats limits, such as `2 kWh or 0.40 EUR, then it is ended`.
 fn allowance(allowance: Allowance) -> String {
     let energy = allowance.energy.map(|energy| energy.to_string());
     let cost = allowance.cost.map(|cost| cost.to_string());
     let then = match allowance.when_used {
         WhenUsed::Stop => "then it is ended",
-        WhenUsed::Warn => "then its user is told",
+        WhenUsed::Warn => "then its user is warned",
     };
     let most: Vec<String> = energy.into_iter().chain(cost).collect();
     format!("{}, {then}", most.join(" or "))

@@ -1,4 +1,4 @@
-//! `lq wait`: until jobs are over, also over a master that goes away and comes back.
+//! `lq wait`: waits until jobs are over, across absences of the master.
 
 use limo_client::{Clock, Failure, Master, Patience, answer_json, exit, until_over};
 use limo_proto::Selector;
@@ -9,7 +9,7 @@ use crate::list::JobsJson;
 /// Returns the highest exit code of the jobs.
 ///
 /// # Errors
-/// Where the master does not know a job, was never there, or stays away.
+/// If the master does not know a job, was never there, or stays away.
 pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
     // What `last` and `all` mean is asked once: another job that is submitted meanwhile is not waited for.
     let ids = master.select(which, false).await?;

@@ -1,5 +1,4 @@
-//! How `lq top` looks: the draw in its band above, nodes in the middle, the queue below. Everything can be read without
-//! colour.
+//! Layout of `lq top`: the draw in its band above, nodes in the middle, the queue below. Colour only repeats the text.
 
 use limo_client::{
     Align, Clock, Room, Screen, Table, gauge, limits_to_come, marked, mode_in_words, plain, price_in_words,
@@ -22,10 +21,10 @@ const COLUMNS: Usual =
 /// Height of the curve of the draw, in lines.
 const CURVE: u16 = 4;
 
-/// On the left of the curve, for what its top and bottom mean.
+/// Width of the scale on the left of the curve, in columns.
 const SCALE: u16 = 11;
 
-/// From this height on, empty lines stand between the parts.
+/// From this height on, blank lines separate the parts.
 const ROOMY: u16 = 30;
 
 pub fn draw(frame: &mut Frame, top: &mut Top, clock: &Clock) {
@@ -78,7 +77,7 @@ fn head_line(top: &Top, clock: &Clock, width: u16) -> Paragraph<'static> {
     Paragraph::new(format!("{left:room$} {right}")).style(style)
 }
 
-/// The draw, the band, mode and price, one a line.
+/// Formats the draw, the band, mode and price, one a line.
 fn facts(top: &Top, clock: &Clock) -> Vec<Line<'static>> {
     let Some(seen) = &top.seen else { return Vec::new() };
     let status = &seen.status;
@@ -98,7 +97,7 @@ fn facts(top: &Top, clock: &Clock) -> Vec<Line<'static>> {
     lines
 }
 
-/// The draw of the last minutes, from nothing to the highest that is worth a look, with the limits in force as lines.
+/// Draws the curve of the last minutes, from zero to the highest value of interest, with the limits in force as lines.
 fn draw_curve(frame: &mut Frame, top: &Top, area: Rect) {
     let [scale, curve] = Layout::horizontal([Constraint::Length(SCALE), Constraint::Min(1)]).areas(area);
     let past = top.past(usize::from(curve.width));
@@ -125,21 +124,21 @@ fn draw_curve(frame: &mut Frame, top: &Top, area: Rect) {
     frame.render_widget(Paragraph::new(labels), scale);
 }
 
-/// The limits that there are.
+/// Returns the limits in force.
 fn limits(band: Band) -> Vec<Power> {
     let high = Some(band.high()).filter(|high| !high.is_unlimited());
     let low = Some(band.low()).filter(|low| !low.is_zero());
     high.into_iter().chain(low).collect()
 }
 
-/// The line of the curve, from its top, in which this draw ends.
+/// Returns the line of the curve, from its top, in which this draw ends.
 fn line_of(draw: Power, highest: Power) -> usize {
     let lines = i128::from(CURVE);
     let below = i128::from(draw.mw()) * lines / i128::from(highest.mw().max(1));
     usize::try_from((lines - 1 - below).clamp(0, lines - 1)).unwrap_or(0)
 }
 
-/// A limit, where no bar hides it.
+/// Draws a limit where no bar hides it.
 fn draw_limit(frame: &mut Frame, curve: Rect, line: usize) {
     let Some(y) = u16::try_from(line).ok().filter(|line| *line < curve.height).map(|line| curve.y + line) else {
         return;
@@ -151,7 +150,7 @@ fn draw_limit(frame: &mut Frame, curve: Rect, line: usize) {
     }
 }
 
-/// Titles and a line each, up to a third of the screen.
+/// Returns the height of the nodes' table: titles and a line each, up to a third of the screen.
 fn nodes_height(top: &Top, screen: u16) -> u16 {
     let nodes = top.seen.as_ref().map_or(0, |seen| seen.nodes.len());
     u16::try_from(nodes + 1).unwrap_or(u16::MAX).min(screen / 3)
@@ -209,7 +208,7 @@ fn node_cells(node: &NodeReport) -> [String; 7] {
     ]
 }
 
-/// Draws the queue, and says in full what its line may cut of the job on which the eye is.
+/// Draws the queue, and the full line of the selected job.
 fn draw_jobs(frame: &mut Frame, top: &mut Top, clock: &Clock, area: Rect) -> String {
     let jobs = top.jobs(clock);
     let room = usize::from(area.height).saturating_sub(1).max(1);
@@ -232,7 +231,7 @@ fn draw_jobs(frame: &mut Frame, top: &mut Top, clock: &Clock, area: Rect) -> Str
     })
 }
 
-/// A table's lines, of which the first has the titles.
+/// Converts the lines of a table; the first has the titles.
 fn text_lines(text: &str) -> Vec<Line<'static>> {
     let line = |(index, line): (usize, &str)| {
         let line = Line::raw(line.to_owned());
@@ -245,7 +244,7 @@ fn keys_line(top: &Top) -> Paragraph<'static> {
     let cut = top.seen.as_ref().filter(|seen| seen.more);
     let cut = cut.map_or_else(String::new, |seen| format!("  (first {})", seen.jobs.len()));
     let text = match (&top.typing, top.user.is_empty()) {
-        (Some(_), _) => format!("user: {}_  (Enter keeps it, Esc takes it back)", plain(&top.user)),
+        (Some(_), _) => format!("user: {}_  (Enter accepts, Esc cancels)", plain(&top.user)),
         (None, true) => format!("q quit  up/down scroll  s sort: {}  r reverse  u user: all", top.order_in_words()),
         (None, false) => {
             let (order, user) = (top.order_in_words(), plain(&top.user));

@@ -1,5 +1,5 @@
-//! `lq top`: the cluster on a screen of its own, looked at once a second over one connection. Draws what the master says
-//! and decides nothing; what is drawn stands in [`draw`], what keys do in [`state`].
+//! `lq top`: shows the cluster on the whole screen, refreshed once a second over one connection. [`draw`] has the
+//! layout, [`state`] the reactions to keys.
 
 mod draw;
 mod state;
@@ -19,20 +19,22 @@ use crate::args::TopArgs;
 use state::{Look, Then, Top};
 use terminal::Terminal;
 
-/// Between two looks.
+/// Interval between refreshes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A master to which a look is work is looked at more rarely: at most this part of the time goes into looks.
+/// A slow master is asked less often: requests take at most one part in this many of the time.
 const AT_MOST: u32 = 10;
 
-/// So many jobs nobody looks through, and a queue of all sizes costs the master and the line no more than these.
+/// Most jobs that are requested, which bounds the load of the master and the network.
 const ENOUGH: usize = 10_000;
 
-/// What of the past is shown at once.
+/// Initial range of the past, in minutes.
 const PAST_MIN: i64 = 30;
 
+/// Runs until a key ends it.
+///
 /// # Errors
-/// Where there is no terminal, or the master is not there at the beginning.
+/// If there is no terminal, or the master cannot be reached at the beginning.
 pub async fn run(args: &TopArgs, master: &Master) -> Result<u8, Failure> {
     if !Terminal::is_there() {
         let failure = Failure::new("lq top needs a terminal for its screen and its keys");
@@ -70,7 +72,7 @@ pub async fn run(args: &TopArgs, master: &Master) -> Result<u8, Failure> {
     ended.map(|()| exit::DONE)
 }
 
-/// Looks for ever, and says what was seen or why nothing was.
+/// Polls for ever; sends each result or error.
 async fn look(session: Session, master: Master, looks: Sender<Look>) {
     let mut open = Some(session);
     let mut past = true;

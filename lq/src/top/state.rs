@@ -1,5 +1,5 @@
-//! What `lq top` knows and how it is looked at: the newest look at the cluster, the draw of the last minutes, and what keys
-//! have chosen. No terminal, no clock.
+//! State of `lq top`: the newest status of the cluster, the draw of the last minutes, and the user's choices. No
+//! terminal, no clock.
 
 use std::collections::VecDeque;
 
@@ -10,56 +10,56 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use crate::columns::{SortKey, sort};
 
-/// The cluster at one time.
+/// Cluster at one time.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub status: Status,
     pub nodes: Vec<NodeReport>,
-    /// The first ones by number, and whether there are more.
+    /// First jobs by number, and true if there are more.
     pub jobs: Vec<JobReport>,
     pub more: bool,
-    /// What the cluster drew before, by intervals; in the first look.
+    /// Earlier draw of the cluster, by intervals; in the first status.
     pub past: Vec<Drawn>,
 }
 
-/// What was seen, or why nothing was.
+/// Status, or the error.
 pub type Look = Result<Seen, String>;
 
-/// What follows from a key.
+/// Reaction to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     GoOn,
     Quit,
 }
 
-/// Draw is shown as means over so long.
+/// Length of a step; the draw is shown as a mean over it.
 pub const STEP: Span = Span::from_secs(10);
 
-/// Masters keep no shorter intervals.
+/// Shortest interval that masters keep.
 const SHORTEST_INTERVAL: Span = Span::from_secs(60);
 
-/// As many means as the widest screen shows: half an hour is 180.
+/// Most steps: more than the widest screen shows; half an hour is 180.
 const STEPS: usize = 1_000;
 
-/// By what jobs can be put in order, one after the other.
+/// Sort orders, in the order of selection.
 const ORDERS: [&str; 7] = ["jobid", "st", "user", "time", "energy", "cores", "name"];
 
 pub struct Top {
     pub address: String,
     pub seen: Option<Seen>,
-    /// Since when the master does not answer, and why.
+    /// Since when the master is away, and why.
     pub away: Option<(Time, String)>,
-    /// Means by steps, oldest first, with the begin of each, and how many looks it is of.
+    /// Means by step, oldest first, with the begin of each, and the number of its samples.
     means: VecDeque<(Time, Power, i64)>,
     order: usize,
     descending: bool,
-    /// Only jobs of users whose names begin so; empty is all.
+    /// Shows only jobs of users whose names begin with this; empty for all.
     pub user: String,
-    /// While a user is typed: what was there before.
+    /// Previous filter while a user is typed.
     pub typing: Option<String>,
-    /// The job on which the eye is, as a place in the list.
+    /// Index of the selected job.
     pub at: usize,
-    /// How many jobs the screen shows at once, as it was drawn last.
+    /// Number of jobs on the screen, as drawn last.
     pub page: usize,
 }
 
@@ -122,7 +122,7 @@ impl Top {
         }
     }
 
-    /// The means of the last `count` steps, oldest first; `None` where nothing is known.
+    /// Returns the means of the last `count` steps, oldest first; `None` for unknown ones.
     pub fn past(&self, count: usize) -> Vec<Option<Power>> {
         let Some((newest, ..)) = self.means.back() else { return Vec::new() };
         let mut past = vec![None; count];
@@ -135,7 +135,7 @@ impl Top {
         past
     }
 
-    /// The jobs that are shown, in their order.
+    /// Returns the shown jobs, in their order.
     pub fn jobs(&self, clock: &Clock) -> Vec<JobReport> {
         let Some(seen) = &self.seen else { return Vec::new() };
         let shown = |job: &&JobReport| job.user.starts_with(&self.user);
@@ -147,7 +147,7 @@ impl Top {
         jobs
     }
 
-    /// `time, largest first`.
+    /// Describes the sort order, such as `time, largest first`.
     pub fn order_in_words(&self) -> String {
         let largest = if self.descending { ", largest first" } else { "" };
         format!("{}{largest}", ORDERS[self.order])
@@ -192,7 +192,7 @@ impl Top {
     }
 }
 
-/// The begin of the step that `at` is in.
+/// Returns the begin of the step with `at`.
 fn step(at: Time) -> Time {
     Time::from_unix_ms(at.unix_ms().div_euclid(STEP.ms()) * STEP.ms())
 }

@@ -1,4 +1,4 @@
-//! The terminal while `lq top` has it: the other screen, keys one by one, and back to what was there before at any end.
+//! Terminal of `lq top`: the alternate screen and raw keys, restored at any end.
 
 use std::io::{self, IsTerminal, Stdout};
 use std::thread;
@@ -10,10 +10,10 @@ use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, d
 use ratatui::crossterm::{cursor, execute};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Keys that are typed faster than they are served.
+/// Most keys in the queue.
 const AHEAD: usize = 64;
 
-/// Dropping it gives the terminal back, also where a panic unwinds.
+/// Restores the terminal on drop, also during a panic.
 pub struct Terminal {
     screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
 }
@@ -45,7 +45,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What is typed, and changes of the size. Read on a thread, which ends with the process: reading cannot be broken off.
+/// Returns keys and changes of the size. A thread reads them until the process ends: reading cannot be interrupted.
 pub fn keys() -> Receiver<Event> {
     let (typed, keys) = channel(AHEAD);
     thread::spawn(move || {

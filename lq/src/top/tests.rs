@@ -1,4 +1,4 @@
-//! What stands on the screen, and what keys do to it.
+//! Contents of the screen, and reactions to keys.
 
 use limo_client::Clock;
 use limo_client::fake::{node, running_job, status, waiting_job};
@@ -11,12 +11,12 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use super::draw::draw;
 use super::state::{Seen, Then, Top};
 
-/// In UTC, whatever the machine says.
+/// Returns a clock in UTC, whatever the machine's zone is.
 fn clock() -> Clock {
     Clock::utc(status().now + Span::from_secs(450))
 }
 
-/// Two nodes, of which one is away, two jobs that run and `waiting` that wait, and five minutes of which one is not known.
+/// Two nodes, one of them away, two running jobs and `waiting` waiting ones, and five minutes, one of them unknown.
 fn top(waiting: u64) -> Top {
     let mut top = Top::new("127.0.0.1:6817", None);
     let away =
@@ -142,7 +142,7 @@ fn tiny_screens_are_drawn_too() {
     screen(&mut Top::new("127.0.0.1:6817", Some("ada".into())), 80, 24);
 }
 
-/// A step of the past is a mean of what was seen in it, and what was not seen is a gap.
+/// A step of the past is the mean of its samples, and a step without samples is a gap.
 #[test]
 fn the_past() {
     let watts = |top: &Top, count| -> Vec<Option<f64>> {

@@ -25,13 +25,16 @@ async fn wrong_command_lines() {
     }
     check(&["cancel"], &format!("lq: error: the following required arguments were not provided: <JOB>...\n{help}"))
         .await;
-    check(&["cancel", "-t", "F"], "lq: error: a job that is failed is over: nothing is left to end\n").await;
+    check(&["cancel", "-t", "F"], "lq: error: a job that is failed is over and cannot be ended\n").await;
     check(&["history", "-t", "R"], "lq: error: a job that is running is not over\nlq: hint: lq -t running\n").await;
-    check(&["--json", "--long"], "lq: error: --format, --long and --noheader are for the table: JSON has everything\n")
-        .await;
+    check(
+        &["--json", "--long"],
+        "lq: error: --format, --long and --noheader cannot be combined with --json, which has all columns\n",
+    )
+    .await;
     check(
         &["energy", "--by", "node", "-u", "ada"],
-        "lq: error: what a node drew is not divided over jobs: --by node takes no filter of jobs\n\
+        "lq: error: the energy of nodes is not divided among jobs: --by node cannot be combined with filters of jobs\n\
          lq: hint: lq energy --by node --since now-1d\n",
     )
     .await;
@@ -44,7 +47,7 @@ async fn wrong_command_lines() {
     check(
         &["-a", "nodes"],
         "lq: error: table options cannot be combined with a subcommand\n\
-         lq: hint: `lq COMMAND --help` shows those of a command, which follow it\n",
+         lq: hint: `lq COMMAND --help` shows the options of a command, which follow it\n",
     )
     .await;
 }
@@ -59,7 +62,7 @@ async fn a_refusal_with_its_hint() {
 #[tokio::test]
 async fn a_master_that_talks_nonsense() {
     let (output, _) = answered(&["nodes"], answer(Answer::Done)).await;
-    assert_eq!(output, failed("lq: error: the master answered something else than was asked: Done\n"));
+    assert_eq!(output, failed("lq: error: the master's answer does not match the question: Done\n"));
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn a_master_that_goes_away_and_comes_back() {
     peer.say(answer(Answer::Jobs(vec![finished_job(3, Outcome::Exited(5))]))).await.expect("said");
     let output = child.wait_with_output().await.expect("an end");
     assert_eq!(output.status.code(), Some(5));
-    let said = "lq: the master went away; trying to reach it again for 60 s\n";
+    let said = "lq: the master went away; retrying for 60 s\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), said);
 }
 
