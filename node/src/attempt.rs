@@ -1,4 +1,4 @@
-//! What a node knows of its attempts and what follows from that, without doing any of it.
+//! State of attempts on a node, and the transitions that follow from it. Performs nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use limo_shepherd::Handle;
 use crate::faults::{self, Fault};
 use crate::records::{End, Found};
 
-/// How many jobs that were here are remembered after their end, to answer a message that comes late. A master sends
-/// none after `EndedAck` or `Drop`, so this is a second line of defence and may be short.
+/// Number of finished jobs that are remembered to answer late messages. A master sends none after `EndedAck` or `Drop`,
+/// so this is a second line of defence and may be short.
 const REMEMBERED: usize = 4096;
 
-/// The newest attempt of one job.
+/// Newest attempt of one job.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Of the order; the default if the record does not tell.
+    /// Journal of the order; the default if the record has none.
     pub journal: JournalId,
     pub number: Number,
     pub cookie: String,
@@ -28,24 +28,24 @@ pub struct Attempt {
 pub enum State {
     /// The intent is being recorded.
     Accepting(Box<DoExec>),
-    /// The intent is recorded; waits for `Go`.
+    /// The intent is recorded; the attempt waits for `Go`.
     Held(Box<DoExec>),
-    /// `Go` came; its command does not run yet.
+    /// `Go` came; the command does not run yet.
     Starting(Box<Starting>),
     Running(Running),
-    /// Its processes are stopped, until they are let go on.
+    /// Its processes are stopped until they are continued.
     Suspended(Running),
     /// TERM was sent, and KILL follows.
     Stopping(Running),
-    /// The command is over; what it left behind is being killed.
+    /// The command is over; its other processes are being killed.
     Sweeping(Swept),
     /// Over; the end is being recorded.
     Recording(Recording),
-    /// Over, and recorded; waits for `EndedAck`.
+    /// Over, and recorded; the attempt waits for `EndedAck`.
     Ended(End),
 }
 
-/// An end that is told once nothing of the job is left.
+/// End that is reported once no process of the job is left.
 #[derive(Debug, Clone)]
 pub struct Swept {
     pub end: End,
@@ -53,40 +53,40 @@ pub struct Swept {
     pub handle: Option<Handle>,
 }
 
-/// An end that is told once it is recorded.
+/// End that is reported once it is recorded.
 #[derive(Debug)]
 pub struct Recording {
     pub end: End,
-    /// Whether the command ran, so that the draw changes with its end.
+    /// True if the command ran, so that the draw changes with its end.
     pub ran: bool,
 }
 
-/// Between `Go` and the start of the command.
+/// Attempt between `Go` and the start of its command.
 #[derive(Debug)]
 pub struct Starting {
-    /// Until the launch is ordered.
+    /// Present until the launch is ordered.
     pub exec: Option<Box<DoExec>>,
-    /// Of the job.
+    /// User of the job.
     pub uid: u32,
-    /// Whether the job has a terminal.
+    /// True if the job has a terminal.
     pub terminal: bool,
-    /// What the master expects it to draw.
+    /// Draw that the master expects.
     pub expected: limo_model::Power,
-    /// What emulated hardware says of the run.
+    /// Plan of the run on emulated hardware.
     pub work: Option<limo_power::Plan>,
     pub stage: Stage,
-    /// Whether the job is to end.
+    /// True if the job is to end.
     pub stopping: bool,
-    /// Messages that need the command to run, in order.
+    /// Messages that need a running command, in order.
     pub deferred: Vec<MasterToNode>,
 }
 
-/// How far a start has come.
+/// Progress of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The start is being recorded.
     Recording,
-    /// The user is being looked up, until then at the latest.
+    /// The user is being looked up, with a deadline.
     LookingUp { by: Duration },
     /// `lshepherd` has the order.
     Ordered(Handle),
@@ -94,21 +94,21 @@ pub enum Stage {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Running {
-    /// Its name at `lshepherd`.
+    /// Name at `lshepherd`.
     pub handle: Handle,
-    /// Leader of the job's session and process group. Its number may be another process's by the time that it is used, so
-    /// that signals go through `lshepherd`.
+    /// Leader of the job's session and process group. By the time of a signal its number may belong to another process,
+    /// so that signals go through `lshepherd`.
     pub leader: i32,
-    /// Of the job's processes.
+    /// User of the job's processes.
     pub uid: u32,
-    /// Its submitter has stopped it, and has not let it go on: nobody else does.
+    /// True if the submitter has stopped it: only the submitter continues it.
     pub halted: bool,
-    /// Whether the job has a terminal, so that its leader may be a shell that watches others.
+    /// True if the job has a terminal, so that its leader may be a shell that watches other processes.
     pub terminal: bool,
 }
 
 impl Attempt {
-    /// The processes, while the command runs.
+    /// Returns the processes, while the command runs.
     pub fn running(&self) -> Option<Running> {
         match &self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(*running),
@@ -121,7 +121,7 @@ impl Attempt {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the processes for changes, while the command runs.
     pub fn running_mut(&mut self) -> Option<&mut Running> {
         match &mut self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(running),
@@ -134,17 +134,17 @@ impl Attempt {
         }
     }
 
-    /// Whether its end is still to come.
+    /// Returns true if its end is still to come.
     pub fn is_open(&self) -> bool {
         !matches!(self.state, State::Ended(_))
     }
 
-    /// Whether its command runs or is about to.
+    /// Returns true if its command runs or is about to.
     pub fn is_stoppable(&self) -> bool {
         matches!(self.state, State::Starting(_)) || self.running().is_some()
     }
 
-    /// The name at `lshepherd`, while that has to do with it.
+    /// Returns the name at `lshepherd`, while `lshepherd` has the job.
     pub fn handle(&self) -> Option<Handle> {
         match &self.state {
             State::Starting(starting) => match starting.stage {
@@ -156,12 +156,12 @@ impl Attempt {
         }
     }
 
-    /// Whether the command or something that it left behind may still run.
+    /// Returns true if the command or another process of the job may still run.
     pub fn is_alive(&self) -> bool {
         !matches!(self.state, State::Accepting(_) | State::Held(_) | State::Ended(_))
     }
 
-    /// As the master sees it. An end counts once it is recorded and nothing of the job is left.
+    /// Returns the state for the master. An end counts once it is recorded and no process of the job is left.
     pub fn report(&self) -> AttemptState {
         match &self.state {
             State::Accepting(_) | State::Held(_) => AttemptState::Held,
@@ -176,42 +176,42 @@ impl Attempt {
     }
 }
 
-/// What to do with an assignment.
+/// Reaction to an assignment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// New here: record the intent and acknowledge.
+    /// New: record the intent and acknowledge.
     Hold,
-    /// The same after an older attempt, which was never let go, is forgotten.
+    /// New, and replaces an older attempt that was never released.
     Replace(Number),
     /// Known: acknowledge again.
     Acknowledge,
     /// Known, and being recorded: the answer follows.
     Wait,
-    /// Known and over: tell the end again.
+    /// Known and over: report the end again.
     Repeat,
     Refuse(String),
 }
 
-/// The attempts of a node, at most one of each job.
+/// Attempts of a node, at most one for each job.
 #[derive(Debug, Default)]
 pub struct Attempts {
     pub known: BTreeMap<JobId, Attempt>,
-    /// The newest attempt of jobs that are gone.
+    /// Newest attempts of finished jobs.
     gone: BTreeMap<JobId, Number>,
 }
 
 impl Attempts {
-    /// The attempt with exactly this number.
+    /// Returns the attempt with exactly this number.
     pub fn find(&mut self, job: JobId, number: Number) -> Option<&mut Attempt> {
         self.known.get_mut(&job).filter(|attempt| attempt.number == number)
     }
 
-    /// Whether this or a newer attempt of the job was here and is gone.
+    /// Returns true if this or a newer attempt of the job was here and is finished.
     pub fn is_gone(&self, job: JobId, number: Number) -> bool {
         self.gone.get(&job).is_some_and(|gone| number <= *gone)
     }
 
-    /// Forgets an attempt, but for its number.
+    /// Forgets an attempt except for its number.
     pub fn remove(&mut self, job: JobId) {
         let Some(attempt) = self.known.remove(&job) else { return };
         self.gone.insert(job, attempt.number);
@@ -220,12 +220,12 @@ impl Attempts {
         }
     }
 
-    /// Numbers of jobs that are gone mean nothing any longer: the master works from another journal.
+    /// Forgets the numbers of finished jobs: the master has another journal.
     pub fn forget_gone(&mut self) {
         self.gone.clear();
     }
 
-    /// What to do with attempt `offered` of `job`.
+    /// Decides about attempt `offered` of `job`.
     pub fn weigh(&self, journal: JournalId, job: JobId, offered: Number) -> Verdict {
         if let Some(gone) = self.gone.get(&job).filter(|gone| offered <= **gone) {
             return Verdict::Refuse(format!("attempt {gone} of job {job} was here and is gone"));
@@ -242,30 +242,31 @@ impl Attempts {
             State::Accepting(_) if offered == known.number => Verdict::Wait,
             _ if offered == known.number => Verdict::Acknowledge,
             State::Accepting(_) | State::Held(_) => Verdict::Replace(known.number),
-            // Two attempts of a job never run: whatever the master believes, this one was let go.
+            // Two attempts of a job never run here; this one was released, whatever the master believes.
             _ => Verdict::Refuse(format!("attempt {} of job {job} was started here", known.number)),
         }
     }
 }
 
-/// What becomes of an attempt that a daemon before this one left in its records.
+/// State of an attempt in the records of an earlier daemon.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Recovered {
     Held,
     Ended(End),
-    /// Whatever of it still runs must be killed before this is told.
+    /// Its processes must be killed before this is reported.
     Lost {
         reason: &'static str,
     },
 }
 
-/// `boot` is the kernel's boot id now. A command that may have been started is never started again.
+/// Interprets a record; `boot` is the kernel's current boot id. A command that may have been started is never started
+/// again.
 pub fn recovered(found: &Found, boot: &str) -> Recovered {
     if let Some(end) = &found.end {
         if let (Outcome::Exited(code), true) = (&end.outcome, faults::has(Fault::CodeChanged)) {
             return Recovered::Ended(End { outcome: Outcome::Exited(code ^ 1), usage: end.usage });
         }
-        // Daemons of before have recorded reasons of any length.
+        // Earlier daemons recorded reasons of any length.
         return Recovered::Ended(End { outcome: end.outcome.clone().clipped(), usage: end.usage });
     }
     match &found.intent {
@@ -279,7 +280,7 @@ pub fn recovered(found: &Found, boot: &str) -> Recovered {
     }
 }
 
-/// The end of an attempt of which nothing else is known.
+/// Makes the end of an attempt without any other data.
 pub fn lost(reason: &str) -> End {
     End { outcome: Outcome::Lost { reason: reason.to_owned() }, usage: Usage::default() }
 }

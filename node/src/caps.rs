@@ -1,5 +1,5 @@
-//! Caps: what the master asks is done by the shell, the newest of it only, and answered. Without a master for longer
-//! than the lease, what was there before any cap is put back.
+//! Caps: the shell sets the newest request of the master, and the node answers. Without a master for longer than the
+//! lease, the original values are restored.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::exchange::{Effect, FailedCaps};
 use crate::faults::{self, Fault};
 
 pub(super) struct Caps {
-    /// Whether anything may be capped.
+    /// True if anything may be capped.
     may_cap: bool,
     lease: Duration,
-    /// When the lease ends; set while anything may be capped and no master is there.
+    /// End of the lease; set while anything may be capped and the master is away.
     lease_end: Option<Duration>,
-    /// The highest generation of this connection. The next one begins anew: it may be another master's.
+    /// Highest generation of this connection. The next connection starts anew: it may be another master's.
     newest: Option<u64>,
-    /// Whether anything was capped since it was put back.
+    /// True if a cap was set since the last restore.
     capping: bool,
     working: bool,
-    /// What is to be done next; what was to be done before it is not.
+    /// Next work; replaces earlier work that has not begun.
     next: Option<Work>,
-    /// What failed last, so that the log says it once.
+    /// Units that failed last, so that the log reports a failure once.
     failed: FailedCaps,
 }
 
@@ -43,7 +43,7 @@ impl Caps {
         self.lease_end
     }
 
-    /// The master is there; it tells all caps again.
+    /// The master is back and sends all caps again.
     pub(super) fn registered(&mut self) {
         self.lease_end = None;
         self.newest = None;
@@ -57,10 +57,10 @@ impl Caps {
 }
 
 impl Node {
-    /// The master says what each unit may draw.
+    /// Handles caps from the master.
     pub(super) fn caps(&mut self, generation: u64, caps: Vec<Option<Power>>) {
         if self.caps.newest.is_some_and(|newest| generation < newest) {
-            return debug!(generation, "older caps than those that are known");
+            return debug!(generation, "these caps are older than the known ones");
         }
         self.caps.newest = Some(generation);
         if self.model().is_some() {
@@ -88,11 +88,11 @@ impl Node {
         });
     }
 
-    /// Nothing is capped here, so nothing is put back either.
+    /// Answers that nothing can be capped or restored.
     fn cannot(&mut self, work: Work) {
         self.caps.capping = false;
         let Work::Cap { generation, caps } = work else { return };
-        let reason = "the node does not know what was there before its caps; its log says why";
+        let reason = "the node does not know the values before its caps; see its log";
         let capped = (0..).zip(&caps).filter(|(_, cap)| cap.is_some());
         let failed = capped.map(|(unit, _)| (unit, reason.into())).collect();
         self.send(NodeToMaster::Capped { generation, failed: List::clipped(failed) });
@@ -109,10 +109,10 @@ impl Node {
     }
 
     pub(super) fn caps_put_back(&mut self, complete: bool) {
-        info!(complete, "what was there before the caps is put back");
-        // Caps that came meanwhile follow now, and their lease goes by what came after them.
+        info!(complete, "the values before the caps are restored");
+        // Caps that arrived meanwhile follow now, with their own lease.
         if self.caps.next.is_none() {
-            // Tried again, unless the master is back and says what it wants.
+            // Retried, unless the master is back and sends its own caps.
             let again = (!complete && !self.is_registered()).then(|| self.now.since + self.caps.lease);
             self.caps.capping = !complete;
             self.caps.lease_end = again;

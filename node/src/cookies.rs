@@ -1,8 +1,8 @@
-//! The cookies of jobs: names that nobody can guess, from a secret seed and a counter.
+//! Cookies of jobs: names that cannot be guessed, from a secret seed and a counter.
 
 use sha2::{Digest, Sha256};
 
-/// Gives each cookie once.
+/// Source of unique cookies.
 pub struct Cookies {
     seed: [u8; 32],
     count: u64,
@@ -14,7 +14,7 @@ impl Cookies {
         Self { seed, count: 0 }
     }
 
-    /// 128 bits in hexadecimal.
+    /// Returns the next cookie: 128 bits in hexadecimal.
     pub fn next(&mut self) -> String {
         self.count += 1;
         let digest = Sha256::new().chain_update(self.seed).chain_update(self.count.to_le_bytes()).finalize();

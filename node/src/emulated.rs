@@ -1,8 +1,8 @@
-//! Emulated hardware: what the model says of the jobs, the caps that it obeys, and how a job learns that its work is done.
+//! Emulated hardware: models the jobs, obeys caps, and tells a job when its work is done.
 //!
-//! A job whose application the hardware file knows inherits the read end of a pipe. The write end stays with the shell, and is
-//! closed when the model says that the work is done: caps that move and suspension change when that is. What a job makes of
-//! it is its own business; it is over when its process is gone.
+//! A job with an application in the hardware file inherits the read end of a pipe. The shell keeps the write end and
+//! closes it when the model says that the work is done. Caps and suspension change that time. The job decides what to
+//! do then; it is over when its process has ended.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use super::{Node, duration};
 use crate::exchange::Effect;
 
 impl Node {
-    /// What emulated hardware says of a run.
+    /// Returns the model's plan of a run.
     pub(super) fn plan(&mut self, exec: &DoExec) -> Option<Plan> {
         let share =
             |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
         let shares: Vec<Share> = exec.placement.iter().map(share).collect();
-        // The file knows commands by their names, whoever runs them.
+        // The file knows commands by their names, for all users.
         let application = application::command_of(&exec.application).unwrap_or(&exec.application);
         let plan = self.model()?.plan(application, &exec.size, &shares);
         plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
     }
 
-    /// The job runs.
+    /// Starts the work of a job.
     pub(super) fn work_begins(&mut self, job: JobId, plan: Plan) {
         let now = self.model_time();
         if let Some(model) = self.model() {
@@ -34,13 +34,13 @@ impl Node {
         }
     }
 
-    /// When the next work will be done.
+    /// Returns when the next work will be done.
     pub(super) fn work_due(&self) -> Option<Duration> {
         let (at, _) = self.as_model()?.next_end(self.model_time())?;
         Some(duration(at - limo_model::Time::from_unix_ms(0)))
     }
 
-    /// Tells the jobs whose work is done.
+    /// Notifies the jobs whose work is done.
     pub(super) fn end_work(&mut self) {
         let now = self.model_time();
         let Some(model) = self.model() else { return };
@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    /// The job's process is gone after so long, if that is known. Returns the energy that its work took, if it had any.
+    /// Ends the work of a job after `elapsed`, if that is known. Returns the energy of the work, if any.
     pub(super) fn work_ends(&mut self, job: JobId, elapsed: Option<Span>) -> Option<Energy> {
         if self.as_model().is_some() {
             self.effect(Effect::EndWork { job });
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// The job stands still, or goes on.
+    /// Suspends or resumes the work of a job.
     pub(super) fn work_paused(&mut self, job: JobId, paused: bool) {
         let now = self.model_time();
         let Some(model) = self.model() else { return };
@@ -75,7 +75,7 @@ impl Node {
         self.send_reading();
     }
 
-    /// The master set the caps of the units.
+    /// Sets the caps of the units.
     pub(super) fn emulated_caps(&mut self, generation: u64, caps: &[Option<Power>]) {
         let now = self.model_time();
         let Some(model) = self.model() else { return };

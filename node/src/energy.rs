@@ -1,7 +1,7 @@
-//! The energy of jobs on a machine with a meter: what the meter shows is shared out among those that run.
+//! Energy of jobs on a machine with a meter: the measured energy is attributed to the running jobs.
 //!
-//! The meter is looked at when a job begins and when it ends, so that what was drawn is told apart. The end of a job that
-//! ran for long enough is told once that last look is there, or after [`PATIENCE`].
+//! The meter is sampled when a job begins and when it ends, to separate the energy of different jobs. The end of a job
+//! that ran long enough is reported once the last sample is there, or after [`PATIENCE`].
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use limo_power::Attributed;
 use super::Node;
 use super::meter::Measured;
 
-/// How long the end of a job waits for the look after it: a meter that takes longer misses the end of the run.
+/// How long the end of a job waits for its last sample: a slower meter misses the end of the run.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// A shorter run is over before a meter tells anything of it.
+/// Shorter runs are over before a meter shows them.
 const SHORTEST: Span = Span::from_secs(1);
 
 impl Node {
-    /// The job runs, and is expected to draw so much.
+    /// Starts a job with its expected draw.
     pub(super) fn energy_begins(&mut self, job: JobId, expected: Power) {
         let at = self.now.since;
         if let Some(measured) = self.measured() {
@@ -27,7 +27,7 @@ impl Node {
         }
     }
 
-    /// The job stands still, or goes on.
+    /// Suspends or resumes a job.
     pub(super) fn energy_paused(&mut self, job: JobId, paused: bool) {
         let at = self.now.since;
         if let Some(measured) = self.measured() {
@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    /// The job's process is gone after so long, if that is known.
+    /// Ends a job after `elapsed`, if that is known.
     pub(super) fn energy_ends(&mut self, job: JobId, elapsed: Option<Span>) {
         let at = self.now.since;
         let Some(measured) = self.measured() else { return };
@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// Whether the meter is still to tell about a job of which nothing is left.
+    /// Returns true if the last sample of a finished job is missing.
     pub(super) fn awaits_look(&mut self, job: JobId, elapsed: Span) -> bool {
         let now = self.now.since;
         let Some(measured) = self.measured() else { return false };
@@ -61,7 +61,7 @@ impl Node {
         until > now
     }
 
-    /// What a job used that is over.
+    /// Returns the energy of a finished job.
     pub(super) fn energy_used(&mut self, job: JobId) -> Option<Attributed> {
         let at = self.now.since;
         let measured = self.measured()?;
@@ -69,12 +69,12 @@ impl Node {
         measured.energy.take(job.0, at)
     }
 
-    /// When the first end is told that waits for a look.
+    /// Returns when the first end is reported that waits for a sample.
     pub(super) fn endings_due(&self) -> Option<Duration> {
         self.as_measured()?.ending.values().min().copied()
     }
 
-    /// Tells the ends of the jobs about which the meter has told, or takes too long.
+    /// Reports the ends of jobs with their last sample, or after the deadline.
     pub(super) fn tell_endings(&mut self) {
         let Some(measured) = self.measured() else { return };
         let jobs: Vec<JobId> = measured.ending.keys().copied().collect();
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Asks the meter beside its rhythm.
+    /// Samples the meter outside its rhythm.
     fn look_now(&mut self) {
         let now = self.now.since;
         let mut effects = std::mem::take(&mut self.effects);
@@ -93,7 +93,7 @@ impl Node {
         self.effects = effects;
     }
 
-    /// Asks once more if the look that was under way began before a job ended.
+    /// Samples again if the last sample began before a job ended.
     pub(super) fn look_again(&mut self) {
         let waits = |measured: &Measured| measured.ending.keys().any(|job| measured.energy.awaits_look(job.0));
         if self.as_measured().is_some_and(waits) {

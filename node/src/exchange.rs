@@ -1,4 +1,4 @@
-//! Inputs and effects: everything that reaches the node, and everything that it wants done.
+//! Inputs and effects of the node.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,46 +13,46 @@ use limo_shepherd::{BootTime, Ended, Handle, Identity, Launch, Order, Why};
 use crate::meter::Rhythm;
 use crate::records::{Found, Record};
 
-/// The time of a step. All clocks of a node are read by its shell.
+/// Time of a step. The shell reads all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moment {
-    /// Time since the daemon began, by a clock that nobody sets. Points in time within the node are such durations.
+    /// Time since the daemon began, on a monotonic clock. Points in time within the node are such durations.
     pub since: Duration,
-    /// The same moment by the clock of `lshepherd`.
+    /// Same moment on the clock of `lshepherd`.
     pub boot: BootTime,
 }
 
-/// What a node is made of.
+/// Configuration of a node.
 pub struct Parts {
     pub spec: NodeSpec,
-    /// Set on emulated hardware.
+    /// Present on emulated hardware.
     pub machine: Option<Machine>,
-    /// Whether there is a meter that can be read.
+    /// True if there is a meter.
     pub has_meter: bool,
-    /// Whether real units may be capped.
+    /// True if real units may be capped.
     pub may_cap: bool,
     /// How long caps hold without a master.
     pub cap_lease: Span,
-    /// The user that the daemon runs as; `None` if it is root and can become any.
+    /// User of the daemon; `None` if it is root and can become any user.
     pub own_uid: Option<u32>,
-    /// Random and secret: the cookies of jobs follow from it.
+    /// Random and secret: seed of the jobs' cookies.
     pub seed: [u8; 32],
     /// Random, made once per state directory.
     pub instance: String,
     /// The kernel's boot id.
     pub boot: String,
-    /// Of the meter.
+    /// Rhythm of the meter.
     pub rhythm: Rhythm,
 }
 
-/// Names a record that is being written.
+/// Identifies a record that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// Units, by index, that do not hold their cap, and why.
+/// Indices of units that do not hold their cap, with the reason.
 pub type FailedCaps = Vec<(u16, Text<256>)>;
 
-/// The streams of a job that go through the daemon.
+/// Streams of a job that go through the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Connected {
     pub stdin: bool,
@@ -60,26 +60,26 @@ pub struct Connected {
     pub stderr: bool,
 }
 
-/// One thing that happened.
+/// Event for the node.
 #[derive(Debug)]
 pub enum Input {
-    /// The records of an earlier daemon. The first input of each node.
+    /// Records of an earlier daemon. The first input of each node.
     Recovered(BTreeMap<(JobId, Attempt), Found>),
     Connected(limo_proto::Identity),
     Disconnected,
-    /// Whether the master is slow to take what it is sent. Comes when that changes.
+    /// True if the master reads slowly. Sent on each change.
     Behind(bool),
     FromMaster(Frame<MasterToNode>),
     /// The master answered a ping that was sent at this time.
     Answered {
         sent: Duration,
     },
-    /// A record is durable, or why it could not be written.
+    /// A record is durable, or the error of writing it.
     Recorded {
         ticket: Ticket,
         result: Result<(), String>,
     },
-    /// A look-up of a user ended, with the reason if it failed.
+    /// The look-up of a user ended, with the reason if it failed.
     UserFound {
         uid: u32,
         result: Result<Identity, String>,
@@ -95,7 +95,7 @@ pub enum Input {
         leader: i32,
         connected: Connected,
     },
-    /// The command does not run. `code` is the exit code that stands for it.
+    /// The command was not started. `code` is the exit code for that.
     NotStarted {
         handle: Handle,
         code: u8,
@@ -106,36 +106,36 @@ pub enum Input {
         handle: Handle,
         why: Why,
     },
-    /// The command is over.
+    /// The command ended.
     Exited {
         handle: Handle,
         ended: Ended,
     },
-    /// Nothing is left of the job but `left` processes that could not be killed.
+    /// All processes of the job are gone, except `left` that could not be killed.
     Emptied {
         handle: Handle,
         left: u32,
     },
-    /// A pass over all processes of the job, which stopped or continued them, is over.
+    /// A pass that stopped or continued all processes of the job ended.
     Reached {
         job: JobId,
     },
-    /// The same as `Emptied`, of a job that no `lshepherd` has.
+    /// As `Emptied`, for a job that no `lshepherd` has.
     Swept {
         job: JobId,
         left: usize,
     },
-    /// A pipe gave these bytes; none is its end.
+    /// Bytes from a pipe; an empty piece is its end.
     Output {
         stream: StreamId,
         bytes: Bytes,
     },
-    /// The job took so many bytes of stdin; the end counts as one.
+    /// The job read this many bytes of stdin; the end counts as one.
     StdinTaken {
         job: JobId,
         count: u64,
     },
-    /// The meter was asked at `at`, and answered.
+    /// The meter was sampled at `at`, and answered.
     Metered {
         at: Duration,
         reading: Result<Reading, MeterError>,
@@ -145,36 +145,36 @@ pub enum Input {
         generation: u64,
         failed: FailedCaps,
     },
-    /// Every cap was lifted, or some could not be.
+    /// All caps were lifted, or some could not be.
     CapsPutBack {
         complete: bool,
     },
-    /// The report of the machine.
+    /// The hardware report.
     Probed(String),
     Reconfigured(Rhythm),
     /// The time that [`crate::Node::deadline`] named has come.
     Deadline,
     Terminate,
-    /// The machine was to sleep and is awake, and why.
+    /// The machine was to sleep but is awake, and why.
     SleepFailed(String),
 }
 
-/// A launch, besides what only the shell can make: pipes, and the plan with its paths.
+/// Launch, except for what only the shell can make: pipes, and the plan with its paths.
 #[derive(Debug)]
 pub struct LaunchOrder {
     pub launch: Launch,
     pub exec: Box<DoExec>,
     pub cookie: String,
-    /// `None` if the daemon is the job's user.
+    /// `None` if the daemon runs as the job's user.
     pub identity: Option<Identity>,
-    /// Whether emulated hardware says when its work is done.
+    /// True if emulated hardware decides when the work is done.
     pub emulated_work: bool,
 }
 
-/// One thing to do. The shell does them in order.
+/// Action for the shell, performed in order.
 #[derive(Debug)]
 pub enum Effect {
-    /// To the master on the connection of now.
+    /// Sends a message on the current connection.
     Send(NodeToMaster),
     SendData(Data),
     /// Ends the connection once everything was sent.
@@ -192,17 +192,17 @@ pub enum Effect {
     Launch(Box<LaunchOrder>),
     /// An order to `lshepherd` other than a launch.
     Order(Order),
-    /// Kills what an ended `lshepherd` left.
+    /// Kills the processes that an ended `lshepherd` left.
     KillOrphans,
-    /// Starts another `lshepherd`. [`Input::ShepherdFailed`] follows if that fails.
+    /// Starts another `lshepherd`. [`Input::ShepherdFailed`] follows on failure.
     RestartShepherd,
-    /// Kills what carries the mark, within `patience`. [`Input::Swept`] follows.
+    /// Kills processes with the mark, within `patience`. [`Input::Swept`] follows.
     Sweep {
         job: JobId,
         mark: Mark,
         patience: Duration,
     },
-    /// Removes the file that came with a job that a killed daemon ran.
+    /// Removes the file that came with a job of a killed daemon.
     RemoveCarried {
         cookie: String,
         uid: u32,
@@ -214,12 +214,12 @@ pub enum Effect {
         leader: i32,
         stop: bool,
     },
-    /// Bytes for the job's stdin; none is its end. [`Input::StdinTaken`] follows.
+    /// Bytes for the job's stdin; an empty piece is its end. [`Input::StdinTaken`] follows.
     Stdin {
         job: JobId,
         bytes: Bytes,
     },
-    /// Reads up to so many bytes of the job's output. [`Input::Output`] follows.
+    /// Reads up to this many bytes of the job's output. [`Input::Output`] follows.
     Read {
         stream: StreamId,
         most: usize,
@@ -228,15 +228,15 @@ pub enum Effect {
         job: JobId,
         size: WindowSize,
     },
-    /// The job's command is over: its pipes end soon, even if something holds them open.
+    /// The job's command is over: its pipes are closed soon, even if a process holds them open.
     EndStreams {
         job: JobId,
     },
-    /// Nobody wants the job's streams: stdin ends, and output is read and dropped.
+    /// The job's streams have no reader: stdin ends, and output is read and dropped.
     DropStreams {
         job: JobId,
     },
-    /// The work of a job on emulated hardware is done, or its process is gone.
+    /// The work of a job on emulated hardware is done, or its process has ended.
     EndWork {
         job: JobId,
     },
@@ -249,11 +249,11 @@ pub enum Effect {
     },
     /// Lifts every cap. [`Input::CapsPutBack`] follows.
     PutCapsBack,
-    /// Looks at what the machine has; `shown` is what the meter showed last. [`Input::Probed`] follows.
+    /// Makes a hardware report; `shown` is the last reading of the meter. [`Input::Probed`] follows.
     Probe {
         shown: Option<String>,
     },
-    /// The daemon ends, with the reason if that is a failure.
+    /// Ends the daemon, with the reason if that is a failure.
     Exit(Result<(), String>),
     /// Puts the machine to sleep once the connection has ended. [`Input::SleepFailed`] follows if it does not sleep.
     Sleep,

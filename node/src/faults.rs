@@ -1,9 +1,9 @@
-//! Faults that tests put into the step, to see that they find them. Without the feature `faults` there are none.
+//! Faults that tests inject into the step, to check that they detect them. The feature `faults` enables them.
 
-/// A fault of a node.
+/// Fault of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// An end is told before it is recorded.
+    /// An end is reported before it is recorded.
     ToldBeforeDurable,
     /// An end is forgotten before the master has acknowledged it.
     ForgottenEarly,
@@ -17,12 +17,12 @@ pub enum Fault {
     ForeignAdopted,
     /// Caps are confirmed before they are set.
     CapsConfirmedEarly,
-    /// An exit code that an earlier daemon recorded is told wrongly.
+    /// An exit code from the records of an earlier daemon is reported wrongly.
     CodeChanged,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 8] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
@@ -40,7 +40,7 @@ thread_local! {
     static INJECTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
 }
 
-/// Has the nodes of this thread make a mistake, or none, from now on.
+/// Injects a fault into the nodes of this thread, or removes it.
 #[cfg(feature = "faults")]
 pub fn inject(fault: Option<Fault>) {
     INJECTED.set(fault);

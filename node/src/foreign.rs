@@ -1,6 +1,6 @@
-//! Jobs of other journals: what a node still has when it meets a master that never gave it that. They are ended, reported
-//! once, and forgotten; their output goes to nobody. The node registers when they are gone, so that no job of the
-//! master shares the machine with them, or after [`PATIENCE`] if they cannot be killed.
+//! Jobs of other journals, which a node still has when it meets another master. They are ended, reported once, and
+//! forgotten; their output is dropped. The node registers when they are gone, so that no job of the master shares the
+//! machine with them, or after [`PATIENCE`] if they cannot be killed.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::attempt::State;
 use crate::exchange::Effect;
 use crate::io::JobIo;
 
-/// From TERM to KILL.
+/// Time from TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long the registration waits for the ends.
+/// How long the registration waits for their ends.
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// A connection to a master.
+/// Connection to a master.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// When the registration was sent.
+    /// Time of the registration.
     pub(super) since: Duration,
     pub(super) registered: bool,
-    /// When the node says who it is at the latest; `None` once it has.
+    /// Deadline of the registration; `None` once it was sent.
     pub(super) introduce_by: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// Whether the attempt of this job that is known belongs to another journal than the master's.
+    /// Returns true if the known attempt of this job belongs to another journal than the master's.
     pub(super) fn is_foreign(&self, job: JobId) -> bool {
         let of = self.attempts.known.get(&job).map(|attempt| attempt.journal);
         self.journal.zip(of).is_some_and(|(journal, of)| !journal.owns(of))
@@ -63,12 +63,12 @@ impl Node {
         self.attempts.known.iter().any(|(&job, attempt)| attempt.is_open() && self.is_foreign(job))
     }
 
-    /// When the node registers even with foreign jobs.
+    /// Returns when the node registers even with foreign jobs.
     pub(super) fn introduction_due(&self) -> Option<Duration> {
         self.link.as_ref().and_then(|link| link.introduce_by)
     }
 
-    /// Registers once nothing foreign and nothing of an earlier daemon is left to be ended, and every record is durable.
+    /// Registers once all foreign jobs and those of an earlier daemon have ended, and every record is durable.
     pub(super) fn introduce(&mut self) {
         let Some(by) = self.introduction_due() else { return };
         let is_unsettled = self.has_foreign() || !self.clearing.is_empty() || !self.writing.is_empty();
@@ -94,7 +94,7 @@ impl Node {
         self.effects.extend(registration.into_messages().into_iter().map(Effect::Send));
     }
 
-    /// The master took the registration: what was foreign in it was reported.
+    /// Forgets foreign jobs: the registration has reported them.
     pub(super) fn forget_foreign(&mut self) {
         let over = |job: &JobId| {
             let ended = |attempt: &crate::attempt::Attempt| matches!(attempt.state, State::Ended(_));
@@ -109,7 +109,7 @@ impl Node {
             self.drop_streams(job);
             self.forget(job, number);
         }
-        // Their numbers mean other jobs here.
+        // Their numbers mean other jobs in this journal.
         self.attempts.forget_gone();
     }
 }

@@ -1,7 +1,7 @@
 //! A job's stdio as streams with credit. Knows nothing of attempts, the master or the pipes.
 //!
-//! A pipe is read only as far as its stream has room, so a job whose output nobody takes stops in its own `write`, and
-//! the daemon keeps at most a window of each stream.
+//! A pipe is read only as far as its stream has room. A job whose output has no reader blocks in its own `write`, and
+//! the daemon keeps at most one window of each stream.
 
 use bytes::Bytes;
 use limo_model::JobId;
@@ -9,7 +9,7 @@ use limo_proto::{CHUNK, Channel, Data, Inbox, Kept, NodeToMaster, Outbox, Stream
 
 use crate::exchange::{Connected, Effect};
 
-/// The ends of one job's streams, from its assignment until its output is delivered or dropped.
+/// Ends of one job's streams, from its assignment until its output is delivered or dropped.
 pub struct JobIo {
     job: JobId,
     stdin: Stdin,
@@ -19,28 +19,28 @@ pub struct JobIo {
 
 struct Stdin {
     inbox: Inbox,
-    /// Bytes that the job has taken; the end counts as one.
+    /// Number of bytes that the job has read; the end counts as one.
     taken: u64,
     pipe: Pipe,
 }
 
-/// Where bytes for stdin go.
+/// Destination of stdin.
 enum Pipe {
-    /// They wait for the command to run, at most a window of them.
+    /// Bytes wait for the command to run, at most a window of them.
     Later(Vec<Bytes>),
     Open,
-    /// The command takes none, and no sender misses them.
+    /// The command reads none; bytes are dropped.
     Absent,
 }
 
 #[derive(Default)]
 struct Output {
     outbox: Outbox,
-    /// Taken by the receiver, so that everything from here on is kept.
+    /// Offset up to which the receiver has acknowledged; later bytes are kept.
     acknowledged: u64,
-    /// Whether there is a pipe to be read.
+    /// True if there is a pipe to read.
     connected: bool,
-    /// Whether it is being read.
+    /// True while it is being read.
     asked: bool,
 }
 
@@ -50,8 +50,7 @@ impl JobIo {
         Self { job, stdin, stdout: Output::default(), stderr: Output::default() }
     }
 
-    /// The job runs, and these of its streams have pipes. Any other output is empty, and bytes for a stdin without one are
-    /// dropped.
+    /// Starts the streams that have pipes. Other outputs are empty, and bytes for a missing stdin are dropped.
     pub fn start(&mut self, connected: Connected, effects: &mut Vec<Effect>) {
         let job = self.job;
         let pipe = if connected.stdin { Pipe::Open } else { Pipe::Absent };
@@ -71,13 +70,13 @@ impl JobIo {
         }
     }
 
-    /// The job will never run: its output is empty.
+    /// Closes the streams of a job that will never run: its output is empty.
     pub fn close(&mut self) {
         self.stdout.outbox.close();
         self.stderr.outbox.close();
     }
 
-    /// The job is over: streams without a pipe are empty.
+    /// Closes the streams without a pipe: the job is over.
     pub fn close_unused(&mut self) {
         for output in [&mut self.stdout, &mut self.stderr] {
             if !output.connected {
@@ -86,32 +85,32 @@ impl JobIo {
         }
     }
 
-    /// Whether the receiver has all output, the ends included.
+    /// Returns true if the receiver has all output, the ends included.
     pub fn is_delivered(&self) -> bool {
         self.stdout.outbox.is_done() && self.stderr.outbox.is_done()
     }
 
-    /// Bytes of stdin that the job has taken.
+    /// Returns the number of bytes of stdin that the job has read.
     pub fn stdin_offset(&self) -> u64 {
         self.stdin.taken
     }
 
-    /// Where this end of the streams is.
+    /// Returns the offsets of this end of the streams.
     pub fn kept(&self) -> Kept {
         let stdin = &self.stdin.inbox;
         let (stdout, stderr) = (self.stdout.acknowledged, self.stderr.acknowledged);
         Kept { stdin: stdin.offset(), stdin_ended: stdin.has_ended(), stdout, stderr }
     }
 
-    /// Bytes for stdin arrived.
+    /// Takes bytes for stdin.
     ///
     /// # Errors
-    /// Where they leave a gap, which a new connection may cause and its sender repairs by sending again.
+    /// If they leave a gap, which a new connection may cause; the sender repairs it by sending again.
     pub fn receive(&mut self, offset: u64, bytes: Bytes, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
         let stdin = &mut self.stdin;
         let pending = stdin.inbox.offset() - stdin.taken;
         if pending.saturating_add(bytes.len() as u64) > WINDOW + CHUNK as u64 {
-            // A sender that overruns its credit; what is not taken in is not acknowledged, so an honest one sends it again.
+            // The sender overran its credit. Bytes that are not acknowledged are sent again.
             return Err(StreamError::Gap { offset, expected: stdin.taken });
         }
         if let Some(bytes) = stdin.inbox.accept(offset, bytes)? {
@@ -124,7 +123,7 @@ impl JobIo {
         Ok(())
     }
 
-    /// The job took `count` more bytes of stdin; returns an acknowledgement that is due.
+    /// Notes that the job read `count` more bytes of stdin; returns an acknowledgement that is due.
     pub fn stdin_taken(&mut self, count: u64) -> Option<u64> {
         self.stdin.taken += count;
         self.stdin.inbox.consume_bytes(count);
@@ -139,7 +138,7 @@ impl JobIo {
         }
     }
 
-    /// The pipe gave these bytes; none is its end.
+    /// Takes bytes from a pipe; an empty piece is its end.
     pub fn read(&mut self, channel: Channel, bytes: Bytes, effects: &mut Vec<Effect>) {
         let stream = StreamId::new(self.job, channel);
         let Some(output) = self.output(channel) else { return };
@@ -152,10 +151,10 @@ impl JobIo {
         output.ask_more(stream, effects);
     }
 
-    /// The receiver has taken everything below `offset`.
+    /// Notes that the receiver has everything below `offset`.
     ///
     /// # Errors
-    /// Where that was never sent.
+    /// If that was never sent.
     pub fn acknowledge(&mut self, channel: Channel, offset: u64, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
         let stream = StreamId::new(self.job, channel);
         let Some(output) = self.output(channel) else { return Ok(()) };
@@ -165,10 +164,10 @@ impl JobIo {
         Ok(())
     }
 
-    /// A receiver goes on from these offsets.
+    /// Continues output at these offsets.
     ///
     /// # Errors
-    /// Where one is not kept any more, or does not exist yet.
+    /// If one is no longer kept, or does not exist yet.
     pub fn resume(&mut self, stdout: u64, stderr: u64, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
         for (channel, offset) in [(Channel::Stdout, stdout), (Channel::Stderr, stderr)] {
             let stream = StreamId::new(self.job, channel);
@@ -180,15 +179,15 @@ impl JobIo {
         Ok(())
     }
 
-    /// What was sent may be lost: everything that is not acknowledged goes out again.
+    /// Prepares to send all unacknowledged bytes again: they may be lost.
     pub fn rewind(&mut self) {
         for output in [&mut self.stdout, &mut self.stderr] {
-            // The outbox keeps everything from there on.
+            // The outbox keeps all bytes from there on.
             let _ = output.outbox.resume(output.acknowledged);
         }
     }
 
-    /// Sends what has not been sent.
+    /// Sends the bytes that have not been sent.
     pub fn send(&mut self, effects: &mut Vec<Effect>) {
         for channel in [Channel::Stdout, Channel::Stderr] {
             let stream = StreamId::new(self.job, channel);
@@ -201,7 +200,7 @@ impl JobIo {
 }
 
 impl Output {
-    /// Has the pipe read as far as there is room.
+    /// Requests a read of the pipe, as far as there is room.
     fn ask_more(&mut self, stream: StreamId, effects: &mut Vec<Effect>) {
         let most = self.outbox.room().min(CHUNK);
         if self.connected && !self.asked && most > 0 && !self.outbox.is_closed() {
@@ -211,12 +210,12 @@ impl Output {
     }
 }
 
-/// The end of a stream of which nothing is kept: nothing follows `offset`.
+/// Makes the end of a stream without data: nothing follows `offset`.
 pub fn stream_end(job: JobId, channel: Channel, offset: u64) -> Effect {
     Effect::SendData(Data { stream: StreamId::new(job, channel), offset, bytes: Bytes::new() })
 }
 
-/// The message that acknowledges stdin.
+/// Makes the acknowledgement of stdin.
 pub fn stdin_ack(job: JobId, offset: u64) -> NodeToMaster {
     NodeToMaster::StreamAck { stream: StreamId::new(job, Channel::Stdin), offset }
 }

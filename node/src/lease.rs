@@ -1,6 +1,6 @@
-//! Leases of requeueable jobs: the node ends them when the master has not answered for too long, because the master may
-//! then run them elsewhere. The node counts from the moment at which it sent the newest ping that was answered.
-//! `lshepherd` has the timer, so that it runs out even while this daemon is stopped.
+//! Leases of requeueable jobs. The node ends such jobs when the master has not answered for too long, because the
+//! master may then run them elsewhere. The lease begins when the newest answered ping was sent. `lshepherd` has the
+//! timer, so that it also expires while this daemon is stopped.
 
 use std::time::Duration;
 
@@ -11,51 +11,51 @@ use tracing::warn;
 use super::Node;
 use crate::records::End;
 
-/// An attempt with a lease, from its start to its end.
+/// Attempt with a lease, from its start to its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leased {
     number: Number,
     pub(super) lease: Lease,
-    /// Whether it was ended because the lease was over.
+    /// True if the attempt was ended by its lease.
     is_over: bool,
 }
 
-/// The outcome of an attempt whose lease is over.
+/// Returns the outcome of an attempt whose lease has expired.
 fn outcome(lease: Lease) -> Outcome {
     Outcome::NodeFailed { reason: format!("the node did not hear from the master for {}", lease.span) }
 }
 
-/// Milliseconds; none if it is negative.
+/// Converts to milliseconds; 0 if negative.
 pub(super) fn ms(span: limo_model::Span) -> u64 {
     u64::try_from(span.ms()).unwrap_or(0)
 }
 
 impl Node {
-    /// The master answered a ping that was sent at `sent`, or the registration that was.
+    /// The master answered a ping or a registration that was sent at `sent`.
     pub(super) fn master_answered(&mut self, sent: Duration) {
         if !self.is_registered() {
             return;
         }
         let age = u64::try_from(self.now.since.saturating_sub(sent).as_millis()).unwrap_or(u64::MAX);
         self.confirmed = self.confirmed.max(Some(BootTime(self.now.boot.0.saturating_sub(age))));
-        // All leases end at one time: that of the shortest.
+        // All leases are checked at one time, the end of the shortest.
         let ends = self.leases.values().filter_map(|leased| self.lease_end(leased.lease));
         if let Some(until) = ends.min() {
             self.order(Order::Lease { until });
         }
     }
 
-    /// When a lease ends that is counted from the newest answer.
+    /// Returns the end of a lease that begins with the newest answer.
     pub(super) fn lease_end(&self, lease: Lease) -> Option<BootTime> {
         self.confirmed.map(|confirmed| confirmed.plus(ms(lease.span)))
     }
 
-    /// Notes the lease of an attempt that may start now. If it is over already, the attempt ends without a start: the
-    /// permission to start was under way for too long.
+    /// Records the lease of an attempt that may start now. If it has expired, the attempt ends without a start: `Go`
+    /// took too long.
     pub(super) fn begin_lease(&mut self, job: JobId, number: Number, lease: Option<Lease>) -> bool {
         let Some(lease) = lease else { return true };
         if self.lease_end(lease).is_none_or(|end| end <= self.now.boot) {
-            warn!(%job, attempt = %number, lease = %lease.span, "job not started: its lease is over");
+            warn!(%job, attempt = %number, lease = %lease.span, "job not started: its lease has expired");
             self.never_runs(job, number, outcome(lease));
             return false;
         }
@@ -63,7 +63,7 @@ impl Node {
         true
     }
 
-    /// `lshepherd` ends a job.
+    /// Handles a timer of `lshepherd` that ends a job.
     pub(super) fn lease_ends(&mut self, job: JobId, why: Why) {
         if let Some(leased) = self.leases.get_mut(&job).filter(|_| why == Why::Lease) {
             leased.is_over = true;
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// An attempt is over: that its lease ended it counts more than the signal that it died of.
+    /// Returns the outcome of a finished attempt. An expired lease takes precedence over the signal that ended it.
     pub(super) fn without_lease(&mut self, job: JobId, number: Number, end: End) -> End {
         match self.leases.get(&job).copied().filter(|leased| leased.number == number) {
             None => end,

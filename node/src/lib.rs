@@ -1,12 +1,12 @@
-//! The node: what `lslave` knows and decides, as a state machine without I/O. [`Node::step`] takes one thing that happened and
-//! returns what is to be done; `lslave` is the shell that does it, and the random worlds of `lmaster`'s tests are another.
+//! Node: the state machine of `lslave`, without I/O. [`Node::step`] takes an input and returns effects. Its shells are
+//! `lslave` and the random worlds in the tests of `lmaster`.
 //!
-//! It reads no clock, starts no task and no process, and touches no file and no socket. It tells the master nothing that
-//! depends on a record before that record is durable.
+//! It reads no clock, starts no task or process, and touches no file or socket. A message to the master that depends on
+//! a record is sent after that record is durable.
 //!
-//! Split by where inputs come from: `master` (orders), `process` (jobs that start and end), `stream` (stdio), `stop`
-//! (requested ends), `suspend` (stopped jobs), `lease` (jobs that end without the master), `meter` (watts), `energy` (of
-//! jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the machine).
+//! Split by the source of inputs: `master` (orders), `process` (jobs that start and end), `stream` (stdio), `stop`
+//! (requested ends), `suspend` (stopped jobs), `lease` (jobs that end without the master), `meter` (watts), `energy`
+//! (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the machine).
 
 mod attempt;
 mod caps;
@@ -57,65 +57,65 @@ use recover::Leftover;
 use stop::Closing;
 use users::Users;
 
-/// One node, from the start of its daemon to the end.
+/// One node, for the life of its daemon.
 pub struct Node {
     spec: NodeSpec,
     instance: String,
     boot: String,
     meter: Option<Meter>,
     caps: Caps,
-    /// Tickets of those who ask what the machine has, while it is looked at.
+    /// Tickets of the requests that wait for the hardware report.
     probing: Option<Vec<u64>>,
     users: Users,
     cookies: Cookies,
     attempts: Attempts,
     /// Records that are being written.
     writing: BTreeMap<Ticket, Writing>,
-    /// Jobs of an earlier daemon whose processes are being killed, with what is left to remove.
+    /// Jobs of an earlier daemon whose processes are being killed, with a file to remove.
     clearing: BTreeMap<JobId, Option<Leftover>>,
     next_ticket: Ticket,
     next_handle: Handle,
-    /// Whether `lshepherd` has answered since it was started.
+    /// True if `lshepherd` has answered since it was started.
     shepherd_ready: bool,
-    /// Jobs whose processes are being stopped or continued, and whether that must be done once more.
+    /// Jobs whose processes are being stopped or continued; true if another pass must follow.
     reaching: BTreeMap<JobId, bool>,
-    /// Of attached jobs, from the assignment until the output is delivered.
+    /// Streams of attached jobs, from the assignment until the output is delivered.
     streams: BTreeMap<JobId, JobIo>,
-    /// Of the master that was greeted last.
+    /// Journal of the last master.
     journal: Option<JournalId>,
     link: Option<Link>,
-    /// Whether the master is slow to take what it is sent.
+    /// True if the master reads slowly.
     is_behind: bool,
-    /// When the newest message was sent that the master answered while the node was registered.
+    /// Time of sending the newest message that the master answered while the node was registered.
     confirmed: Option<BootTime>,
-    /// Of requeueable jobs that run.
+    /// Leases of running requeueable jobs.
     leases: BTreeMap<JobId, Leased>,
-    /// Whether there is a connection, even one on which nothing is sent any more.
+    /// True while there is a connection, even a closing one.
     connected: bool,
     closing: Option<Closing>,
-    /// Whether the machine sleeps once the connection has ended.
+    /// True if the machine sleeps once the connection has ended.
     sleepy: bool,
     /// Why the machine did not sleep, until the master knows.
     unslept: Option<String>,
-    /// Whether the master ever took this node.
+    /// True if a master ever accepted this node.
     welcomed: bool,
     refused: Option<String>,
-    /// Why no job can be launched any more.
+    /// Why jobs can no longer be launched.
     failed: Option<String>,
-    /// Whether the daemon was told to end.
+    /// True if the daemon was told to end.
     exited: bool,
-    /// Of the step under way.
+    /// Time of the current step.
     now: Moment,
     effects: Vec<Effect>,
 }
 
-/// Nothing where it is negative.
+/// Converts a span; zero if negative.
 pub fn duration(span: Span) -> Duration {
     Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
 }
 
 impl Node {
-    /// A node without attempts. The first input is [`Input::Recovered`].
+    /// Makes a node without attempts. The first input is [`Input::Recovered`].
     pub fn new(parts: Parts, now: Moment) -> Self {
         let Parts { spec, machine, has_meter, may_cap, cap_lease, own_uid, seed, instance, boot, rhythm } = parts;
         let meter = Meter::new(machine, has_meter, spec.idle, (now.since, rhythm));
@@ -158,7 +158,7 @@ impl Node {
         &self.spec.name
     }
 
-    /// Takes one input and returns what is to be done, in order. `now` is not earlier than in the step before.
+    /// Takes one input and returns the effects in order. `now` must not go back.
     pub fn step(&mut self, now: Moment, input: Input) -> Vec<Effect> {
         self.now = now;
         self.take(input);
@@ -218,7 +218,7 @@ impl Node {
         }
     }
 
-    /// When to come back with [`Input::Deadline`], as time since the daemon began.
+    /// Returns when [`Input::Deadline`] is due, as time since the daemon began.
     pub fn deadline(&self) -> Option<Duration> {
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
@@ -236,7 +236,7 @@ impl Node {
         self.users_late();
     }
 
-    /// The master took the node: says again what may not have reached it.
+    /// The master accepted the node: sends again what may not have reached it.
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
@@ -272,12 +272,13 @@ impl Node {
         self.effects.push(effect);
     }
 
-    /// An order to `lshepherd` other than a launch.
+    /// Sends `lshepherd` an order other than a launch.
     fn order(&mut self, order: Order) {
         self.effects.push(Effect::Order(order));
     }
 
-    /// To the master, if it has taken the node. What cannot be sent now is said again after registering.
+    /// Sends a message if the master has accepted the node. Messages that cannot be sent now are repeated after
+    /// registering.
     fn send(&mut self, message: NodeToMaster) {
         if self.is_registered() {
             self.effects.push(Effect::Send(message));
@@ -286,18 +287,18 @@ impl Node {
 
     fn send_end(&mut self, job: JobId, attempt: Number, end: End) {
         if self.is_foreign(job) {
-            // The next registration says it: the master has another job of this number.
+            // The next registration reports it: the number means another job of the master.
             return;
         }
         self.send(NodeToMaster::Ended { job, attempt, outcome: end.outcome, usage: end.usage });
     }
 
-    /// For the model, which only needs differences: milliseconds since the daemon began.
+    /// Returns milliseconds since the daemon began. The model needs only differences.
     fn model_time(&self) -> Time {
         Time::from_unix_ms(i64::try_from(self.now.since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Tells the daemon to end, once.
+    /// Ends the daemon, once.
     fn exit_when_finished(&mut self) {
         if self.exited || !self.is_finished() {
             return;

@@ -1,4 +1,4 @@
-//! What the master asks.
+//! Orders of the master.
 
 use limo_model::{Attempt as Number, JobId, Power};
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
@@ -38,7 +38,7 @@ impl Node {
     fn refused_by_master(&mut self, reason: String) {
         error!(reason, "the master refuses this node");
         if !self.welcomed && self.attempts.known.is_empty() {
-            // Nothing here waits for the master, and asking again will not change its answer.
+            // The node waits for nothing here, and a retry would not change the answer.
             self.refused = Some(reason);
         }
         self.link = None;
@@ -68,13 +68,13 @@ impl Node {
         self.send(NodeToMaster::JobRefused { job, attempt, reason: reason.into() });
     }
 
-    /// Only a machine without jobs sleeps. It does once the connection has ended, which the master sees to.
+    /// Puts a machine without jobs to sleep once the master has ended the connection.
     fn fall_asleep(&mut self) {
         let busy = self.attempts.known.keys().chain(self.streams.keys()).next();
         let obstacle = match busy {
             _ if self.closing.is_some() => Some("the node is shutting down".to_owned()),
             _ if self.spec.rest.is_none() => {
-                Some("no command puts it to sleep: set `off` in the section [idle]".to_owned())
+                Some("the node has no command for sleep: set `off` in the section [idle]".to_owned())
             }
             Some(job) => Some(format!("job {job} is on the node")),
             None => None,
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Has the intent to run an attempt recorded; the acknowledgement follows.
+    /// Records the intent to run an attempt; the acknowledgement follows.
     fn hold(&mut self, exec: DoExec) -> Result<(), String> {
         if self.closing.is_some() {
             return Err("the node is shutting down".to_owned());
@@ -119,7 +119,7 @@ impl Node {
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let State::Accepting(exec) = &attempt.state else { return };
         if let Err(reason) = result {
-            // Not remembered either: it may be assigned again.
+            // Forgotten, so that it can be assigned again.
             self.attempts.known.remove(&job);
             return self.refuse(job, number, reason);
         }
@@ -132,7 +132,7 @@ impl Node {
         self.send(NodeToMaster::JobAck { job, attempt: number });
     }
 
-    /// Every part of the placement is taken to be on this node; its number is the master's business.
+    /// Checks a placement. All of its parts are on this node; the node's number matters only to the master.
     fn check_placement(&self, exec: &DoExec) -> Result<(), String> {
         let name = &self.spec.name;
         if exec.placement.is_empty() || exec.launch.argv.is_empty() {
@@ -170,7 +170,7 @@ impl Node {
             }
             // The acknowledgement, `Started` or the end follows.
             State::Accepting(_) | State::Starting(_) | State::Recording(_) => {}
-            // Said twice: the answer may have been lost with a connection.
+            // Repeated: the first answer may have been lost with a connection.
             State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
                 self.send(NodeToMaster::Started { job, attempt: number });
             }
@@ -178,7 +178,8 @@ impl Node {
         }
     }
 
-    /// The master believes in an attempt that this node does not have. It may have run, so it is lost, not new.
+    /// Reports an attempt lost that the master believes in and this node does not have. It may have run, so it is not
+    /// new.
     pub(super) fn not_here(&mut self, job: JobId, number: Number) {
         if self.attempts.is_gone(job, number) || self.attempts.known.contains_key(&job) {
             return debug!(%job, attempt = %number, "a late message about an attempt that is gone");
@@ -206,7 +207,7 @@ impl Node {
         }
         let attempt = self.attempts.find(job, number);
         let suspended = attempt.as_ref().is_some_and(|attempt| matches!(attempt.state, State::Suspended(_)));
-        // 0 and below would mean something else to the kernel.
+        // The kernel gives 0 and negative numbers another meaning.
         let Some(running) = attempt.and_then(|attempt| attempt.running_mut()).filter(|_| signal > 0) else {
             return debug!(%job, signal, "no process for the signal");
         };
@@ -215,7 +216,7 @@ impl Node {
             libc::SIGCONT => running.halted = false,
             _ => {}
         }
-        // Only `Resume` lets a suspended job go on; what else is sent to it waits for that, but KILL.
+        // Only `Resume` continues a suspended job. Other signals wait for that, except KILL.
         if suspended && signal == libc::SIGCONT {
             return debug!(%job, "no signal continues a suspended job");
         }

@@ -1,8 +1,8 @@
-//! Watts: the model of emulated hardware, which answers at once, or a meter, which is read beside the loop.
+//! Watts from the model of emulated hardware, which answers at once, or from a meter, which is read beside the loop.
 //!
-//! A meter is looked at in one rhythm and reported in another: what is sent is the mean of the looks since the reading
-//! before. A meter that fails sends nothing: the master lets its last reading grow stale and estimates. The log says when
-//! it begins to fail and when it works again. A meter that is late is not asked again until it has answered.
+//! Sampling and reporting have different rhythms: a reading is the mean of the samples since the last one. A failing
+//! meter sends nothing: the master lets its last reading grow stale and estimates. The log reports the first failure
+//! and the recovery. A late meter is not asked again until it has answered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use tracing::{debug, warn};
 use super::Node;
 use crate::exchange::Effect;
 
-/// A meter that has not answered for this long fails: its last reading is stale by then.
+/// A meter without an answer for this long has failed: its last reading is stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Meter {
     source: Source,
     rhythm: Rhythm,
-    /// When it is to be looked at.
+    /// Time of the next sample.
     next: Duration,
 }
 
-/// How often something is done.
+/// Intervals of a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rhythm {
-    /// Between two looks at a meter; the model is looked at where a reading is due.
+    /// Between samples of a meter; the model is sampled when a reading is due.
     pub looks: Duration,
-    /// Between two readings for the master.
+    /// Between readings for the master.
     pub readings: Duration,
 }
 
@@ -39,24 +39,24 @@ enum Source {
     Device(Measured),
 }
 
-/// A meter with what it has shown since the last reading that was sent.
+/// Meter, with its samples since the last reading.
 pub(super) struct Measured {
-    /// Since when it is being read.
+    /// Start of the sample under way.
     asked: Option<Duration>,
     failing: bool,
-    /// What it showed last, and when, or why it did not.
+    /// Last sample and its time, or the error.
     shown: Option<(Duration, Result<Power, String>)>,
     batch: Batch,
-    /// When the next reading is due.
+    /// Time of the next reading.
     report: Duration,
-    /// Of the jobs.
+    /// Energy of the jobs.
     pub energy: Attribution,
-    /// Jobs of which nothing is left and the meter is still to tell, and how long that is waited for.
+    /// Finished jobs that wait for a last sample, with their deadlines.
     pub ending: BTreeMap<JobId, Duration>,
 }
 
 impl Meter {
-    /// `None` where the node has neither.
+    /// Makes the source of watts; `None` if the node has none.
     pub(super) fn new(
         machine: Option<Machine>,
         has_meter: bool,
@@ -67,7 +67,7 @@ impl Meter {
             (Some(machine), _) => (Source::Model(Emulated::new(machine)), now + rhythm.readings),
             (None, true) => {
                 let batch = Batch::new(rhythm.looks);
-                // The first reading is sent as soon as there is one.
+                // The first reading is sent as soon as possible.
                 let (energy, ending) = (Attribution::new(idle), BTreeMap::new());
                 let measured =
                     Measured { asked: None, failing: false, shown: None, batch, report: now, energy, ending };
@@ -78,7 +78,8 @@ impl Meter {
         Some(Self { source, rhythm, next })
     }
 
-    /// When it is to be read. A meter is read without a master, too: its trouble is logged, and its counters stay in view.
+    /// Returns when it is to be read. A meter is read without a master, too: its errors are logged, and its counters
+    /// must not wrap around.
     pub(super) fn due(&self, registered: bool) -> Option<Duration> {
         (registered || matches!(self.source, Source::Device { .. })).then_some(self.next)
     }
@@ -92,7 +93,7 @@ impl Meter {
         self.next = now;
     }
 
-    /// In step with the times before, unless that one is over.
+    /// Schedules the next sample in step with earlier ones, unless that time has passed.
     fn schedule_next(&mut self, now: Duration) {
         let interval = match self.source {
             Source::Model(_) => self.rhythm.readings,
@@ -106,7 +107,7 @@ impl Meter {
 }
 
 impl Measured {
-    /// Takes what the meter said when it was asked at `at`.
+    /// Takes the meter's answer to the request at `at`.
     fn take(&mut self, now: Duration, at: Duration, reading: Result<Reading, MeterError>) {
         self.asked = None;
         match reading {
@@ -133,7 +134,7 @@ impl Measured {
         }
     }
 
-    /// Has the meter read, unless it still has to answer.
+    /// Requests a sample, unless one is under way.
     pub fn ask(&mut self, now: Duration, effects: &mut Vec<Effect>) {
         match self.asked {
             None => {
@@ -152,7 +153,7 @@ impl Measured {
 }
 
 impl Node {
-    /// The model, on emulated hardware.
+    /// Returns the model, on emulated hardware.
     pub(super) fn model(&mut self) -> Option<&mut Emulated> {
         match &mut self.meter.as_mut()?.source {
             Source::Model(model) => Some(model),
@@ -160,7 +161,7 @@ impl Node {
         }
     }
 
-    /// The same, to look at.
+    /// Returns the model read-only, on emulated hardware.
     pub(super) fn as_model(&self) -> Option<&Emulated> {
         match &self.meter.as_ref()?.source {
             Source::Model(model) => Some(model),
@@ -168,7 +169,7 @@ impl Node {
         }
     }
 
-    /// What measures the machine, on real hardware.
+    /// Returns the meter of a real machine.
     pub(super) fn measured(&mut self) -> Option<&mut Measured> {
         match &mut self.meter.as_mut()?.source {
             Source::Model(_) => None,
@@ -176,7 +177,7 @@ impl Node {
         }
     }
 
-    /// The same, to look at.
+    /// Returns the meter read-only.
     pub(super) fn as_measured(&self) -> Option<&Measured> {
         match &self.meter.as_ref()?.source {
             Source::Model(_) => None,
@@ -184,17 +185,17 @@ impl Node {
         }
     }
 
-    /// What the meter in use showed last, in words; `None` where there is none.
+    /// Describes the last sample of the meter; `None` without a meter.
     pub(super) fn meter_in_words(&self) -> Option<String> {
         let measured = self.as_measured()?;
         Some(match &measured.shown {
             Some((at, Ok(draw))) => format!("{draw}, {} ms ago", self.now.since.saturating_sub(*at).as_millis()),
             Some((_, Err(reason))) => format!("no reading: {reason}"),
-            None => "it has not shown anything yet".to_owned(),
+            None => "no reading yet".to_owned(),
         })
     }
 
-    /// On emulated hardware, what it draws now.
+    /// Sends the current draw, on emulated hardware.
     pub(super) fn send_reading(&mut self) {
         let now = self.model_time();
         if let Some(model) = self.as_model()
@@ -205,7 +206,7 @@ impl Node {
         }
     }
 
-    /// Where it is time, sends a reading or asks for one.
+    /// Sends a reading or requests a sample, if due.
     pub(super) fn read_meter(&mut self) {
         let now = self.now.since;
         let Some(meter) = self.meter.as_mut().filter(|meter| meter.next <= now) else { return };
@@ -216,7 +217,7 @@ impl Node {
         }
     }
 
-    /// The meter was read: where it is time, sends what it has shown since the reading before.
+    /// Takes a sample; sends the mean since the last reading, if due.
     pub(super) fn metered(&mut self, at: Duration, reading: Result<Reading, MeterError>) {
         self.take_reading(at, reading);
         self.tell_endings();
@@ -227,8 +228,8 @@ impl Node {
         let (registered, behind, now) = (self.is_registered(), self.is_behind, self.now.since);
         let Some(Meter { source: Source::Device(measured), rhythm, .. }) = &mut self.meter else { return };
         measured.take(now, at, reading);
-        // Half a look early is in time: otherwise a look that is early by a hair would wait for the next one. While the
-        // way to the master is full, the looks go on.
+        // Half an interval early counts as in time; otherwise a slightly early sample would wait for the next one.
+        // While the master is slow, sampling continues.
         if behind || now + rhythm.looks / 2 < measured.report {
             return;
         }
@@ -237,7 +238,7 @@ impl Node {
         if measured.report <= now {
             measured.report = now + rhythm.readings;
         }
-        // What nobody can hear is over: after registering, a new reading begins.
+        // Samples without a master are dropped: a new reading begins after registering.
         if registered {
             self.send(NodeToMaster::Reading(sample(summary)));
         }

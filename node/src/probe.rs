@@ -1,5 +1,5 @@
-//! What the machine has, for the master, which asks on behalf of an operator. A real machine is looked at beside the loop,
-//! once for all who ask meanwhile; emulated hardware is shown as its file and its model have it.
+//! Hardware report for an operator, through the master. One report of a real machine serves all requests that arrive
+//! meanwhile; for emulated hardware it shows the file and the model.
 
 use limo_model::UnitKind;
 use limo_power::Emulated;
@@ -8,7 +8,7 @@ use limo_proto::{NodeToMaster, Text};
 use super::Node;
 use crate::exchange::Effect;
 
-/// Most probes that wait for one look at the machine.
+/// Most requests that wait for one report.
 const WAITING_LIMIT: usize = 1_000;
 
 impl Node {
@@ -19,7 +19,7 @@ impl Node {
         }
         match &mut self.probing {
             Some(waiting) if waiting.len() >= WAITING_LIMIT => {
-                let report = format!("{WAITING_LIMIT} others wait for what this node has").into();
+                let report = format!("{WAITING_LIMIT} other requests wait for the hardware report of this node").into();
                 return self.send(NodeToMaster::Probed { ticket, report });
             }
             Some(waiting) => return waiting.push(ticket),
@@ -38,12 +38,12 @@ impl Node {
     }
 }
 
-/// A line of a report: what it is about, and what there is to say.
+/// Formats a line of a report: a subject and a value.
 pub fn line(what: &str, value: &str) -> String {
     format!("{what:<11} {value}\n")
 }
 
-/// In the form of the report of a real machine.
+/// Reports emulated hardware in the form of a real machine.
 fn emulated(model: &Emulated) -> String {
     let spec = &model.machine().spec;
     let mut text = line("emulated", &format!("machine `{}` of the hardware file: all watts are modelled", spec.name));

@@ -1,4 +1,4 @@
-//! Jobs that start and end, and what is left after an end.
+//! Start and end of jobs, and cleanup after an end.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -20,19 +20,19 @@ use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::users::{self, Known, PATIENCE_S, UserError};
 
-/// How long what a job left behind gets to be gone after KILL: only a process in an uninterruptible wait takes longer.
+/// How long the other processes of a job have to disappear after KILL: only an uninterruptible wait takes longer.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// How long entering a job's directory, opening its files and executing its program may take, in seconds.
+/// Deadline for entering a job's directory, opening its files and executing its program, in seconds.
 pub const LAUNCH_DEADLINE_S: u64 = 30;
 
-/// Messages that wait for a command to run; more are dropped.
+/// Most messages that wait for a command to run; more are dropped.
 const DEFERRED: usize = 64;
 
-/// The reason of jobs whose `lshepherd` was killed.
+/// Reason given for jobs whose `lshepherd` was killed.
 const SHEPHERD_KILLED: &str = "lshepherd, which ran the job on its node, was killed";
 
-/// A record that is being written, and whose attempt waits for it.
+/// Record that is being written while its attempt waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing {
     job: JobId,
@@ -49,7 +49,7 @@ enum Kind {
 }
 
 impl Node {
-    /// Has a record written. What depends on it follows when it is durable.
+    /// Writes a record. Dependent messages follow when it is durable.
     pub(super) fn record(&mut self, record: Record) {
         let kind = match &record {
             Record::Intent(_) => Kind::Intent,
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// The master let a held attempt go.
+    /// Starts a held attempt that the master has released.
     pub(super) fn start(&mut self, exec: Box<DoExec>, expected: Power) {
         let (job, number, uid) = (exec.job, exec.attempt, exec.launch.uid);
         if !self.begin_lease(job, number, exec.lease) {
@@ -99,7 +99,7 @@ impl Node {
             stopping: false,
             deferred: Vec::new(),
         }));
-        // From here on a daemon that comes after this one believes that the command has run.
+        // From here on a later daemon believes that the command has run.
         self.record(Record::Going { job, attempt: number });
     }
 
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// The jobs whose user is being looked up, with their users and until when.
+    /// Returns the jobs whose user is being looked up, with their users and deadlines.
     fn awaiting_users(&self) -> impl Iterator<Item = (JobId, Number, u32, Duration)> {
         self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
             State::Starting(starting) => match starting.stage {
@@ -149,12 +149,12 @@ impl Node {
         }
     }
 
-    /// When the first look-up of a user takes too long.
+    /// Returns the first deadline of a look-up.
     pub(super) fn users_due(&self) -> Option<Duration> {
         self.awaiting_users().map(|(.., by)| by).min()
     }
 
-    /// Gives up the launches whose users are not found in time.
+    /// Fails the launches whose users are not found in time.
     pub(super) fn users_late(&mut self) {
         let now = self.now.since;
         let late: Vec<_> = self.awaiting_users().filter(|(.., by)| *by <= now).collect();
@@ -179,7 +179,7 @@ impl Node {
             handle,
             time_limit: exec.time_limit.map(ms).filter(|_| !faults::has(Fault::LimitForgotten)),
             warning: exec.warning.map(|warning| (warning.signal, ms(warning.before))),
-            // The master counts on the grace of a lease, which none exceeds.
+            // The lease includes the grace, so the grace must not be longer.
             kill_grace: ms(exec.kill_grace),
             lease: lease.filter(|_| !faults::has(Fault::LeaseForgotten)),
             launch_deadline: LAUNCH_DEADLINE_S * 1000,
@@ -189,7 +189,7 @@ impl Node {
         self.effect(Effect::Launch(Box::new(order)));
     }
 
-    /// Keeps a message until the command runs. Whether it does not run yet.
+    /// Keeps a message until the command runs. Returns true if it does not run yet.
     pub(super) fn deferred(&mut self, job: JobId, number: Number, message: MasterToNode) -> bool {
         let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else {
             return false;
@@ -200,7 +200,7 @@ impl Node {
         true
     }
 
-    /// The job that `lshepherd` means.
+    /// Returns the job with this name at `lshepherd`.
     fn job_of(&self, handle: Handle) -> Option<(JobId, Number)> {
         let mut known = self.attempts.known.iter();
         let found = known.find(|(_, attempt)| attempt.handle() == Some(handle));
@@ -243,7 +243,7 @@ impl Node {
         self.never_runs(job, number, Outcome::NotStarted { code, reason });
     }
 
-    /// The job was stopped before its command ran.
+    /// Ends a job that was stopped before its command ran.
     pub(super) fn stopped_early(&mut self, job: JobId, number: Number) {
         self.never_runs(job, number, Outcome::Signaled(libc::SIGTERM));
     }
@@ -256,7 +256,7 @@ impl Node {
         self.ended(job, number, End { outcome, usage: Usage::default() });
     }
 
-    /// The attempt is over for good: its end is recorded, and then told.
+    /// Records the end of an attempt, and then reports it.
     pub(super) fn ended(&mut self, job: JobId, number: Number, end: End) {
         let end = self.without_lease(job, number, end);
         let end = End { outcome: end.outcome.clipped(), ..end };
@@ -271,7 +271,7 @@ impl Node {
 
     fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
         if let Err(error) = result {
-            // It is still told; only a daemon killed before that reaches the master would report it lost.
+            // It is still reported. Only if the daemon is killed before that would the next one report the job lost.
             warn!(%job, attempt = %number, error, "the end of the job is not recorded");
         }
         let Some(attempt) = self.attempts.find(job, number) else { return };
@@ -288,7 +288,7 @@ impl Node {
         }
     }
 
-    /// A timer of `lshepherd` has begun to end a job.
+    /// Handles a timer of `lshepherd` that has begun to end a job.
     pub(super) fn timer_stops(&mut self, handle: Handle, why: Why) {
         let Some((job, _)) = self.job_of(handle) else { return };
         self.lease_ends(job, why);
@@ -330,7 +330,7 @@ impl Node {
         self.swept(job);
     }
 
-    /// What no `lshepherd` had was killed.
+    /// The processes of a job without `lshepherd` were killed.
     pub(super) fn swept_away(&mut self, job: JobId, left: usize) {
         if left > 0 {
             error!(%job, left, "processes of the job cannot be killed");
@@ -351,7 +351,7 @@ impl Node {
         self.ended(job, number, end);
     }
 
-    /// `lshepherd` was killed: nothing of its jobs may be left, and nobody knows how they would have ended.
+    /// `lshepherd` was killed: its jobs are killed, and their outcomes are unknown.
     pub(super) fn shepherd_lost(&mut self) {
         error!("lshepherd was killed; the jobs of this node are lost");
         let mut sweeps = Vec::new();
@@ -372,7 +372,7 @@ impl Node {
             self.work_ends(job, None);
             self.end_streams(job);
             if let Some(streams) = self.streams.get_mut(&job) {
-                // Those of a command that never ran end here.
+                // The streams of a command that never ran end here.
                 streams.close_unused();
             }
             self.effect(Effect::Sweep { job, mark, patience: SWEEP });

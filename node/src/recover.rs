@@ -1,4 +1,4 @@
-//! The attempts of an earlier daemon, from its records. What still runs of them is killed before the node registers.
+//! Recovers the attempts of an earlier daemon from its records. Their processes are killed before the node registers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::exchange::Effect;
 use crate::faults::{self, Fault};
 use crate::records::{Found, Intent};
 
-/// How long processes that a killed daemon left behind get to be gone.
+/// How long the processes of a killed daemon have to disappear.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
-/// A file that came with a job, to be removed after its processes are gone.
+/// File that came with a job, removed when its processes are gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leftover {
     cookie: String,
@@ -24,7 +24,7 @@ pub(super) struct Leftover {
 }
 
 impl Node {
-    /// Takes up what an earlier daemon left, and has what still runs of it killed. Usually its `lshepherd` has done so.
+    /// Recovers the attempts of an earlier daemon, and kills their processes. Usually its `lshepherd` has done so.
     pub(super) fn recover(&mut self, found: BTreeMap<(JobId, Number), Found>) {
         let mut without_trace = Vec::new();
         for ((job, number), found) in found {
@@ -52,13 +52,13 @@ impl Node {
             info!(%job, attempt = %number, "the job is known from before");
             self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
         }
-        // Nobody knows what to look for.
+        // Without an intent there is no mark to search for.
         for (job, number, end) in without_trace {
             self.ended(job, number, end);
         }
     }
 
-    /// Has what a killed daemon left of a job killed and removed. Its end follows.
+    /// Kills the processes of a job and removes its file. Its end follows.
     fn clear_away(&mut self, Intent { exec, cookie, .. }: &Intent) {
         let (job, uid) = (exec.job, exec.launch.uid);
         let leftover = exec.launch.carried.is_some().then(|| Leftover { cookie: cookie.clone(), uid });
@@ -66,7 +66,7 @@ impl Node {
         self.effect(Effect::Sweep { job, mark: Mark { cookie: cookie.clone(), uid }, patience: LEFTOVERS });
     }
 
-    /// Nothing runs any more of a job of an earlier daemon.
+    /// All processes of an earlier daemon's job are gone.
     pub(super) fn cleared(&mut self, job: JobId) {
         if let Some(Some(Leftover { cookie, uid })) = self.clearing.remove(&job) {
             self.effect(Effect::RemoveCarried { cookie, uid });

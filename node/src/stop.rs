@@ -1,4 +1,4 @@
-//! Ends that somebody asked for: of one job, and of the daemon.
+//! Requested ends of jobs and of the daemon.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use super::Node;
 use crate::attempt::{Attempt, Running, Stage, State};
 use crate::exchange::Effect;
 
-/// What jobs get between TERM and KILL when the daemon ends.
+/// Time between TERM and KILL when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How long the daemon then waits for the master to take the ends and the last output.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The daemon is ending.
+/// State of the ending daemon.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
-    /// Set once nothing runs any more: when to go even if the master has not taken everything.
+    /// Set once all processes are gone: the deadline for the master to take everything.
     pub(super) until: Option<Duration>,
     done: bool,
 }
 
 impl Node {
-    /// TERM to the job, and after `grace` KILL to everything of it. Asked again, the earlier KILL counts.
+    /// Sends TERM to the job, and KILL to all of its processes after `grace`. A repeated request cannot postpone KILL.
     pub(super) fn stop(&mut self, job: JobId, number: Number, grace: Duration) {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
@@ -53,7 +53,7 @@ impl Node {
                     Stage::Recording | Stage::LookingUp { .. } => self.stopped_early(job, number),
                 }
             }
-            // It was never let go, and never will be.
+            // It was never released, and never will be.
             State::Accepting(_) | State::Held(_) => self.stopped_early(job, number),
             State::Sweeping(_) | State::Recording(_) | State::Ended(_) => {}
         }
@@ -82,14 +82,14 @@ impl Node {
         }
     }
 
-    /// The daemon shall end: so do its jobs, in order.
+    /// Ends all jobs, because the daemon is to end.
     pub(super) fn terminate(&mut self) {
         if self.closing.is_some() {
             return;
         }
         info!("the node ends; jobs are stopped");
         self.closing = Some(Closing::default());
-        // Those that are being stopped, too: their grace may be longer than the daemon's.
+        // Including jobs that are being stopped: their grace may be longer than the daemon's.
         let running = self.attempts.known.iter().filter(|(_, attempt)| attempt.is_stoppable());
         let jobs: Vec<_> = running.map(|(&job, attempt)| (job, attempt.number)).collect();
         for (job, number) in jobs {

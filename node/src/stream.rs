@@ -19,7 +19,7 @@ impl Node {
         if let Some(streams) = self.streams.get_mut(&job)
             && let Err(error) = streams.receive(offset, bytes, &mut self.effects)
         {
-            debug!(%job, %error, "stdin is not taken; its sender will go on from where it was");
+            debug!(%job, %error, "stdin is refused; its sender continues from the last acknowledgement");
         }
     }
 
@@ -29,7 +29,7 @@ impl Node {
         }
     }
 
-    /// The client's terminal has another size.
+    /// Sets the size of the job's terminal.
     pub(super) fn resize(&mut self, job: JobId, number: Number, size: WindowSize) {
         if self.deferred(job, number, MasterToNode::Resize { job, attempt: number, size }) {
             return;
@@ -55,17 +55,17 @@ impl Node {
         self.tidy(stream.job);
     }
 
-    /// A client reads from these offsets on.
+    /// Continues output for a client at these offsets.
     pub(super) fn resume(&mut self, job: JobId, stdout: u64, stderr: u64) {
         let registered = self.is_registered();
         match self.streams.get_mut(&job) {
             Some(streams) => {
                 if let Err(error) = streams.resume(stdout, stderr, &mut self.effects) {
-                    warn!(%job, %error, "the output cannot go on from there");
+                    warn!(%job, %error, "the output cannot continue at these offsets");
                 }
                 self.send_output(job);
             }
-            // Output that is not here does not come any more: of a job whose daemon was killed, for example.
+            // Output that is not here is gone, for example that of a job whose daemon was killed.
             None if registered => {
                 self.effect(io::stream_end(job, Channel::Stdout, stdout));
                 self.effect(io::stream_end(job, Channel::Stderr, stderr));
@@ -74,30 +74,30 @@ impl Node {
         }
     }
 
-    /// Nobody will read the output: the job runs on with an empty stdin, and what it writes is dropped.
+    /// Drops the streams of a job without a reader: it runs with an empty stdin, and its output is dropped.
     pub(super) fn discard(&mut self, job: JobId) {
         self.drop_streams(job);
     }
 
-    /// Nothing of the job's streams is kept or taken any more.
+    /// Forgets the job's streams.
     pub(super) fn drop_streams(&mut self, job: JobId) {
         if self.streams.remove(&job).is_some() {
             self.effect(Effect::DropStreams { job });
         }
     }
 
-    /// The job runs, and these of its streams have pipes.
+    /// Connects the streams of a running job that have pipes.
     pub(super) fn connect_streams(&mut self, job: JobId, connected: Connected) {
         match self.streams.get_mut(&job) {
             Some(streams) => streams.start(connected, &mut self.effects),
-            // Nobody wants them any more.
+            // The streams were dropped.
             None => self.effect(Effect::DropStreams { job }),
         }
         // The ends of the streams that go to files.
         self.send_output(job);
     }
 
-    /// The job's command is over.
+    /// Ends the streams of a job whose command is over.
     pub(super) fn end_streams(&mut self, job: JobId) {
         if self.streams.contains_key(&job) {
             self.effect(Effect::EndStreams { job });
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// Forgets streams that are of no use any more: the job is over and its output is delivered.
+    /// Forgets the streams of a finished job with delivered output.
     pub(super) fn tidy(&mut self, job: JobId) {
         let over = !self.attempts.known.get(&job).is_some_and(Attempt::is_open);
         if over && self.streams.get(&job).is_some_and(io::JobIo::is_delivered) {

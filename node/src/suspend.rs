@@ -1,8 +1,8 @@
-//! Jobs that stand still, and go on.
+//! Suspends and resumes jobs.
 //!
-//! The process group gets the signal at once; processes outside of it are found by their cookie, beside the loop, because
-//! that reads all of /proc. One such pass of a job runs at a time, and after it another where the job has changed
-//! meanwhile, so that the last word counts.
+//! The process group gets the signal at once. Processes outside of it are found by their cookie, beside the loop,
+//! because that reads all of /proc. Only one such pass of a job runs at a time. If the job has changed meanwhile,
+//! another pass follows, so that the last request holds.
 
 use limo_model::{Attempt as Number, JobId, Span};
 use limo_proto::{MasterToNode, NodeToMaster};
@@ -17,7 +17,7 @@ use crate::attempt::{Attempt, Running, State};
 use crate::exchange::Effect;
 
 impl Node {
-    /// Stops the job's processes. Twice is once.
+    /// Stops the job's processes. Idempotent.
     pub(super) fn suspend_job(&mut self, job: JobId, number: Number) {
         if self.deferred(job, number, MasterToNode::Suspend { job, attempt: number }) {
             return;
@@ -40,14 +40,14 @@ impl Node {
         self.work_paused(job, true);
     }
 
-    /// The readings that follow show it.
+    /// Confirms the change; later readings show it.
     fn confirm(&mut self, job: JobId, attempt: Number, paused: Option<bool>) {
         if let Some(paused) = paused {
             self.send(NodeToMaster::Paused { job, attempt, paused });
         }
     }
 
-    /// Lets the job's processes go on, unless its submitter has stopped them himself. Twice is once.
+    /// Continues the job's processes, unless its submitter has stopped them. Idempotent.
     pub(super) fn resume_job(&mut self, job: JobId, number: Number) {
         if self.deferred(job, number, MasterToNode::Resume { job, attempt: number }) {
             return;
@@ -63,7 +63,7 @@ impl Node {
         info!(%job, "resuming the job");
         attempt.state = State::Running(running);
         self.order(Order::Frozen { handle: running.handle, on: false });
-        // A shell that goes on while its foreground still stands would take the terminal back: it goes on last.
+        // A shell that continues before its foreground job would take the terminal back: it continues last.
         if !running.halted && !running.terminal {
             self.signal_group(&running, libc::SIGCONT);
         }
@@ -71,7 +71,7 @@ impl Node {
         self.goes_on(job);
     }
 
-    /// The master prolongs the time limit of a job that was suspended or slowed down.
+    /// Extends the time limit of a job that was suspended or slowed down.
     pub(super) fn extend(&mut self, job: JobId, number: Number, limit: Span) {
         if self.deferred(job, number, MasterToNode::Extend { job, attempt: number, limit }) {
             return;
@@ -81,14 +81,14 @@ impl Node {
         }
     }
 
-    /// A suspended job is no more: its group runs, and the rest of it follows.
+    /// The job's group runs again; its other processes follow.
     pub(super) fn goes_on(&mut self, job: JobId) {
         self.reach_all(job);
         self.energy_paused(job, false);
         self.work_paused(job, false);
     }
 
-    /// Has every process of the job outside of its group stopped or continued, as its state is.
+    /// Stops or continues every process of the job outside its group, according to its state.
     fn reach_all(&mut self, job: JobId) {
         if let Some(again) = self.reaching.get_mut(&job) {
             *again = true;
@@ -102,7 +102,7 @@ impl Node {
         self.effect(Effect::Reach { job, mark, leader, stop });
     }
 
-    /// A pass over the processes of a job is over.
+    /// A pass over the processes of a job has ended.
     pub(super) fn reached(&mut self, job: JobId) {
         if self.reaching.remove(&job) == Some(true) {
             return self.reach_all(job);

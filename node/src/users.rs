@@ -1,4 +1,4 @@
-//! Users and groups of jobs. A name service may take for ever, so every look-up is done by the shell and has a deadline.
+//! Users and groups of jobs. A name service may block for ever, so the shell makes each look-up, with a deadline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use limo_shepherd::Identity;
 use thiserror::Error;
 
-/// How long a look-up counts: a user that is put into another group has it after this time.
+/// How long a look-up is valid: a new group of a user takes effect after this time.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// How long a job waits for a look-up, in seconds.
 pub const PATIENCE_S: u64 = 10;
 
-/// Look-ups at a time, those that no job waits for any more included.
+/// Most look-ups at a time, including abandoned ones.
 const MOST: usize = 32;
 
-/// Users that are kept.
+/// Most users that are kept.
 const KEPT: usize = 1024;
 
-/// The exit code of a job whose user cannot be had.
+/// Exit code of a job whose user cannot be looked up.
 pub const CODE: u8 = 126;
 
 /// Why a job cannot run as its user.
@@ -30,21 +30,21 @@ pub enum UserError {
     Late { uid: u32, limit_s: u64 },
 }
 
-/// The users that jobs ran as lately. Times are since the daemon began.
+/// Users of recent jobs. Times are since the daemon began.
 #[derive(Debug)]
 pub struct Users {
-    /// The daemon's; `None` if it is root.
+    /// User of the daemon; `None` if it is root.
     own: Option<u32>,
     known: BTreeMap<u32, (Duration, Identity)>,
     asked: BTreeSet<u32>,
 }
 
-/// What is known of a user.
+/// State of a user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Known {
     /// `None` if the daemon is that user.
     Here(Option<Identity>),
-    /// A look-up is under way. Whether it has to be begun.
+    /// A look-up is under way; `begin` is true if it must be started.
     Awaited { begin: bool },
 }
 
@@ -53,7 +53,7 @@ impl Users {
         Self { own, known: BTreeMap::new(), asked: BTreeSet::new() }
     }
 
-    /// The identity for a job of user `uid`.
+    /// Returns the identity for a job of user `uid`.
     ///
     /// # Errors
     /// If this daemon cannot become that user, or too many look-ups are open.
@@ -76,7 +76,7 @@ impl Users {
         Ok(Known::Awaited { begin: true })
     }
 
-    /// A look-up has ended; `identity` is its result if it has one.
+    /// Takes the result of a look-up, if any.
     pub fn found(&mut self, uid: u32, identity: Option<&Identity>, now: Duration) {
         self.asked.remove(&uid);
         let Some(identity) = identity else { return };

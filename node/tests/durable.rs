@@ -1,4 +1,5 @@
-//! What a node tells its master waits for the records that it depends on, and a registration for what an earlier daemon left.
+//! Messages of a node wait for the records that they depend on, and its registration waits for the processes of an
+//! earlier daemon.
 
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ fn exec() -> DoExec {
     }
 }
 
-/// A node, and what it has told the master and wants done since that was last taken.
+/// Node with its messages and effects since the last check.
 struct Bench {
     node: Node,
     told: Vec<NodeToMaster>,
@@ -84,7 +85,7 @@ impl Bench {
         bench
     }
 
-    /// One that is registered.
+    /// Returns a registered node.
     fn registered() -> Self {
         let mut bench = Self::with(None);
         bench.master(MasterToNode::Registered);
@@ -105,7 +106,7 @@ impl Bench {
         self.input(Input::FromMaster(Frame::Message(message)));
     }
 
-    /// The record that the node wants written, and its ticket.
+    /// Returns the record to be written, and its ticket.
     fn record(&mut self) -> (Ticket, Record) {
         let effects = std::mem::take(&mut self.effects);
         let mut records = effects.into_iter().filter_map(|effect| match effect {
@@ -137,7 +138,7 @@ impl Bench {
 fn an_acknowledgement_waits_for_the_intent() {
     let mut bench = Bench::registered();
     bench.master(MasterToNode::DoExec(Box::new(exec())));
-    // Asked again meanwhile, it still waits.
+    // A repeated request still waits for the record.
     bench.master(MasterToNode::DoExec(Box::new(exec())));
     assert_eq!(bench.told(), []);
     let (ticket, record) = bench.record();
