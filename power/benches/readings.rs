@@ -1,8 +1,8 @@
-//! What a reading of a meter costs: the CPU time of the thread that reads, and what that is of one core at one look a
-//! second and at fifty. Meters are emulated where the real ones are: files of the kernel's form in a directory, and the
-//! wattmeter's chip on a pty. A real counter costs more than a file where the kernel must ask the hardware for it.
+//! Cost of a reading of a meter: CPU time of the reading thread, and its share of one core at one reading a second and
+//! at fifty. Meters are emulated: files of the kernel's form in a directory, and the wattmeter's chip on a pty. A real
+//! counter costs more if the kernel must ask the hardware.
 //!
-//! `cargo bench -p limo-power`; ends with 1 where a meter takes more than 1 % of a core at one look a second.
+//! `cargo bench -p limo-power`; ends with 1 if a meter takes more than 1 % of a core at one reading a second.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ mod chip;
 /// More than the largest machines have: sixteen packages of four dies.
 const ZONES: usize = 64;
 
-/// Of one core, at one look a second: what nobody would notice beside a job.
+/// Share of one core at one reading a second that is negligible beside a job.
 const LIMIT_PERCENT: f64 = 1.0;
 
 const READINGS: u32 = 2000;
@@ -59,25 +59,25 @@ fn write_zone(sysfs: &Path, zone: usize, energy_uj: u64) {
     fs::write(dir.join("energy_uj"), format!("{energy_uj}\n")).expect("written");
 }
 
-/// The percentage of one core that a look a second takes. `prepare` is done before each look and not counted.
+/// Returns the percentage of one core at one reading a second. `prepare` runs before each reading and is not counted.
 fn measure(name: &str, meter: &mut dyn Meter, mut prepare: impl FnMut()) -> f64 {
     let mut used = Duration::ZERO;
     for second in 0..=READINGS {
         prepare();
         let begin = cpu_time();
         meter.read(Duration::from_secs(second.into())).expect("a reading");
-        // The first one opens what the others read.
+        // The first one opens the files.
         if second > 0 {
             used += cpu_time() - begin;
         }
     }
     let each = used / READINGS;
     let percent = each.as_secs_f64() * 100.0;
-    println!("{name:<20} {each:>9.1?} a look   1 Hz {percent:8.4} %   50 Hz {:8.3} %", percent * 50.0);
+    println!("{name:<20} {each:>9.1?} each   1 Hz {percent:8.4} %   50 Hz {:8.3} %", percent * 50.0);
     percent
 }
 
-/// Of this thread.
+/// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
     Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux"))
 }

@@ -1,5 +1,5 @@
-//! How to get into a device: user, password and certificates, from a TOML file that nobody but its owner may read, since
-//! what stands in `argv` is seen by every user of a machine.
+//! User, password and certificates for a device, from a TOML file that only its owner may read, because every user of a
+//! machine can see `argv`.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use thiserror::Error;
 use ureq::tls::{Certificate, PemItem, parse_pem};
 
-/// More than that is neither such a file nor the certificate of an authority.
+/// Longest file, in bytes; neither such a file nor the certificate of an authority is longer.
 const LONGEST: u64 = 1 << 20;
 
-/// Why a file with passwords was refused. None of the texts shows what is in it.
+/// Why a file with passwords was refused. No message contains its contents.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum AccessError {
@@ -26,19 +26,20 @@ pub enum AccessError {
     Syntax { path: PathBuf, line: usize, mistake: String },
     #[error("{} has a `{present}` but no `{missing}`: write both or none", path.display())]
     Half { path: PathBuf, present: &'static str, missing: &'static str },
-    #[error("{} has both `ca` and `insecure = true`: leave out one of them", path.display())]
+    #[error("{} has both `ca` and `insecure = true`: remove one of them", path.display())]
     Both { path: PathBuf },
-    #[error("{} has no certificate: it must have one that begins `-----BEGIN CERTIFICATE-----`", path.display())]
+    #[error("{} has no certificate: it must contain `-----BEGIN CERTIFICATE-----`", path.display())]
     NoCertificate { path: PathBuf },
 }
 
-/// What a device wants to see, and what it must show. By default nothing, and a certificate that this machine trusts.
+/// Credentials for a device, and certificates that it must match. By default no credentials, and a certificate that
+/// this machine trusts.
 #[derive(Clone, Default)]
 pub struct Access {
     pub(crate) login: Option<Login>,
-    /// Those that sign the device's certificate, in place of those that this machine trusts; empty where these do.
+    /// Authorities for the device's certificate, instead of those that this machine trusts; empty for those.
     pub(crate) authorities: Vec<Certificate<'static>>,
-    /// Whether any certificate will do, and a password may be sent in the clear.
+    /// True if any certificate is accepted, and a password may be sent in the clear.
     pub(crate) insecure: bool,
 }
 
@@ -59,13 +60,13 @@ struct AccessFile {
 }
 
 impl Access {
-    /// Reads the file, and the certificates that it names; their path may begin where the file lies.
+    /// Reads the file and its certificates; their paths are relative to it.
     ///
     /// # Errors
     /// [`AccessError`], naming the file and the line.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let file = std::fs::File::open(path).map_err(|source| unreadable(path, source))?;
-        // Of what was opened, so that nobody puts another file in its place.
+        // The mode of the open file, so that it cannot be exchanged after the check.
         let mode = file.metadata().map_err(|source| unreadable(path, source))?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(AccessError::Open { path: path.to_owned(), mode });
@@ -92,7 +93,7 @@ impl Access {
     }
 }
 
-/// Without the password: what is shown may end in a log.
+/// Omits the password: debug output may end in a log.
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.login.as_ref().map(|login| &login.user);

@@ -1,43 +1,43 @@
-//! The energy of each of several runs on a machine with one meter.
+//! Attributes the energy of a machine with one meter to its runs.
 //!
-//! Between two looks at the meter the machine draws its idle draw and what its runs draw on top. That is shared out by
-//! their weights, which are what each was expected to draw, and by how long each ran meanwhile. A run that has the machine
-//! to itself therefore gets all of it. The idle draw is the mean of what the meter shows while nothing runs, over about the last minute
-//! of it; until that was seen, what the operator wrote.
+//! Between two samples the machine draws its idle draw and the draw of its runs. The latter is divided by the runs'
+//! weights, which are their expected draws, and by their running times in the interval. A run that is alone gets all of
+//! it. The idle draw is the mean of the samples without runs over about the last minute; before that, the operator's
+//! value counts.
 //!
-//! How sure an energy is: 1 for a run that was alone, else its mean part of all that was shared out, since an error in what
-//! the others draw counts the more the smaller the part is. A meter that showed fewer than [`ENOUGH_LOOKS`] values makes it
-//! less sure in proportion. Knows no clock and no meter.
+//! The confidence of an energy is 1 for a run that was alone, else its mean share of the attributed energy: an error in
+//! the draw of others weighs more if the share is small. With fewer than [`ENOUGH_LOOKS`] samples the confidence is
+//! lower in proportion. Has no clock and no meter.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use limo_model::{Energy, Power};
 
-/// Values of a meter from which its noise no longer counts much.
+/// Number of samples after which their noise matters little.
 const ENOUGH_LOOKS: u32 = 10;
 
-/// Idle draw is the mean over this much of the newest time in which nothing ran.
+/// Length of the newest idle time whose mean is the idle draw.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// After a run the meter may still show some of it, and the machine cools down.
+/// Time after a run in which the meter may still show it, and the machine cools down.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// In tenths of a run's time: if the meter covered less of it, the run has no energy.
+/// In tenths of a run's time: with fewer samples the energy of the run is unknown.
 const SEEN: u32 = 9;
 
-/// The energy of the runs of one machine. Times are by a clock that is never set, and do not go back.
+/// Energy of the runs of one machine. Times are on a monotonic clock.
 #[derive(Debug)]
 pub struct Attribution {
     idle: Idle,
-    /// The newest look.
+    /// Time of the newest sample.
     seen_until: Duration,
     runs: BTreeMap<u64, MeteredRun>,
-    /// Until then the meter may still show some of the last run, which is over.
+    /// Until then samples may still include a finished run.
     quiet_since: Duration,
 }
 
-/// What was attributed to a run.
+/// Energy attributed to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributed {
     /// Above idle.
@@ -49,25 +49,25 @@ pub struct Attributed {
 #[derive(Debug)]
 struct Idle {
     draw: Power,
-    /// How long it was seen; not more than [`MEMORY`].
+    /// Length of the samples; not more than [`MEMORY`].
     seen: Duration,
 }
 
 #[derive(Debug)]
 struct MeteredRun {
     weight: i64,
-    /// Since when it runs; `None` while it stands still.
+    /// Since when it runs; `None` while suspended.
     since: Option<Duration>,
     ended: Option<Duration>,
-    /// Time in which it ran, up to `since`.
+    /// Running time up to `since`.
     active: Duration,
-    /// That of it after the newest look.
+    /// Part of it after the newest sample.
     unseen: Duration,
-    /// That of it which looks cover.
+    /// Part of it that samples cover.
     covered: Duration,
     /// Milliwatts times nanoseconds.
     drawn: i128,
-    /// Covered time times the part that was the run's, in thousandths of nanoseconds.
+    /// Covered time times the run's share, in thousandths of nanoseconds.
     own: u128,
     looks: u32,
 }
@@ -88,7 +88,7 @@ fn nanos(span: Duration) -> i128 {
 }
 
 impl MeteredRun {
-    /// How long it ran within these times; what is before them is seen now.
+    /// Returns its running time in this interval, and marks it as sampled.
     fn ran(&mut self, from: Duration, to: Duration) -> Duration {
         let before = std::mem::take(&mut self.unseen).min(to - from);
         before
@@ -99,18 +99,18 @@ impl MeteredRun {
 }
 
 impl Attribution {
-    /// `idle` is what the operator says that the machine draws if nothing runs.
+    /// Makes the attribution for a machine with the operator's value `idle`.
     pub fn new(idle: Power) -> Self {
         let idle = Idle { draw: idle, seen: Duration::ZERO };
         Self { idle, seen_until: Duration::ZERO, runs: BTreeMap::new(), quiet_since: Duration::ZERO }
     }
 
-    /// What the machine is taken to draw while nothing runs.
+    /// Returns the idle draw.
     pub fn idle(&self) -> Power {
         self.idle.draw
     }
 
-    /// A run begins. `weight` is what it is expected to draw above idle; at least 1 mW counts.
+    /// Starts a run. `weight` is its expected draw above idle; at least 1 mW counts.
     pub fn start(&mut self, token: u64, weight: Power, at: Duration) {
         let run = MeteredRun {
             weight: weight.mw().max(1),
@@ -126,7 +126,7 @@ impl Attribution {
         self.runs.insert(token, run);
     }
 
-    /// A run stands still from then on, or goes on.
+    /// Suspends or resumes a run.
     pub fn set_paused(&mut self, token: u64, paused: bool, at: Duration) {
         let Some(run) = self.runs.get_mut(&token).filter(|run| run.ended.is_none()) else { return };
         match (paused, run.since) {
@@ -140,7 +140,7 @@ impl Attribution {
         }
     }
 
-    /// A run is over; it is kept until it is taken.
+    /// Ends a run; it is kept until it is taken.
     pub fn end(&mut self, token: u64, at: Duration) {
         if let Some(run) = self.runs.get_mut(&token) {
             run.ended = Some(at);
@@ -148,13 +148,13 @@ impl Attribution {
         }
     }
 
-    /// Whether a look after its end is still to come for a run that has ended.
+    /// Returns true if the first sample after a run's end is missing.
     pub fn awaits_look(&self, token: u64) -> bool {
         let ended = self.runs.get(&token).and_then(|run| run.ended);
         ended.is_some_and(|ended| self.seen_until < ended)
     }
 
-    /// The meter showed at `at` that the machine drew so much in the time `over` before it.
+    /// Takes a sample at `at`: the mean draw during the time `over` before it.
     pub fn look(&mut self, at: Duration, draw: Power, over: Duration) {
         let from = at.saturating_sub(over);
         self.seen_until = at;
@@ -175,7 +175,7 @@ impl Attribution {
         let all = parts.iter().fold(0_i128, |sum, (.., part)| sum.saturating_add(*part)).max(1);
         for (token, ran, part) in parts {
             let Some(run) = self.runs.get_mut(&token) else { continue };
-            // In millionths: finer than any meter, and nothing overflows.
+            // In millionths: finer than any meter, and cannot overflow.
             let millionths = part.saturating_mul(1_000_000) / all;
             run.drawn = run.drawn.saturating_add(above.saturating_mul(millionths) / 1_000_000);
             run.own = run.own.saturating_add(ran.as_nanos() * u128::try_from(millionths / 1_000).unwrap_or(0));
@@ -184,7 +184,8 @@ impl Attribution {
         }
     }
 
-    /// Takes a run that is over, or was lost: what it used, if enough of it was seen. What was not seen counts as the rest.
+    /// Removes a finished or lost run; returns its energy, if samples cover enough of it. Uncovered time counts like
+    /// the rest.
     pub fn take(&mut self, token: u64, now: Duration) -> Option<Attributed> {
         let run = self.runs.remove(&token)?;
         let last = run.since.map_or(Duration::ZERO, |since| run.ended.unwrap_or(now).saturating_sub(since));
@@ -193,7 +194,7 @@ impl Attribution {
             return None;
         }
         let (covered, active) = (nanos(run.covered), nanos(active));
-        // A picojoule is 1 mW in 1 ns, and a millijoule has a thousand million of them.
+        // 1 mW in 1 ns is a picojoule; a millijoule is 10^9 picojoules.
         let mj = run.drawn.saturating_mul(active.max(1)) / covered / 1_000_000_000;
         let share = run.own / run.covered.as_nanos().max(1);
         let confidence = share * u128::from(run.looks.min(ENOUGH_LOOKS)) / u128::from(ENOUGH_LOOKS);

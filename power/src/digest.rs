@@ -1,5 +1,5 @@
-//! Digest authentication over HTTP (RFC 7616) with SHA-256 and `qop=auth`, as Shelly's devices ask for it. Nothing older:
-//! MD5 is refused. Sends nothing: answers a challenge with the text of a header.
+//! Digest authentication over HTTP (RFC 7616) with SHA-256 and `qop=auth`, which Shelly's devices use. MD5 is refused.
+//! Sends nothing: makes the text of a header.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::access::Login;
 
-/// What a server wants answered, and how often that was done.
+/// Challenge of a server, and the number of answers to it.
 #[derive(Debug, Clone)]
 pub struct Challenge {
     realm: String,
@@ -17,7 +17,7 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// From the value of `WWW-Authenticate`; `None` where it asks for something else.
+    /// Parses the value of `WWW-Authenticate`; `None` if it requires another method.
     pub fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("digest") {
@@ -31,10 +31,10 @@ impl Challenge {
         is_known.then_some(Self { realm, nonce, opaque: field("opaque"), count: 0 })
     }
 
-    /// The value of `Authorization` for a request of `method` for `path`, with its query. `cnonce` is random, and of
+    /// Returns the value of `Authorization` for a request of `method` for `path`, with its query. `cnonce` is random
     /// letters and digits.
     pub fn answer(&mut self, login: &Login, (method, path): (&str, &str), cnonce: &str) -> String {
-        // A server that has seen four billion answers to one nonce asks anew.
+        // A server that has seen four billion answers to one nonce sends a new one.
         self.count = self.count.wrapping_add(1);
         let Self { realm, nonce, opaque, count } = &*self;
         let secret = hash(&format!("{}:{realm}:{}", login.user, login.password));
@@ -55,7 +55,7 @@ impl Challenge {
     }
 }
 
-/// `a=b, c="d"` as pairs.
+/// Parses `a=b, c="d"` as pairs.
 fn fields(text: &str) -> Option<Vec<(String, String)>> {
     let mut found = Vec::new();
     let mut rest = text.trim();
@@ -79,7 +79,7 @@ fn fields(text: &str) -> Option<Vec<(String, String)>> {
     Some(found)
 }
 
-/// What stands before the closing quote, and what follows it.
+/// Returns the text before the closing quote, and the text after it.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();

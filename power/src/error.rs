@@ -1,4 +1,4 @@
-//! What can be wrong with a hardware file, with a question to the model, and with a cap.
+//! Errors of hardware files, of plans for the model, and of emulated caps.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub enum HardwareError {
     NoMachine { path: PathBuf, name: String, known: String },
 }
 
-/// What is wrong at a line of a hardware file.
+/// Mistake at a line of a hardware file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum Mistake {
@@ -32,29 +32,29 @@ pub enum Mistake {
     Spec(#[from] SpecError),
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("a second machine is named `{0}`")]
+    #[error("two machines have the name `{0}`")]
     SameMachine(String),
-    #[error("CPU `{unit}` has no `cores`, and neither has its machine")]
+    #[error("neither CPU `{unit}` nor its machine has `cores`")]
     NoCores { unit: String },
-    #[error("unit `{unit}` has the cap_factor {factor}: above 0 and up to 1 is possible")]
+    #[error("unit `{unit}` has the cap_factor {factor}: it must be above 0 and at most 1")]
     CapFactor { unit: String, factor: String },
     #[error("unit `{unit}` has a cap_factor but no caps: write for example `caps = [\"8 W\", \"60 W\"]`")]
     NoCaps { unit: String },
-    #[error("the lowest cap of unit `{unit}` is {low}: a run needs more than nothing")]
+    #[error("the lowest cap of unit `{unit}` is {low}: it must be above zero")]
     LowCap { unit: String, low: Power },
     #[error("application `{application}` draws {power}: it must not be negative")]
     Power { application: String, power: Power },
-    #[error("application `{application}` takes {duration}: it must take some time")]
+    #[error("application `{application}` takes {duration}: it must be above zero")]
     Duration { application: String, duration: Span },
 }
 
-/// Why the model cannot say what a run will draw.
+/// Why the model cannot plan a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlanError {
     #[error("the machine has no unit {unit}: it has {units}")]
     Unit { unit: usize, units: usize },
-    #[error("{cores} cores of unit {unit} are asked for: it has {has}")]
+    #[error("{cores} cores of unit {unit} are requested: it has {has}")]
     Cores { unit: usize, cores: u32, has: u32 },
 }
 
@@ -64,7 +64,7 @@ pub enum PlanError {
 pub enum CapRefused {
     #[error("the machine has no unit {unit}: it has {units}")]
     Unit { unit: usize, units: usize },
-    #[error("unit `{unit}` cannot be capped, at {cap} or otherwise: its machine names no `caps`")]
+    #[error("unit `{unit}` cannot be capped at {cap}: the hardware file has no `caps` for it")]
     Never { unit: String, cap: Power },
     #[error("unit `{unit}` cannot be capped at {cap}: it is held at {low}, its lowest cap")]
     Low { unit: String, cap: Power, low: Power },

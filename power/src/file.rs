@@ -1,4 +1,4 @@
-//! The TOML of a hardware file. Every quantity is text with its unit; unknown keys are errors.
+//! TOML of a hardware file. Every quantity is text with its unit; unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ struct HardwareFile {
 #[serde(deny_unknown_fields)]
 struct MachineText {
     name: String,
-    /// Of its CPUs that name none.
+    /// Default for its CPUs.
     cores: Option<u32>,
     memory: Text<Memory>,
     idle: Text<Power>,
@@ -100,7 +100,7 @@ impl Hardware {
     }
 }
 
-/// A mistake and the byte at which the section with it starts.
+/// Byte at which the section begins, and the mistake in it.
 type Misplaced = (usize, Mistake);
 
 impl MachineText {
@@ -150,7 +150,7 @@ impl UnitText {
         let factor = match (self.cap_factor, caps) {
             (Some(_), None) => return wrong(Mistake::NoCaps { unit: self.name }),
             (Some(factor), _) => factor,
-            // The worst case of the paper: half the power takes twice the time.
+            // The worst case in the paper: half the power takes twice the time.
             (None, _) => 1.0,
         };
         let permille = (factor * 1000.0).round();

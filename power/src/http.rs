@@ -1,6 +1,6 @@
-//! Asks devices on the network over HTTP: JSON in, JSON out, for meters and caps alike. Everything has a limit: the time
-//! of a whole exchange, the length of an answer, the number of redirects, and these lead to no other host. No proxy is
-//! used. Nothing is kept but connections and the answer to a digest challenge.
+//! HTTP client for devices, JSON in and out, for meters and caps. Bounded: the time of an exchange, the length of an
+//! answer, the number of redirects, which must stay on the same host. Uses no proxy. Keeps only connections and the
+//! answer to a digest challenge.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,33 +16,33 @@ use ureq::{Agent, Body};
 use crate::access::Access;
 use crate::digest::Challenge;
 
-/// Long for any device, and half of the age at which the master no longer counts a reading.
+/// Long for any device, and half the age at which the master ignores a reading.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The longest answers are those of Redfish, some 100 KiB.
+/// The longest answers are Redfish's, about 100 KiB.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// From `http` to `https`, and to a path with a slash at its end; more of them are a circle.
+/// From `http` to `https`, and to a path with a trailing slash; more would be a loop.
 const REDIRECTS: usize = 3;
 
-/// How a device wants to see the user and the password.
+/// Form of the credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// Not in a header.
+    /// No header.
     None,
     /// With each request.
     Basic,
-    /// In answer to a challenge.
+    /// As an answer to a challenge.
     Digest,
 }
 
-/// Why a device did not say what it was asked for. `url` is shown without its query, which may hold a password.
+/// Why a device did not answer. `url` is shown without its query, which may contain a password.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HttpError {
-    #[error("`{url}` is no address of a device: {reason}; write for example `https://bmc1/redfish/v1/Chassis/1`")]
+    #[error("`{url}` is not an address of a device: {reason}; write for example `https://bmc1/redfish/v1/Chassis/1`")]
     Url { url: String, reason: &'static str },
-    #[error("{url} cannot be asked: {reason}")]
+    #[error("{url} cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
     #[error("{url} did not answer within {} ms", limit.as_millis())]
     Late { url: String, limit: Duration },
@@ -51,7 +51,7 @@ pub enum HttpError {
          `--meter-access`"
     )]
     Denied { url: String, status: u16 },
-    #[error("{url} asks for `{challenge}`: digest with SHA-256 is possible")]
+    #[error("{url} requires `{challenge}`: only digest with SHA-256 is supported")]
     Challenge { url: String, challenge: String },
     #[error(
         "{url} would get the password in the clear: write `https`, or `insecure = true` in the file of `--meter-access`"
@@ -59,35 +59,35 @@ pub enum HttpError {
     Clear { url: String },
     #[error("{url} answers HTTP {status}{}", advice(*status))]
     Status { url: String, status: u16 },
-    #[error("{url} leads to `{to}`, which is another host or none: write the address that answers")]
+    #[error("{url} redirects to `{to}`, which is not on the same host: write the final address")]
     Elsewhere { url: String, to: String },
-    #[error("{url} leads to one address after the other: {REDIRECTS} were followed")]
+    #[error("{url} has too many redirects: {REDIRECTS} were followed")]
     Circle { url: String },
-    #[error("{url} answers with {found}: application/json was expected")]
+    #[error("{url} answers with {found} instead of application/json")]
     ContentType { url: String, found: String },
     #[error("{url} answers with more than {LONGEST_ANSWER} bytes")]
     Long { url: String },
-    #[error("{url} answers with what is no JSON: {source}")]
+    #[error("{url} answers with invalid JSON: {source}")]
     Json { url: String, source: serde_json::Error },
 }
 
 impl HttpError {
-    /// Whether there is nothing of that address.
+    /// Returns true if the address does not exist on the device.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { status: 404, .. })
     }
 }
 
-/// What helps against a status, as the end of a sentence.
+/// Returns a remedy for a status, as the end of a sentence.
 fn advice(status: u16) -> &'static str {
     match status {
-        404 => ": there is nothing of that address",
-        429 | 503 => ": it is asked too often, so raise `--meter-interval`",
+        404 => ": the address does not exist",
+        429 | 503 => ": too many requests; raise `--meter-interval`",
         _ => "",
     }
 }
 
-/// One device, or several that are entered alike.
+/// Client for a device, or several with the same credentials.
 #[derive(Debug)]
 pub struct Http {
     agent: Agent,
@@ -97,10 +97,10 @@ pub struct Http {
     challenge: Option<Challenge>,
 }
 
-/// Headers and status that came, with the body to be read.
+/// Headers and status, with an unread body.
 type Response = ureq::http::Response<Body>;
 
-/// What is asked.
+/// Request.
 struct Asked<'a> {
     method: &'a str,
     url: &'a Uri,
@@ -108,7 +108,7 @@ struct Asked<'a> {
 }
 
 impl Http {
-    /// Opens nothing. An exchange may take 5 s.
+    /// Makes a client; opens nothing. An exchange may take 5 s.
     pub fn new(access: &Access, scheme: Scheme) -> Self {
         let roots = match access.authorities.as_slice() {
             [] => RootCerts::PlatformVerifier,
@@ -118,19 +118,19 @@ impl Http {
             .root_certs(roots)
             .disable_verification(access.insecure)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
-        // Redirects are followed here, where the host is looked at.
+        // Redirects are followed here, because the host must be checked.
         let config = Agent::config_builder().tls_config(tls.build()).proxy(None).max_redirects(0);
         let config = config.http_status_as_error(false).user_agent("limo").accept("application/json");
         let agent = config.build().into();
         Self { agent, access: access.clone(), scheme, limit: LIMIT, challenge: None }
     }
 
-    /// The same with another time limit.
+    /// Sets another time limit.
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 
-    /// What the device shows at `url`, which begins `http://` or `https://`.
+    /// Gets the JSON at `url`, which begins with `http://` or `https://`.
     ///
     /// # Errors
     /// [`HttpError`], naming the address.
@@ -148,7 +148,7 @@ impl Http {
         Err(HttpError::Circle { url: shown(&url) })
     }
 
-    /// Changes what is at `url`; what the device answers beside the status is not looked at.
+    /// Changes the resource at `url`; ignores the body of the answer.
     ///
     /// # Errors
     /// [`HttpError`], naming the address. Redirects are not followed.
@@ -162,7 +162,7 @@ impl Http {
         }
     }
 
-    /// Asks, and asks again where the device wants to know who does.
+    /// Sends a request, and repeats it if the device requires credentials.
     fn exchange(&mut self, asked: &Asked, end: Instant) -> Result<Response, HttpError> {
         let authorization = self.authorization(asked)?;
         let mut response = self.send(asked, authorization, end)?;
@@ -177,7 +177,7 @@ impl Http {
         }
     }
 
-    /// What a request says about who sends it.
+    /// Returns the header with the credentials.
     fn authorization(&mut self, asked: &Asked) -> Result<Option<String>, HttpError> {
         let Some(login) = &self.access.login else { return Ok(None) };
         match (self.scheme, &mut self.challenge) {
@@ -193,7 +193,7 @@ impl Http {
                 let mut random = [0; 16];
                 let unreachable = |error: getrandom::Error| HttpError::Unreachable {
                     url: shown(asked.url),
-                    reason: format!("no random number: {error}"),
+                    reason: format!("cannot get random numbers: {error}"),
                 };
                 getrandom::fill(&mut random).map_err(unreachable)?;
                 let cnonce = format!("{:032x}", u128::from_ne_bytes(random));
@@ -251,22 +251,22 @@ impl Http {
     }
 }
 
-/// Whether a device may be asked at this address.
+/// Checks the address of a device.
 ///
 /// # Errors
-/// [`HttpError::Url`], saying what is missing. A password in an address is refused: `argv` can be seen by everybody.
+/// [`HttpError::Url`], saying what is missing. A password in an address is refused: all users can see `argv`.
 pub fn check_url(url: &str) -> Result<(), HttpError> {
     parse(url).map(drop)
 }
 
 fn parse(text: &str) -> Result<Uri, HttpError> {
-    // What may be a password is not shown again.
+    // The part that may be a password is not shown.
     let url = text.rsplit('@').next().unwrap_or_default().to_owned();
     let wrong = |reason| Err(HttpError::Url { url: url.clone(), reason });
-    let Ok(uri) = text.parse::<Uri>() else { return wrong("it cannot be read") };
+    let Ok(uri) = text.parse::<Uri>() else { return wrong("it is not a valid URL") };
     match (uri.scheme_str(), uri.authority()) {
         (_, Some(host)) if host.as_str().contains('@') => {
-            wrong("a user and a password stand in the file of `--meter-access`")
+            wrong("a user and a password belong in the file of `--meter-access`")
         }
         (Some("http" | "https"), Some(host)) if !host.host().is_empty() => Ok(uri),
         (Some("http" | "https"), _) => wrong("it has no host"),
@@ -274,7 +274,7 @@ fn parse(text: &str) -> Result<Uri, HttpError> {
     }
 }
 
-/// Where the answer says to look, if that is the same host.
+/// Returns the target of a redirect, if it is on the same host.
 fn redirected(url: &Uri, headers: &HeaderMap) -> Result<Uri, HttpError> {
     let to = headers.get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let elsewhere =
@@ -285,7 +285,7 @@ fn redirected(url: &Uri, headers: &HeaderMap) -> Result<Uri, HttpError> {
         _ => to.to_owned(),
     };
     let new = parse(&absolute).map_err(|_| elsewhere())?;
-    // From TLS to none would be another host for whoever listens.
+    // Without TLS anybody on the network could be that host.
     let is_same = new.host() == url.host()
         && (new.scheme() == url.scheme() && new.port_u16() == url.port_u16()
             || url.scheme_str() == Some("http") && new.scheme_str() == Some("https"));
@@ -300,7 +300,7 @@ fn challenge(url: &Uri, headers: &HeaderMap) -> Result<Challenge, HttpError> {
     })
 }
 
-/// Without the query.
+/// Removes the query.
 fn shown(url: &Uri) -> String {
     let (scheme, host) = (url.scheme_str().unwrap_or_default(), url.authority().map_or("", |host| host.as_str()));
     format!("{scheme}://{host}{}", url.path())

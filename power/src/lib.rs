@@ -1,11 +1,12 @@
-//! Watts: meters of real machines, and emulated hardware.
+//! Watts: meters and caps of real machines, and emulated hardware.
 //!
-//! A meter (`meter`) says what the machine that it hangs on draws, and a cap (`cap`) limits what a unit of it may; devices
-//! on the network are asked over HTTP (`http`), with what a file says of how to get into them (`access`), and GPUs of
-//! NVIDIA through their driver's library (`nvml`). A TOML file describes emulated machines, and a model
-//! says what each run on them draws and how long it takes: jobs on emulated hardware are real processes; only their
-//! watts are modelled. Neither asks a clock for the time of what it says: its owner hands the time in. The model starts
-//! nothing; of the meters only `command` and `ipmi` do, of the caps only those by a program.
+//! A meter (`meter`) measures the draw of its machine, and a cap (`cap`) limits the draw of a unit. Network devices are
+//! reached over HTTP (`http`), with credentials from a file (`access`), and NVIDIA GPUs through their driver's library
+//! (`nvml`). A TOML file describes emulated machines, and a model computes the draw and duration of each run on them.
+//! Jobs on emulated hardware are real processes; only their watts are modelled.
+//!
+//! The caller passes the time in. Only the meters `command`, `ipmi` and `nvidia-smi`, and caps by a program, start
+//! processes.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Emulated machines as they were described. How they are written in a file is the business of `file`.
+//! Descriptions of emulated machines; `file` parses them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use limo_model::{NodeSpec, Power, Span, UnitKind};
 use crate::error::HardwareError;
 use crate::percent::Percent;
 
-/// The machines of one hardware file.
+/// Machines of one hardware file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
     pub(crate) path: PathBuf,
@@ -16,33 +16,33 @@ pub struct Hardware {
     pub machines: Vec<Machine>,
 }
 
-/// One emulated machine.
+/// Emulated machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// Checked; its meter is [`limo_model::Meter::Emulated`].
     pub spec: NodeSpec,
-    /// One for each unit of `spec`, in its order.
+    /// By unit of `spec`.
     pub units: Vec<EmulatedUnit>,
-    /// Of its noise: equal seeds give equal runs and readings.
+    /// Seed of its noise: equal seeds give equal runs and readings.
     pub seed: u64,
-    /// How far a reading may be from the true draw.
+    /// Largest deviation of a reading from the true draw.
     pub reading_noise: Percent,
 }
 
-/// What the model knows of a unit beyond its description.
+/// Properties of a unit for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmulatedUnit {
     /// F of power-capping-2018, section 5.1.1, in thousandths: 1 to 1000.
     pub cap_factor_permille: u32,
-    /// How far the power of a run may be from the application's.
+    /// Largest deviation of a run's power from the application's.
     pub power_noise: Percent,
-    /// How far the duration of a run may be from the application's.
+    /// Largest deviation of a run's duration from the application's.
     pub duration_noise: Percent,
     /// By `application` or `application/size`.
     pub applications: BTreeMap<String, Application>,
 }
 
-/// What an application does on a whole unit without a cap.
+/// Behaviour of an application on a whole unit without a cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Application {
     /// Draw above idle, not negative.
@@ -62,10 +62,10 @@ impl Hardware {
         Self::parse(path, &text)
     }
 
-    /// The machine named `name`.
+    /// Returns the machine named `name`.
     ///
     /// # Errors
-    /// [`HardwareError::NoMachine`], naming those that there are.
+    /// [`HardwareError::NoMachine`], naming the known ones.
     pub fn machine(&self, name: &str) -> Result<&Machine, HardwareError> {
         self.machines.iter().find(|machine| machine.spec.name == name).ok_or_else(|| HardwareError::NoMachine {
             path: self.path.clone(),
@@ -74,10 +74,10 @@ impl Hardware {
         })
     }
 
-    /// The machine for the node `node`: the one of that name, or the only one.
+    /// Returns the machine for the node `node`: the one of that name, or the only one.
     ///
     /// # Errors
-    /// [`HardwareError::NoMachine`] where there are several and none has the name.
+    /// [`HardwareError::NoMachine`] if there are several and none has the name.
     pub fn machine_for_node(&self, node: &str) -> Result<&Machine, HardwareError> {
         match &self.machines[..] {
             [only] => Ok(only),
@@ -87,7 +87,7 @@ impl Hardware {
 }
 
 impl Machine {
-    /// The same machine with another number of cores in its CPUs.
+    /// Returns the machine with another number of cores in its CPUs.
     pub fn with_cores(mut self, cores: u32) -> Self {
         for unit in self.spec.units.iter_mut().filter(|unit| unit.kind == UnitKind::Cpu) {
             unit.cores = cores;
@@ -97,7 +97,7 @@ impl Machine {
 }
 
 impl EmulatedUnit {
-    /// The numbers of `application`: those of its size class where there are any, else those of the application.
+    /// Returns the figures of `application` for its size class, else those of the application.
     pub fn application(&self, application: &str, size: &str) -> Option<&Application> {
         let sized = if size.is_empty() { None } else { self.applications.get(&format!("{application}/{size}")) };
         sized.or_else(|| self.applications.get(application))

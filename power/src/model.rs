@@ -1,15 +1,15 @@
-//! What runs on an emulated machine draw, when their work is done and what energy they used, under caps that move and
-//! while they are suspended.
+//! Model of an emulated machine: the draw of its runs, their ends and their energy, under changing caps and suspension.
 //!
-//! - A run on a share of a unit's cores draws that share of what the application draws on the whole unit, for the same
+//! - A run on a share of a unit's cores draws that share of the application's draw on the whole unit, for the same
 //!   time: each core has its own part of the work.
-//! - A cap belongs to a unit, and a run may draw its share of it. Where that lowers the draw of a run, its work goes on at
-//!   the pace of [`limo_model::pace`] (power-capping-2018, section 5.1.1). Of several shares the slowest counts. Like the
-//!   paper, all draws are above idle.
+//! - A cap belongs to a unit, and a run may draw its share of it. If that lowers the draw of a run, its work continues
+//!   at the pace of [`limo_model::pace`] (power-capping-2018, section 5.1.1). The slowest of several shares counts. As
+//!   in the paper, all draws are above idle.
 //! - A suspended run draws nothing and does no work.
-//! - An application that the file does not know draws its share of the unit's nameplate, and how long it takes is up to it.
+//! - An application that is not in the file draws its share of the unit's nameplate, and decides itself how long it
+//!   takes.
 //!
-//! A run whose work is done draws on until its owner says that it has ended: that is when its process is gone.
+//! A run draws power after its work is done until its owner reports its end, when its process has ended.
 
 mod run;
 
@@ -23,45 +23,45 @@ use crate::noise::Noise;
 pub use run::Plan;
 use run::{EmulatedRun, Load};
 
-/// A run's share of one unit.
+/// Share of a run in one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Index into the machine's units.
     pub unit: usize,
     /// 1 up to the unit's cores.
     pub cores: u32,
-    /// A cap on the whole unit for as long as the run lasts, or until [`Emulated::set_caps`] says otherwise.
+    /// Cap on the whole unit while the run lasts, or until [`Emulated::set_caps`] is called.
     pub cap: Option<Power>,
 }
 
-/// The state of one emulated machine. Times that are handed in never go back.
+/// State of one emulated machine. Times must not go back.
 #[derive(Debug, Clone)]
 pub struct Emulated {
     machine: Machine,
     noise: Noise,
-    /// Of each unit, as [`Emulated::set_caps`] had it last.
+    /// Caps of the units from [`Emulated::set_caps`].
     caps: Vec<Option<Power>>,
-    /// By their owner's token.
+    /// Runs by their owner's token.
     runs: BTreeMap<u64, EmulatedRun>,
 }
 
 impl Emulated {
-    /// A machine that is idle and without caps.
+    /// Makes an idle machine without caps.
     pub fn new(machine: Machine) -> Self {
         let noise = Noise::new(machine.seed);
         let caps = vec![None; machine.units.len()];
         Self { machine, noise, caps, runs: BTreeMap::new() }
     }
 
-    /// What it was made from.
+    /// Returns its description.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// What a run of `application` in the size class `size` would do on `shares`, noise included. Starts nothing.
+    /// Plans a run of `application` in the size class `size` on `shares`, noise included. Starts nothing.
     ///
     /// # Errors
-    /// [`PlanError`] where the machine has no such share.
+    /// [`PlanError`] if the machine has no such share.
     pub fn plan(&mut self, application: &str, size: &str, shares: &[Share]) -> Result<Plan, PlanError> {
         let mut plan = Plan { work: None, loads: Vec::with_capacity(shares.len()) };
         for share in shares {
@@ -85,14 +85,14 @@ impl Emulated {
         Ok(plan)
     }
 
-    /// A run began at `now`. A token that is in use is taken over.
+    /// Starts a run at `now`. A token in use is replaced.
     pub fn start(&mut self, token: u64, plan: Plan, now: Time) {
         self.advance(now);
         self.runs.insert(token, EmulatedRun::new(plan, now));
         self.settle();
     }
 
-    /// A run ended at `now`: the energy above idle that it used. `None` where no such run is known.
+    /// Ends a run at `now`; returns its energy above idle. `None` for an unknown run.
     pub fn end(&mut self, token: u64, now: Time) -> Option<Energy> {
         self.advance(now);
         let run = self.runs.remove(&token)?;
@@ -100,16 +100,16 @@ impl Emulated {
         Some(run.energy())
     }
 
-    /// It is learned at `now` that a run has ended, which lasted for `span`, pauses included: the energy above idle that it
-    /// used. `None` where no such run is known.
+    /// Ends a run that lasted for `span`, pauses included, as reported at `now`. Returns its energy above idle; `None`
+    /// for an unknown run.
     pub fn end_after(&mut self, token: u64, span: Span, now: Time) -> Option<Energy> {
         self.advance(now);
         self.runs.get_mut(&token)?.end_after(span);
         self.end(token, now)
     }
 
-    /// From `now` on each unit has the cap of its index, or none; those that runs brought with them end. Returns the units,
-    /// by index, that do not hold theirs.
+    /// Sets the caps of the units by index, from `now` on; replaces the caps of runs. Returns the units that do not
+    /// hold theirs.
     pub fn set_caps(&mut self, caps: &[Option<Power>], now: Time) -> Vec<(usize, CapRefused)> {
         self.advance(now);
         for (unit, held) in self.caps.iter_mut().enumerate() {
@@ -132,12 +132,12 @@ impl Emulated {
         }
     }
 
-    /// The run stands still from `now` on. Nothing where it does already, or is not known.
+    /// Suspends a run at `now`. Ignores suspended and unknown runs.
     pub fn suspend(&mut self, token: u64, now: Time) {
         self.set_suspended(token, true, now);
     }
 
-    /// The run goes on from `now` on. Nothing where it does already, or is not known.
+    /// Resumes a run at `now`. Ignores running and unknown runs.
     pub fn resume(&mut self, token: u64, now: Time) {
         self.set_suspended(token, false, now);
     }
@@ -150,38 +150,38 @@ impl Emulated {
         self.settle();
     }
 
-    /// The next run whose work will be done, and when, rounded up to a millisecond: `now` where that time has come. Those
-    /// that [`Emulated::take_done`] has named are not meant.
+    /// Returns the next run whose work will be done, and when, rounded up to a millisecond; `now` if it is done
+    /// already. Leaves out runs that [`Emulated::take_done`] has returned.
     pub fn next_end(&self, now: Time) -> Option<(Time, u64)> {
         let ends = self.runs.iter().filter_map(|(token, run)| Some((run.done_at()?.max(now), *token)));
         ends.min()
     }
 
-    /// The runs whose work is done by `now`, each once.
+    /// Returns the runs whose work is done by `now`, each once.
     pub fn take_done(&mut self, now: Time) -> Vec<u64> {
         self.advance(now);
         self.runs.iter_mut().filter_map(|(token, run)| run.take_done().then_some(*token)).collect()
     }
 
-    /// The draw of the whole machine: idle and every run.
+    /// Returns the draw of the whole machine: idle and every run.
     pub fn draw(&self) -> Power {
         self.machine.spec.idle + self.runs.values().map(EmulatedRun::draw).sum()
     }
 
-    /// What the machine's meter would show at `now`: the draw, off by at most the reading noise. Equal times give
-    /// equal noise.
+    /// Returns the reading of the machine's meter at `now`: the draw, off by at most the reading noise. Equal times
+    /// give equal noise.
     pub fn reading(&self, now: Time) -> Power {
-        // One number of a sequence that starts at this time; nothing is kept, so reading often changes nothing.
+        // One number of a sequence for this time: frequent readings change nothing.
         let mut noise = Noise::new(self.machine.seed ^ now.unix_ms().unsigned_abs());
         self.draw().scaled(noise.factor(self.machine.reading_noise), 1_000_000)
     }
 
-    /// Counts what the runs did up to `now`.
+    /// Counts the work and energy of the runs up to `now`.
     fn advance(&mut self, now: Time) {
         self.runs.values_mut().for_each(|run| run.advance(now));
     }
 
-    /// Gives every run the draw and the pace that it has from here on.
+    /// Sets the draw and the pace of every run.
     fn settle(&mut self) {
         let caps: Vec<_> = (0..self.machine.units.len()).map(|unit| self.held(unit)).collect();
         for run in self.runs.values_mut() {
@@ -189,8 +189,8 @@ impl Emulated {
         }
     }
 
-    /// The cap that holds a unit now: the lowest of all, brought between those that it obeys; `None` where there is none,
-    /// or no such unit.
+    /// Returns the effective cap of a unit: the lowest of all, clamped to its range; `None` if there is none, or no
+    /// such unit.
     pub fn held(&self, unit: usize) -> Option<Power> {
         let (low, high) = self.machine.spec.units.get(unit)?.caps?;
         let brought = self.runs.values().flat_map(|run| run.caps(unit));

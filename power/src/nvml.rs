@@ -80,7 +80,7 @@ impl Gpus {
     /// How many there are.
     ///
     /// # Errors
-    /// [`GpuError`] where the library or its driver is not there.
+    /// [`GpuError`] if the library or its driver is not there.
     pub fn count(&mut self) -> Result<u32, GpuError> {
         let library = self.library.clone();
         let count = self.load()?.device_count();
@@ -90,7 +90,7 @@ impl Gpus {
     /// All of them, in the driver's order.
     ///
     /// # Errors
-    /// [`GpuError`] where the library is not there, or a GPU does not tell its name.
+    /// [`GpuError`] if the library is not there, or a GPU does not report its name.
     pub fn list(&mut self) -> Result<Vec<Gpu>, GpuError> {
         (0..self.count()?).map(|index| self.ask(&GpuId::Index(index), "describe", |gpu| describe(index, gpu))).collect()
     }
@@ -98,7 +98,7 @@ impl Gpus {
     /// Asks one GPU for something; `what` follows "cannot" and comes before "GPU" in the text of an error.
     ///
     /// # Errors
-    /// [`GpuError`] where the library, the GPU or what it is asked for is not there.
+    /// [`GpuError`] if the library, the GPU or what it is asked for is not there.
     pub(crate) fn ask<T>(
         &mut self,
         id: &GpuId,

@@ -38,8 +38,8 @@ fn what_a_command_does_wrong_is_said() {
     check("echo no sensor", &format!("printed `no sensor`: {wrong}"));
     check("echo no sensor >&2", &format!("printed `no sensor`: {wrong}"));
     check("printf %0300d 0 | tr 0 x", &format!("printed `{}…`: {wrong}", "x".repeat(200)));
-    check("echo 0", "shows 0.0 W: a running machine draws more than nothing and at most 100.00 kW");
-    check("echo '-5 W'", "shows -5.0 W: a running machine draws more than nothing and at most 100.00 kW");
+    check("echo 0", "shows 0.0 W: the draw of a running machine is above zero and at most 100.00 kW");
+    check("echo '-5 W'", "shows -5.0 W: the draw of a running machine is above zero and at most 100.00 kW");
     let missing = read("/no/such/command").expect_err("no reading");
     assert!(
         missing.contains("failed with exit status: 127; it printed `") && missing.contains("not found"),

@@ -75,20 +75,20 @@ fn mistakes_name_file_line_and_value() {
         "hw.toml:11: unknown field `nameplat`, expected one of `name`, `hardware`, `kind`, `cores`, `nameplate`, `caps`, `cap_factor`, `power_noise`, `duration_noise`, `application`",
     );
     check(r#"kind = "cpu""#, r#"kind = "gpu""#, "hw.toml:10: unknown variant `gpu`, expected `cpu` or `accelerator`");
-    check("cores = 4\n", "", "hw.toml:6: CPU `cpu` has no `cores`, and neither has its machine");
+    check("cores = 4\n", "", "hw.toml:6: neither CPU `cpu` nor its machine has `cores`");
     check(
         "cap_factor = 0.5",
         "cap_factor = 2",
-        "hw.toml:7: unit `cpu` has the cap_factor 2: above 0 and up to 1 is possible",
+        "hw.toml:7: unit `cpu` has the cap_factor 2: it must be above 0 and at most 1",
     );
     check(
         r#"caps = ["8 W", "60 W"]"#,
         "",
         "hw.toml:7: unit `cpu` has a cap_factor but no caps: write for example `caps = [\"8 W\", \"60 W\"]`",
     );
-    check(r#"["8 W""#, r#"["0 W""#, "hw.toml:7: the lowest cap of unit `cpu` is 0.0 W: a run needs more than nothing");
+    check(r#"["8 W""#, r#"["0 W""#, "hw.toml:7: the lowest cap of unit `cpu` is 0.0 W: it must be above zero");
     check(r#"["8 W""#, r#"["80 W""#, "hw.toml:1: the caps of unit `cpu` are crossed: 80.0 W is above 60.0 W");
-    check(r#""10s""#, r#""0s""#, "hw.toml:20: application `ft/A` takes 0s: it must take some time");
+    check(r#""10s""#, r#""0s""#, "hw.toml:20: application `ft/A` takes 0s: it must be above zero");
     check(r#""30 W""#, r#""-30 W""#, "hw.toml:20: application `ft/A` draws -30.0 W: it must not be negative");
     check(
         r#"name = "n1""#,
@@ -97,7 +97,7 @@ fn mistakes_name_file_line_and_value() {
     );
     assert_eq!(parse("").expect_err("empty"), "hw.toml: describes no machine: write a `[[machine]]` section");
     let twice = format!("{GOOD}\n{GOOD}");
-    assert_eq!(parse(&twice).expect_err("twice"), "hw.toml:24: a second machine is named `n1`");
+    assert_eq!(parse(&twice).expect_err("twice"), "hw.toml:24: two machines have the name `n1`");
 }
 
 /// The shipped example is read, and keeps to what the text of limo-2018 says.

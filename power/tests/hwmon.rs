@@ -95,13 +95,13 @@ fn what_a_chip_shows_must_be_a_draw() {
     let root = tree(&[("hwmon0", "psu", &[("power1_input", "0")])]);
     let file = chip(root.path(), "hwmon0").join("power1_input");
     let mut psu = meter(&root, "hwmon:psu");
-    check(&mut psu, Err("class/hwmon shows 0.0 W: a running machine draws more than nothing and at most 100.00 kW"));
+    check(&mut psu, Err("class/hwmon shows 0.0 W: the draw of a running machine is above zero and at most 100.00 kW"));
     let mut with = |content: &str, expected: &str| {
         fs::write(&file, content).expect("written");
         check(&mut psu, Err(expected));
     };
     with("4294967295000000\n", "sensor psu/power1 in ");
-    with("-5\n", "hwmon0/power1_input contains `-5`: a whole number was expected");
+    with("-5\n", "hwmon0/power1_input contains `-5` instead of a whole number");
     with("", "hwmon0/power1_input contains ``");
     fs::remove_file(&file).expect("removed");
     fs::create_dir(&file).expect("made");

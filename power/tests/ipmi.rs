@@ -56,18 +56,21 @@ fn what_a_controller_does_wrong_is_said() {
     let command = "TOOL raw 0x2c 0x02 0xdc 0x01 0x00 0x00";
     let check =
         |script: &str, expected: &str| check(script, Err(&expected.replace("COMMAND", &format!("`{command}`"))));
-    let inactive = "the controller measures no power at present: power measurement is not active";
+    let inactive = "the controller does not measure power: activate power measurement";
     check(&GOOD.replace("00 40", "00 00"), inactive);
     // Not active counts for more than a zero.
     check(&GOOD.replace("39 00", "00 00").replace("00 40", "00 bf"), inactive);
-    check(&GOOD.replace("39 00", "00 00"), "the controller, asked with COMMAND, shows 0.0 W: a running machine draws");
-    check("echo ' dc 39 00 04'", "the controller answers COMMAND with 4 bytes, `dc 39 00 04`: 18 were expected");
+    check(
+        &GOOD.replace("39 00", "00 00"),
+        "the controller, asked with COMMAND, shows 0.0 W: the draw of a running machine",
+    );
+    check("echo ' dc 39 00 04'", "the controller answers COMMAND with 4 bytes instead of 18: `dc 39 00 04`");
     check("echo ' dc'", "the controller answers COMMAND with 1 bytes");
     check(&GOOD.replace("00 40", "00 40 00"), "the controller answers COMMAND with 19 bytes");
-    check(&GOOD.replace("dc", "dd"), "the controller answers COMMAND for the group 0xdd: 0xdc was expected");
-    check("echo 57 Watts", "COMMAND printed `57 Watts`: bytes such as `dc 39 00` were expected");
-    check("echo ' dc 039 00'", "COMMAND printed `dc 039 00`: bytes");
-    check(":", "COMMAND printed nothing: bytes");
+    check(&GOOD.replace("dc", "dd"), "the controller answers COMMAND for the group 0xdd instead of 0xdc");
+    check("echo 57 Watts", "COMMAND printed `57 Watts` instead of bytes such as `dc 39 00`");
+    check("echo ' dc 039 00'", "COMMAND printed `dc 039 00` instead of bytes");
+    check(":", "COMMAND printed nothing instead of bytes");
     let code = |code: &str, words: &str| {
         let place = "channel=0x0 netfn=0x2c lun=0x0 cmd=0x2";
         format!("echo 'Unable to send RAW command ({place} rsp=0x{code}): {words}' >&2; exit 1")
@@ -92,7 +95,7 @@ fn a_tool_that_is_missing_or_hangs() {
     let dir = tempfile::tempdir().expect("a directory");
     let program = dir.path().join("ipmitool");
     let error = Ipmi::new(Vec::new()).with_program(&program).read(Duration::ZERO).expect_err("no reading").to_string();
-    assert_eq!(error, format!("`{}` is not there: install ipmitool", program.display()));
+    assert_eq!(error, format!("cannot find `{}`: install ipmitool", program.display()));
 
     let (dir, meter) = tool("echo $$ > $0.pid; exec sleep 1000", &[]);
     let begin = Instant::now();

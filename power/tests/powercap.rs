@@ -203,7 +203,7 @@ fn a_counter_that_stands_still_is_not_zero_watts() {
     tree.count(&[("intel-rapl:0", 5)]);
     let soon = tree.read_after(Duration::from_millis(999));
     assert_eq!(soon, Ok(Reading::NotYet), "it may be looked at more often than it is renewed");
-    tree.fails("", "/intel-rapl:1/energy_uj stands still: no energy was counted in 1999 ms");
+    tree.fails("", "/intel-rapl:1/energy_uj does not count: no energy was counted in 1999 ms");
     // Memory without a counter of its own is common.
     tree.add("intel-rapl:0:0", "dram");
     tree.fails("", " has a new zone `package-0/dram`");
@@ -218,13 +218,13 @@ fn zones_that_go_are_waited_for_and_zones_that_come_count_from_then_on() {
     tree.remove("intel-rapl:1");
     for _ in 0..2 {
         tree.count(&[("intel-rapl:0", 10)]);
-        tree.fails("", " has no zone `package-1` any more");
+        tree.fails("", " no longer has the zone `package-1`");
     }
     tree.add("intel-rapl:1", "package-1");
     tree.count(&[("intel-rapl:0", 10), ("intel-rapl:1", 30)]);
     tree.shows_since(20, 3);
     tree.add("intel-rapl:2", "package-2");
-    tree.fails("", " has a new zone `package-2`: it counts from the next reading on");
+    tree.fails("", " has a new zone `package-2`, which is included from the next reading on");
     tree.count(&[("intel-rapl:0", 10), ("intel-rapl:1", 10), ("intel-rapl:2", 10)]);
     tree.shows(30);
     tree.add("intel-rapl:3", "package-2");
@@ -247,7 +247,7 @@ fn what_cannot_be_read_is_named() {
     tree.fails("cannot read ", "/intel-rapl:0/energy_uj: Is a directory");
     fs::remove_dir(&counter).expect("removed");
     fs::write(&counter, "lots\n").expect("written");
-    tree.fails("", "/intel-rapl:0/energy_uj contains `lots`: a whole number was expected");
+    tree.fails("", "/intel-rapl:0/energy_uj contains `lots` instead of a whole number");
     tree.set("intel-rapl:0", 1_000_000 + 84_000_000);
     tree.shows_since(21, 4);
     fs::create_dir(tree.zone("intel-rapl:1")).expect("made");

@@ -1,4 +1,4 @@
-//! Runs alone, beside each other, paused and hardly seen; and that shares add up.
+//! Runs alone, side by side, suspended and hardly sampled; shares add up.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn watts(watts: i64) -> Power {
     Power::from_watts(watts)
 }
 
-/// Idle at 10 W until the 20th second, a look each second.
+/// Idle at 10 W until the 20th second, with a sample each second.
 fn idle_for_20_s() -> Attribution {
     let mut machine = Attribution::new(watts(3));
     (1..=20).for_each(|at| machine.look(secs(at), watts(10), secs(1)));
@@ -22,7 +22,7 @@ fn idle_for_20_s() -> Attribution {
 #[test]
 fn a_run_alone_used_what_the_meter_shows_above_idle() {
     let mut machine = idle_for_20_s();
-    assert_eq!(machine.idle(), watts(10), "what was seen counts, not what was written");
+    assert_eq!(machine.idle(), watts(10), "samples count, not the operator's value");
     machine.start(1, watts(99), secs(20));
     (21..=50).for_each(|at| machine.look(secs(at), watts(35), secs(1)));
     machine.end(1, secs(50));
@@ -87,13 +87,13 @@ fn a_paused_run_has_no_part() {
         machine.end(token, secs(30));
         machine.take(token, secs(30)).map(|found| found.energy)
     };
-    // By look: 20, 80/3, 0 and 20 J for run 1; 20, 160/3, 40 and 20 J for run 2. Up to a millionth is lost by rounding.
+    // By sample: 20, 80/3, 0 and 20 J for run 1; 20, 160/3, 40 and 20 J for run 2. Rounding loses up to a millionth.
     assert_eq!(end(&mut machine, 1), Some(Energy::from_mj(66_666)));
     assert_eq!(end(&mut machine, 2), Some(Energy::from_mj(133_333)));
 }
 
 proptest! {
-    /// However runs come, overlap and go: what is attributed is what was drawn above idle, to a thousandth.
+    /// For all starts, overlaps and ends, the attributed energy is the energy above idle, to a thousandth.
     #[test]
     fn shares_add_up_to_what_was_drawn(
         runs in prop::collection::vec((0_u64..100, 1_u64..100, 1_i64..100_000), 1..12),
@@ -111,7 +111,7 @@ proptest! {
                     machine.end(token, secs(at));
                 }
             }
-            // Idle must not move.
+            // The idle draw must not change.
             let active = spans().any(|(from, until)| from <= at && at < until);
             let shown = if active { *draw } else { 10_000 };
             drawn += shown - 10_000;

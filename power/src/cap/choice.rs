@@ -1,4 +1,4 @@
-//! What an operator writes to choose the cap of a unit: `rapl`, `nvml:0`, `hwmon:amdgpu,50W..180W` and so on.
+//! Parses an operator's choice of a unit's cap: `rapl`, `nvml:0`, `hwmon:amdgpu,50W..180W` and so on.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -19,13 +19,13 @@ use crate::meter::{ChoiceError, MeterChoice, choice};
 use crate::nvml::GpuId;
 use crate::site::Site;
 
-/// How a unit is capped, and within which limits.
+/// Kind of a unit's cap, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapChoice {
-    /// As it was written; the keeper saves it.
+    /// As written; the keeper saves it.
     text: String,
     kind: Kind,
-    /// In place of what the hardware tells.
+    /// Replaces the hardware's range.
     range: Option<(Power, Power)>,
 }
 
@@ -39,7 +39,7 @@ enum Kind {
     Nvml(GpuId),
     Clocks(GpuId),
     Smi(GpuId),
-    /// What stands before `raw`.
+    /// Arguments before `raw`.
     Ipmi(Vec<String>),
     /// The address of a chassis.
     Redfish(String),
@@ -62,31 +62,29 @@ pub enum CapChoiceError {
     NoGpu(String),
     #[error("the cap `{cap}` has the range `{range}`: {source}; write for example `20W..90W`")]
     Range { cap: String, range: String, source: UnitError },
-    #[error(
-        "the range of the cap `{cap}` goes from {low} to {high}: the first must be the lower, and more than nothing"
-    )]
+    #[error("the range of the cap `{cap}` is {low} to {high}: it must begin above zero with the lower value")]
     Crossed { cap: String, low: Power, high: Power },
-    #[error(
-        "the cap `{0}` needs a range, because the controller does not tell which limits it obeys: for example `,80W..400W`"
-    )]
+    #[error("the cap `{0}` needs a range, because the controller does not report its limits: for example `,80W..400W`")]
     NoLimits(String),
     #[error("the cap `{0}` has a quote that is not closed")]
     Quote(String),
-    #[error("a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for `{0}`")]
+    #[error(
+        "all users can see a password in the arguments of ipmitool: write it into a file and `-f FILE` instead of `{0}`"
+    )]
     Password(String),
     #[error(transparent)]
     Url(#[from] HttpError),
-    #[error("the cap `{0}` needs a range: what the GPU draws at its lowest and highest clock, for example `,20W..75W`")]
+    #[error("the cap `{0}` needs a range: the GPU's draw at its lowest and highest clock, for example `,20W..75W`")]
     NoRange(String),
 }
 
 impl CapChoice {
-    /// As it was written.
+    /// Returns the choice as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The cap itself. Opens nothing: what is not there is told when it is asked.
+    /// Makes the cap. Opens nothing: missing hardware is reported on use.
     pub fn cap(&self, site: &Site) -> Box<dyn Cap> {
         let range = self.range;
         match &self.kind {
@@ -106,7 +104,7 @@ impl FromStr for CapChoice {
 
     fn from_str(text: &str) -> Result<Self, CapChoiceError> {
         let text = text.trim();
-        // A URL may have commas of its own.
+        // A URL may contain commas.
         let (what, range) = match text.rsplit_once(',') {
             Some((what, range)) if range.contains("..") => (what.trim(), Some(parse_range(text, range.trim())?)),
             _ => (text, None),
@@ -142,7 +140,7 @@ impl FromStr for CapChoice {
     }
 }
 
-/// How to reach a controller; the same rules as for its meter.
+/// Splits the arguments for a controller; the same rules hold for its meter.
 fn words(cap: &str, arguments: &str) -> Result<Vec<String>, CapChoiceError> {
     match choice::ipmi(arguments) {
         Ok(MeterChoice::Ipmi(words)) => Ok(words),
@@ -152,7 +150,7 @@ fn words(cap: &str, arguments: &str) -> Result<Vec<String>, CapChoiceError> {
     }
 }
 
-/// `20W..90W`.
+/// Parses `20W..90W`.
 fn parse_range(cap: &str, range: &str) -> Result<(Power, Power), CapChoiceError> {
     let wrong = |source| CapChoiceError::Range { cap: cap.to_owned(), range: range.to_owned(), source };
     let (low, high) = range.split_once("..").unwrap_or((range, ""));

@@ -1,11 +1,12 @@
-//! A cap on an NVIDIA GPU by its clocks, for one that has no power limit (limo-2018, section 4.2, caps its Quadro so).
+//! Cap on an NVIDIA GPU by its clocks, for GPUs without a power limit (limo-2018, section 4.2, caps its Quadro in this
+//! way).
 //!
-//! The range says what the GPU draws at most with its clocks locked to the lowest, and to the highest. Between the two
-//! the clock is chosen on the straight line. The draw of a chip grows faster than its clock, since its voltage rises as
-//! well, so at each clock it lies below that line, and the cap holds.
+//! The range is the GPU's largest draw with its clocks locked to the lowest, and to the highest. The clock for a cap is
+//! on the straight line between them. The draw of a chip grows faster than its clock, because its voltage also rises.
+//! So at each clock it is below that line, and the cap holds.
 //!
-//! The driver does not tell to what clocks are locked: lifting the cap unlocks them, and what is read back is the clock at
-//! which the GPU runs.
+//! The driver does not report locked clocks: lifting the cap unlocks them, and the value that is read back is the
+//! current clock.
 
 use std::path::Path;
 use std::thread;
@@ -18,16 +19,16 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use super::{Cap, CapError, Originals, checked};
 use crate::nvml::{GpuId, Gpus};
 
-/// How a captured lock is called, after the GPU's UUID.
+/// Name of a captured lock, after the GPU's UUID.
 const LOCK: &str = "locked_clocks";
-/// What is put back.
+/// Value that is restored.
 const UNLOCKED: &str = "unlocked";
 
-/// How often, and how far apart, the clock is looked at until it has come down: it follows within some milliseconds.
+/// Number and interval of checks that the clock has come down; it follows within some milliseconds.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(25);
 
-/// The cap on one GPU.
+/// Cap on one GPU.
 #[derive(Debug)]
 pub struct ClockCap {
     gpus: Gpus,
@@ -36,7 +37,7 @@ pub struct ClockCap {
 }
 
 impl ClockCap {
-    /// `library` as for [`Gpus::new`]. The range is what the GPU draws at its lowest and highest clock.
+    /// `library` as for [`Gpus::new`]. The range is the GPU's draw at its lowest and highest clock.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { gpus: Gpus::new(library), gpu, range }
     }
@@ -46,13 +47,13 @@ impl ClockCap {
         checked(place, self.range.ok_or_else(|| CapError::NoRange { place: place() })?)
     }
 
-    /// What the GPU can be locked to, in MHz, ascending.
+    /// Returns the clocks that can be locked, in MHz, ascending.
     fn clocks(&mut self) -> Result<Vec<u32>, CapError> {
         let mut clocks = self.gpus.ask(&self.gpu, "read the clocks of", |gpu| {
             let memory = gpu.supported_memory_clocks()?.into_iter().max().unwrap_or(0);
             gpu.supported_graphics_clocks(memory)
         })?;
-        // More of them than there is room for come as zeros.
+        // Unused entries are zero.
         clocks.retain(|clock| *clock > 0);
         clocks.sort_unstable();
         if clocks.is_empty() { Err(CapError::NoClocks { gpu: format!("GPU {}", self.gpu) }) } else { Ok(clocks) }
@@ -63,7 +64,7 @@ impl ClockCap {
     }
 }
 
-/// The highest of the clocks, ascending, on or below the line from the lowest at `low` to the highest at `high`.
+/// Returns the highest of the ascending clocks on or below the line from the lowest at `low` to the highest at `high`.
 fn clock_for(limit: Power, (low, high): (Power, Power), clocks: &[u32]) -> Option<u32> {
     let (first, last) = (*clocks.first()?, *clocks.last()?);
     let above = i128::from((limit.min(high) - low).at_least_zero().mw());
@@ -75,7 +76,8 @@ impl Cap for ClockCap {
     fn range(&mut self) -> Result<(Power, Power), CapError> {
         let range = self.known_range()?;
         self.clocks()?;
-        // Locks cannot be read, so none is touched: setting persistence mode to what it is needs the same permission.
+        // Locks cannot be read and are not touched: setting persistence mode to its own value needs the same
+        // permission.
         self.gpus.ask(&self.gpu, "set the persistence mode of", |gpu| {
             let persistent = gpu.is_in_persistent_mode()?;
             gpu.set_persistent(persistent)
@@ -117,7 +119,7 @@ impl Cap for ClockCap {
 mod tests {
     use super::*;
 
-    /// Along 0.05 W a MHz from 500 MHz at 20 W to 1500 MHz at 70 W.
+    /// On a line of 0.05 W per MHz from 500 MHz at 20 W to 1500 MHz at 70 W.
     #[test]
     fn clocks_lie_on_or_below_the_line() {
         let check = |mw: i64, expected: u32| {

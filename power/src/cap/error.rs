@@ -1,4 +1,4 @@
-//! Why a cap cannot be set, lifted or looked at. Each text says what an operator can do about it.
+//! Errors of caps. Each message contains a remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,18 +13,16 @@ use crate::meter::MeterError;
 use crate::meter::json::JsonError;
 use crate::nvml::GpuError;
 
-/// Why a cap is not what it should be.
+/// Why a cap is not as requested.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapError {
-    /// A file that a meter would have trouble with, too.
+    /// Error of a file that also affects meters.
     #[error(transparent)]
     Read(#[from] MeterError),
     #[error("cannot write `{value}` to {}: {source}{}", path.display(), remedy(source))]
     Write { path: PathBuf, value: String, source: io::Error },
-    #[error(
-        "{place} holds {found} after {wanted} was written: the firmware has locked it, or something else sets it, too"
-    )]
+    #[error("{place} holds {found} after {wanted} was written: the firmware has locked it, or another program sets it")]
     NotKept { place: String, wanted: Power, found: Power },
     #[error(
         "{} reads `{found}` after `{wanted}` was written: the firmware has locked this limit; look for the lock of the \
@@ -33,12 +31,12 @@ pub enum CapError {
     )]
     Locked { path: PathBuf, wanted: String, found: String },
     #[error(
-        "{place} obeys no cap: the lowest is {low} and the highest {high}; a range can be set, for example `,20W..90W`"
+        "{place} cannot be capped: its lowest cap is {low} and its highest {high}; set a range, for example `,20W..90W`"
     )]
     NoRoom { place: String, low: Power, high: Power },
-    #[error("{place} does not tell which caps it obeys: add the range, for example `,20W..90W`")]
+    #[error("{place} does not report the range of its caps: add it, for example `,20W..90W`")]
     NoRange { place: String },
-    #[error("{control} held `{value}`, which is no value of it: set it by hand")]
+    #[error("{control} held `{value}`, which is not a valid value: set it by hand")]
     Captured { control: String, value: String },
     #[error("{place} has no control `{control}`, which held `{value}` before it was capped: it may be gone")]
     Gone { place: String, control: String, value: String },
@@ -56,7 +54,7 @@ pub enum CapError {
     Gpu(#[from] GpuError),
     #[error("{gpu} runs at {found} MHz although its clocks are locked to at most {wanted} MHz")]
     Clock { gpu: String, wanted: u32, found: u32 },
-    #[error("{gpu} names no clocks that it can be locked to: cap it with `nvml:` where it has a power limit")]
+    #[error("{gpu} reports no clocks to lock: cap it with `nvml:` if it has a power limit")]
     NoClocks { gpu: String },
 
     #[error("{place} has no power limit")]
@@ -76,19 +74,19 @@ pub enum CapError {
     #[error(transparent)]
     Json(#[from] JsonError),
 
-    #[error("unit `{unit}` has no cap: start lslave with `--cap {unit}=CHOICE`; `lslave --probe` says which there are")]
+    #[error("unit `{unit}` has no cap: start lslave with `--cap {unit}=CHOICE`; `lslave --probe` lists them")]
     NoCap { unit: String },
     #[error("{limit} is below the lowest cap of unit `{unit}`: it holds {low}")]
     TooLow { unit: String, limit: Power, low: Power },
-    #[error("unit `{unit}` and unit `{other}` have the same control `{control}`: a cap is for one unit")]
+    #[error("unit `{unit}` and unit `{other}` have the same control `{control}`: a cap needs its own unit")]
     Taken { unit: String, other: String, control: String },
-    #[error("cannot save what was there before the cap in {}: {source}; nothing is capped", path.display())]
+    #[error("cannot save the value before the cap in {}: {source}; nothing is capped", path.display())]
     Save { path: PathBuf, source: io::Error },
-    #[error("the node is ending: nothing is capped any more")]
+    #[error("the node is ending: caps are no longer set")]
     Closed,
 }
 
-/// What helps against a file that cannot be written, as the end of a sentence.
+/// Returns a remedy for a file that cannot be written, as the end of a sentence.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -97,7 +95,7 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::ReadOnlyFilesystem => {
             ": it is mounted read-only, as in containers: run lslave where /sys can be written"
         }
-        io::ErrorKind::InvalidInput => ": the device takes no such value",
+        io::ErrorKind::InvalidInput => ": the device does not accept this value",
         _ => "",
     }
 }

@@ -1,4 +1,4 @@
-//! Writes the small files of sysfs, and reads back what they hold then.
+//! Writes small files of sysfs and reads them back.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,15 +9,15 @@ use limo_model::Power;
 use super::{CapError, power};
 use crate::meter::files;
 
-/// Writes into a file that is there.
+/// Writes into an existing file.
 pub fn write(path: &Path, value: &str) -> Result<(), CapError> {
-    // Shortened first, which sysfs ignores: a file on a disk would keep the end of a longer value.
+    // Truncated first, which sysfs ignores: a regular file would keep the end of a longer value.
     let written =
         OpenOptions::new().write(true).truncate(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
     written.map_err(|source| CapError::Write { path: path.to_owned(), value: value.to_owned(), source })
 }
 
-/// Writes microwatts; what is read back may differ by `tolerance`, for devices that count in larger steps.
+/// Writes microwatts; the value read back may differ by `tolerance`, for devices with larger steps.
 pub fn write_uw(path: &Path, wanted_uw: u64, tolerance: Power) -> Result<(), CapError> {
     write(path, &wanted_uw.to_string())?;
     let found = files::number(path)?;
@@ -27,7 +27,7 @@ pub fn write_uw(path: &Path, wanted_uw: u64, tolerance: Power) -> Result<(), Cap
     Err(CapError::NotKept { place: path.display().to_string(), wanted: power(wanted_uw), found: power(found) })
 }
 
-/// Microwatts from what was captured.
+/// Parses captured microwatts.
 pub fn captured_uw(control: &str, value: &str) -> Result<u64, CapError> {
     value.parse().map_err(|_| CapError::Captured { control: control.to_owned(), value: value.to_owned() })
 }

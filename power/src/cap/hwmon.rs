@@ -1,10 +1,10 @@
-//! Limits that Linux hwmon shows as `power1_cap`, in microwatts: sockets of AMD's servers (chip `amd_hsmp_hwmon`), and GPUs
-//! (chip `amdgpu` and others).
+//! Limits that Linux hwmon shows as `power1_cap`, in microwatts: sockets of AMD's servers (chip `amd_hsmp_hwmon`), and
+//! GPUs (chip `amdgpu` and others).
 //!
 //! - A chip is known by its name, and among equal ones by its device (`0000:03:00.0`), never by its `hwmonN`.
-//! - Without a device, all chips of the name share the cap evenly: that is for sockets.
-//! - The range is `power1_cap_min` to `power1_cap_max`; a socket has no lowest, so 10 W stand for it. A range of no
-//!   width is common: such a device takes no other value than the one it has.
+//! - Without a device, all chips of the name share the cap evenly; this is meant for sockets.
+//! - The range is `power1_cap_min` to `power1_cap_max`; a socket has no minimum, so that 10 W count. Often the range
+//!   has one value: such a device accepts only the value that it has.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::meter::files;
 /// The chip of AMD's sockets.
 pub(super) const HSMP: &str = "amd_hsmp_hwmon";
 
-/// Some drivers keep whole watts.
+/// Some drivers round to whole watts.
 const TOLERANCE: Power = Power::from_watts(1);
 
-/// The cap on chips of one name.
+/// Cap on chips of one name.
 #[derive(Debug)]
 pub struct HwmonCap {
     dir: PathBuf,
@@ -37,16 +37,17 @@ struct CappedChip {
 }
 
 impl HwmonCap {
-    /// `sysfs` is where sysfs is mounted; `device` is the last part of the chip's `device` link.
+    /// `sysfs` is the mount point of sysfs; `device` is the last part of the chip's `device` link.
     pub fn new(sysfs: &Path, chip: &str, device: Option<&str>, range: Option<(Power, Power)>) -> Self {
         let device = device.map(str::to_owned);
         Self { dir: sysfs.join("class/hwmon"), chip: chip.to_owned(), device, range }
     }
 
-    /// What can be capped beside sockets: `CHIP@DEVICE`, for [`Self::new`]. `sysfs` is where sysfs is mounted.
+    /// Returns the devices that can be capped besides sockets: `CHIP@DEVICE`, for [`Self::new`]. `sysfs` is the mount
+    /// point of sysfs.
     ///
     /// # Errors
-    /// [`CapError`] where a directory or the name of a chip cannot be read.
+    /// [`CapError`] if a directory or the name of a chip cannot be read.
     pub fn cards(sysfs: &Path) -> Result<Vec<String>, CapError> {
         let mut cards = Vec::new();
         for dir in files::entries(&sysfs.join("class/hwmon"))? {
@@ -74,7 +75,7 @@ impl HwmonCap {
         if chips.is_empty() {
             let remedy = match self.chip.as_str() {
                 HSMP => ": load the kernel module with `modprobe amd_hsmp`, and enable HSMP in the firmware's setup",
-                _ => ": `lslave --probe` lists those that there are",
+                _ => ": `lslave --probe` lists the chips",
             };
             let chip = self.device.as_ref().map_or(self.chip.clone(), |device| format!("{}@{device}", self.chip));
             return Err(CapError::NoChip { path: self.dir.clone(), chip, remedy });
@@ -83,7 +84,7 @@ impl HwmonCap {
     }
 }
 
-/// The name of the device that a chip belongs to. One that belongs to none has nothing but its number.
+/// Returns the name of a chip's device, or its own number if it has none.
 fn device(dir: &Path) -> String {
     let link = std::fs::canonicalize(dir.join("device")).unwrap_or_else(|_| dir.to_owned());
     files::name(&link).to_owned()
@@ -94,7 +95,7 @@ impl CappedChip {
         self.dir.join("power1_cap")
     }
 
-    /// The range that it shows itself.
+    /// Returns the chip's own range.
     fn range(&self) -> Result<(Power, Power), CapError> {
         let low = self.dir.join("power1_cap_min");
         let low = if low.exists() { power(files::number(&low)?).max(Power::from_watts(1)) } else { FLOOR };

@@ -1,9 +1,9 @@
-//! The power limit of a whole machine, by its management controller (BMC): IPMI DCMI through `ipmitool raw`.
+//! Power limit of a whole machine, by its management controller (BMC): IPMI DCMI through `ipmitool raw`.
 //!
 //! - The commands are Get (3), Set (4) and Activate (5) Power Limit. A limit may be stored and not active.
-//! - The controller does not tell which limits it obeys, so the range must be given. Limits are whole watts.
-//! - Where the machine draws more, nothing is to happen but that it is throttled: the controller could also switch it off.
-//! - A limit outlives the machine's boot, so it is put back whenever the daemon is started again.
+//! - The controller does not report its range, so that it must be given. Limits are whole watts.
+//! - If the machine draws more, it is only throttled: the controller could also switch it off.
+//! - A limit outlives the machine's boot, so it is restored whenever the daemon is started again.
 
 use std::path::{Path, PathBuf};
 
@@ -17,20 +17,20 @@ use crate::meter::{IpmiError, MeterError};
 
 /// Group, two reserved bytes, action, limit (2), correction time (4), two reserved bytes, period (2).
 const REPLY_LENGTH: usize = 14;
-/// Where the settings begin: the action. From there on a request to set them is the same.
+/// Offset of the settings, which begin with the action. A request to set them has the same form.
 const SETTINGS: usize = 3;
 
-/// Where none is stored: how long the controller may take, in milliseconds, and over how many seconds it averages. As
-/// long as a reading at the master is good for.
+/// Without a stored limit: how long the controller may take, in milliseconds, and the seconds over which it averages.
+/// As long as the master uses a reading.
 const CORRECTION_MS: u32 = 10_000;
 const PERIOD_S: u16 = 5;
 
-/// A completion code of Get Power Limit: there is none that is active.
+/// Completion code of Get Power Limit: no limit is active.
 const NOT_ACTIVE: u8 = 0x80;
 
-/// What is captured where no limit was active.
+/// Captured value if no limit was active.
 const INACTIVE: &str = "inactive";
-/// What begins the captured settings of one that was.
+/// Prefix of the captured settings of an active limit.
 const ACTIVE: &str = "active ";
 
 /// Why a controller does not limit the machine.
@@ -42,7 +42,7 @@ pub enum IpmiCapError {
     Inactive { place: String, wanted: Power },
 }
 
-/// The cap on one machine.
+/// Cap on one machine.
 #[derive(Debug)]
 pub struct IpmiCap {
     program: PathBuf,
@@ -54,7 +54,7 @@ pub struct IpmiCap {
 type Settings = [u8; REPLY_LENGTH - SETTINGS];
 
 impl IpmiCap {
-    /// `program` is `ipmitool`; `arguments` stand before `raw`: none for the machine's own controller.
+    /// `program` is `ipmitool`; `arguments` stand before `raw`, none for the machine's own controller.
     pub fn new(program: &Path, arguments: Vec<String>, range: Option<(Power, Power)>) -> Self {
         Self { program: program.to_owned(), arguments, range }
     }
@@ -67,7 +67,7 @@ impl IpmiCap {
         format!("{}/power_limit", self.place())
     }
 
-    /// The data of the reply.
+    /// Sends a command; returns the data of the reply.
     fn send(&self, command: u8, data: &[u8]) -> Result<Vec<u8>, CapError> {
         let asked: Vec<String> = [0x2c, command, GROUP].iter().chain(data).map(|byte| format!("{byte:#04x}")).collect();
         let words = self.arguments.iter().map(String::as_str).chain(["raw"]);
@@ -81,7 +81,7 @@ impl IpmiCap {
         }
     }
 
-    /// `None` where no limit is active.
+    /// Returns `None` if no limit is active.
     fn settings(&self) -> Result<Option<Settings>, CapError> {
         let reply = match self.send(3, &[0, 0]) {
             Err(CapError::Ipmi(IpmiCapError::Refused { code: NOT_ACTIVE, .. })) => return Ok(None),
@@ -95,7 +95,7 @@ impl IpmiCap {
         })
     }
 
-    /// Sets, makes it active and reads back.
+    /// Sets a limit, makes it active and reads it back.
     fn apply(&self, settings: Settings) -> Result<(), CapError> {
         let wanted = limit(&settings);
         let data: Vec<u8> = [0, 0, 0].into_iter().chain(settings).collect();
@@ -113,7 +113,7 @@ fn limit(settings: &Settings) -> Power {
     Power::from_watts(i64::from(u16::from_le_bytes([settings[1], settings[2]])))
 }
 
-/// What `ipmitool` says of a controller that does not do it.
+/// Explains an error of `ipmitool` about a controller without the command.
 fn refusal(error: CapError) -> CapError {
     let CapError::Program(ProgramError::Failed { command, status, printed }) = error else { return error };
     if has_no_device(&printed) {
@@ -125,7 +125,7 @@ fn refusal(error: CapError) -> CapError {
     }
 }
 
-/// Of a completion code (DCMI 1.5, section 6.6; IPMI 2.0, table 5-2), and what helps.
+/// Explains a completion code (DCMI 1.5, section 6.6; IPMI 2.0, table 5-2), with a remedy.
 fn meaning(code: u8) -> &'static str {
     match code {
         0x84 => "it does not obey such a limit; set another range",
@@ -141,7 +141,7 @@ fn meaning(code: u8) -> &'static str {
 impl Cap for IpmiCap {
     fn range(&mut self) -> Result<(Power, Power), CapError> {
         let range = self.range.ok_or_else(|| CapError::NoRange { place: self.place() })?;
-        // Whether it has the commands at all.
+        // Checks that the controller has the commands.
         self.settings()?;
         checked(|| self.place(), range)
     }
@@ -158,7 +158,7 @@ impl Cap for IpmiCap {
     }
 
     fn set(&mut self, limit: Power) -> Result<(), CapError> {
-        // Whole watts, and never more than asked.
+        // Whole watts, and never more than requested.
         let watts = u16::try_from(limit.mw() / 1000).unwrap_or(u16::MAX);
         let mut settings = self.settings()?.unwrap_or_else(|| {
             let mut fresh = Settings::default();

@@ -1,12 +1,11 @@
-//! Keeps the caps of a node, and puts back what was there before them.
+//! Sets the caps of a node, and restores the original values.
 //!
-//! - What a unit's controls held is saved in a file, and that is on disk, before the first of them is written. The file is
-//!   there for as long as anything may differ from what was there.
-//! - A daemon that finds the file puts back what it says before anything else, by the caps that the file names, whatever is
-//!   configured now.
-//! - Each control is put back on its own. What cannot be put back stays in the file, and counts as what was there when
-//!   the unit is capped again; a value that a cap left behind never does.
-//! - Nothing here reads a clock or waits, except for the hardware.
+//! - The original values of a unit's controls are saved in a file before the first of them is written. The file exists
+//!   as long as any value may differ from the original.
+//! - A daemon that finds the file first restores its values by the caps in the file, whatever is configured now.
+//! - Each control is restored on its own. A value that cannot be restored stays in the file and remains the original
+//!   when the unit is capped again; a value that a cap left behind never becomes one.
+//! - Uses no clock and waits only for the hardware.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,23 +19,23 @@ use thiserror::Error;
 use super::{Cap, CapChoice, CapChoiceError, CapError, Originals};
 use crate::site::Site;
 
-/// Of the file's form.
+/// Version of the file's format.
 const SCHEMA: u32 = 1;
 
 /// Why there is no keeper.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum KeeperError {
-    #[error("cannot read {}, which says what was there before the caps: {source}", path.display())]
+    #[error("cannot read {}, which has the values before the caps: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error(
-        "{} does not say what was there before the caps: {detail}; set the limits by hand and remove the file",
+        "{} does not have the values before the caps: {detail}; set the limits by hand and remove the file",
         path.display()
     )]
     Form { path: PathBuf, detail: String },
 }
 
-/// A control that was not put back, or a file that was not kept up.
+/// Control that was not restored, or file that could not be written.
 #[derive(Debug, Error)]
 #[error("unit `{unit}`: {error}")]
 pub struct CapFailure {
@@ -46,18 +45,18 @@ pub struct CapFailure {
     pub error: CapError,
 }
 
-/// A unit that the keeper may cap, as it is now.
+/// State of a unit that the keeper may cap.
 #[derive(Debug)]
 pub struct Kept {
     /// Name of the unit.
     pub unit: String,
-    /// The control that it is capped by.
+    /// Control for its cap.
     pub choice: CapChoice,
-    /// The lowest and the highest cap; `None` where it cannot be capped.
+    /// Lowest and highest cap; `None` if it cannot be capped.
     pub range: Option<(Power, Power)>,
-    /// What its controls hold.
+    /// Values of its controls.
     pub held: Result<Originals, CapError>,
-    /// Whether that is a cap, for which something else is to be put back.
+    /// True if they are a cap, and the originals are saved.
     pub capped: bool,
 }
 
@@ -83,26 +82,26 @@ struct CappedUnit {
     choice: CapChoice,
     cap: Box<dyn Cap>,
     range: Option<(Power, Power)>,
-    /// What is to be put back.
+    /// Values to restore.
     originals: Originals,
 }
 
-/// The caps of one node.
+/// Caps of one node.
 pub struct Keeper {
     path: PathBuf,
     site: Site,
     units: Vec<CappedUnit>,
-    /// What an earlier daemon left and could not be put back.
+    /// Values of an earlier daemon that could not be restored.
     left: Vec<(SavedUnit, CapChoice)>,
     closed: bool,
 }
 
 impl Keeper {
-    /// Puts back what an earlier daemon left, and asks each unit's cap for its range. `path` is where what was there is
-    /// saved: nobody else may use it. The failures harm nothing else: they are to be told.
+    /// Restores the values of an earlier daemon, and asks each unit's cap for its range. `path` is the file with the
+    /// original values; no other process may use it. The returned failures harm nothing else and should be logged.
     ///
     /// # Errors
-    /// [`KeeperError`] where the file cannot be understood: then nothing may be capped.
+    /// [`KeeperError`] if the file cannot be understood: then nothing may be capped.
     pub fn open(
         path: &Path,
         site: &Site,
@@ -121,7 +120,7 @@ impl Keeper {
         Ok((keeper, failures))
     }
 
-    /// The range of a unit, which must not have the controls of another; known from then on.
+    /// Finds and remembers the range of a unit, which must not share controls with another.
     fn find_range(&mut self, index: usize) -> Result<(Power, Power), CapError> {
         let unit = &mut self.units[index];
         let (name, controls) = (unit.name.clone(), unit.cap.capture()?);
@@ -138,12 +137,12 @@ impl Keeper {
         Ok(range)
     }
 
-    /// The lowest and highest cap of a unit; `None` where it cannot be capped.
+    /// Returns the lowest and highest cap of a unit; `None` if it cannot be capped.
     pub fn range(&self, unit: &str) -> Option<(Power, Power)> {
         self.units.iter().find(|known| known.name == unit)?.range
     }
 
-    /// Every unit that may be capped, with what its controls hold. Reads them; writes nothing.
+    /// Returns every unit that may be capped, with the values of its controls. Writes nothing.
     pub fn units(&mut self) -> Vec<Kept> {
         let kept = |unit: &mut CappedUnit| Kept {
             unit: unit.name.clone(),
@@ -155,11 +154,11 @@ impl Keeper {
         self.units.iter_mut().map(kept).collect()
     }
 
-    /// Caps a unit, or puts back what was there before. A limit above the range is its highest, which holds as well; of
-    /// one below it, the lowest is set and the error says so. Set twice is set once.
+    /// Caps a unit, or restores its original values. A limit above the range becomes the highest cap. A limit below it
+    /// sets the lowest and returns an error. Idempotent.
     ///
     /// # Errors
-    /// [`CapError`] where the limit is not held afterwards.
+    /// [`CapError`] if the limit does not hold.
     pub fn set(&mut self, unit: &str, limit: Option<Power>) -> Result<(), CapError> {
         if self.closed {
             return Err(CapError::Closed);
@@ -174,8 +173,8 @@ impl Keeper {
         let (low, high) = match self.units[index].range {
             Some(range) => range,
             None => {
-                // A cap that an earlier daemon left would be taken for the highest limit. Where it still cannot be put
-                // back, it stays in the file, and what follows says why.
+                // A cap of an earlier daemon would be taken for the highest limit. If it still cannot be restored, it
+                // stays in the file, and the following error says why.
                 let left = self.restore_left();
                 self.save_after(left);
                 self.find_range(index)?
@@ -186,7 +185,7 @@ impl Keeper {
         if limit < low { Err(CapError::TooLow { unit: unit.to_owned(), limit, low }) } else { Ok(()) }
     }
 
-    /// Saves what the controls hold, where that is not known yet.
+    /// Saves the values of the controls, unless they are known.
     fn capture(&mut self, index: usize) -> Result<(), CapError> {
         let found = self.units[index].cap.capture()?;
         let known = &self.units[index].originals;
@@ -211,7 +210,7 @@ impl Keeper {
         self.save_after(failures).into_iter().next().map_or(Ok(()), |failure| Err(failure.error))
     }
 
-    /// Puts everything back. What fails is tried again by the next call, or by the next daemon.
+    /// Restores everything. The next call, or the next daemon, retries failures.
     pub fn restore(&mut self) -> Vec<CapFailure> {
         let mut failures = self.restore_left();
         for unit in &mut self.units {
@@ -220,7 +219,7 @@ impl Keeper {
         self.save_after(failures)
     }
 
-    /// Puts back what an earlier daemon left.
+    /// Restores the values of an earlier daemon.
     fn restore_left(&mut self) -> Vec<CapFailure> {
         let mut failures = Vec::new();
         for (saved, choice) in &mut self.left {
@@ -230,13 +229,13 @@ impl Keeper {
         failures
     }
 
-    /// The same, for good: nothing can be capped any more.
+    /// Restores everything for good: nothing can be capped afterwards.
     pub fn close(&mut self) -> Vec<CapFailure> {
         self.closed = true;
         self.restore()
     }
 
-    /// Saves what is still to be put back; a file that cannot be written is one more failure.
+    /// Saves the values that are still to be restored; a failure to write is added.
     fn save_after(&mut self, mut failures: Vec<CapFailure>) -> Vec<CapFailure> {
         self.left.retain(|(left, _)| !left.originals.is_empty());
         if let Err(source) = self.save() {
@@ -258,7 +257,7 @@ impl Keeper {
     }
 }
 
-/// Puts back what it can, and leaves the rest in `originals`.
+/// Restores what it can, and leaves the rest in `originals`.
 fn put_back(unit: &str, cap: &mut dyn Cap, originals: &mut Originals) -> Vec<CapFailure> {
     let mut failures = Vec::new();
     originals.retain(|control, value| match cap.restore(control, value) {
@@ -280,7 +279,7 @@ fn read(path: &Path) -> Result<Vec<(SavedUnit, CapChoice)>, KeeperError> {
     let form = |detail: String| KeeperError::Form { path: path.to_owned(), detail };
     let saved: Saved = serde_json::from_str(&text).map_err(|error| form(error.to_string()))?;
     if saved.schema != SCHEMA {
-        return Err(form(format!("it has the schema {}, and this version knows {SCHEMA}", saved.schema)));
+        return Err(form(format!("it has the schema {}, but this version knows only {SCHEMA}", saved.schema)));
     }
     let parsed = |saved: SavedUnit| match saved.cap.parse() {
         Ok(choice) => Ok((saved, choice)),
@@ -289,7 +288,7 @@ fn read(path: &Path) -> Result<Vec<(SavedUnit, CapChoice)>, KeeperError> {
     saved.units.into_iter().map(parsed).collect()
 }
 
-/// Whole and on disk, or as it was.
+/// Writes the file atomically and durably.
 fn write(path: &Path, saved: &Saved) -> io::Result<()> {
     let text = serde_json::to_vec_pretty(saved)?;
     limo_files::replace(path, 0o600, Outlasts::Crash, |file| file.write_all(&text))

@@ -1,7 +1,7 @@
-//! The power limit of an NVIDIA GPU through `nvidia-smi`, where the library of the driver cannot be loaded: in containers
-//! that have the program only, for example. Does the same as `nvml`, and restores what that has captured.
+//! Power limit of an NVIDIA GPU through `nvidia-smi`, for machines without the driver's library, such as containers.
+//! Works like `nvml`, and restores the values that `nvml` captured.
 //!
-//! What the GPU does not tell stands as `[N/A]` in the answer.
+//! `nvidia-smi` prints `[N/A]` for values that the GPU does not report.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +12,18 @@ use super::program::{Program, ProgramError};
 use super::{Cap, CapError, Originals, checked};
 use crate::nvml::GpuId;
 
-/// What it is called.
+/// Name of the program.
 pub const PROGRAM: &str = "nvidia-smi";
 
-/// What is asked for, in this order.
+/// Query, in this order.
 const FIELDS: &str = "--query-gpu=uuid,power.limit,enforced.power.limit,power.min_limit,power.max_limit";
 const FORM: &str = "--format=csv,noheader,nounits";
 const EXPECTED: &str = "one line with a UUID and four numbers of watts was expected";
 
-/// It keeps hundredths of a watt, some drivers whole ones.
+/// Its precision is hundredths of a watt, with some drivers whole watts.
 const TOLERANCE: Power = Power::from_watts(1);
 
-/// The cap on one GPU.
+/// Cap on one GPU.
 #[derive(Debug)]
 pub struct SmiCap {
     program: PathBuf,
@@ -31,7 +31,7 @@ pub struct SmiCap {
     range: Option<(Power, Power)>,
 }
 
-/// What the GPU tells.
+/// Answer of the GPU.
 struct Told {
     uuid: String,
     limit: Option<Power>,
@@ -40,7 +40,7 @@ struct Told {
 }
 
 impl SmiCap {
-    /// `program` is a path, or a name to be found in `PATH`. Without a range, what the GPU takes.
+    /// `program` is a path, or a name in `PATH`. Without a range, the GPU's own counts.
     pub fn new(program: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { program: program.to_owned(), gpu, range }
     }
@@ -84,8 +84,8 @@ impl SmiCap {
     }
 }
 
-/// `250.00`; `None` where the GPU has no such thing, which `nvidia-smi` says in several ways.
-#[allow(clippy::option_option, reason = "no number and no such thing are two answers")]
+/// Parses `250.00`; `None` if the GPU has no such value, which `nvidia-smi` prints in several ways.
+#[allow(clippy::option_option, reason = "an invalid number and a missing value are two answers")]
 fn watts(text: &str) -> Option<Option<Power>> {
     if text.starts_with('[') || text == "N/A" {
         return Some(None);

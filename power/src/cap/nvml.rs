@@ -1,8 +1,8 @@
-//! The power limit of an NVIDIA GPU, through the library of its driver.
+//! Power limit of an NVIDIA GPU, through the library of its driver.
 //!
-//! What is read back is the limit that is enforced: the one that was set does not show what was set beside the driver, by
-//! a management controller. A lower one that comes from there is fine. Limits end with the driver: without persistence
-//! mode that is when the last program that uses the GPU ends, and the daemon is one such program.
+//! The value read back is the enforced limit, which includes limits from elsewhere, such as a management controller. A
+//! lower limit from there is accepted. Limits end with the driver. Without persistence mode that is when the last
+//! program that uses the GPU ends, and the daemon is one such program.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use limo_model::Power;
 use super::{Cap, CapError, Originals, checked};
 use crate::nvml::{GpuId, Gpus, milliwatts};
 
-/// How a captured limit is called, after the GPU's UUID.
+/// Name of a captured limit, after the GPU's UUID.
 pub const LIMIT: &str = "power_limit_mw";
 
-/// Some drivers keep whole watts.
+/// Some drivers round to whole watts.
 const TOLERANCE: Power = Power::from_watts(1);
 
-/// The cap on one GPU.
+/// Cap on one GPU.
 #[derive(Debug)]
 pub struct NvmlCap {
     gpus: Gpus,
@@ -26,7 +26,7 @@ pub struct NvmlCap {
 }
 
 impl NvmlCap {
-    /// `library` as for [`Gpus::new`]. Without a range, what the GPU takes.
+    /// `library` as for [`Gpus::new`]. Without a range, the GPU's own counts.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { gpus: Gpus::new(library), gpu, range }
     }
@@ -69,7 +69,7 @@ impl Cap for NvmlCap {
     fn restore(&mut self, control: &str, value: &str) -> Result<(), CapError> {
         let captured = || CapError::Captured { control: control.to_owned(), value: value.to_owned() };
         let mw: u32 = value.parse().map_err(|_| captured())?;
-        // The GPU that was capped, whichever has its index now.
+        // The GPU that was capped, even if another one has its index now.
         let (uuid, _) = control.split_once('/').filter(|(_, name)| *name == LIMIT).ok_or_else(captured)?;
         self.write(&GpuId::Uuid(uuid.to_owned()), milliwatts(mw))
     }

@@ -1,4 +1,4 @@
-//! Runs the programs that set limits, and says in a cap's words what went wrong. Understands nothing of what they print.
+//! Runs the programs that set limits, and converts their errors. Does not interpret their output.
 
 use std::io;
 use std::path::Path;
@@ -10,23 +10,23 @@ use super::CapError;
 use crate::meter::MeterError;
 use crate::meter::run::{LIMIT, Ran, succeeded};
 
-/// Why a program did not do what it was asked. `command` is what was run.
+/// Why a program failed. `command` is the command line.
 #[derive(Debug, Error)]
 pub enum ProgramError {
-    #[error("`{program}` is not there: {remedy}")]
+    #[error("cannot find `{program}`: {remedy}")]
     Missing { program: String, remedy: &'static str },
     #[error("cannot run `{command}`: {source}")]
     Run { command: String, source: io::Error },
     #[error("`{command}` did not end within 5 s and was killed; it printed {printed}")]
     Late { command: String, printed: String },
-    /// `status` is as the operating system says it: `exit status: 1`.
+    /// `status` is in the words of the operating system: `exit status: 1`.
     #[error("`{command}` failed with {status}; it printed {printed}")]
     Failed { command: String, status: String, printed: String },
     #[error("`{command}` printed {printed}: {expected}")]
     Nonsense { command: String, printed: String, expected: &'static str },
 }
 
-/// A program, and what helps where it is missing.
+/// Program, and the remedy if it is missing.
 #[derive(Debug, Clone)]
 pub struct Program<'a> {
     pub path: &'a Path,
@@ -34,7 +34,7 @@ pub struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// What it printed, if it ended well and in time, and how errors name the command.
+    /// Returns the output, if the program ended well and in time, and the name of the command for errors.
     pub fn run(&self, arguments: &[&str]) -> Result<(Ran, String), CapError> {
         let shown = format!("{} {}", self.path.display(), arguments.join(" "));
         let mut command = Command::new(self.path);

@@ -18,32 +18,32 @@ use super::{Cap, CapError, FLOOR, Originals, checked, power};
 use crate::cap::files::{captured_uw, write, write_uw};
 use crate::meter::files;
 
-/// Limits are kept in steps of an eighth of a watt on nearly all processors; half a watt is the largest of the others.
+/// Most processors keep limits in steps of an eighth of a watt; half a watt is the largest step of the others.
 const TOLERANCE: Power = Power::from_mw(500);
 
-/// The ways to a package, as the names of the zones begin.
+/// Prefixes of the zones' names: two interfaces to a package.
 const WAYS: [&str; 2] = ["intel-rapl", "intel-rapl-mmio"];
 
-/// The cap on all packages of this machine.
+/// Cap on all packages of this machine.
 #[derive(Debug)]
 pub struct Rapl {
     dir: PathBuf,
     range: Option<(Power, Power)>,
 }
 
-/// One way to one package.
+/// Limit of one package through one interface.
 #[derive(Debug)]
 struct PackageLimit {
     /// `package-0`.
     package: String,
-    /// `intel-rapl/package-0`: the same whatever the numbers are.
+    /// `intel-rapl/package-0`: does not depend on the zone's number.
     name: String,
     enabled: PathBuf,
     limit: PathBuf,
 }
 
 impl Rapl {
-    /// `sysfs` is where sysfs is mounted. Without a range, from 10 W a package to the limits that are there.
+    /// `sysfs` is the mount point of sysfs. Without a range, 10 W a package to the present limits.
     pub fn new(sysfs: &Path, range: Option<(Power, Power)>) -> Self {
         Self { dir: sysfs.join("class/powercap"), range }
     }
@@ -88,7 +88,7 @@ impl PackageLimit {
     }
 
     fn set(&self, limit_uw: u64) -> Result<(), CapError> {
-        // The limit first: a zone that was not enabled may hold anything.
+        // The limit first: a disabled zone may hold any value.
         write_uw(&self.limit, limit_uw, TOLERANCE)?;
         self.enable("1")
     }
@@ -102,7 +102,7 @@ impl PackageLimit {
     }
 }
 
-/// The limit of the constraint of that name, whatever its number.
+/// Finds the limit of the long-term constraint, whatever its number.
 fn long_term(dir: &Path) -> Result<Option<PathBuf>, CapError> {
     for path in files::entries(dir)? {
         let Some(constraint) = files::name(&path).strip_suffix("_name").filter(|name| name.starts_with("constraint_"))
@@ -124,7 +124,7 @@ fn packages(zones: &[PackageLimit]) -> usize {
 impl Cap for Rapl {
     fn range(&mut self) -> Result<(Power, Power), CapError> {
         let zones = self.zones()?;
-        // Of a package, the lower of its limits is the one that holds.
+        // The lower limit of a package holds.
         let mut limits: BTreeMap<&str, Power> = BTreeMap::new();
         for zone in &zones {
             let held_uw = files::number(&zone.limit)?;

@@ -1,7 +1,7 @@
-//! The power limit of a whole machine, by its management controller over Redfish.
+//! Power limit of a whole machine, by its management controller over Redfish.
 //!
-//! A chassis has it in `EnvironmentMetrics` (`PowerLimitWatts`), older ones in `Power` (`PowerControl`). The first says which
-//! limits it obeys; for the second the range must be given. Limits are whole watts and outlive the machine's boot.
+//! A chassis has it in `EnvironmentMetrics` (`PowerLimitWatts`), older ones in `Power` (`PowerControl`). The first
+//! reports its range; for the second the range must be given. Limits are whole watts and outlive the machine's boot.
 
 use limo_model::Power;
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use crate::access::Access;
 use crate::http::{Http, HttpError, Scheme};
 use crate::meter::json::{Answer, JsonError};
 
-/// Some controllers round to what they can do.
+/// Some controllers round limits.
 const TOLERANCE: Power = Power::from_watts(1);
 
 const HINT: &str = "this chassis has no power limit; ask another one below `/redfish/v1/Chassis`";
 
-/// The cap on one chassis.
+/// Cap on one chassis.
 #[derive(Debug)]
 pub struct RedfishCap {
     http: Http,
@@ -24,7 +24,7 @@ pub struct RedfishCap {
     range: Option<(Power, Power)>,
 }
 
-/// Where a limit is.
+/// Place of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Environment,
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// Of the object that has the limit.
+    /// Returns the path of the object with the limit.
     fn pointer(self) -> &'static str {
         match self {
             Self::Environment => "/PowerLimitWatts",
@@ -49,7 +49,7 @@ impl Form {
         }
     }
 
-    /// In that object.
+    /// Returns the path of the limit in that object.
     fn limit(self) -> &'static str {
         match self {
             Self::Environment => "SetPoint",
@@ -57,7 +57,7 @@ impl Form {
         }
     }
 
-    /// What of that object is set, and put back.
+    /// Returns the members of that object that are set and restored.
     fn settings(self) -> &'static [&'static str] {
         match self {
             Self::Environment => &["SetPoint", "ControlMode"],
@@ -72,7 +72,7 @@ impl Form {
         }
     }
 
-    /// The whole change, around its settings.
+    /// Returns the body of a change.
     fn body(self, settings: &Value) -> Value {
         match self {
             Self::Environment => json!({ "PowerLimitWatts": settings }),
@@ -95,14 +95,14 @@ impl RedfishCap {
         format!("{}{}", self.url(form), form.pointer())
     }
 
-    /// The object that has the limit.
+    /// Reads the object with the limit.
     fn held(&mut self, form: Form) -> Result<Value, CapError> {
         let url = self.url(form);
         let value = self.http.get(&url)?;
         Ok(Answer { url: &url, value: &value, hint: HINT }.at(form.pointer())?.clone())
     }
 
-    /// The form that the chassis has, and what it holds.
+    /// Finds the form of the chassis, and its present value.
     fn find(&mut self) -> Result<(Form, Value), CapError> {
         let mut absent = None;
         for form in Form::ALL {
@@ -111,11 +111,11 @@ impl RedfishCap {
                 other => return other.map(|held| (form, held)),
             }
         }
-        // One of them was asked, or this would not be reached.
+        // One of the forms was tried, so `absent` is set.
         Err(absent.unwrap_or(CapError::NoLimit { place: self.chassis.clone() }))
     }
 
-    /// Sets what `settings` says, and reads it back.
+    /// Writes `settings`, and reads them back.
     fn write(&mut self, form: Form, settings: &Value) -> Result<(), CapError> {
         let url = self.url(form);
         self.http.patch(&url, &form.body(settings))?;
@@ -152,7 +152,7 @@ impl Cap for RedfishCap {
 
     fn capture(&mut self) -> Result<Originals, CapError> {
         let (form, held) = self.find()?;
-        // What is not there cannot be put back; a limit that is not there is none.
+        // A missing member cannot be restored; a missing limit means no limit.
         let settings = form.settings().iter().filter(|name| **name == form.limit() || !held[**name].is_null());
         let settings: serde_json::Map<String, Value> =
             settings.map(|name| ((*name).to_owned(), held[*name].clone())).collect();
@@ -161,7 +161,7 @@ impl Cap for RedfishCap {
 
     fn set(&mut self, limit: Power) -> Result<(), CapError> {
         let (form, _) = self.find()?;
-        // Whole watts, and never more than asked.
+        // Whole watts, and never more than requested.
         self.write(form, &form.with_limit(limit.mw() / 1000))
     }
 
@@ -176,7 +176,7 @@ impl Cap for RedfishCap {
     }
 }
 
-/// Whether a form is not there at all, or has no limit in it.
+/// Returns true if the chassis does not have the form, or has no limit in it.
 fn is_absent(error: &CapError) -> bool {
     match error {
         CapError::Http(error) => error.is_not_found(),

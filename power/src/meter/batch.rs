@@ -1,12 +1,12 @@
-//! Several looks at a meter as one sample: their mean, weighted by time, with the lowest, the highest and the newest.
+//! Aggregates samples of a meter: time-weighted mean, lowest, highest and newest value.
 //!
-//! A look counts for the time since the look before it (a step, not a trapezoid). For counters of energy that is exact:
-//! what they show is the mean of just that time. For meters that show an instant it is as good as a trapezoid to within
-//! half an interval at the very first and last look, because what a step adds at a rise it takes away at a fall.
+//! A value counts for the time since the sample before it (a step, not a trapezoid). This is exact for energy counters,
+//! which show the mean of just that time. For meters that show an instant it equals the trapezoid to within half an
+//! interval at the first and last sample: steps add at a rise and subtract at a fall.
 //!
-//! Time without looks is not filled in: after a failed read, or a gap, a look counts for no time. The mean is then that of
-//! the time that was seen. What the rounding of one mean to milliwatts leaves over goes into the next, so that draw times
-//! time, summed over samples, is the integral.
+//! Time without samples is not filled in: after a failed read, or a gap, a value counts for no time, and the mean
+//! covers the remaining time. The rounding error of one mean is added to the next, so that draw times time, summed over
+//! readings, is the integral.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use limo_model::{Energy, Power};
 
 use super::Reading;
 
-/// A meter that is slow, or read every few seconds, leaves no gap.
+/// Least gap, so that a slow meter, or one read every few seconds, has none.
 const SHORTEST_GAP: Duration = Duration::from_secs(10);
 
-/// Looks that are not summed up yet.
+/// Samples since the last reading.
 #[derive(Debug)]
 pub struct Batch {
-    /// A look that is later than this after the one before follows a gap.
+    /// A later sample follows a gap.
     gap: Duration,
-    /// The look before, unless something failed since.
+    /// Time of the last sample, unless something failed since.
     before: Option<Duration>,
     /// Milliwatts times nanoseconds.
     drawn: i128,
     covered: Duration,
-    /// Of the looks alone, in milliwatts: their mean where no time is covered.
+    /// Sum of the values, in milliwatts: their mean counts if no time is covered.
     sum: i128,
     looks: u32,
     low: Power,
@@ -35,54 +35,54 @@ pub struct Batch {
     last: Power,
 }
 
-/// What some looks come to.
+/// Aggregate of some samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// The mean over the time that is covered, rounded to milliwatts; the mean of the looks where none is.
+    /// Mean over the covered time, rounded to milliwatts; the mean of the values if no time is covered.
     pub draw: Power,
-    /// The lowest.
+    /// Lowest value.
     pub low: Power,
-    /// The highest.
+    /// Highest value.
     pub high: Power,
-    /// The newest.
+    /// Newest value.
     pub last: Power,
-    /// At least 1.
+    /// Number of samples, at least 1.
     pub looks: u32,
-    /// The time that the looks count for.
+    /// Covered time.
     pub covered: Duration,
 }
 
 impl Summary {
-    /// What was drawn in the time that is covered.
+    /// Returns the energy of the covered time.
     pub fn energy(&self) -> Energy {
         let nanos = i128::try_from(self.covered.as_nanos()).unwrap_or(i128::MAX);
-        // 1 mW in 1 ns is a picojoule, and a millijoule has a thousand million of them.
+        // 1 mW in 1 ns is a picojoule; a millijoule is 10^9 picojoules.
         let mj = divided(i128::from(self.draw.mw()).saturating_mul(nanos), 1_000_000_000);
         Energy::from_mj(i64::try_from(mj).unwrap_or(i64::MAX))
     }
 }
 
 impl Batch {
-    /// `interval` is how often the meter is looked at.
+    /// `interval` is the time between samples.
     pub fn new(interval: Duration) -> Self {
         let gap = gap(interval);
         let (low, high, last) = (Power::ZERO, Power::ZERO, Power::ZERO);
         Self { gap, before: None, drawn: 0, covered: Duration::ZERO, sum: 0, looks: 0, low, high, last }
     }
 
-    /// Another interval, from the next look on.
+    /// Sets another interval, from the next sample on.
     pub fn set_interval(&mut self, interval: Duration) {
         self.gap = gap(interval);
     }
 
-    /// What a meter said at `at`, by a clock that is never set. Returns what was drawn, and for how long before `at` it
-    /// counts; `None` if the meter said nothing.
+    /// Adds the meter's answer at `at`, on a monotonic clock. Returns the draw, and for how long before `at` it counts;
+    /// `None` without a value.
     pub fn look(&mut self, at: Duration, reading: Reading) -> Option<(Power, Duration)> {
         let since = self.before.map(|before| at.saturating_sub(before)).filter(|since| *since <= self.gap);
         let (draw, over) = match reading {
             Reading::Draw(draw) => (draw, since.unwrap_or_default()),
             Reading::Mean { draw, over } => (draw, over),
-            // The next reading says by itself how long it is for.
+            // The next reading has its own length.
             Reading::NotYet => return None,
         };
         self.before = Some(at);
@@ -96,12 +96,12 @@ impl Batch {
         Some((draw, over))
     }
 
-    /// The meter failed: what was drawn since the look before is not known.
+    /// Notes a failure: the draw since the last sample is unknown.
     pub fn interrupt(&mut self) {
         self.before = None;
     }
 
-    /// What came since this was asked before; `None` where nothing did.
+    /// Returns the aggregate since the last call; `None` without samples.
     pub fn close(&mut self) -> Option<Summary> {
         if self.looks == 0 {
             return None;
@@ -120,7 +120,7 @@ fn gap(interval: Duration) -> Duration {
     SHORTEST_GAP.max(interval.saturating_mul(2))
 }
 
-/// Rounded half away from zero. `divisor` is positive.
+/// Divides, rounded half away from zero. `divisor` is positive.
 fn divided(number: i128, divisor: i128) -> i128 {
     let half = divisor / 2;
     if number < 0 { number.saturating_sub(half) / divisor } else { number.saturating_add(half) / divisor }
@@ -158,7 +158,7 @@ mod tests {
         let summary = check(&mut batch, 42_500, 400, 3);
         assert_eq!((summary.low.mw(), summary.high.mw(), summary.last.mw()), (10_000, 50_000, 50_000));
         assert_eq!(summary.energy(), Energy::from_joules(17));
-        // The next one goes on where this one ended, and knows nothing of its lowest.
+        // The next reading continues here, with its own lowest value.
         batch.look(ms(500), Reading::Draw(Power::from_mw(30_000)));
         let summary = check(&mut batch, 30_000, 100, 1);
         assert_eq!(summary.low, Power::from_watts(30));
@@ -179,7 +179,7 @@ mod tests {
         let summary = check(&mut failed, 20_000, 200, 4);
         assert_eq!(summary.high, Power::from_watts(90));
         check(&mut batch(&[(0, 10_000), (100, 10_000), (10_101, 90_000), (10_201, 30_000)]), 20_000, 200, 4);
-        // Ten seconds are a slow meter.
+        // A sample every ten seconds is a slow meter, not a gap.
         check(&mut batch(&[(0, 10_000), (10_000, 30_000)]), 30_000, 10_000, 2);
         let mut rare = Batch::new(Duration::from_secs(60));
         for at in [0, 90] {
@@ -211,7 +211,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the looks are cut into samples, draw times time is the integral, to half a milliwatt of the last one.
+        /// However samples are divided into readings, draw times time is the integral, to half a milliwatt of the last
+        /// one.
         #[test]
         fn samples_add_up_to_the_integral(
             looks in prop::collection::vec((1_u64..3_000_000_000, 1_i64..100_000_000, any::<bool>()), 1..200),

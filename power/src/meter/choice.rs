@@ -1,4 +1,4 @@
-//! What an operator writes to choose a meter: its kind, and after a colon which one.
+//! Parses an operator's choice of a meter: its kind, and its address after a colon.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ use super::tasmota::Tasmota;
 use crate::http::{HttpError, check_url};
 use crate::site::Site;
 
-/// Which meter a node has.
+/// Meter of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MeterChoice {
     /// Intel's and AMD's energy counters, through powercap.
@@ -28,7 +28,7 @@ pub enum MeterChoice {
     Hwmon(Sensor),
     /// For `sh -c`.
     Command(String),
-    /// The arguments of `ipmitool` that say how to reach the controller.
+    /// Arguments of `ipmitool` that select the controller.
     Ipmi(Vec<String>),
     /// The address of a chassis.
     Redfish(String),
@@ -36,14 +36,14 @@ pub enum MeterChoice {
     Shelly {
         /// Its address, `http://` or `https://`.
         url: String,
-        /// Which of its switches the node hangs on.
+        /// Number of the switch that supplies the node.
         switch: u32,
     },
     /// `channel` counts from 1.
     Tasmota {
         /// Its address, `http://` or `https://`.
         url: String,
-        /// Which of its channels; needed only if it has several.
+        /// Channel; required only if the plug has several.
         channel: Option<u32>,
     },
     /// A wattmeter of Microchip on a serial line.
@@ -52,7 +52,7 @@ pub enum MeterChoice {
     Nvml,
     /// The same, through NVIDIA's program.
     NvidiaSmi,
-    /// Two or more, which measure different parts of the machine.
+    /// Two or more meters for different parts of the machine.
     Sum(Vec<MeterChoice>),
 }
 
@@ -74,7 +74,9 @@ pub enum ChoiceError {
     NoCommand(String),
     #[error("the meter `{0}` has a quote that is not closed")]
     Quote(String),
-    #[error("a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for `{0}`")]
+    #[error(
+        "all users can see a password in the arguments of ipmitool: write it into a file and `-f FILE` instead of `{0}`"
+    )]
     Password(String),
     #[error(transparent)]
     Url(#[from] HttpError),
@@ -85,7 +87,7 @@ pub enum ChoiceError {
 }
 
 impl MeterChoice {
-    /// How the master knows it: a sum by its first part.
+    /// Returns the kind for the master; for a sum, the kind of its first part.
     pub fn kind(&self) -> limo_model::Meter {
         match self {
             Self::Powercap => limo_model::Meter::Powercap,
@@ -101,7 +103,7 @@ impl MeterChoice {
         }
     }
 
-    /// The meter itself. Opens nothing: what is not there is told when it is read.
+    /// Makes the meter. Opens nothing: a missing device is reported on use.
     pub fn meter(&self, site: &Site) -> Box<dyn Meter> {
         match self {
             Self::Powercap => Box::new(Powercap::new(&site.sysfs)),
@@ -137,7 +139,7 @@ impl FromStr for MeterChoice {
     }
 }
 
-/// One that is no sum.
+/// Parses a meter that is not a sum.
 fn single(text: &str) -> Result<MeterChoice, ChoiceError> {
     let text = text.trim();
     match text.split_once(':') {
@@ -164,7 +166,7 @@ fn single(text: &str) -> Result<MeterChoice, ChoiceError> {
     }
 }
 
-/// The first part of a sum, and the others. A command, an address or what else may have a plus of its own comes last.
+/// Splits the first part from a sum. A part that may contain a plus, such as a command or an address, comes last.
 fn first_part(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('+')?;
     let kind = first.split(':').next().unwrap_or_default().trim();
@@ -183,21 +185,21 @@ fn hwmon(text: &str, sensor: &str) -> Result<MeterChoice, ChoiceError> {
 
 pub(crate) fn ipmi(arguments: &str) -> Result<MeterChoice, ChoiceError> {
     let words = shell_words::split(arguments).map_err(|_| ChoiceError::Quote(format!("ipmi:{arguments}")))?;
-    // `-Psecret` is the same to it. What is shown again ends before the password.
+    // `-Psecret` is equivalent. The shown part ends before the password.
     match words.iter().position(|word| word.starts_with("-P")) {
         Some(at) => Err(ChoiceError::Password(format!("ipmi:{}", words[..at].join(" ")))),
         None => Ok(MeterChoice::Ipmi(words)),
     }
 }
 
-/// Without a slash at its end.
+/// Removes a trailing slash.
 fn address(url: &str) -> Result<String, ChoiceError> {
     let url = url.trim().trim_end_matches('/');
     check_url(url)?;
     Ok(url.to_owned())
 }
 
-/// An address, and the number behind its `#`.
+/// Parses an address, and the number after its `#`.
 fn numbered(meter: &str, text: &str, lowest: u32) -> Result<(String, Option<u32>), ChoiceError> {
     let Some((url, number)) = text.rsplit_once('#') else { return Ok((address(text)?, None)) };
     let url = address(url)?;
@@ -260,7 +262,8 @@ mod tests {
         check("ipmi", words(&[]));
         check("ipmi:-I lanplus -f '/etc/limo/a b'", words(&["-I", "lanplus", "-f", "/etc/limo/a b"]));
         check("ipmi:-H 'bmc1", Err("the meter `ipmi:-H 'bmc1` has a quote that is not closed"));
-        let password = "a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for";
+        let password =
+            "all users can see a password in the arguments of ipmitool: write it into a file and `-f FILE` instead of";
         check("ipmi:-H bmc1 -P secret", Err(&format!("{password} `ipmi:-H bmc1`")));
         check("ipmi:-Psecret -H bmc1", Err(&format!("{password} `ipmi:`")));
         let url = "http://plug7";
@@ -276,7 +279,7 @@ mod tests {
         check("tasmota:http://p#0", Err(&format!("the meter `tasmota:http://p#0` has `0` {number} 1 on")));
         check(
             "shelly:plug7",
-            Err("`plug7` is no address of a device: it must begin `http://` or `https://`; write for example \
+            Err("`plug7` is not an address of a device: it must begin `http://` or `https://`; write for example \
                  `https://bmc1/redfish/v1/Chassis/1`"),
         );
     }

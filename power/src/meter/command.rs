@@ -1,7 +1,7 @@
-//! A command that prints watts, for every meter that Limo does not know itself.
+//! Runs a command that prints watts, for meters without direct support.
 //!
-//! The first number on stdout counts, with an optional unit: `41.5`, `Power: 41.5 W`, `0.0415 kW`. What follows it on its
-//! line must be nothing or a unit, so that volts, or a number with a decimal comma, are not taken for watts.
+//! The first number on stdout counts, with an optional unit: `41.5`, `Power: 41.5 W`, `0.0415 kW`. Only a unit may
+//! follow it on its line, so that volts, or a number with a decimal comma, are not taken for watts.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::error::MeterError;
 use super::run::{self, LIMIT};
 use super::{Meter, Reading, plausible};
 
-/// The units that a command may print, and as the model writes them. `Watts` is what `ipmitool` says.
+/// Units that a command may print, and their forms in the model. `ipmitool` prints `Watts`.
 const UNITS: [(&str, &str); 5] = [("W", "W"), ("mW", "mW"), ("kW", "kW"), ("Watts", "W"), ("watts", "W")];
 
 /// Draw by a command.
@@ -22,12 +22,12 @@ pub struct Command {
 }
 
 impl Command {
-    /// `text` is for `sh -c`. It may take 5 s.
+    /// `text` is passed to `sh -c`. It may take 5 s.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), limit: LIMIT }
     }
 
-    /// The same with another time limit.
+    /// Sets another time limit.
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
@@ -49,7 +49,7 @@ impl Meter for Command {
     }
 }
 
-/// The first number of a text and the unit after it; watts where there is none.
+/// Returns the first number of a text with its unit, by default watts.
 fn watts(text: &str) -> Option<Power> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
@@ -63,7 +63,7 @@ fn watts(text: &str) -> Option<Power> {
     })?
 }
 
-/// `41.5 W`, where nothing but a unit and what is separate from it follows.
+/// Parses `41.5 W`, followed only by separate text.
 fn quantity(text: &str, is_number: impl Fn(char) -> bool) -> Option<Power> {
     let end =
         text.char_indices().find(|(at, c)| !is_number(*c) && (*at > 0 || *c != '-')).map_or(text.len(), |(at, _)| at);

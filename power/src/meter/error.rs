@@ -1,4 +1,4 @@
-//! Why a meter cannot say what is drawn. Each text says what an operator can do about it.
+//! Errors of meters. Each message contains a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::nvml::GpuError;
 pub enum MeterError {
     #[error("cannot read {}: {source}{}", path.display(), remedy(path, source))]
     Read { path: PathBuf, source: io::Error },
-    #[error("{} contains `{found}`: a whole number was expected", path.display())]
+    #[error("{} contains `{found}` instead of a whole number", path.display())]
     Number { path: PathBuf, found: String },
-    #[error("{whence} shows {draw}: a running machine draws more than nothing and at most {limit}")]
+    #[error("{whence} shows {draw}: the draw of a running machine is above zero and at most {limit}")]
     Implausible { whence: String, draw: Power, limit: Power },
 
     #[error(
@@ -30,13 +30,13 @@ pub enum MeterError {
         path.display()
     )]
     NoZones { path: PathBuf },
-    #[error("{} has no zone {zones} any more: load its kernel module again, or restart lslave to do without", path.display())]
+    #[error("{} no longer has the zone {zones}: load its kernel module again, or restart lslave to measure without it", path.display())]
     ZonesGone { path: PathBuf, zones: String },
-    #[error("{} has a new zone {zones}: it counts from the next reading on", path.display())]
+    #[error("{} has a new zone {zones}, which is included from the next reading on", path.display())]
     ZonesNew { path: PathBuf, zones: String },
     #[error("two zones are both named {name}: {} and {}", first.display(), second.display())]
     SameZone { name: String, first: PathBuf, second: PathBuf },
-    #[error("{} stands still: no energy was counted in {} ms; virtual machines often show a counter that does not count", path.display(), still.as_millis())]
+    #[error("{} does not count: no energy was counted in {} ms; virtual machines often have such a counter", path.display(), still.as_millis())]
     Still { path: PathBuf, still: Duration },
 
     #[error("{} has no chip named `{chip}`: it has {known}", path.display())]
@@ -50,7 +50,7 @@ pub enum MeterError {
     Run { command: String, source: io::Error },
     #[error("the meter command `{command}` did not end within {} ms and was killed; it printed {printed}", limit.as_millis())]
     Late { command: String, limit: Duration, printed: String },
-    /// `status` is as the operating system says it: `exit status: 1`.
+    /// `status` is in the words of the operating system: `exit status: 1`.
     #[error("the meter command `{command}` failed with {status}; it printed {printed}")]
     Failed { command: String, status: String, printed: String },
     #[error("the meter command `{command}` printed nothing: it must print watts, for example `41.5 W`")]
@@ -64,7 +64,7 @@ pub enum MeterError {
         "the NVIDIA library knows no GPU: choose another meter, or look whether its driver sees the card with `nvidia-smi -L`"
     )]
     NoGpus,
-    #[error("{found} of {before} NVIDIA GPUs are left: restart lslave to do without the others")]
+    #[error("{found} of {before} NVIDIA GPUs are left: restart lslave to measure without the others")]
     GpusGone { found: usize, before: usize },
     #[error(
         "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not tell it"
@@ -81,7 +81,7 @@ pub enum MeterError {
     Mcp39f511(#[from] Mcp39f511Error),
 }
 
-/// What helps against a file that cannot be read, as the end of a sentence.
+/// Returns a remedy for a file that cannot be read, as the end of a sentence.
 fn remedy(path: &Path, error: &io::Error) -> &'static str {
     let counter = path.file_name().is_some_and(|name| name == "energy_uj");
     match error.kind() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::MeterError;
 
-/// The first line.
+/// Returns the first line.
 pub fn text(path: &Path) -> Result<String, MeterError> {
     let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
@@ -18,7 +18,7 @@ pub fn number(path: &Path) -> Result<u64, MeterError> {
     text.parse().map_err(|_| MeterError::Number { path: path.to_owned(), found: text })
 }
 
-/// The entries of a directory, sorted by name. A directory that is not there has none.
+/// Returns the entries of a directory by name; none if it does not exist.
 pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, MeterError> {
     let read = || -> io::Result<Vec<PathBuf>> {
         std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path())).collect()
@@ -33,8 +33,8 @@ pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, MeterError> {
     }
 }
 
-/// The entries of a directory as the kernel lists them, each with its inode: of another directory, or of one with other
-/// entries, even of the same names, this differs. A directory that is not there has none.
+/// Returns the entries of a directory in the kernel's order, each with its inode. The list differs for another
+/// directory, and after a change of entries, even with the same names. Empty if it does not exist.
 pub fn listing(dir: &Path) -> Result<Vec<(OsString, u64)>, MeterError> {
     let read = || -> io::Result<Vec<(OsString, u64)>> {
         std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.ino()))).collect()
@@ -45,7 +45,7 @@ pub fn listing(dir: &Path) -> Result<Vec<(OsString, u64)>, MeterError> {
     }
 }
 
-/// The last part of a path; empty where it is no text.
+/// Returns the last part of a path; empty if it is not text.
 pub fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }

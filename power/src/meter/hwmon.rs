@@ -1,7 +1,7 @@
-//! Sensors that Linux shows in `class/hwmon` of sysfs, in microwatts.
+//! Sensors in `class/hwmon` of sysfs, in microwatts.
 //!
-//! A chip is known by its `name`: the number in `hwmon3` changes from boot to boot. Where several chips have the name,
-//! each measures its own part (a socket, a power supply) and they are added; one that is missing later is an error.
+//! A chip is known by its `name`: the number in `hwmon3` changes from boot to boot. If several chips have the name,
+//! each measures its own part (a socket, a power supply) and they are added; a chip that disappears later is an error.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::error::MeterError;
 use super::files;
 use super::{Meter, Reading, plausible};
 
-/// One power channel of a chip: by its number, or one of its two files.
+/// Power channel of a chip: a number, or one of its two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
-    /// `power1`: its mean where the chip has one, else what it shows now.
+    /// `power1`: its mean if the chip has one, else its present value.
     Number(u32),
     /// `power1_average` or `power1_input`.
     File(String),
 }
 
-/// A channel that was found.
+/// Channel that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sensor {
     /// Its `name`, such as `amdgpu`.
@@ -36,12 +36,12 @@ pub struct Sensor {
 pub struct Hwmon {
     dir: PathBuf,
     sensor: Sensor,
-    /// How many chips of that name there were.
+    /// Number of chips with that name at first.
     chips: usize,
 }
 
 impl Channel {
-    /// `power1`, `power1_average` or `power1_input`.
+    /// Parses `power1`, `power1_average` or `power1_input`.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, file) = match text.strip_prefix("power")?.split_once('_') {
             None => (text.strip_prefix("power")?, false),
@@ -52,7 +52,7 @@ impl Channel {
         Some(if file { Self::File(text.to_owned()) } else { Self::Number(number) })
     }
 
-    /// The files that it may be read from, the best first.
+    /// Returns the files to read, the best first.
     fn files(&self) -> Vec<String> {
         match self {
             Self::Number(number) => vec![format!("power{number}_average"), format!("power{number}_input")],
@@ -77,12 +77,12 @@ impl fmt::Display for Sensor {
 }
 
 impl Hwmon {
-    /// `sysfs` is where sysfs is mounted: `/sys`.
+    /// `sysfs` is the mount point of sysfs, such as `/sys`.
     pub fn new(sysfs: &Path, sensor: Sensor) -> Self {
         Self { dir: class(sysfs), sensor, chips: 0 }
     }
 
-    /// The chips that have the name.
+    /// Returns the chips with that name.
     fn chips(&self) -> Result<Vec<PathBuf>, MeterError> {
         let all = chips(&self.dir)?;
         let names: Vec<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
@@ -121,10 +121,10 @@ impl Meter for Hwmon {
     }
 }
 
-/// The power channels of this machine, each chip name once. `sysfs` is where sysfs is mounted.
+/// Returns the power channels of this machine, each chip name once. `sysfs` is the mount point of sysfs.
 ///
 /// # Errors
-/// [`MeterError`] where a directory or the name of a chip cannot be read.
+/// [`MeterError`] if a directory or the name of a chip cannot be read.
 pub fn sensors(sysfs: &Path) -> Result<Vec<Sensor>, MeterError> {
     let mut found: Vec<Sensor> = Vec::new();
     for (dir, chip) in chips(&class(sysfs))? {
@@ -141,12 +141,12 @@ fn class(sysfs: &Path) -> PathBuf {
     sysfs.join("class/hwmon")
 }
 
-/// All chips with their names.
+/// Returns all chips with their names.
 fn chips(class: &Path) -> Result<Vec<(PathBuf, String)>, MeterError> {
     files::entries(class)?.into_iter().map(|dir| Ok((dir.clone(), files::text(&dir.join("name"))?))).collect()
 }
 
-/// The files of a chip that show watts.
+/// Returns the files of a chip that show watts.
 fn channels(dir: &Path) -> Result<Vec<String>, MeterError> {
     let paths = files::entries(dir)?;
     Ok(paths.iter().map(|path| files::name(path)).filter(|name| is_file(name)).map(str::to_owned).collect())

@@ -1,8 +1,9 @@
-//! The machine's management controller (BMC) by IPMI DCMI, through `ipmitool raw`: the command Get Power Reading.
+//! Draw from the machine's management controller (BMC) by IPMI DCMI, through `ipmitool raw`: the command Get Power
+//! Reading.
 //!
-//! `ipmitool dcmi power reading` prints the same, in words that differ from version to version; the bytes do not. A reply is
-//! `dc`, four numbers of two bytes (now, lowest, highest, mean; the lower byte first), time stamp and period of four bytes
-//! each, and a state, of which one bit says whether power is measured at all. Limits are not this meter's business.
+//! `ipmitool dcmi power reading` prints the same in words, which differ between versions; the bytes do not. A reply is
+//! `dc`, four numbers of two bytes (now, lowest, highest, mean; the lower byte first), time stamp and period of four
+//! bytes each, and a state. One bit of the state says if power is measured at all.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,14 +25,14 @@ pub(crate) const GROUP: u8 = 0xdc;
 /// From the group to the state.
 const REPLY_LENGTH: usize = 18;
 
-/// Of the state: power is measured.
+/// Bit of the state: power is measured.
 const ACTIVE: u8 = 1 << 6;
 
-/// Why a controller does not say what is drawn.
+/// Why a controller does not report the draw.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum IpmiError {
-    #[error("`{program}` is not there: install ipmitool")]
+    #[error("cannot find `{program}`: install ipmitool")]
     NoProgram { program: String },
     #[error(
         "`{command}` finds no controller: load its modules with `modprobe ipmi_si ipmi_devintf`, or name one on the \
@@ -40,15 +41,13 @@ pub enum IpmiError {
     NoDevice { command: String, printed: String },
     #[error("the controller refuses `{command}` with the completion code {code:#04x}: {meaning}")]
     Refused { command: String, code: u8, meaning: &'static str },
-    #[error("`{command}` printed {printed}: bytes such as `dc 39 00` were expected")]
+    #[error("`{command}` printed {printed} instead of bytes such as `dc 39 00`")]
     Nonsense { command: String, printed: String },
-    #[error("the controller answers `{command}` with {found} bytes, {printed}: {REPLY_LENGTH} were expected")]
+    #[error("the controller answers `{command}` with {found} bytes instead of {REPLY_LENGTH}: {printed}")]
     Short { command: String, found: usize, printed: String },
-    #[error("the controller answers `{command}` for the group {found:#04x}: {GROUP:#04x} was expected")]
+    #[error("the controller answers `{command}` for the group {found:#04x} instead of {GROUP:#04x}")]
     Group { command: String, found: u8 },
-    #[error(
-        "the controller measures no power at present: power measurement is not active, which its own settings may change"
-    )]
+    #[error("the controller does not measure power: activate power measurement in its settings")]
     Inactive,
 }
 
@@ -61,17 +60,17 @@ pub struct Ipmi {
 }
 
 impl Ipmi {
-    /// `arguments` stand before `raw`: none for the machine's own controller, or how to reach it by network.
+    /// `arguments` come before `raw`: none for the machine's own controller, or those that select one on the network.
     pub fn new(arguments: Vec<String>) -> Self {
         Self { program: PathBuf::from("ipmitool"), arguments, limit: LIMIT }
     }
 
-    /// The same with another program than the `ipmitool` that is found in `PATH`.
+    /// Uses another program than the `ipmitool` in `PATH`.
     pub fn with_program(self, program: &Path) -> Self {
         Self { program: program.to_owned(), ..self }
     }
 
-    /// The same with another time limit than 5 s.
+    /// Sets another time limit than 5 s.
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
@@ -105,7 +104,7 @@ impl Meter for Ipmi {
     }
 }
 
-/// What `ipmitool` says of why it failed.
+/// Explains an error of `ipmitool`.
 fn refusal(command: String, status: String, printed: String) -> MeterError {
     if has_no_device(&printed) {
         return IpmiError::NoDevice { command, printed }.into();
@@ -116,18 +115,18 @@ fn refusal(command: String, status: String, printed: String) -> MeterError {
     }
 }
 
-/// Whether `ipmitool`, which printed this, has no way to a controller.
+/// Returns true if `ipmitool`, which printed this, cannot reach a controller.
 pub(crate) fn has_no_device(printed: &str) -> bool {
     printed.contains("Could not open device")
 }
 
-/// The code with which the controller refused, where `ipmitool` has printed one.
+/// Returns the completion code of a refusal, if `ipmitool` printed one.
 pub(crate) fn completion_code(printed: &str) -> Option<u8> {
     let (_, rest) = printed.split_once("rsp=0x")?;
     u8::from_str_radix(rest.split(')').next()?.trim(), 16).ok()
 }
 
-/// Of a completion code (IPMI 2.0, table 5-2), and what helps.
+/// Explains a completion code (IPMI 2.0, table 5-2), with a remedy.
 fn meaning(code: u8) -> &'static str {
     match code {
         0xc0 => "it is busy; raise `--meter-interval`",
@@ -141,7 +140,7 @@ fn meaning(code: u8) -> &'static str {
     }
 }
 
-/// ` dc 39 00` as numbers, at least one.
+/// Parses ` dc 39 00` as numbers, at least one.
 pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
     let words = text.split_whitespace();
     let parse = |word: &str| u8::from_str_radix(word, 16).ok().filter(|_| word.len() == 2);

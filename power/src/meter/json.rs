@@ -1,19 +1,19 @@
-//! Finds watts in what a device answers as JSON.
+//! Finds watts in the JSON answer of a device.
 
 use limo_model::Power;
 use serde_json::Value;
 use thiserror::Error;
 
-/// How much of an answer an error shows, in characters.
+/// Most characters of an answer in an error.
 const SHOWN: usize = 200;
 
-/// What is wrong with an answer that is JSON.
+/// Why a JSON answer has no value.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum JsonError {
     #[error("{url} has no `{pointer}`: {hint}; it answers `{answer}`")]
     Missing { url: String, pointer: String, hint: &'static str, answer: String },
-    #[error("{url} has {found} as `{pointer}`: a number of watts was expected")]
+    #[error("{url} has {found} as `{pointer}` instead of a number of watts")]
     NoNumber { url: String, pointer: String, found: String },
     #[error("{url} has {channels} channels: name one of them, for example `{example}`")]
     Channels { url: String, channels: usize, example: String },
@@ -21,7 +21,7 @@ pub enum JsonError {
     NoChannel { url: String, channel: u32, channels: usize },
 }
 
-/// Where an answer comes from, and what it means if it has not what is looked for.
+/// Source of an answer, and the hint if the value is missing.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     pub url: &'a str,
@@ -30,7 +30,7 @@ pub struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// What is at `pointer` (RFC 6901), which is nothing where there is only `null`.
+    /// Returns the value at `pointer` (RFC 6901); `null` counts as missing.
     pub fn at(&self, pointer: &str) -> Result<&'a Value, JsonError> {
         self.value.pointer(pointer).filter(|value| !value.is_null()).ok_or_else(|| JsonError::Missing {
             url: self.url.to_owned(),
@@ -40,15 +40,15 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// The watts at `pointer`.
+    /// Returns the watts at `pointer`.
     pub fn watts(&self, pointer: &str) -> Result<Power, JsonError> {
         self.number(pointer, self.at(pointer)?)
     }
 
-    /// The watts that `value` says, which is at `pointer` or in it.
+    /// Returns the watts in `value`, which is at or below `pointer`.
     pub fn number(&self, pointer: &str, value: &Value) -> Result<Power, JsonError> {
         let mw = value.as_f64().map(|watts| (watts * 1000.0).round());
-        // A float that is too large ends at the largest number, which no machine draws.
+        // A float that is too large becomes the largest number, which is not plausible.
         mw.map(|mw| Power::from_mw(mw as i64)).ok_or_else(|| JsonError::NoNumber {
             url: self.url.to_owned(),
             pointer: pointer.to_owned(),

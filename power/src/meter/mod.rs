@@ -1,6 +1,6 @@
-//! Meters of real machines: one trait, one implementation a file, and what an operator writes to choose one.
+//! Meters of real machines: one trait, one implementation a file, and the operator's choice.
 //!
-//! A meter that cannot tell what is drawn says so; it never shows a zero in place of "unknown".
+//! A meter without a value returns an error, never zero.
 
 mod batch;
 pub(crate) mod choice;
@@ -40,23 +40,23 @@ pub use shelly::Shelly;
 pub use sum::Sum;
 pub use tasmota::Tasmota;
 
-/// More than one node draws: whole racks are rated for about this much.
+/// Draw above which a reading is not plausible for a node: the rating of a whole rack.
 const NODE_LIMIT: Power = Power::from_watts(100_000);
 
-/// What a meter says when it is asked.
+/// Answer of a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reading {
-    /// Draw of the whole of what it measures, now. Above zero.
+    /// Present draw of everything that it measures. Above zero.
     Draw(Power),
-    /// The mean draw over the time `over` before it, which a counter of energy tells exactly. Above zero.
+    /// Mean draw over the time `over` before it, exact for an energy counter. Above zero.
     Mean { draw: Power, over: Duration },
-    /// Too early to say: the draw follows from two looks at a counter, and this was the first that counts.
+    /// No value yet: the draw follows from two samples of a counter, and this was the first.
     NotYet,
 }
 
 impl Reading {
-    /// What is drawn, where it is known.
+    /// Returns the draw, if known.
     pub fn draw(self) -> Option<Power> {
         match self {
             Self::Draw(draw) | Self::Mean { draw, .. } => Some(draw),
@@ -65,17 +65,17 @@ impl Reading {
     }
 }
 
-/// Something that measures the draw of this machine.
+/// Meter of this machine.
 pub trait Meter: Send {
-    /// `now` is the time since some instant, by a clock that is never set. May block for as long as the kernel, or a
-    /// command, takes to answer.
+    /// Reads the meter. `now` is on a monotonic clock. May block for as long as the kernel or a command takes to
+    /// answer.
     ///
     /// # Errors
-    /// [`MeterError`], naming what failed, where, and what helps. The meter can be asked again.
+    /// [`MeterError`], naming what failed, the place and a remedy. The meter can be read again.
     fn read(&mut self, now: Duration) -> Result<Reading, MeterError>;
 }
 
-/// A draw that can be: a machine that is asked is running, so it draws something.
+/// Checks a draw: a machine that runs this code draws power.
 fn plausible(draw: Power, whence: impl FnOnce() -> String) -> Result<Reading, MeterError> {
     if draw > Power::ZERO && draw <= NODE_LIMIT {
         Ok(Reading::Draw(draw))

@@ -1,5 +1,5 @@
-//! The GPUs of NVIDIA through `nvidia-smi`, where the library of their driver cannot be loaded. All of them are added;
-//! one that does not tell its draw (`[N/A]`), or is missing later, makes the meter fail, because it draws something.
+//! NVIDIA GPUs through `nvidia-smi`, for machines without their driver's library. All GPUs are added; one that does not
+//! report its draw (`[N/A]`), or disappears, makes the meter fail, because it draws power.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,12 +16,12 @@ const ARGUMENTS: [&str; 2] = ["--query-gpu=power.draw", "--format=csv,noheader,n
 #[derive(Debug)]
 pub struct NvidiaSmi {
     program: PathBuf,
-    /// How many there were.
+    /// Number of GPUs at first.
     most: usize,
 }
 
 impl NvidiaSmi {
-    /// `program` is a path, or a name to be found in `PATH`.
+    /// `program` is a path, or a name in `PATH`.
     pub fn new(program: &Path) -> Self {
         Self { program: program.to_owned(), most: 0 }
     }

@@ -1,9 +1,9 @@
-//! The GPUs of NVIDIA, through the library of their driver.
+//! NVIDIA GPUs, through the library of their driver.
 //!
-//! All GPUs of the machine are added; nothing else of the machine is in it, so it is made for sums such as
-//! `powercap+nvml`. A GPU that counts energy tells the mean since the look before; of others, and between looks that lie
-//! close together, the draw that the driver shows counts, which on some GPUs is itself a mean over a second. One that
-//! is missing later makes the meter fail: without it the machine would seem to draw less.
+//! Adds all GPUs of the machine and nothing else, so it is meant for sums such as `powercap+nvml`. A GPU with an energy
+//! counter reports the mean since the last sample. For others, and for samples close together, the driver's draw
+//! counts, which on some GPUs is itself a mean over a second. A GPU that disappears makes the meter fail: without it
+//! the machine would seem to draw less.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use limo_model::Power;
 use super::{Meter, MeterError, Reading, plausible};
 use crate::nvml::{GpuError, GpuId, Gpus, milliwatts};
 
-/// The counters are renewed some ten times a second: looks that are less far apart say little.
+/// Counters are updated about ten times a second: closer samples mean little.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// Further apart than any two looks of a daemon; what lies between may be another driver that began to count anew.
+/// Longer than any sampling interval; in a longer time another driver may have reset the counters.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Draw of all GPUs.
 #[derive(Debug)]
 pub struct Nvml {
     gpus: Gpus,
-    /// How many there were.
+    /// Number of GPUs at first.
     most: u32,
-    /// When the counters were looked at, and what they showed: millijoules by index, `None` without a counter.
+    /// Time of the last sample, and the counters: millijoules by index, `None` without a counter.
     last: Option<(Duration, Vec<Option<u64>>)>,
 }
 
@@ -35,7 +35,7 @@ impl Nvml {
         Self { gpus: Gpus::new(library), most: 0, last: None }
     }
 
-    /// The draw shown and the energy counted of one GPU.
+    /// Returns the draw and the energy counter of one GPU.
     fn look(&mut self, index: u32) -> Result<(Power, Option<u64>), GpuError> {
         self.gpus.ask(&GpuId::Index(index), "read the draw of", |gpu| {
             Ok((milliwatts(gpu.power_usage()?), gpu.total_energy_consumption().ok()))
@@ -75,7 +75,7 @@ impl Meter for Nvml {
     }
 }
 
-/// `None` where a GPU has no counter, or one that was set back, or is another GPU.
+/// Returns `None` if a GPU has no counter, its counter was reset, or it is another GPU.
 fn mean(before: &[Option<u64>], now: &[Option<u64>], over: Duration) -> Option<Power> {
     if before.len() != now.len() {
         return None;

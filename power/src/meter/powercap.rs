@@ -1,14 +1,14 @@
-//! The energy counters of the processors (RAPL), as Linux powercap shows them in `class/powercap` of sysfs.
+//! Energy counters of the processors (RAPL), as Linux powercap shows them in `class/powercap` of sysfs.
 //!
-//! - A node's draw is that of `psys`, which covers the whole board, where it exists; else that of all packages and all
+//! - A node's draw is that of `psys`, which covers the whole board, if it exists; else that of all packages and all
 //!   memory (`dram`). `core` and `uncore` are inside their package and never added.
-//! - Zones are known by their names: `intel-rapl:0` may be `package-1`, and another one after the module was loaded
-//!   again. `intel-rapl-mmio:N` shows the same counters a second time and is skipped.
-//! - There is no power to read, only energy: the draw is the difference of two looks over the time between them. A
-//!   counter begins again at `max_energy_range_uj`; where that cannot be read, the sample is dropped.
-//! - Which zones there are is looked up again where the directory has other entries than before: reading the names of all
-//!   zones costs more than reading the counters.
-//! - AMD's processors have the same zones without limits; nothing but energy is looked at here.
+//! - Zones are known by their names: `intel-rapl:0` may be `package-1`, and another one after a reload of the module.
+//!   `intel-rapl-mmio:N` shows the same counters a second time and is skipped.
+//! - There is no power to read, only energy: the draw is the difference of two samples by the time between them. A
+//!   counter wraps around at `max_energy_range_uj`; if that cannot be read, the sample is dropped.
+//! - The zones are searched again when the directory has other entries: reading the names of all zones costs more than
+//!   reading the counters.
+//! - AMD's processors have the same zones without limits; only their energy is read here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,15 +21,15 @@ use super::error::MeterError;
 use super::files;
 use super::{Meter, Reading, plausible};
 
-/// Two looks that lie further apart are not compared: the smallest counters in use hold 65 kJ, which a 350 W processor
-/// fills in three minutes, and a counter that began again twice looks as if it had done so once.
+/// Samples further apart are not compared: the smallest counters hold 65 kJ, which a 350 W processor fills in three
+/// minutes, and a second wrap would go unnoticed.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// A counter that has not moved for this long stands still; those that count are renewed each millisecond.
+/// A counter without change for this long does not count; working ones are updated each millisecond.
 const STILL: Duration = Duration::from_secs(1);
 
-/// More than one zone draws. A counter that was set back, by a module that was loaded again, looks as if it had begun
-/// again, and most of its range would be counted as drawn.
+/// Draw above which a zone's value is not plausible. A counter that was reset, by a reload of its module, looks as if
+/// it had wrapped around, and most of its range would be counted.
 const ZONE_LIMIT: Power = Power::from_watts(20_000);
 
 /// Draw by the counters of this machine.
@@ -40,14 +40,14 @@ pub struct Powercap {
     last: Option<Sample>,
 }
 
-/// The zones that make up a node, and among which entries of the directory they were found.
+/// Zones that make up a node, and the entries of the directory in which they were found.
 #[derive(Debug)]
 struct Known {
     entries: Vec<(OsString, u64)>,
     zones: BTreeMap<String, PathBuf>,
 }
 
-/// The counters that make up a node, at one time.
+/// Counters that make up a node, at one time.
 #[derive(Debug)]
 struct Sample {
     at: Duration,
@@ -62,20 +62,20 @@ struct EnergyCounter {
 }
 
 impl Powercap {
-    /// `sysfs` is where sysfs is mounted: `/sys`.
+    /// `sysfs` is the mount point of sysfs, such as `/sys`.
     pub fn new(sysfs: &Path) -> Self {
         Self { dir: sysfs.join("class/powercap"), known: None, last: None }
     }
 
-    /// The names of the zones that make up the node's draw: `psys`, or `package-0`, `package-0/dram` and so on.
+    /// Returns the names of the zones that make up the node's draw: `psys`, or `package-0`, `package-0/dram` and so on.
     ///
     /// # Errors
-    /// [`MeterError`] where there is none, or the directory cannot be read.
+    /// [`MeterError`] if there are none, or the directory cannot be read.
     pub fn zones(&self) -> Result<Vec<String>, MeterError> {
         Ok(self.counted()?.into_keys().collect())
     }
 
-    /// The directories of the zones that count, by name.
+    /// Returns the directories of the zones that count, by name.
     fn counted(&self) -> Result<BTreeMap<String, PathBuf>, MeterError> {
         let mut all: BTreeMap<String, PathBuf> = BTreeMap::new();
         let dirs = files::entries(&self.dir)?;
@@ -95,7 +95,7 @@ impl Powercap {
         if all.is_empty() { Err(MeterError::NoZones { path: self.dir.clone() }) } else { Ok(all) }
     }
 
-    /// The name of a zone after that of the zone that it is part of, because the parts of all packages have equal names.
+    /// Returns the name of a zone after that of its parent zone, because the parts of all packages have equal names.
     fn full_name(&self, dir: &Path) -> Result<String, MeterError> {
         let own = files::text(&dir.join("name"))?;
         // `intel-rapl:0:1` is part of `intel-rapl:0`.
@@ -108,7 +108,7 @@ impl Powercap {
     }
 
     fn sample(&mut self, at: Duration) -> Result<Sample, MeterError> {
-        // Listed before the zones are looked up, so that what changes meanwhile is seen at the next look.
+        // Listed before the zones are searched, so that the next sample notices changes meanwhile.
         let entries = files::listing(&self.dir)?;
         let known = match self.known.take() {
             Some(known) if known.entries == entries => known,
@@ -119,12 +119,12 @@ impl Powercap {
             Ok((name.clone(), EnergyCounter { dir: dir.clone(), energy_uj }))
         };
         let zones = known.zones.iter().map(look).collect::<Result<_, _>>()?;
-        // After a failure they are looked up again.
+        // After a failure they are searched again.
         self.known = Some(known);
         Ok(Sample { at, zones })
     }
 
-    /// Zones that are in one of both only. A node that lacks one would look as if it drew less.
+    /// Reports zones that are only in one of both. Without a zone a node would seem to draw less.
     fn compare(&self, last: &Sample, new: &Sample) -> Result<(), MeterError> {
         let missing = |from: &Sample, of: &Sample| {
             let names = of.zones.keys().filter(|name| !from.zones.contains_key(*name));
@@ -132,7 +132,7 @@ impl Powercap {
         };
         let (gone, zones) = (missing(new, last), missing(last, new));
         let path = self.dir.clone();
-        // Before what is gone: where psys appears, the packages count no more.
+        // Before missing zones: when psys appears, the packages no longer count.
         if !zones.is_empty() {
             return Err(MeterError::ZonesNew { path, zones });
         }
@@ -153,7 +153,7 @@ impl Meter for Powercap {
             Ok(()) if elapsed.is_zero() => return Ok(Reading::NotYet),
             Ok(()) if elapsed > LONGEST => Ok(None),
             Ok(()) => drawn(last, &new, elapsed),
-            // What was there before is waited for.
+            // Earlier zones may come back.
             Err(MeterError::ZonesGone { .. }) => return same.map(|()| Reading::NotYet),
             Err(error) => Err(error),
         };
@@ -175,7 +175,7 @@ fn is_package(name: &str) -> bool {
     name.starts_with("package-") && !name.contains('/')
 }
 
-/// The mean draw of all zones between two looks; `None` where a counter began again and it is not known where.
+/// Returns the mean draw of all zones between two samples; `None` if a counter wrapped around at an unknown range.
 fn drawn(last: &Sample, new: &Sample, elapsed: Duration) -> Result<Option<Power>, MeterError> {
     let mut total = Power::ZERO;
     for ((name, new), old) in new.zones.iter().zip(last.zones.values()) {
@@ -184,7 +184,7 @@ fn drawn(last: &Sample, new: &Sample, elapsed: Duration) -> Result<Option<Power>
         if power > ZONE_LIMIT {
             return Ok(None);
         }
-        // Memory may be counted by nothing although it has a zone, and of several `psys` one may count for all.
+        // A zone of memory may lack a counter, and one of several `psys` may count for all.
         if energy_uj == 0 && is_package(name) {
             return Err(MeterError::Still { path: new.dir.join("energy_uj"), still: elapsed });
         }
@@ -196,7 +196,7 @@ fn drawn(last: &Sample, new: &Sample, elapsed: Duration) -> Result<Option<Power>
     }
 }
 
-/// Microjoules since the counter of `zone` showed `last`; `None` where it began again and its range cannot be read.
+/// Returns the microjoules since the counter of `zone` showed `last`; `None` if it wrapped around at an unknown range.
 fn counted(last: u64, zone: &EnergyCounter) -> Option<u64> {
     match zone.energy_uj.checked_sub(last) {
         Some(energy) => Some(energy),
@@ -207,7 +207,7 @@ fn counted(last: u64, zone: &EnergyCounter) -> Option<u64> {
     }
 }
 
-/// Rounded to milliwatts, half up. `elapsed` is positive.
+/// Rounds to milliwatts, half up. `elapsed` is positive.
 fn mean(energy_uj: u64, elapsed: Duration) -> Power {
     let nanos = elapsed.as_nanos().max(1);
     // 1 uJ in 1 ns is 1 kW, a million milliwatts.

@@ -1,5 +1,5 @@
-//! The machine's management controller (BMC) by Redfish: `EnvironmentMetrics` of a chassis, or `Power`, which older ones
-//! have in its place. Limits are not this meter's business.
+//! Draw from the machine's management controller (BMC) by Redfish: `EnvironmentMetrics` of a chassis, or `Power` of
+//! older ones.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Meter, Reading, plausible};
 use crate::access::Access;
 use crate::http::{Http, Scheme};
 
-/// The resources below a chassis that show watts, the newer first, and where.
+/// Resources below a chassis that show watts, the newer first, with the path of the value.
 const PLACES: [(&str, &str); 2] =
     [("EnvironmentMetrics", "/PowerWatts/Reading"), ("Power", "/PowerControl/0/PowerConsumedWatts")];
 
@@ -20,7 +20,7 @@ const HINT: &str = "this chassis shows no watts; ask another one below `/redfish
 pub struct Redfish {
     http: Http,
     chassis: String,
-    /// Which of the places answered last.
+    /// Index of the place that answered last.
     place: usize,
 }
 
@@ -56,7 +56,8 @@ impl Meter for Redfish {
     }
 }
 
-/// Whether a place is not there, or shows no watts: many controllers have `EnvironmentMetrics` with temperatures only.
+/// Returns true if a place is missing or shows no watts: many controllers have `EnvironmentMetrics` with temperatures
+/// only.
 fn is_absent(error: &MeterError) -> bool {
     match error {
         MeterError::Http(error) => error.is_not_found(),

@@ -1,7 +1,7 @@
-//! Runs a command for a meter, with a limit for its time and for what it prints.
+//! Runs a command for a meter, with limits for its time and its output.
 //!
-//! A clock is looked at here, for the time limit alone. Whoever reads waits for the command; its processes are a group,
-//! which is killed where it does not end in time.
+//! Reads a clock for the time limit only. The caller waits for the command; its processes are a group, which is killed
+//! at the time limit.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -16,29 +16,29 @@ use nix::unistd::Pid;
 
 use super::error::MeterError;
 
-/// Long for any meter, and half of the age at which the master no longer counts a reading.
+/// Long for any meter, and half the age at which the master ignores a reading.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
-/// More than that is no answer to a question for watts.
+/// Most bytes of output that are kept; no answer of a meter is longer.
 const LONGEST_OUTPUT: usize = 4096;
 
-/// How much of what a command printed an error shows, in characters.
+/// Most characters of output in an error.
 const SHOWN: usize = 200;
 
-/// Between two looks whether a command that has closed its output has ended.
+/// Interval between checks for the end of a command that has closed its output.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How long a command that was killed is waited for. One that the kernel holds longer is left to the daemon to collect.
+/// How long to wait for a killed command. One that the kernel blocks longer is left to the daemon to collect.
 const KILLED: Duration = Duration::from_millis(200);
 
-/// What a command printed, and how it ended; `None` where it did not in time.
+/// Output of a command, and its status; `None` if it did not end in time.
 pub struct Ran {
     pub stdout: String,
     pub stderr: String,
     pub status: Option<ExitStatus>,
 }
 
-/// How `command` ended within `limit`, and what it printed.
+/// Runs `command` within `limit`.
 fn run(mut command: Command, limit: Duration) -> io::Result<Ran> {
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -51,11 +51,11 @@ fn run(mut command: Command, limit: Duration) -> io::Result<Ran> {
     };
     let ended = match read {
         Ok(true) => await_end(&mut child, end),
-        // Something of it still runs, even where the command itself has ended.
+        // A process of it still runs, even if the command itself has ended.
         other => other.map(|_| None),
     };
     if !matches!(ended, Ok(Some(_))) {
-        // Not collected yet, so the number is its own. A group that is gone needs no signal.
+        // Not collected yet, so the number is still its own. A group that is gone needs no signal.
         let _ = i32::try_from(child.id()).map(|group| killpg(Pid::from_raw(group), Signal::SIGKILL));
         let _ = await_end(&mut child, Instant::now() + KILLED);
     }
@@ -63,7 +63,7 @@ fn run(mut command: Command, limit: Duration) -> io::Result<Ran> {
     Ok(Ran { stdout: text(stdout), stderr: text(stderr), status: ended? })
 }
 
-/// What `command` printed, if it ended well and in time. `shown` is how errors name it.
+/// Returns the output of `command`, if it ended well and in time. Errors call it `shown`.
 ///
 /// # Errors
 /// [`MeterError::Run`], [`MeterError::Late`], [`MeterError::Failed`].
@@ -79,7 +79,7 @@ pub fn succeeded(command: Command, shown: &str, limit: Duration) -> Result<Ran, 
 }
 
 impl Ran {
-    /// On one line.
+    /// Formats the output on one line.
     pub fn shown(&self) -> String {
         let words: Vec<&str> = self.stdout.split_whitespace().chain(self.stderr.split_whitespace()).collect();
         let text = words.join(" ");
@@ -91,7 +91,7 @@ impl Ran {
     }
 }
 
-/// Reads both to their ends, or until `end`; whether they ended. What is too long is read and dropped.
+/// Reads both to their ends, or until `end`; returns true if they ended. Excess output is read and dropped.
 fn collect<A, B>(
     (mut out, to_out): (A, &mut Vec<u8>),
     (mut err, to_err): (B, &mut Vec<u8>),
@@ -107,7 +107,7 @@ where
         if left.is_zero() {
             return Ok(false);
         }
-        // One millisecond more than what is rounded off, so that the last round does not spin.
+        // One millisecond is added to the rounded time, so that the last round does not spin.
         let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         let mut waited = Vec::new();
         waited.extend(out_open.then(|| PollFd::new(out.as_fd(), PollFlags::POLLIN)));
@@ -129,7 +129,7 @@ where
     Ok(true)
 }
 
-/// What is there now; what is too long is dropped. Whether there may be more.
+/// Reads the available output; drops the excess. Returns true if there may be more.
 fn take(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
     let mut buffer = [0; 1024];
     let count = match from.read(&mut buffer) {
@@ -141,7 +141,7 @@ fn take(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
     Ok(count > 0)
 }
 
-/// Whether it ended, and how.
+/// Returns its status, if it ended.
 fn await_end(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;

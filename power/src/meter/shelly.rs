@@ -1,5 +1,5 @@
-//! A plug of Shelly, second generation or newer: `apower` of a switch, by its remote procedure calls over HTTP. With a
-//! password it asks for digest authentication. Nothing is ever switched.
+//! Shelly plug, second generation or newer: `apower` of a switch, by its remote procedure calls over HTTP, with digest
+//! authentication if it has a password. Never switches.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Several meters that measure different parts of a machine, as one: processors and GPUs, say. A part that fails makes the
-//! sum fail: without it the machine would seem to draw less. Whether parts cover anything twice is up to who chooses them.
+//! Sum of meters for different parts of a machine, such as processors and GPUs. A part that fails makes the sum fail:
+//! without it the machine would seem to draw less. The operator must not choose overlapping parts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use limo_model::Power;
 
 use super::{Meter, MeterError, Reading, plausible};
 
-/// The sum of what its parts show.
+/// Sum of its parts.
 pub struct Sum {
     parts: Vec<Box<dyn Meter>>,
 }
@@ -21,7 +21,7 @@ impl Sum {
 
 impl Meter for Sum {
     fn read(&mut self, now: Duration) -> Result<Reading, MeterError> {
-        // All of them, even where one fails: counters must stay in view.
+        // All are read, even if one fails: counters must not wrap around unnoticed.
         let readings: Vec<_> = self.parts.iter_mut().map(|part| part.read(now)).collect();
         let (mut total, mut mean) = (Power::ZERO, None::<Duration>);
         let mut complete = true;
@@ -39,7 +39,7 @@ impl Meter for Sum {
             return Ok(Reading::NotYet);
         }
         let draw = plausible(total, || "the sum of the meters".to_owned())?;
-        // What is drawn now stands for the same time as the means beside it.
+        // A present draw counts for the same time as the means beside it.
         Ok(mean.map_or(draw, |over| Reading::Mean { draw: total, over }))
     }
 }

@@ -1,5 +1,5 @@
-//! A plug with the firmware Tasmota: the power of `Status 8`, a number, or one for each channel. User and password go in
-//! the query, as that firmware wants it, and are never shown. Nothing is ever switched.
+//! Plug with the firmware Tasmota: the power of `Status 8`, a number, or one for each channel. User and password are in
+//! the query, as that firmware requires, and are never shown. Never switches.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const HINT: &str = "this device does not measure, or wants a user and a password
 #[derive(Debug)]
 pub struct Tasmota {
     http: Http,
-    /// With the password.
+    /// Contains the password.
     url: String,
     shown: String,
     channel: Option<u32>,
@@ -65,7 +65,7 @@ impl Meter for Tasmota {
     }
 }
 
-/// For a query: everything but letters, digits and `-._~` as `%XX` (RFC 3986, section 2.3).
+/// Encodes text for a query: everything but letters, digits and `-._~` as `%XX` (RFC 3986, section 2.3).
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,26 +1,26 @@
-//! One run: what is left of its work, what it has used, and how both go on until something changes.
+//! Run of the model: the rest of its work, its energy, and their course until the next change.
 
 use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
 
 use super::Share;
 use crate::machine::Machine;
 
-/// What one run will do where no cap holds it.
+/// Plan of one run without caps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// How long its work takes; that of the slowest of its shares. `None` for an application that the file does not know.
+    /// Duration of its work, that of the slowest share. `None` for an application that is not in the file.
     pub work: Option<Span>,
     pub(super) loads: Vec<Load>,
 }
 
 impl Plan {
-    /// Draw above idle, of all its shares.
+    /// Returns the draw above idle of all its shares.
     pub fn power(&self) -> Power {
         self.loads.iter().map(|load| load.power).sum()
     }
 }
 
-/// A share of a unit, and what the run draws there without a cap.
+/// Share of a unit, and the run's draw there without a cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) share: Share,
@@ -32,14 +32,14 @@ pub(super) struct EmulatedRun {
     loads: Vec<Load>,
     left: Option<Work>,
     suspended: bool,
-    /// Somebody was told that its work is done.
+    /// True once its end was reported.
     told: bool,
     began: Time,
-    /// Up to when `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
+    /// Time up to which `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
     counted: Time,
     draw: Power,
     pace: Pace,
-    /// In microjoules, so that no change on the way rounds anything.
+    /// In microjoules, so that intermediate changes round nothing.
     used: i128,
 }
 
@@ -61,21 +61,21 @@ impl EmulatedRun {
         self.left = self.left.map(|left| left.less(self.pace.over(span)));
     }
 
-    /// It lasted for `span`. Its start or its end was learned late, so more or less time was counted: for the difference it
-    /// drew what it draws now.
+    /// Ends a run that lasted for `span`. Its start or end was reported late, so the counted time is corrected at its
+    /// present draw.
     pub(super) fn end_after(&mut self, span: Span) {
         let late = (self.counted - self.began) - span;
         self.used = (self.used - i128::from(self.draw.mw()) * i128::from(late.ms())).max(0);
     }
 
-    /// Takes the draw and the pace that `caps`, one for each unit of `machine`, leave from here on.
+    /// Updates the draw and the pace for `caps`, one for each unit of `machine`.
     pub(super) fn settle(&mut self, machine: &Machine, caps: &[Option<Power>]) {
         (self.draw, self.pace) = (Power::ZERO, if self.suspended { Pace::STOPPED } else { Pace::FULL });
         if self.suspended {
             return;
         }
         for Load { share, power } in &self.loads {
-            // The units of its shares were checked when it was planned.
+            // The units of its shares were checked by the plan.
             let (spec, unit) = (&machine.spec.units[share.unit], &machine.units[share.unit]);
             let cap = caps[share.unit].map(|cap| cap.scaled(share.cores.into(), spec.cores.into()));
             let (draw, pace) = pace(*power, cap, unit.cap_factor_permille);
@@ -88,7 +88,7 @@ impl EmulatedRun {
         self.suspended = suspended;
     }
 
-    /// The caps that the run has brought with it for this unit.
+    /// Returns the caps that the run has for this unit.
     pub(super) fn caps(&self, unit: usize) -> impl Iterator<Item = Power> + '_ {
         self.loads.iter().filter(move |load| load.share.unit == unit).filter_map(|load| load.share.cap)
     }
@@ -97,13 +97,13 @@ impl EmulatedRun {
         self.loads.iter_mut().for_each(|load| load.share.cap = None);
     }
 
-    /// When its work will be done as things are. `None` where it never is, has none, or that was told.
+    /// Returns when its work will be done. `None` if it never is, has none, or its end was reported.
     pub(super) fn done_at(&self) -> Option<Time> {
         let left = self.left.filter(|_| !self.told)?;
         Some(self.counted + left.takes(self.pace)?)
     }
 
-    /// Whether its work is done and nobody was told yet.
+    /// Returns true once if its work is done.
     pub(super) fn take_done(&mut self) -> bool {
         let done = !self.told && self.left.is_some_and(Work::is_done);
         self.told |= done;
@@ -114,7 +114,7 @@ impl EmulatedRun {
         self.draw
     }
 
-    /// Rounded once, half up.
+    /// Returns the energy, rounded once, half up.
     pub(super) fn energy(&self) -> Energy {
         Energy::from_mj(i64::try_from(self.used.saturating_add(500) / 1000).unwrap_or(i64::MAX))
     }

@@ -42,27 +42,26 @@ fn choices() {
     check("nvml:-1", Err(&format!("the cap `nvml:-1` names no GPU: {gpus}")));
     check(
         "nvml-clocks:0",
-        Err("the cap `nvml-clocks:0` needs a range: what the GPU draws at its lowest and highest clock, for example \
+        Err("the cap `nvml-clocks:0` needs a range: the GPU's draw at its lowest and highest clock, for example \
              `,20W..75W`"),
     );
     check(
         "rapl,60W..8W",
-        Err(
-            "the range of the cap `rapl,60W..8W` goes from 60.0 W to 8.0 W: the first must be the lower, and more than \
-             nothing",
-        ),
+        Err("the range of the cap `rapl,60W..8W` is 60.0 W to 8.0 W: it must begin above zero with the lower value"),
     );
-    let limits = "needs a range, because the controller does not tell which limits it obeys: for example `,80W..400W`";
+    let limits = "needs a range, because the controller does not report its limits: for example `,80W..400W`";
     check("ipmi", Err(&format!("the cap `ipmi` {limits}")));
     check("ipmi:-H b,c", Err(&format!("the cap `ipmi:-H b,c` {limits}")));
     check("ipmi:-H 'b,80W..400W", Err("the cap `ipmi:-H 'b` has a quote that is not closed"));
     check(
         "ipmi:-H b -P secret,80W..400W",
-        Err("a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for `ipmi:-H b`"),
+        Err(
+            "all users can see a password in the arguments of ipmitool: write it into a file and `-f FILE` instead of `ipmi:-H b`",
+        ),
     );
     check(
         "redfish:bmc1",
-        Err("`bmc1` is no address of a device: it must begin `http://` or `https://`; write for example \
+        Err("`bmc1` is not an address of a device: it must begin `http://` or `https://`; write for example \
              `https://bmc1/redfish/v1/Chassis/1`"),
     );
     let range: Result<CapChoice, CapChoiceError> = "rapl,8..60".parse();

@@ -83,7 +83,9 @@ fn a_chip_that_obeys_nothing_is_told() {
     // As of cards that take their default only.
     tree.write("class/hwmon/hwmon0/power1_cap_min", "35000000");
     tree.write("class/hwmon/hwmon0/power1_cap_max", "35000000");
-    assert!(error(&tree, "amdgpu").contains("hwmon0 obeys no cap: the lowest is 35.0 W and the highest 35.0 W"));
+    assert!(
+        error(&tree, "amdgpu").contains("hwmon0 cannot be capped: its lowest cap is 35.0 W and its highest 35.0 W")
+    );
     tree.write("class/hwmon/hwmon0/power1_cap_min", "0");
     let mut cap = HwmonCap::new(tree.path(), "amdgpu", None, None);
     assert_eq!(cap.range().expect("a range"), (watts(1), watts(35)));

@@ -58,7 +58,7 @@ fn a_limit_that_was_active_is_put_back_as_it_was() {
     assert_eq!((script.read("settings").as_str(), script.has("active")), ("11 2c 01 e8 03 00 00 00 00 1e 00", true));
     for (control, value) in [("ipmi/power_limit", "active 11 2c"), ("ipmi/power_limit", "on"), ("x", "inactive")] {
         let error = cap.restore(control, value).expect_err("no such value").to_string();
-        assert_eq!(error, format!("{control} held `{value}`, which is no value of it: set it by hand"));
+        assert_eq!(error, format!("{control} held `{value}`, which is not a valid value: set it by hand"));
     }
 }
 
@@ -102,9 +102,9 @@ fn what_a_controller_refuses_is_told() {
     );
     let mut open = IpmiCap::new(&script.program(), Vec::new(), None);
     let error = open.range().expect_err("no range").to_string();
-    assert_eq!(error, "ipmi does not tell which caps it obeys: add the range, for example `,20W..90W`");
+    assert_eq!(error, "ipmi does not report the range of its caps: add it, for example `,20W..90W`");
     let missing = IpmiCap::new("/no/such/ipmitool".as_ref(), Vec::new(), None).capture().expect_err("no program");
-    assert_eq!(missing.to_string(), "`/no/such/ipmitool` is not there: install ipmitool");
+    assert_eq!(missing.to_string(), "cannot find `/no/such/ipmitool`: install ipmitool");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn what_was_there_is_saved_and_put_back() {
     let closed = keeper.set("cpu", Some(watts(30))).expect_err("closed").to_string();
     assert_eq!(
         (closed.as_str(), tree.limit_of("intel-rapl:0")),
-        ("the node is ending: nothing is capped any more", "70000000".into())
+        ("the node is ending: caps are no longer set", "70000000".into())
     );
 }
 
@@ -137,7 +137,7 @@ fn one_unit_that_fails_keeps_no_other_back() {
     assert!(failures[0].starts_with("unit `gpu1`: cannot read the power limit"), "{failures:?}");
     assert_eq!(
         failures[1],
-        "unit `twin`: unit `twin` and unit `cpu` have the same control `intel-rapl/package-0/enabled`: a cap is for one unit"
+        "unit `twin`: unit `twin` and unit `cpu` have the same control `intel-rapl/package-0/enabled`: a cap needs its own unit"
     );
     keeper.set("gpu0", Some(watts(300))).expect("set");
     keeper.set("cpu", Some(watts(30))).expect("set");
@@ -161,9 +161,7 @@ fn nothing_is_capped_that_could_not_be_saved() {
     // In the way of the file that it is written to first.
     fs::create_dir(dir.path().join("caps.json.tmp")).expect("made");
     let error = keeper.set("cpu", Some(watts(40))).expect_err("not saved").to_string();
-    assert!(
-        error.starts_with("cannot save what was there before the cap in ") && error.ends_with("; nothing is capped")
-    );
+    assert!(error.starts_with("cannot save the value before the cap in ") && error.ends_with("; nothing is capped"));
     assert_eq!((state(&tree), file.exists()), (before(), false));
     fs::remove_dir(dir.path().join("caps.json.tmp")).expect("removed");
     keeper.set("cpu", Some(watts(40))).expect("set");
@@ -184,7 +182,7 @@ fn a_file_that_says_nothing_stops_all_caps() {
         assert_eq!(fs::read_to_string(&file).expect("readable"), content, "it stays as it was");
     };
     check("", "EOF while parsing");
-    check("{\"schema\": 2, \"units\": []}", "it has the schema 2, and this version knows 1");
+    check("{\"schema\": 2, \"units\": []}", "it has the schema 2, but this version knows only 1");
     check("{\"schema\": 1}", "missing field `units`");
     let unit = "{\"unit\": \"cpu\", \"cap\": \"magic\", \"originals\": {\"a\": \"1\"}}";
     check(&format!("{{\"schema\": 1, \"units\": [{unit}]}}"), "there is no cap `magic`");

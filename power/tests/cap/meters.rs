@@ -62,14 +62,14 @@ fn a_gpu_that_does_not_tell_fails_all() {
     assert!(none.starts_with("cannot read the draw of GPU 1: the requested operation is not available"), "{none}");
     fake.set(0, "power_mw", "0");
     fake.set(1, "power_mw", "0");
-    assert!(text(meter.read(ms(3400))).starts_with("the NVIDIA library shows 0.0 W: a running machine draws more"));
+    assert!(text(meter.read(ms(3400))).starts_with("the NVIDIA library shows 0.0 W: the draw of a running machine"));
     fake.unset(0, "name");
     assert!(text(meter.read(ms(4000))).starts_with("the NVIDIA library knows no GPU: "));
     fake.set(0, "name", "NVIDIA H200");
     fake.set(0, "power_mw", "120500");
     fake.unset(1, "name");
     let gone = text(meter.read(ms(5000)));
-    assert_eq!(gone, "1 of 2 NVIDIA GPUs are left: restart lslave to do without the others");
+    assert_eq!(gone, "1 of 2 NVIDIA GPUs are left: restart lslave to measure without the others");
     let missing = text(Nvml::new("/no/such/library".as_ref()).read(ms(0)));
     assert!(missing.starts_with("cannot use the NVIDIA library /no/such/library: "), "{missing}");
 }
@@ -117,7 +117,7 @@ fn draws_by_the_program() {
     script.set("draws", "120.50\n17.25\n");
     meter.read(ms(0)).expect("two GPUs");
     script.set("draws", "120.50\n");
-    assert_eq!(text(meter.read(ms(1))), "1 of 2 NVIDIA GPUs are left: restart lslave to do without the others");
+    assert_eq!(text(meter.read(ms(1))), "1 of 2 NVIDIA GPUs are left: restart lslave to measure without the others");
     script.set("draws", "120.50\n17.25\n");
     meter.read(ms(2)).expect("it is back");
     script.set("code", "9");

@@ -72,7 +72,7 @@ fn what_goes_wrong_is_told() {
     script.set("fails", "Insufficient Permissions");
     set("`PROGRAM -i 0 -pl 150.000` failed with exit status: 4; it printed `Insufficient Permissions`");
     let missing = SmiCap::new("/no/such/program".as_ref(), GpuId::Index(0), None).range().expect_err("no program");
-    assert_eq!(missing.to_string(), "`/no/such/program` is not there: install NVIDIA's driver, which it comes with");
+    assert_eq!(missing.to_string(), "cannot find `/no/such/program`: install NVIDIA's driver, which it comes with");
 }
 
 /// As of GPUs without a power limit.
@@ -85,7 +85,7 @@ fn what_is_not_available_is_no_number() {
         assert_eq!(cap(&script).range().expect_err("no limit").to_string(), "GPU 0 has no power limit");
         script.set("limit", "250.00");
         let error = cap(&script).range().expect_err("no range").to_string();
-        assert!(error.starts_with("GPU 0 does not tell which caps it obeys: add the range"), "{error}");
+        assert!(error.starts_with("GPU 0 does not report the range of its caps: add it"), "{error}");
     }
     let mut configured = SmiCap::new(&script.program(), GpuId::Index(0), Some((watts(120), watts(200))));
     assert_eq!(configured.range().expect("as configured"), (watts(120), watts(200)));

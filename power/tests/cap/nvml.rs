@@ -47,7 +47,7 @@ fn a_power_limit_is_set_and_put_back() {
     cap.restore(&format!("{FIRST}/power_limit_mw"), "650000").expect("put back");
     assert_eq!(fake.read(1, "limit_mw"), "650000");
     let wrong = text(cap.restore(&format!("{FIRST}/locked_clocks"), "650000"));
-    assert!(wrong.ends_with("which is no value of it: set it by hand"), "{wrong}");
+    assert!(wrong.ends_with("which is not a valid value: set it by hand"), "{wrong}");
     let gone = text(cap.restore("GPU-0/power_limit_mw", "650000"));
     assert!(gone.starts_with("there is no GPU GPU-0: "), "{gone}");
 }
@@ -62,7 +62,7 @@ fn by_uuid_and_within_a_range() {
     cap.set(watts(400)).expect("set");
     assert_eq!(fake.read(1, "limit_mw"), "400000");
     let mut outside = NvmlCap::new(&fake.library(), id, Some((watts(20), watts(90))));
-    assert!(text(outside.range()).contains("obeys no cap: the lowest is 200.0 W and the highest 90.0 W"));
+    assert!(text(outside.range()).contains("cannot be capped: its lowest cap is 200.0 W and its highest 90.0 W"));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn clocks_stand_in_for_a_power_limit() {
     let clocks = |range| ClockCap::new(&fake.library(), GpuId::Index(1), range);
     assert_eq!(
         text(clocks(None).range()),
-        "GPU 1 does not tell which caps it obeys: add the range, for example `,20W..90W`"
+        "GPU 1 does not report the range of its caps: add it, for example `,20W..90W`"
     );
     let mut cap = clocks(Some((watts(20), watts(75))));
     assert_eq!(cap.range().expect("it can be capped"), (watts(20), watts(75)));
@@ -146,7 +146,7 @@ fn clocks_stand_in_for_a_power_limit() {
     fake.set(1, "graphics_mhz", "0");
     assert_eq!(
         text(cap.set(watts(30))),
-        "GPU 1 names no clocks that it can be locked to: cap it with `nvml:` where it has a power limit"
+        "GPU 1 reports no clocks to lock: cap it with `nvml:` if it has a power limit"
     );
 }
 

@@ -71,11 +71,11 @@ fn ranges() {
     tree.write("class/powercap/intel-rapl:0/name", "package-0");
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone")));
     tree.zone("intel-rapl:0", "package-0", 8_000_000);
-    assert!(text(cap.range()).contains(" obeys no cap: the lowest is 10.0 W and the highest 8.0 W"));
+    assert!(text(cap.range()).contains(" cannot be capped: its lowest cap is 10.0 W and its highest 8.0 W"));
     let mut configured = Rapl::new(tree.path(), Some((watts(8), watts(60))));
     assert_eq!(configured.range().expect("as configured"), (watts(8), watts(60)));
     tree.write(&Tree::limit("intel-rapl:0"), "lots");
-    assert!(text(configured.range()).ends_with("contains `lots`: a whole number was expected"));
+    assert!(text(configured.range()).ends_with("contains `lots` instead of a whole number"));
 }
 
 #[test]
@@ -136,5 +136,5 @@ fn what_is_put_back_must_be_there() {
     let gone = text(cap.restore("intel-rapl/package-7/long_term_uw", "5"));
     assert!(gone.contains("has no control `intel-rapl/package-7/long_term_uw`, which held `5`"), "{gone}");
     let wrong = text(cap.restore("intel-rapl/package-0/long_term_uw", "much"));
-    assert_eq!(wrong, "intel-rapl/package-0/long_term_uw held `much`, which is no value of it: set it by hand");
+    assert_eq!(wrong, "intel-rapl/package-0/long_term_uw held `much`, which is not a valid value: set it by hand");
 }

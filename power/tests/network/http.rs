@@ -54,30 +54,30 @@ fn an_answer_is_json() {
 
 #[test]
 fn what_is_no_answer_is_said() {
-    check(|| Answer::status("404 Not Found"), "URL answers HTTP 404: there is nothing of that address");
-    check(|| Answer::status("429 Too Many Requests"), "URL answers HTTP 429: it is asked too often, so raise");
+    check(|| Answer::status("404 Not Found"), "URL answers HTTP 404: the address does not exist");
+    check(|| Answer::status("429 Too Many Requests"), "URL answers HTTP 429: too many requests; raise");
     check(|| Answer::status("500 Internal Server Error"), "URL answers HTTP 500");
     check(|| Answer::status("401 Unauthorized"), "URL asks for a user and a password, or does not accept those it was");
     check(
         || Answer::new("200 OK", "content-type: text/html\r\n", "41.5"),
-        "URL answers with `text/html`: application/",
+        "URL answers with `text/html` instead of application/",
     );
-    check(|| Answer::new("200 OK", "", "41.5"), "URL answers with no content type: application/json was expected");
-    check(|| Answer::json("{\"apower\":"), "URL answers with what is no JSON: EOF while parsing");
-    check(|| Answer::json(""), "URL answers with what is no JSON");
+    check(|| Answer::new("200 OK", "", "41.5"), "URL answers with no content type instead of application/json");
+    check(|| Answer::json("{\"apower\":"), "URL answers with invalid JSON: EOF while parsing");
+    check(|| Answer::json(""), "URL answers with invalid JSON");
     check(|| Answer::json(&" ".repeat((1 << 20) + 1)), "URL answers with more than 1048576 bytes");
     let half = || {
         let bytes =
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{\"a\":1}".to_vec();
         Answer { bytes, then: Then::Close }
     };
-    check(half, "URL cannot be asked: ");
-    check(|| Answer { bytes: b"SSH-2.0-x\r\n".to_vec(), then: Then::Close }, "URL cannot be asked: ");
-    check(|| Answer { bytes: Vec::new(), then: Then::Close }, "URL cannot be asked: ");
+    check(half, "URL cannot be reached: ");
+    check(|| Answer { bytes: b"SSH-2.0-x\r\n".to_vec(), then: Then::Close }, "URL cannot be reached: ");
+    check(|| Answer { bytes: Vec::new(), then: Then::Close }, "URL cannot be reached: ");
 
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let error = http().get(&format!("http://{port}/")).expect_err("nobody listens").to_string();
-    assert!(error.contains("cannot be asked: ") && error.contains("refused"), "{error}");
+    assert!(error.contains("cannot be reached: ") && error.contains("refused"), "{error}");
 }
 
 /// Slow to begin, and slow to end.
@@ -112,12 +112,12 @@ fn redirects_stay_on_their_host() {
         let error = http.get(&server.url(path)).expect_err("no answer").to_string();
         assert!(error.contains(expected) && !error.contains("secret"), "`{expected}` in\n`{error}`");
     };
-    fails("/round", "/round leads to one address after the other: 3 were followed");
-    fails("/away", "/away leads to `http://192.0.2.1/a`, which is another host or none");
-    fails("/port", "/port leads to `http://127.0.0.1:1/a`");
-    fails("/odd", "/odd leads to `//192.0.2.1/a`");
-    fails("/file", "/file leads to `file:///etc/passwd`");
-    fails("/nowhere", "/nowhere leads to ``");
+    fails("/round", "/round has too many redirects: 3 were followed");
+    fails("/away", "/away redirects to `http://192.0.2.1/a`, which is not on the same host");
+    fails("/port", "/port redirects to `http://127.0.0.1:1/a`");
+    fails("/odd", "/odd redirects to `//192.0.2.1/a`");
+    fails("/file", "/file redirects to `file:///etc/passwd`");
+    fails("/nowhere", "/nowhere redirects to ``");
 }
 
 #[test]
@@ -163,12 +163,15 @@ fn addresses_of_devices() {
     };
     assert!(check_url("https://bmc1:8443/redfish/v1/Chassis/1").is_ok());
     assert!(check_url("http://[::1]/").is_ok());
-    check("bmc1", "`bmc1` is no address of a device: it must begin `http://` or `https://`; write for example");
+    check("bmc1", "`bmc1` is not an address of a device: it must begin `http://` or `https://`; write for example");
     check("ftp://bmc1/", "it must begin");
-    check("http://", "it cannot be read");
-    check("", "it cannot be read");
-    check("http://bmc 1/", "it cannot be read");
-    check("http://u:secret@bmc1/", "`bmc1/` is no address of a device: a user and a password stand in the file of");
+    check("http://", "it is not a valid URL");
+    check("", "it is not a valid URL");
+    check("http://bmc 1/", "it is not a valid URL");
+    check(
+        "http://u:secret@bmc1/",
+        "`bmc1/` is not an address of a device: a user and a password belong in the file of",
+    );
 }
 
 #[test]

@@ -42,10 +42,14 @@ fn a_switch_of_shelly() {
         "{\"id\":0,\"output\":true}",
         Err("SERVER/rpc/Switch.GetStatus?id=0 has no `/apower`: this switch does not measure, or the device is older"),
     );
-    check("shelly:SERVER", "{\"apower\":0.0}", Err("SERVER/rpc/Switch.GetStatus?id=0 shows 0.0 W: a running machine"));
+    check(
+        "shelly:SERVER",
+        "{\"apower\":0.0}",
+        Err("SERVER/rpc/Switch.GetStatus?id=0 shows 0.0 W: the draw of a running machine"),
+    );
     let missing = Server::start(|_| Answer::status("404 Not Found"));
     let error = read(&missing, "shelly:SERVER#9", &site()).expect_err("no such switch");
-    assert_eq!(error, "SERVER/rpc/Switch.GetStatus answers HTTP 404: there is nothing of that address");
+    assert_eq!(error, "SERVER/rpc/Switch.GetStatus answers HTTP 404: the address does not exist");
 }
 
 /// One field of `Authorization`.
@@ -104,7 +108,10 @@ fn a_shelly_with_a_password() {
     let old = Server::start(|_| Answer::new("401 Unauthorized", "www-authenticate: Basic realm=\"x\"\r\n", ""));
     let login = Site { access: access("user = \"admin\"\npassword = \"geheim\""), ..site() };
     let error = read(&old, "shelly:SERVER", &login).expect_err("not let in");
-    assert_eq!(error, "SERVER/rpc/Switch.GetStatus asks for `Basic realm=\"x\"`: digest with SHA-256 is possible");
+    assert_eq!(
+        error,
+        "SERVER/rpc/Switch.GetStatus requires `Basic realm=\"x\"`: only digest with SHA-256 is supported"
+    );
 }
 
 #[test]
@@ -134,7 +141,7 @@ fn a_plug_with_tasmota() {
     check(
         "tasmota:SERVER#2",
         "{\"StatusSNS\":{\"ENERGY\":{\"Power\":[5,0]}}}",
-        Err("SERVER/cm shows 0.0 W: a running"),
+        Err("SERVER/cm shows 0.0 W: the draw of a running"),
     );
 }
 

@@ -71,15 +71,15 @@ fn what_is_no_draw_is_said() {
     fails(&[(POWER, "{\"PowerControl\": []}")], "CHASSIS/EnvironmentMetrics answers HTTP 404");
     fails(
         &[(METRICS, "{\"PowerWatts\": {\"Reading\": \"374\"}}")],
-        "CHASSIS/EnvironmentMetrics has `\"374\"` as `/PowerWatts/Reading`: a number of watts was expected",
+        "CHASSIS/EnvironmentMetrics has `\"374\"` as `/PowerWatts/Reading` instead of a number of watts",
     );
     fails(
         &[(METRICS, "{\"PowerWatts\": {\"Reading\": 0}}")],
-        "CHASSIS/EnvironmentMetrics shows 0.0 W: a running machine draws more than nothing",
+        "CHASSIS/EnvironmentMetrics shows 0.0 W: the draw of a running machine is above zero",
     );
     fails(&[(METRICS, "{\"PowerWatts\": {\"Reading\": 1e300}}")], "CHASSIS/EnvironmentMetrics shows unlimited: ");
     fails(&[(METRICS, "{\"PowerWatts\": {\"Reading\": -12}}")], "CHASSIS/EnvironmentMetrics shows -12.0 W: ");
-    fails(&[(METRICS, "<html>")], "CHASSIS/EnvironmentMetrics answers with what is no JSON");
+    fails(&[(METRICS, "<html>")], "CHASSIS/EnvironmentMetrics answers with invalid JSON");
     let server = Server::start(|_| Answer::status("500 Internal Server Error"));
     assert_eq!(read(&server), Err("CHASSIS/EnvironmentMetrics answers HTTP 500".to_owned()));
     assert_eq!(server.lines(), [METRICS], "an error is not a missing resource");
@@ -107,7 +107,7 @@ fn a_controller_with_a_password() {
     assert_eq!(meter.read(Duration::ZERO).expect("a reading"), good);
     broken.store(true, Ordering::SeqCst);
     let error = meter.read(Duration::ZERO).expect_err("it is broken").to_string();
-    assert!(error.ends_with("answers HTTP 503: it is asked too often, so raise `--meter-interval`"), "{error}");
+    assert!(error.ends_with("answers HTTP 503: too many requests; raise `--meter-interval`"), "{error}");
     broken.store(false, Ordering::SeqCst);
     assert_eq!(meter.read(Duration::ZERO).expect("a reading"), good);
     let error = choice.meter(&site("insecure = true")).read(Duration::ZERO).expect_err("no password").to_string();

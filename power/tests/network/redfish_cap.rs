@@ -89,7 +89,7 @@ fn the_older_resource() {
     let (server, state) = controller("Power", held.clone(), false);
     let error = cap(&server, None).range().expect_err("it does not tell").to_string();
     assert!(
-        error.ends_with("/Power does not tell which caps it obeys: add the range, for example `,20W..90W`"),
+        error.ends_with("/Power does not report the range of its caps: add it, for example `,20W..90W`"),
         "{error}"
     );
     let mut cap = cap(&server, Some((200, 500)));
@@ -103,7 +103,7 @@ fn the_older_resource() {
     assert_eq!(state.lock().expect("no panic").1, held);
     for (control, value) in [(control.as_str(), "[]"), (control.as_str(), "{"), ("x", "{}")] {
         let error = cap.restore(control, value).expect_err("no such value").to_string();
-        assert!(error.ends_with(&format!(" held `{value}`, which is no value of it: set it by hand")), "{error}");
+        assert!(error.ends_with(&format!(" held `{value}`, which is not a valid value: set it by hand")), "{error}");
     }
 }
 

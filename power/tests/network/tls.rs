@@ -30,7 +30,7 @@ fn server(name: &str) -> (Server, String) {
 
 fn refused(access: &Access, server: &Server) {
     let error = Http::new(access, Scheme::None).get(&server.url("/")).expect_err("refused").to_string();
-    assert!(error.contains("cannot be asked: ") && error.contains("certificate"), "{error}");
+    assert!(error.contains("cannot be reached: ") && error.contains("certificate"), "{error}");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn converse<S: Read + Write>(stream: S, log: &Mutex<Vec<Request>>, handler: &Han
     }
 }
 
-/// `None` where the connection ends, or breaks.
+/// `None` if the connection ends, or breaks.
 fn read(stream: &mut impl BufRead) -> Option<Request> {
     let mut request = Request { line: line(stream)?.replace(" HTTP/1.1", ""), ..Request::default() };
     loop {

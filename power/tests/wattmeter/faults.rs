@@ -108,7 +108,7 @@ fn a_sign_is_in_the_status() {
     // The second channel gives power back.
     chip.set(0x02, &[0b001_0000, 0]);
     shows(&mut meter(&chip, None), 31_500);
-    fails(&mut meter(&chip, Some(2)), &chip.path, "the wattmeter at LINE shows -10.0 W: a running machine draws more");
+    fails(&mut meter(&chip, Some(2)), &chip.path, "the wattmeter at LINE shows -10.0 W: the draw of a running machine");
     chip.set(0x02, &[0b100_0000, 0]);
     fails(&mut meter(&chip, Some(1)), &chip.path, "the wattmeter at LINE shows -41.5 W");
     shows(&mut meter(&chip, Some(2)), 10_000);
@@ -189,8 +189,8 @@ fn what_stays_is_said() {
     check(Fault::Nack, "the wattmeter at LINE refuses to show 2 bytes from 0xa8 on: is it an MCP39F511 or MCP39F511N?");
     check(Fault::ChecksumFailed, "the wattmeter at LINE finds the checksum of a request wrong");
     check(Fault::Silence, "the wattmeter at LINE did not answer within 150 ms: is this the device of a wattmeter?");
-    check(Fault::WrongSum, "the wattmeter at LINE answers with `06 05 04 00 f0`, which is no whole reply");
-    check(Fault::Cut(2), "the wattmeter at LINE answers with `06 05 04`, which is no whole reply");
+    check(Fault::WrongSum, "the wattmeter at LINE answers with `06 05 04 00 f0`, which is not a complete reply");
+    check(Fault::Cut(2), "the wattmeter at LINE answers with `06 05 04`, which is not a complete reply");
     check(Fault::Before(vec![0x33; 300]), "the wattmeter at LINE answers with `33 33 33 33 33 33");
 }
 
@@ -231,7 +231,7 @@ fn a_device_that_is_no_wattmeter() {
             .ends_with("No such file or directory (os error 2); is it plugged in, and is the module `cdc_acm` loaded?")
     );
     std::fs::write(&missing, "").expect("written");
-    assert!(read(&missing).contains("is no serial line: name the device of the wattmeter"));
+    assert!(read(&missing).contains("is not a serial line: name the device of the wattmeter"));
 
     // Unplugged, and plugged in again elsewhere under the same name.
     let link = dir.path().join("wattmeter");

@@ -1,4 +1,4 @@
-//! Why a wattmeter with this chip does not say what is drawn.
+//! Errors of a wattmeter with this chip.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::frame::Ask;
 pub enum Mcp39f511Error {
     #[error("cannot open the wattmeter at {}: {source}{}", path.display(), remedy(source))]
     Open { path: PathBuf, source: io::Error },
-    #[error("{} is no serial line: name the device of the wattmeter, which `lslave --probe` looks for", path.display())]
+    #[error("{} is not a serial line: name the device of the wattmeter; `lslave --probe` searches for it", path.display())]
     NoLine { path: PathBuf },
     #[error("the wattmeter at {} is gone: {source}; is it plugged in?", path.display())]
     Gone { path: PathBuf, source: io::Error },
@@ -25,7 +25,7 @@ pub enum Mcp39f511Error {
     Refused { path: PathBuf, ask: Ask },
     #[error("the wattmeter at {} finds the checksum of a request wrong: is another program using it?", path.display())]
     Checksum { path: PathBuf },
-    #[error("the wattmeter at {} answers with {found}, which is no whole reply: is another program using it?", path.display())]
+    #[error("the wattmeter at {} answers with {found}, which is not a complete reply: is another program using it?", path.display())]
     Garbled { path: PathBuf, found: String },
     #[error(
         "the wattmeter at {} shows {found} as the {what} of an {chip}, where at most {limit} can be: it may be an {}, so \
@@ -38,13 +38,13 @@ pub enum Mcp39f511Error {
 }
 
 impl Mcp39f511Error {
-    /// Whether the next attempt may succeed on the same line.
+    /// Returns true if the next attempt on the same line may succeed.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Silent { .. } | Self::Refused { .. } | Self::Checksum { .. } | Self::Garbled { .. })
     }
 }
 
-/// What helps against a device that cannot be opened, as the end of a sentence.
+/// Returns a remedy for a device that cannot be opened, as the end of a sentence.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "; is it plugged in, and is the module `cdc_acm` loaded?",

@@ -1,8 +1,8 @@
-//! The frames of the MCP39F511 and MCP39F511N: bytes only, no line and no clock.
+//! Frames of the MCP39F511 and MCP39F511N.
 //!
-//! A request is `a5`, its whole length, commands, and the sum of all that as its last byte. A reply to a read is `06`, its
-//! whole length, the data, and the sum; to a write it is `06` alone. `15` is a refusal, `51` says that the sum of the
-//! request was wrong. Addresses have their higher byte first, numbers their lower one.
+//! A request is `a5`, its total length, commands, and the sum of all bytes before as its last byte. A reply to a read
+//! is `06`, its total length, the data, and the sum; to a write it is `06` alone. `15` is a refusal, `51` reports a
+//! wrong sum of the request. Addresses have their higher byte first, numbers their lower one.
 
 const HEADER: u8 = 0xa5;
 const ACK: u8 = 0x06;
@@ -13,28 +13,28 @@ const SET_ADDRESS: u8 = 0x41;
 const READ: u8 = 0x4e;
 const WRITE: u8 = 0x4d;
 
-/// What a reply has beside its data: its first byte, its length and its sum.
+/// Bytes of a reply besides its data: its first byte, its length and its sum.
 const AROUND: usize = 3;
 
-/// What a request asks the chip to do.
+/// Request to the chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// So many bytes from an address on; 32 is the most that readers of this chip were seen to ask for.
+    /// Reads `count` bytes from an address on; 32 is the most that other readers of this chip request.
     Read { address: u16, count: u8 },
-    /// A number at an address. Lost when the chip loses its supply: nothing here writes to its flash memory.
+    /// Writes a number to an address. Lost when the chip loses its supply: nothing here writes to its flash memory.
     Write { address: u16, value: u16 },
 }
 
-/// What the bytes that came so far mean.
+/// Meaning of the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The whole answer: data for a read, nothing for a write.
+    /// Complete answer: data for a read, empty for a write.
     Done(Vec<u8>),
-    /// A whole answer may still come.
+    /// Incomplete answer.
     Begun,
-    /// An answer if nothing follows. A byte of this kind may be part of what precedes an answer, too.
+    /// Answer if nothing follows. Such a byte may also precede an answer.
     Unless(Refusal),
-    /// Nothing of an answer.
+    /// No answer.
     Nothing,
 }
 
@@ -65,8 +65,8 @@ impl Ask {
         bytes
     }
 
-    /// What `bytes` mean as an answer to this. Whatever stands before an answer, such as the rest of an older one, is
-    /// passed over.
+    /// Interprets `bytes` as an answer to this request. Bytes before an answer, such as the rest of an older one, are
+    /// skipped.
     pub fn reply(self, bytes: &[u8]) -> Reply {
         if let Self::Read { count, .. } = self {
             let count = usize::from(count);
@@ -86,7 +86,7 @@ impl Ask {
     }
 }
 
-/// Whether an answer with `count` bytes of data begins with the first byte.
+/// Returns the state of an answer with `count` bytes of data that begins with the first byte.
 fn data(bytes: &[u8], count: usize) -> Reply {
     let length = count + AROUND;
     let starts = bytes.first() == Some(&ACK) && bytes.get(1).is_none_or(|found| usize::from(*found) == length);
@@ -110,7 +110,7 @@ mod tests {
         text.split(' ').map(|byte| u8::from_str_radix(byte, 16).expect("a byte")).collect()
     }
 
-    /// Requests and a reply that other readers of this chip exchange with it.
+    /// Requests and a reply as exchanged by other readers of this chip.
     #[test]
     fn known_frames() {
         let check = |ask: Ask, expected: &str| assert_eq!(ask.frame(), hex(expected));
@@ -132,7 +132,7 @@ mod tests {
         check("06 05 39 30 74", Reply::Done(vec![0x39, 0x30]));
         check("06 05 39 30 75", Reply::Nothing);
         check("06 07 39 30", Reply::Nothing);
-        // The rest of another answer, in which even an ACK and the right length may be.
+        // The rest of another answer may contain an ACK and the right length.
         check("00 15 51 06 06 05 39 30 74", Reply::Done(vec![0x39, 0x30]));
         check("06 05 06 05 39 30 74", Reply::Done(vec![0x39, 0x30]));
         check("15", Reply::Unless(Refusal::Refused));

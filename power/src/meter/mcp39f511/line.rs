@@ -1,5 +1,5 @@
-//! The serial line to the chip: raw, 115,200 baud, and a limit for each exchange. Garbage, silence and refusals lead to the
-//! next attempt, and after some of them to an error; nothing is waited for without end.
+//! Serial line to the chip: raw, 115,200 baud, with a limit for each exchange. Garbage, silence and refusals lead to a
+//! retry, and after some attempts to an error.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,20 +15,20 @@ use nix::sys::termios::{self, BaudRate, ControlFlags, FlushArg, SetArg};
 use super::error::Mcp39f511Error as Error;
 use super::frame::{Ask, Refusal, Reply};
 
-/// For one attempt. A reply is under way for 3 ms at most; the rest is for USB and a busy machine.
+/// Limit of one attempt. A reply takes 3 ms at most; the rest is for USB and a busy machine.
 pub const LIMIT: Duration = Duration::from_millis(300);
 
-/// A chip that waits for the rest of a request that was cut short takes the next one for it and refuses that: the third
-/// is whole.
+/// A chip that waits for the rest of an incomplete request takes the next one for it and refuses that; the third
+/// succeeds.
 const ATTEMPTS: usize = 3;
 
-/// What is no answer only if something follows is one after this; the bytes of a reply lie 0.1 ms apart.
+/// Silence after which a possible answer counts as one; the bytes of a reply are 0.1 ms apart.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// How much of what came an error shows, in bytes.
+/// Most bytes of an answer in an error.
 const SHOWN: usize = 16;
 
-/// Longer than any reply with whatever stands before it.
+/// Longest reply, with bytes before it.
 const LONGEST: usize = 256;
 
 /// An open line.
@@ -61,7 +61,7 @@ impl Line {
         termios::tcsetattr(&self.file, SetArg::TCSANOW, &settings)
     }
 
-    /// The data that answers `ask`; nothing for a write.
+    /// Returns the data that answers `ask`; empty for a write.
     pub fn exchange(&mut self, ask: Ask) -> Result<Vec<u8>, Error> {
         let mut attempt = 1;
         loop {
@@ -74,7 +74,7 @@ impl Line {
 
     fn attempt(&mut self, ask: Ask) -> Result<Vec<u8>, Error> {
         let end = Instant::now() + self.limit;
-        // What came after its time would be taken for the answer.
+        // A late answer would be taken for the answer to this request.
         termios::tcflush(&self.file, FlushArg::TCIFLUSH).map_err(|error| self.gone(error.into()))?;
         self.send(&ask.frame(), end)?;
         let mut bytes = Vec::new();
@@ -117,7 +117,7 @@ impl Line {
         Ok(())
     }
 
-    /// What is there now.
+    /// Reads the available bytes.
     fn receive(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let mut buffer = [0; LONGEST];
         match self.file.read(&mut buffer) {
@@ -131,14 +131,14 @@ impl Line {
         }
     }
 
-    /// Whether the line is ready before `end`.
+    /// Waits until the line is ready; returns false at `end`.
     fn wait(&self, what: PollFlags, end: Instant) -> Result<bool, Error> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
             }
-            // One millisecond more than what is rounded off, so that the last round does not spin.
+            // One millisecond is added to the rounded time, so that the last round does not spin.
             let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
             match poll(&mut [PollFd::new(self.file.as_fd(), what)], timeout) {
                 Ok(0) | Err(nix::Error::EINTR) => {}

@@ -1,11 +1,11 @@
-//! A wattmeter on USB with the chip MCP39F511 (one channel) or MCP39F511N (two): a serial line, 04d8:00dd on USB.
+//! Wattmeter with the chip MCP39F511 (one channel) or MCP39F511N (two): a serial line, 04d8:00dd on USB.
 //!
-//! - One request reads status and power together, so that a sign belongs to its number. The power is without sign; a bit of
-//!   the status has it.
-//! - What the number means depends on the power range, which other programs set: it is read again each second.
-//! - The chip shows the mean over 2^N cycles of the mains, 320 ms at 50 Hz unless set. N is made smaller only where readings
-//!   are wanted more often. N = 0 gives wrong power, and is replaced. Nothing is ever saved to its flash memory.
-//! - Its energy counters are not used: they must be switched on, and others may set them back.
+//! - One request reads status and power together, so that a sign belongs to its number. The power is unsigned; a bit of
+//!   the status has the sign.
+//! - The meaning of the number depends on the power range, which other programs may set: it is read again each second.
+//! - The chip shows the mean over 2^N cycles of the mains, 320 ms at 50 Hz by default. N is reduced only if readings
+//!   are more frequent. N = 0 gives wrong power, and is replaced. Nothing is saved to its flash memory.
+//! - Its energy counters are not used: they must be switched on, and other programs may reset them.
 
 mod error;
 mod frame;
@@ -24,28 +24,28 @@ use line::Line;
 use super::error::MeterError;
 use super::{Meter, Reading, plausible};
 
-/// Of both chips: the status, and from there on what one request reads.
+/// Register of the status on both chips; a request reads from here on.
 const STATUS: u16 = 0x02;
 
-/// One cycle of the mains at 50 Hz; at 60 Hz the chip is a little faster than reckoned.
+/// One cycle of the mains at 50 Hz; at 60 Hz the chip is a little faster than calculated.
 const CYCLE: Duration = Duration::from_millis(20);
 
-/// 2^4 cycles, 320 ms at 50 Hz: what the chip does unless told otherwise.
+/// Default of the chip: 2^4 cycles, 320 ms at 50 Hz.
 const DEFAULT_CYCLES: u16 = 4;
 
-/// 2^15 cycles are eleven minutes: more is no interval but what another register holds.
+/// 2^15 cycles are eleven minutes: a larger value comes from another register.
 const MOST_CYCLES: u16 = 15;
 
 /// At this range the lowest bit is 10 mW; each step doubles it.
 const RANGE_OF_10_MW: i32 = 19;
 
-/// There one bit is 41 W, which is no measurement any more but what another register holds.
+/// One bit would be 41 W there: a larger value comes from another register.
 const HIGHEST_RANGE: u16 = 31;
 
-/// Between two looks at the range.
+/// Interval between readings of the range.
 const RANGE_AGE: Duration = Duration::from_secs(1);
 
-/// Which of the two chips.
+/// Type of the chip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chip {
     /// MCP39F511.
@@ -54,7 +54,7 @@ pub enum Chip {
     Two,
 }
 
-/// Where one channel has its registers, and its sign in the status: 1 is power that is drawn.
+/// Registers of one channel, and its sign bit in the status: 1 means drawn power.
 struct ChannelRegisters {
     power: u16,
     sign: u16,
@@ -85,7 +85,7 @@ impl Chip {
         }
     }
 
-    /// What an operator writes before the device.
+    /// Returns the prefix in an operator's choice.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::One => "mcp39f511",
@@ -110,19 +110,19 @@ impl fmt::Display for Chip {
     }
 }
 
-/// Which wattmeter, and what of it.
+/// Wattmeter and channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wattmeter {
-    /// Whether it measures one or two outlets.
+    /// Type: one or two outlets.
     pub chip: Chip,
-    /// Of its serial line: `/dev/ttyACM0`.
+    /// Path of its serial line: `/dev/ttyACM0`.
     pub path: PathBuf,
-    /// 1 or 2; all of them together where it is left out, such as for a machine with two power supplies.
+    /// 1 or 2; all channels together if `None`, as for a machine with two power supplies.
     pub channel: Option<u8>,
 }
 
 impl Wattmeter {
-    /// `DEVICE`, or `DEVICE/CHANNEL`, of a chip with channels. `None` where it is neither.
+    /// Parses `DEVICE`, or `DEVICE/CHANNEL` for a chip with channels.
     pub fn parse(chip: Chip, text: &str) -> Option<Self> {
         let (path, channel) = match text.rsplit_once('/') {
             Some((path, "1")) if !path.is_empty() => (path, Some(1)),
@@ -130,7 +130,7 @@ impl Wattmeter {
             _ => (text, None),
         };
         let path = PathBuf::from(path);
-        // Of a number alone it is more likely that it was meant as a channel.
+        // A plain number is more likely meant as a channel.
         let is_name = |name: &str| channel.is_some() || !name.bytes().all(|byte| byte.is_ascii_digit());
         let is_device = path.is_absolute() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
         is_device.then_some(Self { chip, path, channel })
@@ -148,34 +148,34 @@ impl fmt::Display for Wattmeter {
 #[derive(Debug)]
 pub struct Mcp39f511 {
     wattmeter: Wattmeter,
-    /// Between two readings, which the chip's own interval should not be longer than.
+    /// Time between readings; the chip's own interval should not be longer.
     interval: Duration,
     limit: Duration,
     open: Option<Open>,
 }
 
-/// A line on which the chip has answered.
+/// Line on which the chip has answered.
 #[derive(Debug)]
 struct Open {
     line: Line,
-    /// Of each channel.
+    /// Ranges of the channels.
     ranges: Vec<u8>,
     ranges_read: Duration,
 }
 
 impl Mcp39f511 {
-    /// Opens nothing. `interval` is how often it will be read.
+    /// Makes a reader; opens nothing. `interval` is the time between readings.
     pub fn new(wattmeter: Wattmeter, interval: Duration) -> Self {
         Self { wattmeter, interval, limit: line::LIMIT, open: None }
     }
 
-    /// The same with another time limit than 300 ms for each of three attempts.
+    /// Sets another time limit than 300 ms for each of three attempts.
     pub fn with_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 
     fn look(&mut self, now: Duration) -> Result<Power, Mcp39f511Error> {
-        // On an error it stays closed, and what the chip is set to is looked at again.
+        // After an error the line stays closed, and the chip's settings are read again.
         let mut open = match self.open.take() {
             Some(open) => open,
             None => self.open(now)?,
@@ -213,14 +213,14 @@ impl Mcp39f511 {
             .iter()
             .map(|channel| {
                 let bytes = line.exchange(Ask::Read { address: channel.range, count: 4 })?;
-                // Ranges of voltage, current and power, and one byte that means nothing.
+                // Ranges of voltage, current and power, and one unused byte.
                 let range = bytes[2];
                 self.checked("power range", range.into(), HIGHEST_RANGE).map(|_| range)
             })
             .collect()
     }
 
-    /// Makes the chip's interval as short as that of the readings.
+    /// Makes the chip's interval as short as the reading interval.
     fn set_cycles(&self, line: &mut Line) -> Result<(), Mcp39f511Error> {
         let address = self.wattmeter.chip.map().cycles;
         let mut read = || Ok(number::<2>(&line.exchange(Ask::Read { address, count: 2 })?, 0) as u16);
@@ -236,7 +236,7 @@ impl Mcp39f511 {
         if found == wanted { Ok(()) } else { Err(Mcp39f511Error::Interval { path, found, wanted }) }
     }
 
-    /// A number that is too large is from a register of the other chip.
+    /// Checks a number: a larger one is from a register of the other chip.
     fn checked(&self, what: &'static str, found: u16, limit: u16) -> Result<u16, Mcp39f511Error> {
         let Wattmeter { chip, path, .. } = &self.wattmeter;
         if found <= limit {
@@ -254,10 +254,10 @@ impl Meter for Mcp39f511 {
     }
 }
 
-/// The devices of wattmeters on USB, below `dev`; `None` for one that has no serial line.
+/// Returns the devices of wattmeters on USB, below `dev`; `None` for one without a serial line.
 ///
 /// # Errors
-/// [`MeterError`] where sysfs cannot be read.
+/// [`MeterError`] if sysfs cannot be read.
 pub fn wattmeters(sysfs: &Path, dev: &Path) -> Result<Vec<Option<PathBuf>>, MeterError> {
     use super::files::{entries, name, text};
     let is = |dir: &Path, file: &str, id: &str| text(&dir.join(file)).is_ok_and(|found| found == id);
@@ -274,7 +274,7 @@ pub fn wattmeters(sysfs: &Path, dev: &Path) -> Result<Vec<Option<PathBuf>>, Mete
     Ok(found)
 }
 
-/// The largest N with 2^N cycles in `interval`, at least 1; `None` where the chip's default is short enough.
+/// Returns the largest N with 2^N cycles in `interval`, at least 1; `None` if the chip's default is short enough.
 fn cycles(interval: Duration) -> Option<u16> {
     (interval < CYCLE * (1 << DEFAULT_CYCLES))
         .then(|| (1..DEFAULT_CYCLES).rev().find(|n| CYCLE * (1 << n) <= interval).unwrap_or(1))
@@ -285,17 +285,17 @@ fn count(bytes: u16) -> u8 {
     u8::try_from(bytes).unwrap_or(u8::MAX)
 }
 
-/// `N` bytes at `at`, the lowest first. A reply has as many bytes as were asked for.
+/// Decodes `N` bytes at `at`, the lowest first. A reply has as many bytes as requested.
 fn number<const N: usize>(bytes: &[u8], at: u16) -> u32 {
     let at = usize::from(at);
     bytes.iter().skip(at).take(N).rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// 10 mW at range 19, twice that at 20, half of it at 18, rounded half up. `range` is at most 31.
+/// Converts a raw value: 10 mW at range 19, twice that at 20, half of it at 18, rounded half up. `range` is at most 31.
 fn watts(raw: u32, range: u8) -> Power {
     let mw = i64::from(raw) * 10;
     let shift = i32::from(range) - RANGE_OF_10_MW;
-    // 2^32 * 10 * 2^12 is far from the end of an i64.
+    // 2^32 * 10 * 2^12 is far below the limit of an i64.
     Power::from_mw(if shift >= 0 { mw << shift } else { ((mw >> (-shift - 1)) + 1) >> 1 })
 }
 
