@@ -1,5 +1,5 @@
-//! The feeds of a configuration file: `[[feed.price]]` and `[feed.carbon]`. Says what a table means and what is wrong with
-//! it; reads token files and files of certificate authorities, and nothing else.
+//! Feeds of a configuration file: `[[feed.price]]` and `[feed.carbon]`. Reads only the token files and certificate
+//! authorities that they name.
 
 mod custom;
 
@@ -23,19 +23,20 @@ use crate::unit::Unit;
 /// Longer than any token.
 const TOKEN_LIMIT: usize = 4096;
 
-/// A bundle of all public certificate authorities is a quarter of it.
+/// Most bytes of authorities: four times the bundle of all public certificate authorities.
 pub const AUTHORITIES_LIMIT: usize = 1 << 20;
 
-/// Day-ahead prices change once a day.
+/// Default interval: day-ahead prices change once a day.
 const EVERY: Span = Span::from_secs(3600);
 
-/// A server must have time to answer.
+/// Shortest interval, so that a server has time to answer.
 const SHORTEST: Span = Span::from_secs(1);
 
-/// The last quarter of tomorrow is published 35 hours before it ends: what is known by then is never too old.
+/// Default age at which values expire. The last quarter of tomorrow is published 35 hours before it ends, so that known
+/// values do not expire.
 const STALE_AFTER: Span = Span::from_secs(2 * 86_400);
 
-/// The table `[feed]`, as it was written.
+/// Table `[feed]`, as written.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeedTables {
@@ -43,7 +44,7 @@ pub struct FeedTables {
     carbon: Option<Table>,
 }
 
-/// Why a table is no feed. Every text says which table.
+/// Error of a table. Every message names the table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ConfigError {
@@ -55,70 +56,70 @@ pub enum ConfigError {
     Value { key: &'static str, reason: String },
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} is not a token: one line of visible characters was expected", path.display())]
+    #[error("{} is not a token: it must be one line of visible characters", path.display())]
     Token { path: PathBuf },
 }
 
-/// What to do where nothing is known.
+/// Treatment of times without a known value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fallback<V> {
-    /// Nothing is known there, and nothing waits for it.
+    /// No value, and no waiting for one.
     #[default]
     RunNow,
-    /// What held 24 hours before, or as many days before as are needed.
+    /// Value of 24 hours before, or as many days before as needed.
     LastDay,
     /// This value, for ever.
     Fixed(V),
 }
 
-/// A feed to be kept.
+/// Feed as configured.
 #[derive(Clone)]
 pub struct Feed<V> {
-    /// The source, with its zone where it has one, unless the configuration says another name. No two are equal.
+    /// Name from the configuration, else the source with its zone. Unique.
     pub name: String,
-    /// Whether it tells prices of the next day once a day.
+    /// True if it publishes prices of the next day once a day.
     pub day_ahead: bool,
-    /// The source, and how its answers are read.
+    /// Source, which also parses its answers.
     pub source: Arc<dyn CurveSource<V>>,
-    /// Between two looks without a failure; positive.
+    /// Time between successful requests; positive.
     pub every: Span,
-    /// What was received longer ago counts no more.
+    /// Older values no longer count.
     pub stale_after: Span,
-    /// The limits that hold while nothing is known.
+    /// Values while nothing is known.
     pub fallback: Fallback<V>,
-    /// Certificates in PEM that are trusted beside those of the machine.
+    /// Certificates in PEM that are trusted besides those of the machine.
     pub authorities: Option<Vec<u8>>,
 }
 
 /// All feeds of a master.
 #[derive(Clone, Default)]
 pub struct Feeds {
-    /// The first one that knows a price counts.
+    /// The first feed that knows a price counts.
     pub prices: Vec<Feed<Price>>,
-    /// How clean energy is.
+    /// Feed of carbon intensities.
     pub carbon: Option<Feed<Intensity>>,
-    /// What a tonne of carbon dioxide counts, in thousandths of the currency; 0 without a feed.
+    /// Weight of a tonne of carbon dioxide, in thousandths of the currency; 0 without a feed.
     pub weight_milli_per_t: i64,
-    /// Of all prices.
+    /// Currency of all prices.
     pub currency: String,
 }
 
 impl Feeds {
-    /// Returns true if nothing is asked.
+    /// Returns true if there are no feeds.
     pub fn is_empty(&self) -> bool {
         self.prices.is_empty() && self.carbon.is_none()
     }
 }
 
-/// A file whose content is a secret.
+/// Path of a file with a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Token(pub(crate) PathBuf);
 
 impl Token {
-    /// The one line of the file.
+    /// Returns the only line of the file.
     ///
     /// # Errors
-    /// Where it cannot be read, or is not one line of visible characters. What stands in it is not shown.
+    /// If it cannot be read, or is not one line of visible characters. The content is not shown.
     pub(crate) fn read(&self) -> Result<String, ConfigError> {
         let (text, _) = file::read(&self.0, TOKEN_LIMIT)?;
         let text = String::from_utf8_lossy(&text).trim().to_owned();
@@ -128,7 +129,7 @@ impl Token {
 }
 
 impl FeedTables {
-    /// The feeds that the tables mean.
+    /// Makes the feeds of the tables.
     ///
     /// # Errors
     /// [`ConfigError`], naming the table and the key.
@@ -141,15 +142,14 @@ impl FeedTables {
         }
         let names: Vec<&String> = feeds.prices.iter().map(|feed| &feed.name).collect();
         if let Some((index, name)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
-            let reason =
-                format!("`{name}` is one before it, too: give one of them another, for example `name = \"second\"`");
+            let reason = format!("two feeds have the name `{name}`: rename one, for example `name = \"second\"`");
             let error = ConfigError::Value { key: "name", reason };
             return Err(error.at(&format!("feed.price, number {}", index + 1)));
         }
         if let Some((_, others)) = feeds.prices.split_last()
             && let Some(index) = others.iter().position(|feed| feed.fallback != Fallback::RunNow)
         {
-            let reason = "only the last feed of prices can have one: the others fall back to the next";
+            let reason = "only the last feed of prices can have a fallback: the others fall back to the next";
             let error = ConfigError::Value { key: "fallback", reason: reason.into() };
             return Err(error.at(&format!("feed.price, number {}", index + 1)));
         }
@@ -167,10 +167,7 @@ impl FeedTables {
         if let Some(other) =
             feeds.prices.iter().map(|feed| feed.source.currency()).find(|other| **other != feeds.currency)
         {
-            let reason = format!(
-                "the feeds are in {} and in {other}: nothing is exchanged, so all must be in one",
-                feeds.currency
-            );
+            let reason = format!("the feeds are in {} and in {other}: all must have the same currency", feeds.currency);
             return Err(ConfigError::Value { key: "feed", reason });
         }
         Ok(feeds)
@@ -183,10 +180,10 @@ impl ConfigError {
     }
 }
 
-/// From the name of a source, its base and the rest of the table.
+/// Makes a source from its name, its base and the rest of the table.
 type Built<V> = Result<Arc<dyn CurveSource<V>>, ConfigError>;
 
-/// A feed of one quantity: what all sources have, and what the source makes of the rest of the table.
+/// Makes a feed: reads the common keys; the source reads the rest of the table.
 fn feed<V: Quantity>(
     mut table: Table,
     build: fn(&str, Option<String>, Table) -> Built<V>,
@@ -196,7 +193,7 @@ where
 {
     let source = text(&mut table, "source")?.ok_or_else(|| ConfigError::Value {
         key: "source",
-        reason: "it is missing: say where the values come from".into(),
+        reason: "it is missing: name the source of the values".into(),
     })?;
     let every = span(&mut table, "every", EVERY)?;
     let stale_after = span(&mut table, "stale_after", STALE_AFTER)?;
@@ -211,7 +208,7 @@ where
     let day_ahead = !["json", "csv", "uk", "electricity-maps"].contains(&source.as_str());
     let source = build(&source, base, table)?;
     if let Some(currency) = said.as_deref().and_then(currency_of).filter(|currency| currency != source.currency()) {
-        let reason = format!("it is in {currency}, and the feed is in {}", source.currency());
+        let reason = format!("it is in {currency}, but the feed is in {}", source.currency());
         return Err(ConfigError::Value { key: "fallback", reason });
     }
     if let Some(authorities) = &authorities {
@@ -225,7 +222,7 @@ fn text(table: &mut Table, key: &'static str) -> Result<Option<String>, ConfigEr
     match table.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(ConfigError::Value { key, reason: format!("it is `{other}`: text was expected") }),
+        Some(other) => Err(ConfigError::Value { key, reason: format!("it is `{other}` instead of a text") }),
     }
 }
 
@@ -233,7 +230,7 @@ fn span(table: &mut Table, key: &'static str, default: Span) -> Result<Span, Con
     let text = match table.remove(key) {
         None => return Ok(default),
         Some(Value::String(text)) => text,
-        // A bare number goes to the parser, whose error names the units.
+        // The parser's error for a bare number names the units.
         Some(other) => other.to_string(),
     };
     let span: Span =
@@ -241,11 +238,11 @@ fn span(table: &mut Table, key: &'static str, default: Span) -> Result<Span, Con
     if span >= SHORTEST {
         Ok(span)
     } else {
-        Err(ConfigError::Value { key, reason: format!("it is {span}: at least {SHORTEST} is possible") })
+        Err(ConfigError::Value { key, reason: format!("it is {span}: it must be at least {SHORTEST}") })
     }
 }
 
-/// What is left of a table, for the source.
+/// Parses the rest of a table, for the source.
 fn options<T: DeserializeOwned>(table: Table) -> Result<T, ConfigError> {
     Value::Table(table)
         .try_into()
@@ -253,7 +250,7 @@ fn options<T: DeserializeOwned>(table: Table) -> Result<T, ConfigError> {
 }
 
 fn unknown(known: &str, source: &str) -> ConfigError {
-    ConfigError::Value { key: "source", reason: format!("`{source}` is not known: {known} are") }
+    ConfigError::Value { key: "source", reason: format!("`{source}` is unknown (known: {known})") }
 }
 
 fn price(name: &str, base: Option<String>, table: Table) -> Built<Price> {
@@ -291,18 +288,18 @@ fn carbon(name: &str, base: Option<String>, table: Table) -> Built<Intensity> {
     })
 }
 
-/// `80 EUR/t`, as thousandths and a currency.
+/// Parses `80 EUR/t` as thousandths and a currency.
 fn weight(table: &mut Table) -> Result<(i64, String), ConfigError> {
     let text = text(table, "weight")?;
     let error = |reason: String| ConfigError::Value { key: "weight", reason };
-    let text = text.ok_or_else(|| error("it is missing: say what a tonne counts, for example `80 EUR/t`".into()))?;
+    let text = text.ok_or_else(|| error("it is missing: give the weight of a tonne, for example `80 EUR/t`".into()))?;
     let parsed = text.strip_suffix("/t").and_then(|rest| {
         let (number, currency) = rest.trim().rsplit_once(' ')?;
-        // Thousandths of a currency, of whatever.
+        // Thousandths of any currency.
         let unit: Unit = format!("{currency}/MWh").parse().ok()?;
         Some((unit.thousandths(number).filter(|weight| *weight >= 0)?, currency.to_owned()))
     });
-    parsed.ok_or_else(|| error(format!("`{text}` is no price of a tonne: write for example `80 EUR/t`")))
+    parsed.ok_or_else(|| error(format!("`{text}` is not a price of a tonne: write for example `80 EUR/t`")))
 }
 
 impl FromStr for Fallback<Price> {
@@ -319,7 +316,7 @@ impl FromStr for Fallback<Intensity> {
     }
 }
 
-/// Of a fixed price.
+/// Returns the currency of a fixed price.
 fn currency_of(fallback: &str) -> Option<String> {
     let unit: Unit = fallback[fallback.find(|c: char| c.is_alphabetic())?..].parse().ok()?;
     Some(unit.currency().to_owned())
@@ -334,7 +331,7 @@ fn fallback<V: Quantity>(text: &str, example: &str, unit: fn(&str) -> Option<Uni
         "run-now" => Ok(Fallback::RunNow),
         "last-day" => Ok(Fallback::LastDay),
         _ => fixed().map(Fallback::Fixed).ok_or_else(|| {
-            format!("`{text}` is no fallback: run-now, last-day, or a value such as `{example}`, are possible")
+            format!("`{text}` is not a fallback: write run-now, last-day, or a value such as `{example}`")
         }),
     }
 }

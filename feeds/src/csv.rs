@@ -1,7 +1,6 @@
-//! Tables of comma-separated values, from a file or a server: one row for each slot, columns by their titles. A row holds
-//! until the next one, as in the files of `lconf set price`, and the last one as long as the one before it. A cell of a
-//! value that is empty is no value, so a last row without one ends the row before it. Lines that begin with `#` are
-//! comments.
+//! Comma-separated values from a file or a server: one row for each slot, columns by their titles. A row holds until
+//! the next one, as in the files of `lconf set price`, and the last one as long as the one before it. An empty value is
+//! no value, so that a last row without a value ends the row before it. Lines that begin with `#` are comments.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ use crate::source::{CurveSource, Page};
 use crate::template::Template;
 use crate::unit::{Unit, quantity};
 
-/// Where a table is.
+/// Place of a table.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// On this machine.
@@ -27,32 +26,32 @@ pub enum Place {
     Url(Template),
 }
 
-/// A table, and what its columns are.
+/// Table with its columns.
 #[derive(Debug, Clone)]
 pub struct CsvFeed {
-    /// The path of the file.
+    /// File or address.
     pub place: Place,
     /// Titles of columns.
     pub start: String,
-    /// Without it a row ends where the next one begins.
+    /// Title of the column of ends; without it a row ends where the next one begins.
     pub end: Option<String>,
     /// Title of the column of values.
     pub value: String,
-    /// Between two cells, such as `;`.
+    /// Separator of cells, such as `;`.
     pub delimiter: u8,
-    /// Set if `,` stands before the decimals.
+    /// True if `,` separates the decimals.
     pub decimal_comma: bool,
-    /// How times are written.
+    /// Format of times.
     pub times: TimeFormat,
-    /// Of local times.
+    /// Zone of local times.
     pub zone: TimeZone,
-    /// Of the values.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Every value is multiplied by this, in millionths.
+    /// Factor of all values, in millionths.
     pub scale_millionths: i64,
 }
 
-/// Positions of the columns.
+/// Indices of the columns.
 struct Columns {
     start: usize,
     end: Option<usize>,
@@ -130,7 +129,7 @@ impl CsvFeed {
         let cell = |column: usize| record.get(column).unwrap_or_default();
         let time = |column: usize, before: Option<Time>| {
             moment::parse(cell(column), self.times, &self.zone, before)
-                .ok_or_else(|| self.wrong(record, column, line, "a time as the feed is configured"))
+                .ok_or_else(|| self.wrong(record, column, line, "a time in the configured format"))
         };
         let from = time(columns.start, before)?;
         let until = columns.end.map(|end| time(end, Some(from))).transpose()?;
@@ -218,16 +217,10 @@ mod tests {
     #[test]
     fn refusals() {
         let check = |text: &str, expected: &str| assert_eq!(read(&feed(), text), Err(expected.to_owned()), "{text}");
-        check("time,price\n", "line 1, the titles, is `time,price`: a column `price_eur_per_mwh` was expected");
+        check("time,price\n", "line 1, the titles, is `time,price`; expected a column `price_eur_per_mwh`");
         let titles = "time,price_eur_per_mwh\n";
-        check(
-            &format!("{titles}noon,1\n"),
-            "line 2, column 1 is `noon`: a time as the feed is configured was expected",
-        );
-        check(
-            &format!("{titles}1970-01-01T00:00:00Z,x\n"),
-            "line 2, column 2 is `x`: a number of EUR/MWh was expected",
-        );
+        check(&format!("{titles}noon,1\n"), "line 2, column 1 is `noon`; expected a time in the configured format");
+        check(&format!("{titles}1970-01-01T00:00:00Z,x\n"), "line 2, column 2 is `x`; expected a number of EUR/MWh");
         check(titles, "nothing is published: the table has no values");
         check("", "nothing is published: the table has no values");
         assert!(read(&feed(), "time,price_eur_per_mwh\n\u{1}\n").is_err());

@@ -1,4 +1,4 @@
-//! Why a feed has no values. Each text names the place in the answer and what stands there.
+//! Errors of feeds. Each message names the place in the answer and the value there.
 
 use jiff::Timestamp;
 use limo_model::Time;
@@ -7,31 +7,31 @@ use thiserror::Error;
 use crate::fetch::FetchError;
 use crate::file::FileError;
 
-/// How much of a value an error shows, in characters.
+/// Most characters of a value in an error.
 const SHOWN: usize = 60;
 
-/// Why there are no values, or not all of them.
+/// Why values are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FeedError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// Nothing is wrong: there are no values for that time, or not yet.
+    /// No error: there are no values for that time, or not yet.
     #[error("nothing is published: {said}")]
     NotPublished { said: String },
     #[error("the answer is not {kind}: {reason}")]
     Syntax { kind: &'static str, reason: String },
-    #[error("{place} is {found}: {expected} was expected")]
+    #[error("{place} is {found}; expected {expected}")]
     Found { place: String, found: String, expected: String },
     #[error("the server refuses: {said}")]
     Said { said: String },
     #[error("the slot from {} {reason}", shown(*from))]
     Slot { from: Time, reason: String },
-    #[error("{found} slots are too many: {limit} are possible")]
+    #[error("{found} slots are too many; the limit is {limit}")]
     TooMany { found: usize, limit: usize },
-    #[error("the list goes on after {limit} pages")]
+    #[error("the list has more than {limit} pages")]
     Pages { limit: usize },
-    #[error("the next page is at {found}, which is on another server than {expected}, or too long: it is not followed")]
+    #[error("the next page, {found}, is not on the server of {expected}, or its address is too long")]
     Elsewhere { found: String, expected: String },
     #[error(transparent)]
     File(#[from] FileError),
@@ -43,7 +43,7 @@ impl FeedError {
     }
 }
 
-/// On one line, in quotes, not too long.
+/// Formats a value on one line, in quotes, truncated.
 pub(crate) fn quoted(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// RFC 3339 in UTC; milliseconds where that cannot be written.
+/// Formats a time in RFC 3339 in UTC, or in milliseconds if that is impossible.
 pub(crate) fn shown(time: Time) -> String {
     Timestamp::from_millisecond(time.unix_ms())
         .map_or_else(|_| format!("{} ms", time.unix_ms()), |time| time.to_string())

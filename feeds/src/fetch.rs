@@ -1,9 +1,8 @@
-//! One HTTP exchange with somebody else's server: a time limit on the whole of it, a limit on the size of the answer, a
-//! check of its type. Proxies are as the environment names them
-//! (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
+//! One HTTP exchange with a server: limits on its time and on the size of the answer, and a check of its type. Proxies
+//! come from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
 //!
-//! Does not try again and does not know what an answer means. Secrets are in no error: headers are never shown, and what
-//! a request names as secret is cut out of its address and of what the server said.
+//! Does not retry. Errors contain no secrets: headers are never shown, and the secrets of a request are removed from
+//! its address and from the server's text.
 
 use std::error::Error as _;
 use std::fmt;
@@ -19,69 +18,70 @@ use thiserror::Error;
 
 use crate::template::escaped;
 
-/// A year of quarter hours of the wordiest feed is about 3 MiB.
+/// Most bytes of an answer; a year of quarter hours of the most verbose feed has about 3 MiB.
 pub const BODY_LIMIT: usize = 4 << 20;
 
-/// Slow servers of grid operators answer within 20 s.
+/// Limit of an exchange; slow servers of grid operators answer within 20 s.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Clocks that are set by the network differ by less than a second; by a minute, prices of the wrong slot are near.
+/// Tolerated difference of clocks. Clocks set by the network differ by less than a second; at a minute, prices could
+/// belong to the wrong slot.
 pub(crate) const SKEW_LIMIT: Span = Span::from_secs(60);
 
-/// Whether a server's clock, this far ahead, is another than this machine's.
+/// Returns true if a server's clock, ahead by `skew`, differs too much from this machine's.
 pub fn is_skewed(skew: Option<Span>) -> bool {
     skew.is_some_and(|skew| skew.ms().abs() > SKEW_LIMIT.ms())
 }
 
-/// A server that asks for a longer pause is asked again after this one.
+/// Longest pause that a server can request.
 const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
-/// Enough for `http` to `https` and a trailing slash.
+/// Most redirects: enough for `http` to `https` and a trailing slash.
 const REDIRECT_LIMIT: usize = 5;
 
-/// How much of what a server said an error shows, in characters.
+/// Most characters of a server's text in an error.
 const SHOWN: usize = 200;
 
-/// What is asked for.
+/// Request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// `http` or `https`.
     pub url: String,
-    /// Never shown.
+    /// Headers; never shown.
     pub headers: Vec<(String, String)>,
-    /// JSON to POST; a GET without it.
+    /// JSON for a POST; `None` for a GET.
     pub post: Option<String>,
-    /// Media types that are understood, such as `application/json`; none is any.
+    /// Accepted media types, such as `application/json`; empty for any.
     pub accepts: &'static [&'static str],
-    /// Texts that must not be shown where they are part of the address or of an answer.
+    /// Texts that are removed from shown addresses and answers.
     pub secrets: Vec<String>,
-    /// Statuses beside 2xx whose body is an answer, too.
+    /// Further statuses besides 2xx whose body is an answer.
     pub tolerates: &'static [u16],
 }
 
-/// What came: a status of 2xx, one that the request tolerates, or 304 to a request with `If-None-Match`.
+/// Answer: a status of 2xx, one that the request tolerates, or 304 to a request with `If-None-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// As in HTTP.
+    /// HTTP status.
     pub status: u16,
     /// At most [`BODY_LIMIT`] bytes; empty with 304.
     pub body: Vec<u8>,
-    /// What to send as `If-None-Match` next time.
+    /// Value for the next `If-None-Match`.
     pub etag: Option<String>,
-    /// How far the server's clock is ahead of this machine's, by its `Date`; to a second, and half of the time that the
-    /// exchange took.
+    /// How far the server's clock is ahead of this machine's, by its `Date`; accurate to a second plus half of the
+    /// exchange's time.
     pub skew: Option<Span>,
 }
 
-/// Why there is no answer. Every text names the address.
+/// Why there is no answer. Every message names the address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FetchError {
-    #[error("{url}: cannot be asked: {reason}")]
+    #[error("{url}: the request cannot be sent: {reason}")]
     Request { url: String, reason: String },
-    #[error("{url}: no whole answer within {} s", limit.as_secs_f32())]
+    #[error("{url}: no complete answer within {} s", limit.as_secs_f32())]
     Timeout { url: String, limit: Duration },
-    /// No connection, no TLS, or an answer that broke off.
+    /// No connection, no TLS, or an incomplete answer.
     #[error("{url}: {reason}")]
     Transport { url: String, reason: String },
     #[error("{url}: status {status}{}", pause_in_words(*retry_after))]
@@ -90,7 +90,7 @@ pub enum FetchError {
     Server { url: String, status: u16, said: String },
     #[error("{url}: status {status}: the server said {said}{}", remedy(*status))]
     Refused { url: String, status: u16, said: String },
-    #[error("{url}: the answer is {found}: {expected} was expected")]
+    #[error("{url}: the answer is {found} instead of {expected}")]
     Type { url: String, found: String, expected: String },
     #[error("{url}: the answer is longer than {limit} bytes")]
     TooLarge { url: String, limit: usize },
@@ -99,14 +99,14 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// How long the server asked to be left alone.
+    /// Returns the pause that the server requested.
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Busy { retry_after, .. } = self { *retry_after } else { None }
     }
 }
 
 fn pause_in_words(pause: Option<Duration>) -> String {
-    pause.map_or_else(String::new, |pause| format!(": asked to be left alone for {} s", pause.as_secs()))
+    pause.map_or_else(String::new, |pause| format!(": the server requests a pause of {} s", pause.as_secs()))
 }
 
 fn remedy(status: u16) -> &'static str {
@@ -117,7 +117,7 @@ fn remedy(status: u16) -> &'static str {
     }
 }
 
-/// Without secrets.
+/// Omits secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("url", &self.shown()).finish_non_exhaustive()
@@ -125,7 +125,7 @@ impl fmt::Debug for Request {
 }
 
 impl Request {
-    /// A GET that takes any answer.
+    /// Makes a GET that accepts any answer.
     pub fn get(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: Vec::new(), post: None, accepts: &[], secrets: Vec::new(), tolerates: &[] }
     }
@@ -136,7 +136,7 @@ impl Request {
         Self { accepts, ..self }
     }
 
-    /// Takes the body of an answer with one of these statuses, too.
+    /// Also accepts answers with one of these statuses.
     #[must_use]
     pub fn tolerating(self, tolerates: &'static [u16]) -> Self {
         Self { tolerates, ..self }
@@ -149,7 +149,7 @@ impl Request {
         self
     }
 
-    /// `text` is cut out wherever it would be shown, as it is and as addresses write it.
+    /// Hides `text` wherever it would be shown, in plain and in URL encoding.
     #[must_use]
     pub fn hiding(mut self, text: &str) -> Self {
         if !text.is_empty() {
@@ -159,7 +159,7 @@ impl Request {
         self
     }
 
-    /// The address as it may be shown: without user, password and secrets.
+    /// Returns the address without user, password and secrets.
     pub fn shown(&self) -> String {
         let text = match Url::parse(&self.url) {
             Ok(mut url) => {
@@ -176,7 +176,7 @@ impl Request {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 
-    /// What a server said, on one line, in quotes.
+    /// Formats a server's text on one line, in quotes.
     fn quoted(&self, body: &[u8]) -> String {
         let text = self.censored(&String::from_utf8_lossy(body));
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -188,7 +188,7 @@ impl Request {
     }
 }
 
-/// Speaks HTTP. Cheap to clone; connections are kept.
+/// HTTP client. Cheap to clone; connections are kept.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
     client: Client,
@@ -196,10 +196,10 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// With the certificate authorities of this machine, and those of `authorities` (PEM) too.
+    /// Makes a client that trusts the certificate authorities of this machine, and those of `authorities` (PEM).
     ///
     /// # Errors
-    /// [`FetchError::Tls`] where `authorities` holds no certificates, or TLS cannot be begun.
+    /// [`FetchError::Tls`] if `authorities` has no certificates, or TLS cannot be set up.
     pub fn new(timeout: Duration, authorities: Option<&[u8]>) -> Result<Self, FetchError> {
         let tls = |error: reqwest::Error| FetchError::Tls { reason: chain(&error) };
         let mut builder = Client::builder()
@@ -209,14 +209,14 @@ impl Fetcher {
         if let Some(pem) = authorities {
             let certificates = Certificate::from_pem_bundle(pem).map_err(tls)?;
             if certificates.is_empty() {
-                return Err(FetchError::Tls { reason: "the file of authorities holds no certificate".into() });
+                return Err(FetchError::Tls { reason: "the file of authorities has no certificate".into() });
             }
             builder = builder.tls_certs_merge(certificates);
         }
         Ok(Self { client: builder.build().map_err(tls)?, timeout })
     }
 
-    /// One exchange.
+    /// Makes one exchange.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -226,12 +226,14 @@ impl Fetcher {
         self.taken(request, sent, response).await
     }
 
-    /// For a protocol whose own client makes the requests: the same authorities, time limit and rule for redirects.
+    /// Returns the client for a protocol that makes its own requests, with the same authorities, time limit and rule
+    /// for redirects.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What `response` to a request that was sent at `sent` is worth; of `request` only what is shown and accepted counts.
+    /// Checks `response` to a request that was sent at `sent`; only the hidden texts and accepted types of `request`
+    /// matter.
     pub(crate) async fn taken(&self, request: &Request, sent: Time, response: Response) -> Result<Reply, FetchError> {
         let headers = response.headers();
         let middle = Time::from_unix_ms(sent.unix_ms().midpoint(now().unix_ms()));
@@ -294,7 +296,7 @@ impl Fetcher {
 
     pub(crate) fn failed(&self, request: &Request, error: reqwest::Error) -> FetchError {
         let url = request.shown();
-        // The address may hold secrets, and stands before the reason already.
+        // The address may contain secrets, and comes before the reason anyway.
         let error = error.without_url();
         if error.is_timeout() {
             FetchError::Timeout { url, limit: self.timeout }
@@ -310,7 +312,7 @@ fn unusable(request: &Request, reason: &str) -> FetchError {
     FetchError::Request { url: request.shown(), reason: reason.to_owned() }
 }
 
-/// A token that is meant for one host goes to no other, and nothing goes from TLS to plain text.
+/// Allows redirects on the same host only, so that a token goes to no other host, and never from TLS to plain text.
 fn same_host(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
     let before = attempt.previous();
     let next = attempt.url();
@@ -318,15 +320,15 @@ fn same_host(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Acti
         last.host_str() != next.host_str() || (last.scheme() == "https" && next.scheme() != "https")
     });
     if elsewhere {
-        return attempt.error("it sends to another host, which is not followed: set that host as the base");
+        return attempt.error("it redirects to another host: set that host as the base");
     }
     if before.len() > REDIRECT_LIMIT {
-        return attempt.error("it sends in a circle");
+        return attempt.error("it redirects in a loop");
     }
     attempt.follow()
 }
 
-/// An error and what it comes from; a cause that says the same as what stands before it is left out.
+/// Formats an error and its causes; a cause that repeats the text before it is omitted.
 fn chain(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -359,19 +361,19 @@ pub(crate) fn now() -> Time {
     Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+/// Parses the date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
 fn http_date(text: &str) -> Option<Time> {
     let zoned = jiff::fmt::rfc2822::parse(text).ok()?;
     Some(Time::from_unix_ms(zoned.timestamp().as_millisecond()))
 }
 
-/// An answer out of a cache has been there for `age`.
+/// Returns the difference of clocks; `age` is how long the answer was in a cache.
 fn skew(date: &str, age: Option<&str>, now: Time) -> Option<Span> {
     let age = age.and_then(|age| age.trim().parse::<u32>().ok()).unwrap_or(0);
     Some(http_date(date)? + Span::from_secs(i64::from(age)) - now)
 }
 
-/// Seconds, or a date (RFC 9110, section 10.2.3).
+/// Parses seconds or a date (RFC 9110, section 10.2.3).
 fn pause_asked(text: &str, now: Time) -> Option<Duration> {
     let pause = match text.trim().parse::<u64>() {
         Ok(secs) => Duration::from_secs(secs),
@@ -380,7 +382,7 @@ fn pause_asked(text: &str, now: Time) -> Option<Duration> {
     Some(pause.min(LONGEST_PAUSE))
 }
 
-/// The pause after `failures` failures in a row, 1 or more, scattered by `seed`.
+/// Returns the pause after `failures` failures in a row, 1 or more, randomized by `seed`.
 pub fn pause_after(failures: u32, backoff: Backoff, seed: u64) -> Duration {
     backoff.scattered(failures, SplitMix64::seed_from_u64(seed).next_u64())
 }

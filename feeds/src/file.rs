@@ -1,5 +1,5 @@
-//! Files of this machine, read whole: regular ones only, since opening a pipe would wait for its writer, and no longer than
-//! is asked for.
+//! Reads files of this machine. Only regular ones, since opening a pipe would wait for its writer, and only up to a
+//! limit.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why a file is not read.
+/// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FileError {
@@ -19,13 +19,13 @@ pub enum FileError {
     Size { path: PathBuf, limit: usize },
 }
 
-/// The bytes of a regular file, `limit` at most, and what is known of it.
+/// Returns the bytes of a regular file, at most `limit`, and its metadata.
 ///
 /// # Errors
 /// [`FileError`].
 pub fn read(path: &Path, limit: usize) -> Result<(Vec<u8>, Metadata), FileError> {
     let unreadable = |error: std::io::Error| FileError::Read { path: path.to_owned(), reason: error.to_string() };
-    // Before it is opened.
+    // Checked before it is opened.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(FileError::Kind { path: path.to_owned() });
     }

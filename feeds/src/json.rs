@@ -1,7 +1,7 @@
-//! JSON of any shape: where in it the slots are, as JSON pointers (RFC 6901), and how its times and numbers are written.
-//! Most feeds are this with other data.
+//! JSON of any shape: JSON pointers (RFC 6901) to its slots, and the formats of its times and numbers. Most feeds are
+//! configurations of this.
 //!
-//! `null` is no value, never zero.
+//! `null` means no value, never zero.
 
 use jiff::tz::TimeZone;
 use limo_model::{Span, Time};
@@ -16,14 +16,14 @@ use crate::source::{CurveSource, Page};
 use crate::template::Template;
 use crate::unit::{Unit, quantity};
 
-/// A feed over HTTP whose answers are JSON. Holds secrets, so it is never shown.
+/// Feed over HTTP with JSON answers. Contains secrets, so it has no debug output.
 #[derive(Clone)]
 pub struct JsonFeed {
     /// The address to ask.
     pub url: Template,
-    /// May hold secrets.
+    /// Headers, which may contain secrets.
     pub headers: Vec<(String, String)>,
-    /// Sent by POST; without it, it is a GET.
+    /// Body of a POST; `None` for a GET.
     pub post: Option<String>,
     /// As in [`Request`].
     pub secrets: Vec<String>,
@@ -33,73 +33,73 @@ pub struct JsonFeed {
     pub mapping: Mapping,
 }
 
-/// Where the slots are.
+/// Places of the slots.
 #[derive(Debug, Clone)]
 pub struct Mapping {
     /// The shape of the answer, one of two. Places are JSON pointers (RFC 6901).
     pub layout: Layout,
-    /// How times are written.
+    /// Format of times.
     pub times: TimeFormat,
-    /// Of local times, and of the days that are asked for.
+    /// Zone of local times, and of the requested days.
     pub zone: TimeZone,
-    /// Of the values.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Every value is multiplied by this, in millionths: value added tax, for example.
+    /// Factor of all values, in millionths, for example for value added tax.
     pub scale_millionths: i64,
     /// The treatment of missing values.
     pub nulls: Nulls,
-    /// A text that must name the unit or the currency: pointer (in *rows*, from each row), and what is said there. Where
-    /// the pointer leads nowhere, nothing is checked.
+    /// Text that must name the unit or the currency: a pointer (in *rows*, from each row), and its meaning. A pointer
+    /// without a target is not checked.
     pub checked: Option<(String, UnitText)>,
-    /// A text of the server that stands there instead of values.
+    /// Text of the server in place of values.
     pub refusal: Option<String>,
     /// The address of the next page.
     pub next: Option<String>,
 }
 
-/// The two shapes.
+/// Shape of an answer.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Layout {
     /// Arrays of objects.
     Rows {
-        /// Of the arrays, one after the other; at least one must be there. An object is an array of itself.
+        /// Pointers to the arrays, which are joined; at least one must exist. An object counts as an array of itself.
         at: Vec<String>,
-        /// From a row.
+        /// Pointer from a row.
         start: String,
         end: End,
-        /// From a row.
+        /// Pointer from a row.
         value: String,
-        /// Only rows in which this is the text, or nothing.
+        /// Pointer and text: skips rows with another text.
         only: Option<(String, String)>,
     },
     /// Two arrays of equal length.
     Columns { start: String, value: String },
 }
 
-/// Where a row ends.
+/// End of a row.
 #[derive(Debug, Clone)]
 pub enum End {
-    /// From the row; `null` is until further notice.
+    /// Pointer from the row; `null` means until further notice.
     At(String),
-    /// So long after its start.
+    /// This long after its start.
     After(Span),
-    /// Where the next one begins.
+    /// At the start of the next one.
     Next,
 }
 
-/// What to do with a `null` in place of a value.
+/// Treatment of a `null` in place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nulls {
-    /// Nothing is known there.
+    /// The value is unknown.
     #[default]
     Skip,
     /// The whole answer is refused.
     Refuse,
 }
 
-/// What a text names.
+/// Meaning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnitText {
     /// The unit of the values, such as `EUR/MWh`.
@@ -138,7 +138,7 @@ impl Mapping {
     /// As [`CurveSource::parse`].
     ///
     /// # Errors
-    /// [`FeedError`]; [`FeedError::NotPublished`] where there is no value in it.
+    /// [`FeedError`]; [`FeedError::NotPublished`] if there is no value in it.
     pub fn parse<V: Quantity>(&self, body: &[u8]) -> Result<Page<V>, FeedError> {
         let syntax = |error: serde_json::Error| FeedError::Syntax { kind: "JSON", reason: error.to_string() };
         let root: Value = serde_json::from_slice(body).map_err(syntax)?;

@@ -1,7 +1,7 @@
-//! The world outside: what electricity costs, how clean it is, and what the grid allows.
+//! Data from outside: prices and carbon intensities of electricity, and limits of the grid.
 //!
-//! A source says what to ask for and reads the answer (`source`, `price`, `carbon`), `fetch` speaks HTTP, `series` keeps
-//! what came, `outlook` makes the curve of it, `poll` says when to ask again. Decides nothing, and keeps nothing over a restart.
+//! A source makes requests and parses answers (`source`, `price`, `carbon`), `fetch` makes HTTP exchanges, `series`
+//! keeps the values, `outlook` makes a curve of them, `poll` plans the next request. Nothing is stored here.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Times as feeds write them, and local days, which have 23, 24 or 25 hours.
+//! Times in the formats of feeds, and local days, which have 23, 24 or 25 hours.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use limo_model::{Span, Time};
 use serde::Deserialize;
 
-/// How times are written.
+/// Format of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeFormat {
@@ -20,33 +20,34 @@ pub enum TimeFormat {
     Local,
 }
 
-/// What is asked for, and when.
+/// Requested time, and the time of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The first moment that is asked for.
+    /// First moment.
     pub from: Time,
-    /// The first moment that is not.
+    /// First moment after it.
     pub until: Time,
-    /// When it is asked.
+    /// Time of the request.
     pub now: Time,
 }
 
 impl Window {
-    /// Yesterday, today and tomorrow, in local days of `zone`: yesterday for a fallback that repeats it.
+    /// Makes a window of yesterday, today and tomorrow, in local days of `zone`: yesterday is for a fallback that
+    /// repeats it.
     pub fn around(now: Time, zone: &TimeZone) -> Self {
         let today = date_of(now, zone);
         let day = |days: i64| start_of(today.saturating_add(days.days()), zone);
         Self { from: day(-1), until: day(2), now }
     }
 
-    /// The local days that it touches, at most 400.
+    /// Returns the local days that it touches, at most 400.
     pub fn days(&self, zone: &TimeZone) -> Vec<Date> {
         let (first, end) = (date_of(self.from, zone), date_of(self.until - Span::from_ms(1), zone));
         first.series(1.day()).take(400).take_while(|date| *date <= end).collect()
     }
 }
 
-/// Times far from now become the ends of what can be written.
+/// Converts a time; clamps it to the range of dates.
 pub(crate) fn timestamp(time: Time) -> Timestamp {
     let end = if time.unix_ms() < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_millisecond(time.unix_ms()).unwrap_or(end)
@@ -60,27 +61,27 @@ pub(crate) fn date_of(at: Time, zone: &TimeZone) -> Date {
     zone.to_datetime(timestamp(at)).date()
 }
 
-/// The first instant of a local day.
+/// Returns the first instant of a local day.
 pub(crate) fn start_of(date: Date, zone: &TimeZone) -> Time {
     // A day without a midnight begins at its first hour.
     let start = zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight())).compatible();
     start.map_or(Time::from_unix_ms(0), time)
 }
 
-/// `hour` o'clock of a local day.
+/// Returns `hour` o'clock of a local day.
 pub(crate) fn hour_of(date: Date, hour: i8, zone: &TimeZone) -> Time {
     let at = zone.to_ambiguous_timestamp(date.at(hour.clamp(0, 23), 0, 0, 0)).compatible();
     at.map_or(Time::from_unix_ms(0), time)
 }
 
-/// Reads text. A local time that occurs twice is the first one that is after `before`.
+/// Parses text. A local time that occurs twice is the first one after `before`.
 pub(crate) fn parse(text: &str, format: TimeFormat, zone: &TimeZone, before: Option<Time>) -> Option<Time> {
     let text = text.trim();
     match format {
         TimeFormat::UnixS | TimeFormat::UnixMs => number(text.parse().ok()?, format),
         TimeFormat::Rfc3339 => text.parse::<Timestamp>().ok().map(time),
         TimeFormat::Local => {
-            // An offset would be dropped silently.
+            // An offset would be ignored silently.
             if text.parse::<Timestamp>().is_ok() {
                 return None;
             }
@@ -89,7 +90,7 @@ pub(crate) fn parse(text: &str, format: TimeFormat, zone: &TimeZone, before: Opt
     }
 }
 
-/// Reads a number.
+/// Converts a number.
 pub(crate) fn number(number: i64, format: TimeFormat) -> Option<Time> {
     let ms = match format {
         TimeFormat::UnixS => number.checked_mul(1_000)?,

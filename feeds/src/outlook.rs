@@ -1,36 +1,35 @@
-//! The curve that the scheduler sees, of all feeds together: what is known, then what the fallback says, and the weight of
-//! carbon on top.
+//! Curve for the scheduler from all feeds: known values, then the fallback, with the weight of carbon added.
 //!
-//! A curve has no holes. It ends (`until`) where the first hole after now begins; a hole that is over is filled by the value
-//! before it. Where carbon is weighed, the effective price is `price + intensity x weight`, and the curve ends where the first
-//! of both does; while no intensity is known now, the price alone counts.
+//! A curve has no gaps. It ends (`until`) at the first gap after now; a past gap is filled with the value before it.
+//! With a weight of carbon, the effective price is `price + intensity x weight`, and the curve ends where the first of
+//! both does. While no intensity is known for now, only the price counts.
 
 use limo_model::{Curve, Price, Span, Time};
 
 use crate::series::{Series, Stretch, gaps};
 use crate::slot::{Intensity, Quantity};
 
-/// What is over is part of the curve for so long: jobs are billed by it. From a full day on, so that it seldom changes.
+/// Length of the past in the curve, which is used for billing. Begins at a full day, so that it seldom changes.
 const PAST: Span = Span::from_secs(86_400);
 
-/// How far a fallback goes: a day, from the next full hour on. A fixed one goes on for ever.
+/// Reach of a fallback: a day from the next full hour on. A fixed one has no end.
 const AHEAD: Span = Span::from_secs(86_400);
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// All that was told.
+/// Values of all feeds.
 #[derive(Debug, Clone)]
 pub struct Outlook {
-    /// The first that knows a time counts.
+    /// By precedence: the first that knows a time counts.
     pub prices: Vec<Series<Price>>,
-    /// How clean energy is, if there is a feed of it.
+    /// Carbon intensities, if there is a feed.
     pub carbon: Option<Series<Intensity>>,
-    /// In thousandths of the currency per tonne.
+    /// Weight in thousandths of the currency per tonne.
     pub weight_milli_per_t: i64,
 }
 
 impl Outlook {
-    /// The curve at `now`, or `None` where no price is known now and no fallback says one.
+    /// Returns the curve at `now`, or `None` if no price is known for now and there is no fallback.
     pub fn curve(&self, now: Time) -> Option<Curve<Price>> {
         let (from, until) = range(now);
         let mut prices: Vec<Stretch<Price>> = Vec::new();
@@ -51,7 +50,7 @@ impl Outlook {
         as_curve(&stretches, now)
     }
 
-    /// The next time at which the curve may change by itself.
+    /// Returns when the curve may change by itself.
     pub fn next_change(&self, now: Time) -> Option<Time> {
         let prices = self.prices.iter().filter_map(|series| series.next_change(now));
         let carbon = self.carbon.iter().filter_map(|series| series.next_change(now));
@@ -60,8 +59,8 @@ impl Outlook {
         prices.chain(carbon).chain([hour]).min()
     }
 
-    /// What is known of carbon; `None` where that is nothing now, so that the future does not look better than the present
-    /// only because nothing is known of it.
+    /// Returns the known intensities; `None` if none is known for now. Otherwise the present would look cheaper than
+    /// the future.
     fn carbon(&self, now: Time) -> Option<Vec<Stretch<Intensity>>> {
         let series = self.carbon.as_ref()?;
         let (from, until) = range(now);
@@ -70,8 +69,8 @@ impl Outlook {
         carbon.iter().any(|stretch| stretch.from <= now && now < stretch.until).then_some(carbon)
     }
 
-    /// g/kWh are kg/MWh, so thousandths of g/kWh are millionths of t/MWh; times thousandths per t, rounded half away
-    /// from zero.
+    /// Converts: g/kWh are kg/MWh, so thousandths of g/kWh are millionths of t/MWh; times thousandths per t, rounded
+    /// half away from zero.
     fn weighed(&self, intensity: Intensity) -> Price {
         Price::from_milli_per_mwh(intensity.mg_per_kwh()).scaled(self.weight_milli_per_t, 1_000_000)
     }
@@ -82,7 +81,7 @@ impl Outlook {
     }
 }
 
-/// What a curve at `now` covers at least.
+/// Returns the time that a curve at `now` covers at least.
 fn range(now: Time) -> (Time, Time) {
     let day = PAST.ms();
     let midnight = Time::from_unix_ms(now.unix_ms().div_euclid(day) * day);
@@ -90,7 +89,7 @@ fn range(now: Time) -> (Time, Time) {
     (midnight - PAST, hour + AHEAD)
 }
 
-/// Puts the fallback into what is missing from now on.
+/// Fills the gaps from now on with the fallback.
 fn fill<V: Quantity>(known: &mut Vec<Stretch<V>>, series: &Series<V>, now: Time, until: Time) {
     let ahead: Vec<Stretch<V>> = known.iter().copied().filter(|stretch| stretch.until > now).collect();
     let end = ahead.last().map_or(until, |last| last.until.max(until));
@@ -103,7 +102,7 @@ fn fill<V: Quantity>(known: &mut Vec<Stretch<V>>, series: &Series<V>, now: Time,
     known.sort_by_key(|stretch| stretch.from);
 }
 
-/// Where both are known.
+/// Intersects both; each must be known.
 fn crossed(
     prices: &[Stretch<Price>],
     carbon: &[Stretch<Intensity>],
@@ -120,7 +119,7 @@ fn crossed(
     crossed
 }
 
-/// Steps, where the value changes, up to the first hole that is not over.
+/// Makes the steps up to the first gap after now.
 fn as_curve(stretches: &[Stretch<Price>], now: Time) -> Option<Curve<Price>> {
     if !stretches.iter().any(|stretch| stretch.from <= now && now < stretch.until) {
         return None;

@@ -1,34 +1,34 @@
-//! Intervals whose ends a feed does not tell.
+//! Intervals without ends in a feed.
 //!
-//! By its spacing one is as long as the distance to the next, where that is the distance before or after it, too; else as
-//! the shorter of those: a hole stays a hole, and hours may turn into quarters.
+//! By spacing, the length of an interval is the distance to the next one if that equals the distance before or after
+//! it, else the shorter of these. A gap stays a gap, and hours may turn into quarters.
 
 use limo_model::{Span, Time};
 
 use crate::error::FeedError;
 use crate::slot::{Quantity, Slot};
 
-/// No feed has slots that are longer without saying where they end.
+/// Longest slot without an explicit end.
 const LONGEST: Span = Span::from_secs(3600);
 
-/// Where an interval ends that does not say it.
+/// Rule for missing ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// By the distances around it.
+    /// By the distances around the interval.
     BySpacing,
-    /// Where the next one begins; the last one is as long as the one before it.
+    /// At the start of the next one; the last one is as long as the one before it.
     AtNext,
 }
 
-/// A slot whose end may not be known yet.
+/// Slot whose end may be unknown.
 pub(crate) struct Piece<V> {
     pub from: Time,
     pub until: Option<Time>,
-    /// `None` is a `null`, which has its place among the intervals.
+    /// `None` for a `null`, which keeps its place among the intervals.
     pub value: Option<V>,
 }
 
-/// Gives each piece its end, and leaves those without a value out.
+/// Determines the ends; omits intervals without a value.
 pub(crate) fn closed<V: Quantity>(mut pieces: Vec<Piece<V>>, ends: Ends) -> Result<Vec<Slot<V>>, FeedError> {
     pieces.sort_by_key(|piece| piece.from);
     // Two lists may share their border.
@@ -48,10 +48,10 @@ pub(crate) fn closed<V: Quantity>(mut pieces: Vec<Piece<V>>, ends: Ends) -> Resu
 }
 
 fn unmeasured(from: Time) -> FeedError {
-    FeedError::Slot { from, reason: "is alone, and nothing says where it ends".into() }
+    FeedError::Slot { from, reason: "has no end and no neighbour".into() }
 }
 
-/// Of the interval at `index`, from the distances between all of them.
+/// Returns the length of the interval at `index`, from the distances between all of them.
 fn length(gaps: &[Span], index: usize, ends: Ends) -> Option<Span> {
     let own = gaps.get(index).copied();
     let before = index.checked_sub(1).and_then(|before| gaps.get(before)).copied();

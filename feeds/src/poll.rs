@@ -1,8 +1,8 @@
-//! When to ask a source again. Pure: times and seeds are handed in.
+//! Plans the next request to a source. Pure: times and seeds are passed in.
 //!
-//! Day-ahead prices appear about 13:00 Central European time. From then until those of tomorrow are there, a source is asked
-//! every few minutes; for the rest of the day as often as the configuration says. After a failure it is left alone for a pause
-//! that doubles, and as long as its server asks for.
+//! Day-ahead prices appear about 13:00 Central European time. From then until those of tomorrow are there, a source is
+//! polled every few minutes; otherwise at the configured interval. After a failure there is a pause that doubles, and
+//! that is at least as long as the server requests.
 
 use std::time::Duration;
 
@@ -13,41 +13,41 @@ use limo_model::{Backoff, Span, Time};
 use crate::fetch::pause_after;
 use crate::moment::{date_of, hour_of, start_of};
 
-/// When the coupled auction of Europe is published, local time of [`AUCTION_ZONE`]; most days some minutes before.
+/// Publication of Europe's coupled auction, local time of [`AUCTION_ZONE`]; usually some minutes earlier.
 const PUBLICATION_HOUR: i8 = 13;
 
 const AUCTION_ZONE: &str = "Europe/Brussels";
 
-/// Between two looks for prices that are late.
+/// Interval between requests for late prices.
 const LATE: Span = Span::from_secs(300);
 
-/// So long after the hour the first looks are spread, since all of Europe looks then.
+/// Time after the hour over which first requests are spread, because many clients poll then.
 const SPREAD_MS: u64 = 120_000;
 
-/// After the first failure, unless the source is asked more often than that.
+/// Pause after the first failure, unless the configured interval is shorter.
 const FIRST_PAUSE: Span = Span::from_secs(30);
 
-/// After many failures.
+/// Longest pause after failures.
 const LONGEST_PAUSE: Span = Span::from_secs(3600);
 
-/// What is known when the next look is planned.
+/// State for the plan of the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polled {
     /// The time of the cluster.
     pub now: Time,
-    /// The configured time between two looks.
+    /// Configured interval.
     pub every: Span,
-    /// Until when values are known; `None` where there are none.
+    /// End of the known values; `None` without any.
     pub known_until: Option<Time>,
     /// Failures in a row; 0 after a success.
     pub failures: u32,
-    /// What the server asked for.
+    /// Pause that the server requested.
     pub retry_after: Option<Duration>,
-    /// Whether it is a source of day-ahead prices.
+    /// True for a source of day-ahead prices.
     pub day_ahead: bool,
 }
 
-/// The time of the next look; after `now`.
+/// Returns the time of the next request, after `now`.
 pub fn next_look(polled: &Polled, seed: u64) -> Time {
     let Polled { now, every, failures, .. } = *polled;
     if failures > 0 {

@@ -1,6 +1,6 @@
-//! What one feed has told so far: slots with the time at which they were received. Newer ones replace what they overlap.
+//! Values of one feed: slots with the time of their receipt. Newer slots replace older ones where they overlap.
 //!
-//! Slots that were received too long ago count no more, unless they are over: then they are what was. Knows no clock.
+//! Old slots expire, unless their own time is over: then they are the past. Has no clock.
 
 use limo_model::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::Fallback;
 use crate::slot::{Quantity, SLOT_LIMIT, Slot};
 
-/// A day, by which a fallback repeats what was: 24 hours, so that on the days on which clocks are changed it is one local
-/// hour off.
+/// Period of a fallback that repeats values: 24 hours, which is one local hour off on days of clock changes.
 const DAY: Span = Span::from_secs(86_400);
 
-/// How long slots are kept: for a fallback to the day before, while nothing comes for most of a week.
+/// How long slots are kept, for a fallback to the day before during an absence of most of a week.
 const KEPT: Span = Span::from_secs(8 * 86_400);
 
-/// A slot and when it was received; times in milliseconds, the value in thousandths of its unit.
+/// Slot and the time of its receipt; times in milliseconds, the value in thousandths of its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Held {
     from: Time,
@@ -24,7 +23,7 @@ struct Held {
     received: Time,
 }
 
-/// The slots of one feed.
+/// Slots of one feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series<V> {
     /// In order; none overlap.
@@ -33,24 +32,24 @@ pub struct Series<V> {
     fallback: Fallback<V>,
 }
 
-/// A piece of time in which one value holds.
+/// Interval in which one value holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch<V> {
-    /// The first moment.
+    /// First moment.
     pub from: Time,
-    /// The first moment that is not part of it.
+    /// First moment after it.
     pub until: Time,
-    /// What holds.
+    /// Value.
     pub value: V,
 }
 
 impl<V: Quantity> Series<V> {
-    /// Nothing is known yet. What was received longer ago than `stale_after` counts no more.
+    /// Makes an empty series. Values older than `stale_after` expire.
     pub fn new(stale_after: Span, fallback: Fallback<V>) -> Self {
         Self { held: Vec::new(), stale_after, fallback }
     }
 
-    /// Takes slots in, in order and without overlaps, as sources give them. What was known of their time is replaced.
+    /// Adds slots, in order and without overlaps. They replace earlier values of their time.
     pub fn merge(&mut self, slots: &[Slot<V>], received: Time) {
         let new =
             |slot: &Slot<V>| Held { from: slot.from, until: slot.until, value: slot.value.thousandths(), received };
@@ -72,7 +71,7 @@ impl<V: Quantity> Series<V> {
         self.held.truncate(SLOT_LIMIT);
     }
 
-    /// Until when what is known now goes on without a gap; `None` where nothing is known now.
+    /// Returns the end of the known values without a gap; `None` if no current value is known.
     pub fn known_until(&self, now: Time) -> Option<Time> {
         let mut end = None;
         for held in self.held.iter().filter(|held| held.until > now && self.counts(held, now)) {
@@ -88,13 +87,13 @@ impl<V: Quantity> Series<V> {
         held.until <= now || now - held.received < self.stale_after
     }
 
-    /// The next time after `now` at which something that counts does not count any more, or is over.
+    /// Returns the next time after `now` at which a value that counts expires or ends.
     pub fn next_change(&self, now: Time) -> Option<Time> {
         let ends = self.held.iter().filter(|held| held.until > now && self.counts(held, now));
         ends.flat_map(|held| [held.until, held.received + self.stale_after]).filter(|at| *at > now).min()
     }
 
-    /// What is known of `[from, until)`, in order, without the fallback.
+    /// Returns the known values of `[from, until)` in order, without the fallback.
     pub fn known(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
         let within = self.held.iter().filter(|held| held.until > from && held.from < until && self.counts(held, now));
         let stretch = |held: &Held| {
@@ -104,12 +103,12 @@ impl<V: Quantity> Series<V> {
         within.filter_map(stretch).collect()
     }
 
-    /// The value of a fallback that has no end.
+    /// Returns the value of a fallback without an end.
     pub fn for_ever(&self) -> Option<V> {
         if let Fallback::Fixed(value) = self.fallback { Some(value) } else { None }
     }
 
-    /// What the fallback says of `[from, until)`, of which nothing is known.
+    /// Returns the fallback for `[from, until)`, of which nothing is known.
     pub fn fallback(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
         match self.fallback {
             Fallback::RunNow => Vec::new(),
@@ -118,7 +117,7 @@ impl<V: Quantity> Series<V> {
         }
     }
 
-    /// Day after day is moved on until the stretch is filled; the newest day that knows an hour counts.
+    /// Repeats earlier days until the interval is filled; the newest day that knows an hour counts.
     fn repeated(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
         let mut found: Vec<Stretch<V>> = Vec::new();
         let mut missing = vec![(from, until)];
@@ -140,18 +139,18 @@ impl<V: Quantity> Series<V> {
         found
     }
 
-    /// What is kept over a restart: JSON.
+    /// Returns the state to store, as JSON.
     ///
     /// # Errors
-    /// Only what serde reports.
+    /// Only those of serde.
     pub fn stored(&self) -> Result<serde_json::Value, serde_json::Error> {
         serde_json::to_value(&self.held)
     }
 
-    /// Takes up what was stored. Slots that overlap or end before they begin are left out.
+    /// Restores a stored state. Slots that overlap or end before they begin are omitted.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If the JSON has another form.
     pub fn take_up(&mut self, stored: serde_json::Value) -> Result<(), serde_json::Error> {
         let mut held: Vec<Held> = serde_json::from_value(stored)?;
         held.sort_by_key(|held| held.from);
@@ -164,7 +163,7 @@ impl<V: Quantity> Series<V> {
     }
 }
 
-/// What of `[from, until)` no stretch covers. Stretches are in order.
+/// Returns the parts of `[from, until)` that no stretch covers. Stretches are in order.
 pub(crate) fn gaps<V>(stretches: &[Stretch<V>], from: Time, until: Time) -> Vec<(Time, Time)> {
     let mut at = from;
     let mut gaps = Vec::new();

@@ -1,20 +1,20 @@
-//! What feeds give: values that hold in intervals of time, in UTC and half open. Knows no source.
+//! Values of feeds in intervals of time, in UTC and half open.
 
 use limo_model::{Price, Time};
 
 use crate::error::FeedError;
 
-/// A quarter of an hour each, that is a year; no feed gives more at once.
+/// Most slots: a year of quarter hours; no feed sends more at once.
 pub(crate) const SLOT_LIMIT: usize = 40_000;
 
 /// A value that holds from `from` until just before `until`. An `until` of [`Time::MAX`] is "until further notice".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<V = Price> {
-    /// The first moment.
+    /// First moment.
     pub from: Time,
     /// The first moment at which it no longer holds.
     pub until: Time,
-    /// What holds.
+    /// Value.
     pub value: V,
 }
 
@@ -23,20 +23,20 @@ pub struct Slot<V = Price> {
 pub struct Intensity(i64);
 
 impl Intensity {
-    /// From thousandths of g/kWh.
+    /// Makes an intensity from thousandths of g/kWh.
     pub const fn from_mg_per_kwh(mg: i64) -> Self {
         Self(mg)
     }
 
-    /// In thousandths of g/kWh.
+    /// Returns thousandths of g/kWh.
     pub const fn mg_per_kwh(self) -> i64 {
         self.0
     }
 }
 
-/// What a feed can be of.
+/// Quantity of a feed.
 pub trait Quantity: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static {
-    /// From thousandths of a currency per MWh, or of g/kWh; `None` where there is no such value.
+    /// Converts from thousandths of a currency per MWh, or of g/kWh; `None` if there is no such value.
     fn from_thousandths(value: i64) -> Option<Self>;
 
     /// The reverse.
@@ -67,10 +67,10 @@ pub(crate) fn within_limit(found: usize) -> Result<(), FeedError> {
     if found > SLOT_LIMIT { Err(FeedError::TooMany { found, limit: SLOT_LIMIT }) } else { Ok(()) }
 }
 
-/// Slots in the order of time, of which none overlap. What is there twice counts once.
+/// Sorts slots by time. Duplicates count once.
 ///
 /// # Errors
-/// [`FeedError::Slot`] where one ends before it begins, or two contradict each other; [`FeedError::TooMany`].
+/// [`FeedError::Slot`] if one ends before it begins, or two contradict each other; [`FeedError::TooMany`].
 pub fn ordered<V: Quantity>(mut slots: Vec<Slot<V>>) -> Result<Vec<Slot<V>>, FeedError> {
     within_limit(slots.len())?;
     slots.sort_by_key(|slot| (slot.from, slot.until));

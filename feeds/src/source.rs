@@ -1,4 +1,4 @@
-//! What every source of prices or carbon intensities can do: say what to ask for, and read the answer. Both are pure.
+//! Interface of sources of prices and carbon intensities: makes requests and parses answers, both pure.
 
 use std::path::Path;
 
@@ -11,56 +11,56 @@ use crate::moment::Window;
 use crate::slot::{Quantity, Slot, ordered};
 use limo_model::Span;
 
-/// A year of half hours, 100 on a page, is more; a server that never ends its list is not followed for ever.
+/// Most pages; a year of half hours has more, with 100 on a page. A server's list may never end.
 const PAGE_LIMIT: usize = 50;
 
-/// Longer than any address of a page, in bytes; it stands in errors.
+/// Most bytes of a page's address, which errors show.
 const ADDRESS_LIMIT: usize = 2048;
 
-/// One answer.
+/// Parsed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<V> {
     /// In order and without overlaps.
     pub slots: Vec<Slot<V>>,
-    /// The address of the next page, where there is one.
+    /// Address of the next page, if any.
     pub next: Option<String>,
 }
 
-/// A source.
+/// Source of a curve.
 pub trait CurveSource<V: Quantity>: Send + Sync {
-    /// Of what the values are: a currency, or `g`.
+    /// Currency of the values, or `g`.
     fn currency(&self) -> &str;
 
-    /// Whose local days count.
+    /// Time zone of its local days.
     fn zone(&self) -> &TimeZone;
 
-    /// The file to read, where it is one and not a server.
+    /// File to read, for a source that is not a server.
     fn file(&self) -> Option<&Path> {
         None
     }
 
-    /// Everything to ask for to learn of `window`; nothing where it is a file.
+    /// Requests for `window`; empty for a file.
     fn requests(&self, window: &Window) -> Vec<Request>;
 
-    /// Reads one answer. Slots come in order and do not overlap.
+    /// Parses one answer. Slots come in order and do not overlap.
     ///
     /// # Errors
     /// [`FeedError`], naming the place in the answer.
     fn parse(&self, body: &[u8]) -> Result<Page<V>, FeedError>;
 }
 
-/// What a look at a source gave: often some of it although something went wrong.
+/// Result of a request to a source; may be partial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded<V> {
     /// In order and without overlaps, of all pages.
     pub slots: Vec<Slot<V>>,
-    /// The first thing that went wrong. [`FeedError::NotPublished`] only where there are no slots at all.
+    /// First error. [`FeedError::NotPublished`] only if there are no slots at all.
     pub failure: Option<FeedError>,
-    /// The largest difference to the clock of a server.
+    /// Largest difference to a server's clock.
     pub skew: Option<Span>,
 }
 
-/// Asks a source for everything, one request after the other.
+/// Sends all requests to a source, one after the other.
 pub async fn load<V: Quantity>(fetcher: &Fetcher, source: &dyn CurveSource<V>, window: &Window) -> Loaded<V> {
     let mut loaded = Loaded { slots: Vec::new(), failure: None, skew: None };
     let (mut failure, mut unpublished) = (None, None);
@@ -98,13 +98,13 @@ async fn pages<V: Quantity>(
         let reply = match fetcher.fetch(&request).await {
             // What is not there yet, of several servers (see `NotPublished`).
             Err(FetchError::Refused { status: 404, said, url }) => {
-                return Err(FeedError::NotPublished { said: format!("{url} is not there (status 404): {said}") });
+                return Err(FeedError::NotPublished { said: format!("{url} does not exist (status 404): {said}") });
             }
             other => other?,
         };
         loaded.skew = [loaded.skew, reply.skew].into_iter().flatten().max_by_key(|skew| skew.ms().abs());
         if reply.body.iter().all(u8::is_ascii_whitespace) {
-            let said = format!("{} answers with nothing (status {})", request.shown(), reply.status);
+            let said = format!("{} gives an empty answer (status {})", request.shown(), reply.status);
             return Err(FeedError::NotPublished { said });
         }
         let page = source.parse(&reply.body)?;
@@ -119,7 +119,7 @@ async fn pages<V: Quantity>(
     Err(FeedError::Pages { limit: PAGE_LIMIT })
 }
 
-/// Disks may be slow, and file systems of a network may hang.
+/// Reads a file on another thread: disks may be slow, and network file systems may hang.
 async fn read(path: &Path) -> Result<Vec<u8>, FeedError> {
     let owned = path.to_owned();
     match tokio::task::spawn_blocking(move || file::read(&owned, BODY_LIMIT)).await {
@@ -128,7 +128,7 @@ async fn read(path: &Path) -> Result<Vec<u8>, FeedError> {
     }
 }
 
-/// A token that is meant for one server goes to no other.
+/// Returns true if both are on the same server: a token for one server must not go to another.
 fn same_place(first: &str, next: &str) -> bool {
     let origin = |url: &str| reqwest::Url::parse(url).ok().map(|url| url.origin());
     origin(first).is_some() && origin(first) == origin(next)

@@ -1,5 +1,5 @@
-//! Addresses with places for what is asked: `{start}`, `{date}` and so on, in braces. One with a place for a day becomes one
-//! address for each local day.
+//! Addresses with placeholders in braces: `{start}`, `{date}` and so on. A placeholder for a day makes one address for
+//! each local day.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -8,32 +8,34 @@ use thiserror::Error;
 
 use crate::moment::{Window, timestamp};
 
-/// Half an hour: the shortest slots of the feed that asks for times from now on.
+/// Half an hour: the shortest slot of the feed that is asked for times from now on.
 const SLOT: Span = Span::from_secs(1800);
 
-/// The places, and what comes there, for the error.
+/// Placeholders, for the error.
 const PLACES: &str = "{start}, {end}, {start_s}, {end_s}, {start_ms}, {end_ms}, {start_local}, {end_local}, {start_compact}, \
                       {end_compact}, {now}, {date}, {year}, {month}, {day}";
 
-/// An address that is complete but for what is asked.
+/// Address that is complete except for the requested time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     text: String,
 }
 
-/// Why a text is no template.
+/// Error of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TemplateError {
-    #[error("the address `{text}` has the unknown place `{{{place}}}` (places: {PLACES})")]
+    #[error("the address `{text}` has the unknown placeholder `{{{place}}}` (known: {PLACES})")]
     Unknown { text: String, place: String },
     #[error("the address `{text}` has a brace that is not closed")]
     Open { text: String },
 }
 
 impl Template {
+    /// Parses a template.
+    ///
     /// # Errors
-    /// [`TemplateError`] where a brace holds something else than a place.
+    /// [`TemplateError`] if a brace contains something else than a placeholder.
     pub fn new(text: &str) -> Result<Self, TemplateError> {
         let template = Self { text: text.to_owned() };
         let epoch = Time::from_unix_ms(0);
@@ -41,7 +43,7 @@ impl Template {
         template.fill(&window, Date::ZERO, &TimeZone::UTC).map(|_| template)
     }
 
-    /// The addresses that ask for all of `window`.
+    /// Returns the addresses for all of `window`.
     pub fn expand(&self, window: &Window, zone: &TimeZone) -> Vec<String> {
         let by_day = ["{date}", "{year}", "{month}", "{day}"].iter().any(|place| self.text.contains(place));
         let days = if by_day { window.days(zone) } else { vec![Date::ZERO] };
@@ -66,7 +68,7 @@ impl Template {
     }
 }
 
-/// `text` as a part of an address: everything else than letters, digits and `-._~` is escaped.
+/// Escapes `text` as a part of an address: everything except letters, digits and `-._~`.
 pub fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,4 +1,4 @@
-//! Units of feeds, and numbers in them, exactly: `pence/kWh`, `EUR / MWh`, `g/kWh`. No floating point is calculated with.
+//! Units of feeds, and exact numbers in them: `pence/kWh`, `EUR / MWh`, `g/kWh`. No floating point is used.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,51 +10,51 @@ use thiserror::Error;
 
 use crate::slot::Quantity;
 
-/// Hundredths of a currency, as feeds call them, and whose they are.
+/// Names of hundredths of a currency in feeds, with the currency.
 const HUNDREDTHS: [(&str, &str); 5] = [("ct", "EUR"), ("pence", "GBP"), ("p", "GBP"), ("øre", "DKK"), ("öre", "SEK")];
 
-/// Longer than any number of a feed; `f64` can be written with more than 300 digits.
+/// Most digits of a number; `f64` can be written with more than 300 digits.
 const DIGIT_LIMIT: usize = 40;
 
-/// A unit of price, such as `EUR/MWh`, or `g/kWh`. The currency is a label: nothing is exchanged.
+/// Unit of price, such as `EUR/MWh`, or `g/kWh`. The currency is a label: there is no exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     name: String,
     currency: String,
-    /// The unit of the model with the same factor.
+    /// Unit of the model with the same factor.
     like: &'static str,
 }
 
-/// Why a text is no unit.
+/// Error of a text that is not a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is no unit of price: write for example `EUR/MWh`, `DKK/kWh`, `ct/kWh` or `pence/kWh`")]
+#[error("`{text}` is not a unit of price: write for example `EUR/MWh`, `DKK/kWh`, `ct/kWh` or `pence/kWh`")]
 pub struct UnitTextError {
     text: String,
 }
 
 impl Unit {
-    /// As it is written, such as `EUR/MWh`.
+    /// Returns the name, such as `EUR/MWh`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Of prices; `g` of a carbon intensity.
+    /// Returns the currency of prices; `g` for a carbon intensity.
     pub fn currency(&self) -> &str {
         &self.currency
     }
 
-    /// Grams of carbon dioxide per kWh, which is kg/MWh.
+    /// Returns grams of carbon dioxide per kWh, which is kg/MWh.
     pub fn grams() -> Self {
         Self { name: "g/kWh".into(), currency: "g".into(), like: "EUR/MWh" }
     }
 
-    /// Whether `text` is how a feed writes this unit: in any case, with or without spaces.
+    /// Returns true if `text` is a feed's spelling of this unit: in any case, with or without spaces.
     pub fn is_called(&self, text: &str) -> bool {
         squeezed(text) == squeezed(&self.name)
     }
 
-    /// `number` of this unit in thousandths of the currency per MWh, or of g/kWh; rounded half away from zero. `None`
-    /// where it is no decimal number, or does not fit.
+    /// Converts `number` of this unit to thousandths of the currency per MWh, or of g/kWh, rounded half away from zero.
+    /// `None` if it is not a decimal number, or does not fit.
     pub fn thousandths(&self, number: &str) -> Option<i64> {
         let number = number.trim();
         let is_number =
@@ -63,7 +63,7 @@ impl Unit {
     }
 }
 
-/// `number` of `unit`, times `scale` in millionths; rounded half away from zero.
+/// Converts `number` of `unit`, times `scale` in millionths, rounded half away from zero.
 pub(crate) fn quantity<V: Quantity>(unit: &Unit, scale: i64, number: &str) -> Option<V> {
     let thousandths = i128::from(unit.thousandths(number)?) * i128::from(scale);
     let half = if thousandths < 0 { -500_000 } else { 500_000 };

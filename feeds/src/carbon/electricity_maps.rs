@@ -1,8 +1,8 @@
 //! Electricity Maps: forecasts and the latest carbon intensity of zones all over the world, with a token.
 //!
-//! `GET /v3/carbon-intensity/forecast?zone=DE` gives `{zone, forecast: [{carbonIntensity, datetime}], updatedAt}`, `../latest`
-//! gives `{zone, carbonIntensity, datetime, ..}`, both in g/kWh (life cycle), the token in the header `auth-token`. Values are
-//! of an hour, or of what the distance to the next one says; the latest is taken for an hour.
+//! `GET /v3/carbon-intensity/forecast?zone=DE` gives `{zone, forecast: [{carbonIntensity, datetime}], updatedAt}`,
+//! `../latest` gives `{zone, carbonIntensity, datetime, ..}`, both in g/kWh (life cycle), with the token in the header
+//! `auth-token`. A value holds for an hour, or until the next one; the latest holds for an hour.
 
 use limo_model::Span;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::unit::Unit;
 /// The public server.
 pub const BASE: &str = "https://api.electricitymaps.com";
 
-/// What the configuration says of it.
+/// Options of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -27,8 +27,10 @@ pub struct Options {
     latest: bool,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address, or the token cannot be read.
+/// If the base is not an address, or the token cannot be read.
 pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let token = options.token_file.read()?;
     let (what, at, end) = match options.latest {

@@ -1,4 +1,4 @@
-//! Where carbon intensities come from: grams of carbon dioxide per kWh, as forecasts.
+//! Sources of carbon intensities: forecasts in grams of carbon dioxide per kWh.
 
 pub mod electricity_maps;
 pub mod uk;

@@ -1,8 +1,8 @@
-//! The Carbon Intensity API of Great Britain: forecasts for 48 hours in half hours, without a key.
+//! Carbon Intensity API of Great Britain: forecasts for 48 hours in half hours, without a key.
 //!
-//! `GET /intensity/{from}/fw48h` gives `{data: [{from, to, intensity: {forecast, actual, index}}]}`, times in UTC without
-//! seconds. A region is asked for by `GET /regional/intensity/{from}/fw48h/regionid/N`, whose intervals stand in `/data/data`
-//! (assumed, from its documentation).
+//! `GET /intensity/{from}/fw48h` gives `{data: [{from, to, intensity: {forecast, actual, index}}]}`, times in UTC
+//! without seconds. `GET /regional/intensity/{from}/fw48h/regionid/N` gives a region, with its intervals in
+//! `/data/data` (assumed, from its documentation).
 
 use serde::Deserialize;
 
@@ -14,17 +14,19 @@ use crate::unit::Unit;
 /// The public server.
 pub const BASE: &str = "https://api.carbonintensity.org.uk";
 
-/// What the configuration says of it.
+/// Options of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// 1 to 17; without it, all of Great Britain.
+    /// Region, 1 to 17; all of Great Britain by default.
     #[serde(default)]
     region: Option<u8>,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address.
+/// If the base is not an address.
 pub fn source(base: &str, options: &Options) -> Result<JsonFeed, ConfigError> {
     let (url, at) = match options.region {
         None => (format!("{base}/intensity/{{now}}/fw48h"), "/data"),

@@ -1,4 +1,4 @@
-//! The sources that an operator describes: JSON and CSV of any shape.
+//! Sources that an operator describes: JSON and CSV of any shape.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -99,21 +99,21 @@ fn refused(key: &'static str, reason: &str) -> ConfigError {
     ConfigError::Value { key, reason: reason.into() }
 }
 
-/// `1.19` as millionths.
+/// Parses `1.19` as millionths.
 fn scale(text: Option<&String>) -> Result<i64, ConfigError> {
     let Some(text) = text else { return Ok(1_000_000) };
     // Thousandths of a thousand are millionths.
     let millionths = "EUR/kWh".parse::<Unit>().ok().and_then(|unit| unit.thousandths(text));
     millionths.filter(|scale| *scale > 0).ok_or_else(|| ConfigError::Value {
         key: "scale",
-        reason: format!("`{text}` is no number above zero: write for example \"1.19\""),
+        reason: format!("`{text}` is not a number above zero: write for example \"1.19\""),
     })
 }
 
-/// The unit of carbon is given, that of a price must be said.
+/// Returns the unit, which is fixed for carbon and required for prices.
 fn unit(said: Option<Unit>, given: Option<Unit>) -> Result<Unit, ConfigError> {
     match (said, given) {
-        (Some(_), Some(_)) => Err(refused("unit", "carbon is always in g/kWh: leave it out")),
+        (Some(_), Some(_)) => Err(refused("unit", "carbon is always in g/kWh: remove it")),
         (None, None) => Err(refused("unit", "it is missing: write for example `EUR/MWh`")),
         (Some(unit), None) | (None, Some(unit)) => Ok(unit),
     }
@@ -128,11 +128,7 @@ fn template(url: &str, secret: Option<&str>) -> Result<Template, ConfigError> {
 }
 
 fn no_base(base: &str) -> Result<(), ConfigError> {
-    if base.is_empty() {
-        Ok(())
-    } else {
-        Err(refused("base", "this source has a whole `url`, or a `file`, in its place"))
-    }
+    if base.is_empty() { Ok(()) } else { Err(refused("base", "this source takes a full `url` or a `file` instead")) }
 }
 
 pub(super) fn json(base: String, options: JsonOptions, given: Option<Unit>) -> Result<JsonFeed, ConfigError> {
@@ -143,7 +139,7 @@ pub(super) fn json(base: String, options: JsonOptions, given: Option<Unit>) -> R
     let url = match &token {
         Some(token) => options.url.replace("{token}", &escaped(token)),
         None if in_url || options.token_header.is_some() || options.token_prefix.is_some() => {
-            return Err(refused("token_file", "it is missing: a token is spoken of, but there is none"));
+            return Err(refused("token_file", "it is missing: another key refers to a token"));
         }
         None => options.url.clone(),
     };
@@ -172,11 +168,13 @@ fn layout(options: &JsonOptions) -> Result<Layout, ConfigError> {
     let (start, value) = (options.start.clone(), options.value.clone());
     let pointers = [Some(&start), Some(&value), options.end.as_ref(), options.next.as_ref()];
     if let Some(wrong) = pointers.into_iter().flatten().find(|at| !at.is_empty() && !at.starts_with('/')) {
-        return Err(ConfigError::Table { reason: format!("`{wrong}` is no JSON pointer: write for example `/data`") });
+        return Err(ConfigError::Table {
+            reason: format!("`{wrong}` is not a JSON pointer: write for example `/data`"),
+        });
     }
     let Some(rows) = &options.rows else {
         if options.end.is_some() || options.length.is_some() || options.only.is_some() {
-            return Err(refused("rows", "it is missing: `end`, `length` and `only` are of rows"));
+            return Err(refused("rows", "it is missing: `end`, `length` and `only` need it"));
         }
         return Ok(Layout::Columns { start, value });
     };
@@ -184,7 +182,7 @@ fn layout(options: &JsonOptions) -> Result<Layout, ConfigError> {
         (Some(_), Some(_)) => return Err(refused("length", "`end` and `length` exclude each other")),
         (Some(at), None) => End::At(at.clone()),
         (None, Some(length)) if length > Span::ZERO => End::After(length),
-        (None, Some(_)) => return Err(refused("length", "it must be longer than nothing")),
+        (None, Some(_)) => return Err(refused("length", "it must be above zero")),
         (None, None) => End::Next,
     };
     let at = match rows {
@@ -200,11 +198,11 @@ pub(super) fn csv(base: String, options: CsvOptions, given: Option<Unit>) -> Res
     let place = match (options.file, &options.url) {
         (Some(file), None) => Place::File(file),
         (None, Some(url)) => Place::Url(template(url, None)?),
-        _ => return Err(refused("file", "say either `file` or `url`")),
+        _ => return Err(refused("file", "give either `file` or `url`")),
     };
     let delimiter = u8::try_from(options.delimiter).ok().filter(u8::is_ascii);
     let of_carbon = given.is_some();
-    // The file that `lconf set price` takes says its unit in its title.
+    // The title in a file for `lconf set price` names its unit.
     let given =
         given.or_else(|| (options.value.is_none() && options.unit.is_none()).then(|| "EUR/MWh".parse().ok())?);
     let title = if of_carbon { "carbon_g_per_kwh" } else { "price_eur_per_mwh" };
@@ -213,7 +211,7 @@ pub(super) fn csv(base: String, options: CsvOptions, given: Option<Unit>) -> Res
         start: options.start,
         end: options.end,
         value: options.value.unwrap_or_else(|| title.to_owned()),
-        delimiter: delimiter.ok_or_else(|| refused("delimiter", "one ASCII character was expected"))?,
+        delimiter: delimiter.ok_or_else(|| refused("delimiter", "it must be one ASCII character"))?,
         decimal_comma: options.decimal_comma,
         times: options.times,
         zone: zone_named(&options.timezone)?,

@@ -1,4 +1,4 @@
-//! What tables mean, and what is said of those that mean nothing.
+//! Tables of feeds, valid and invalid.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn fallbacks_and_weights() {
     let feeds = built(text).expect("good");
     assert_eq!((feeds.weight_milli_per_t, feeds.currency.as_str()), (80_500, "GBP"));
     refused("[carbon]\nsource = \"uk\"\n", "feed.carbon: weight: it is missing");
-    refused("[carbon]\nsource = \"uk\"\nweight = \"80\"\n", "feed.carbon: weight: `80` is no price of a tonne");
+    refused("[carbon]\nsource = \"uk\"\nweight = \"80\"\n", "feed.carbon: weight: `80` is not a price of a tonne");
     refused(&format!("{text}[[price]]\nsource = \"awattar\"\nzone = \"DE\"\n"), "the feeds are in GBP and in EUR");
 }
 
@@ -46,17 +46,17 @@ fn fallbacks_and_weights() {
 fn refusals_name_the_table_and_the_key() {
     let one = |rest: &str| format!("[[price]]\n{rest}\n");
     refused(&one(""), "feed.price, number 1: source: it is missing");
-    refused(&one("source = \"oracle\""), "source: `oracle` is not known: energy-charts, awattar");
+    refused(&one("source = \"oracle\""), "source: `oracle` is unknown (known: energy-charts, awattar");
     refused(&one("source = \"energy-charts\""), "feed.price, number 1: missing field `zone`");
     refused(&one("source = \"energy-charts\"\nzone = \"FR\"\nproduct = \"x\""), "unknown field `product`");
     refused(&one("source = \"energy-charts\"\nzone = \"FR\"\nevery = 30"), "every: `30` has no unit");
     refused(
         &one("source = \"energy-charts\"\nzone = \"FR\"\nstale_after = \"10ms\""),
-        "stale_after: it is 10ms: at least 1s",
+        "stale_after: it is 10ms: it must be at least 1s",
     );
-    refused(&one("source = \"energy-charts\"\nzone = \"FR\"\nfallback = 5"), "fallback: it is `5`: text was expected");
+    refused(&one("source = \"energy-charts\"\nzone = \"FR\"\nfallback = 5"), "fallback: it is `5` instead of a text");
     let kroner = |fallback: &str| one(&format!("source = \"energinet\"\nzone = \"DK1\"\nfallback = \"{fallback}\""));
-    refused(&kroner("90 EUR/MWh"), "fallback: it is in EUR, and the feed is in DKK");
+    refused(&kroner("90 EUR/MWh"), "fallback: it is in EUR, but the feed is in DKK");
     assert!(built(&kroner("90 DKK/MWh")).is_ok() && built(&kroner("last-day")).is_ok());
     refused(&one("source = \"awattar\"\nzone = \"FR\""), "unknown variant `FR`");
     refused(&one("source = \"entsoe\"\nzone = \"X\"\ntoken_file = \"/nowhere\""), "cannot read /nowhere: No such file");
@@ -69,9 +69,9 @@ fn refusals_name_the_table_and_the_key() {
         "authorities: cannot speak TLS",
     );
     let one = "[[price]]\nsource = \"awattar\"\nzone = \"DE\"\nfallback = \"last-day\"\n";
-    refused(&one.repeat(2), "feed.price, number 2: name: `awattar DE` is one before it, too");
+    refused(&one.repeat(2), "feed.price, number 2: name: two feeds have the name `awattar DE`");
     let two = format!("{one}{}", one.replace("DE", "AT"));
-    refused(&two, "feed.price, number 1: fallback: only the last feed of prices can have one");
+    refused(&two, "feed.price, number 1: fallback: only the last feed of prices can have a fallback");
     refused("[[prices]]\n", "unknown field `prices`");
 }
 
@@ -96,10 +96,10 @@ fn described_sources() {
     assert!(built(&json(&format!("{url}rows = [\"/a\", \"/b\"]\nlength = \"15min\"\nscale = \"1.25\"\n"))).is_ok());
     refused(&json(&format!("{url}end = \"/e\"\n")), "rows: it is missing");
     refused(&json(&format!("{url}rows = \"/a\"\nend = \"/e\"\nlength = \"15min\"\n")), "exclude each other");
-    refused(&json(&format!("{url}rows = \"/a\"\nend = \"e\"\n")), "`e` is no JSON pointer");
-    refused(&json(&format!("{url}scale = \"0\"\n")), "scale: `0` is no number above zero");
+    refused(&json(&format!("{url}rows = \"/a\"\nend = \"e\"\n")), "`e` is not a JSON pointer");
+    refused(&json(&format!("{url}scale = \"0\"\n")), "scale: `0` is not a number above zero");
     refused(&json(&format!("{url}timezone = \"Mars/Olympus\"\n")), "timezone: ");
-    refused(&json(&format!("{url}base = \"http://h\"\n")), "base: this source has a whole `url`");
+    refused(&json(&format!("{url}base = \"http://h\"\n")), "base: this source takes a full `url`");
     refused(&json(&format!("{url}token_header = \"x\"\n")), "token_file: it is missing");
     refused(&json("url = \"http://h/\"\n"), "unit: it is missing");
     refused(
@@ -113,7 +113,7 @@ fn described_sources() {
     refused(&broken, "the address `http://h/***{when}`");
     let csv = |rest: &str| format!("[[price]]\nsource = \"csv\"\n{rest}\n");
     assert!(built(&csv("file = \"/p.csv\"")).is_ok());
-    refused(&csv(""), "file: say either `file` or `url`");
+    refused(&csv(""), "file: give either `file` or `url`");
     refused(&csv("file = \"/p.csv\"\nvalue = \"x\""), "unit: it is missing");
-    refused(&csv("file = \"/p.csv\"\ndelimiter = \"€\""), "delimiter: one ASCII character");
+    refused(&csv("file = \"/p.csv\"\ndelimiter = \"€\""), "delimiter: it must be one ASCII character");
 }

@@ -1,4 +1,4 @@
-//! What of an exchange can be judged without one: dates, types, pauses, secrets.
+//! Parts of an exchange that need no server: dates, types, pauses, secrets.
 
 use super::*;
 
@@ -67,7 +67,7 @@ fn secrets_are_not_shown() {
     assert_eq!(request.shown(), "https://example.org/api?securityToken=***&zone=DE");
     let escaped = Request::get("https://example.org/?t=a%2Bb%2F").hiding("a+b/");
     assert_eq!(escaped.shown(), "https://example.org/?t=***");
-    // As a path may write it, where letters and digits alone are plain.
+    // In the encoding of a path, where only letters and digits are plain.
     let other = Request::get("https://example.org/?t=a%2Ab").hiding("a*b");
     assert_eq!(other.shown(), "https://example.org/?t=***");
     let debugged = format!("{:?}", request.clone().with_header("authorization", "s3cret"));

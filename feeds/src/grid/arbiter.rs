@@ -1,16 +1,16 @@
-//! Which limits hold: from what all sources say and what the operator allows to one curve of the band. Times are told;
-//! there is no clock here, and nothing is read.
+//! Arbiter of limits: combines the limits of all sources with the operator's band into one curve. Pure: times are
+//! passed in.
 //!
 //! The rule, at any instant:
-//! 1. Of the limits that are neither obligatory nor an emergency the one with the lowest number of its source holds;
-//!    within a source the one with the lowest number of its own; among equals the one with the lower upper limit.
-//! 2. It narrows the operator's band. Only where its source may widen, and has a lower number than the operator, it takes
-//!    the place of that band.
-//! 3. All limits of obligatory sources and all emergencies narrow what is left, whatever their numbers.
-//! 4. During an emergency there is no lower limit. A lower limit above the upper one gives way to it.
+//! 1. Of the limits that are neither obligatory nor an emergency, the one whose source has the lowest number holds.
+//!    Within a source the limit with the lowest number holds; among equals the one with the lower upper limit.
+//! 2. It narrows the operator's band. It replaces that band only if its source may widen and has a lower number than
+//!    the operator.
+//! 3. All limits of obligatory sources and all emergencies narrow the result, whatever their numbers.
+//! 4. During an emergency there is no lower limit. A lower limit above the upper one is reduced to it.
 //!
-//! The curve says what follows if every source goes on as it is: that a word will be lost is not foreseen, that failsafe
-//! ends is.
+//! The curve assumes that every source continues as it is: the end of failsafe is foreseen, the loss of a source is
+//! not.
 
 use std::collections::BTreeSet;
 
@@ -20,50 +20,50 @@ use serde::{Deserialize, Serialize};
 use super::limit::{Limit, Source, Word};
 use super::standing::{Mode, Standing};
 
-/// All sources, and what is known of them.
+/// Sources with their states.
 #[derive(Debug, Clone)]
 pub struct Arbiter {
     sources: Vec<(Source, Standing)>,
     operator_priority: u32,
 }
 
-/// What outlasts the process.
+/// State that outlasts the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Found again by their names.
+    /// Identified by name.
     pub sources: Vec<KeptSource>,
 }
 
-/// What was last heard of a source.
+/// Last message of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptSource {
-    /// As the configuration names it.
+    /// Name in the configuration.
     pub name: String,
-    /// Those that it asked for last.
+    /// Its last limits.
     pub limits: Vec<Limit>,
-    /// Since when its failsafe limit holds, if it does.
+    /// When its failsafe limit came into force, if it is in force.
     pub failsafe_since: Option<Time>,
 }
 
-/// How a source stands, for people.
+/// State of a source, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// As the configuration names it.
+    /// Name in the configuration.
     pub name: String,
-    /// Tells if it is heard of.
+    /// State of the connection.
     pub mode: Mode,
-    /// Of the last word in this process.
+    /// Time of the last message in this process.
     pub heard: Option<Time>,
-    /// Why the last attempt failed, where it did.
+    /// Why the last attempt failed, if it did.
     pub fault: Option<String>,
-    /// Of its limits the one that counts now: with the strictest upper limit for an obligatory source or an emergency,
-    /// else the one with the lowest number.
+    /// The limit that counts now: the strictest upper limit for an obligatory source or an emergency, else the one with
+    /// the lowest number.
     pub limit: Option<Limit>,
 }
 
-/// A limit, and where it came from.
+/// Limit with its source.
 #[derive(Debug, Clone, Copy)]
 struct Claim<'a> {
     source: &'a Source,
@@ -81,7 +81,7 @@ impl Claim<'_> {
 }
 
 impl Arbiter {
-    /// With what an earlier process kept; what it kept of sources that are no more is let go.
+    /// Makes an arbiter with the state of an earlier process; drops the state of removed sources.
     pub fn new(sources: Vec<Source>, operator_priority: u32, kept: Kept, now: Time) -> Self {
         let mut kept = kept.sources;
         let standing = |source: Source| {
@@ -100,31 +100,31 @@ impl Arbiter {
         self.sources.is_empty()
     }
 
-    /// Takes note of a word of the source with this number, in the order in which they were given.
+    /// Takes a message of the source with this index.
     pub fn hear(&mut self, now: Time, source: usize, word: Word) {
         if let Some((source, standing)) = self.sources.get_mut(source) {
             standing.hear(source, now, word);
         }
     }
 
-    /// Lets everything pass that is due at `now`.
+    /// Handles everything that is due at `now`.
     pub fn advance(&mut self, now: Time) {
         for (source, standing) in &mut self.sources {
             standing.advance(source, now);
         }
     }
 
-    /// When something passes by itself, and the curve may become another.
+    /// Returns when the curve may change without a message.
     pub fn deadline(&self) -> Option<Time> {
         self.sources.iter().filter_map(|(source, standing)| standing.deadline(source)).min()
     }
 
-    /// The wall clock was set forward by `by`: what was heard, and what began, is as long ago as before.
+    /// Shifts recorded times, because the wall clock was set forward by `by`.
     pub fn clock_jumped(&mut self, by: Span) {
         self.sources.iter_mut().for_each(|(_, standing)| standing.clock_jumped(by));
     }
 
-    /// The state to hand to the next process.
+    /// Returns the state for the next process.
     pub fn kept(&self) -> Kept {
         let keep = |(source, standing): &(Source, Standing)| KeptSource {
             name: source.name.clone(),
@@ -137,7 +137,7 @@ impl Arbiter {
         Kept { sources: self.sources.iter().map(keep).collect() }
     }
 
-    /// One for each source, in the order of the configuration.
+    /// Returns a report for each source, in the order of the configuration.
     pub fn reports(&self, now: Time) -> Vec<Report> {
         let report = |(source, standing): &(Source, Standing)| {
             let claims = standing.counting(source).filter(|limit| limit.covers(now));
@@ -159,7 +159,7 @@ impl Arbiter {
         self.sources.iter().map(|(source, standing)| (source, standing)).flat_map(of).collect()
     }
 
-    /// The band at `at`, where the operator's is `operator` then.
+    /// Returns the band at `at`, if the operator's is `operator` then.
     pub fn band_at(&self, at: Time, operator: Band) -> Band {
         let claims = self.claims();
         self.decide(operator, claims.iter().filter(|claim| claim.limit.covers(at)))
@@ -185,7 +185,7 @@ impl Arbiter {
         Band::new(low, high).unwrap_or(operator)
     }
 
-    /// The band from `now` on, where the operator's is `operator`. Its first step is at `now`.
+    /// Returns the band from `now` on, for the operator's `operator`. Its first step is at `now`.
     pub fn curve(&self, now: Time, operator: &Curve<Band>) -> Curve<Band> {
         let claims = self.claims();
         let starts = |claim: &Claim| claim.limit.from.max(now);
@@ -217,7 +217,7 @@ impl Arbiter {
     }
 }
 
-/// Whether two curves say the same from `now` on.
+/// Returns true if two curves are equal from `now` on.
 pub fn same_from(now: Time, one: &Curve<Band>, other: &Curve<Band>) -> bool {
     let future = |curve: &Curve<Band>| {
         let mut steps = vec![(now, curve.band(now))];

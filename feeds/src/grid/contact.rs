@@ -1,5 +1,5 @@
-//! A dim contact: a file like that of a GPIO line, which reads 0 or 1. While it is closed the power is limited to fixed
-//! watts. Each look is a word; anything else in the file is a fault, and leaves what held.
+//! Dimming contact: a file like that of a GPIO line, which contains 0 or 1. While it is closed the power is limited to
+//! fixed watts. Each successful read is a message; other contents are a fault, and the last limit stays.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use super::teller::Teller;
 use crate::fetch::now;
 use crate::file::read;
 
-/// `value` of a line is two bytes.
+/// Most bytes; `value` of a line has two.
 const SIZE_LIMIT: usize = 16;
 
-/// The line, and what it stands for.
+/// Line and its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contact {
-    /// Of the line: a file of sysfs with 0 or 1.
+    /// Path of the line: a file of sysfs with 0 or 1.
     pub path: PathBuf,
-    /// The limit holds while the file reads 0, in place of 1.
+    /// True if the limit holds at 0 instead of 1.
     pub active_low: bool,
     /// The upper limit while the contact is closed.
     pub high: Power,
-    /// Between two looks.
+    /// Interval between reads.
     pub poll: Duration,
 }
 
-/// Looks until nobody listens.
+/// Polls until the receiver is closed.
 pub async fn run(contact: Contact, teller: Teller) {
     let mut closed_since = None;
     loop {
         let path = contact.path.clone();
-        // Ends in an error only where the runtime does.
+        // Fails only if the runtime ends.
         let Ok(found) = tokio::task::spawn_blocking(move || read(&path, SIZE_LIMIT)).await else { return };
         let word = match found {
             Ok((bytes, _)) => contact.word(&bytes, &mut closed_since),

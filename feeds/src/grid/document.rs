@@ -1,9 +1,8 @@
-//! Limits as files and HTTP bodies carry them, in JSON or TOML: one limit, a list of them, or an object with the list
-//! `limits`. Reads and writes texts; knows neither files nor sockets.
+//! Limits in files and HTTP bodies, as JSON or TOML: one limit, a list of them, or an object with the list `limits`.
 //!
-//! A limit is `{low_w, high_w, from, until, priority, emergency}`, all of them optional: watts, times in RFC 3339 with their
-//! offset. `duration_s` may stand for `until`; zero is no end. `source` and `received_at` are what Limo shows, and are
-//! not looked at in what it reads.
+//! A limit is `{low_w, high_w, from, until, priority, emergency}`, all of them optional: watts, times in RFC 3339 with
+//! their offset. `duration_s` may replace `until`; zero means no end. Limo writes `source` and `received_at`, and
+//! ignores them when reading.
 
 use jiff::Timestamp;
 use limo_model::{Power, Span, Time};
@@ -14,16 +13,16 @@ use thiserror::Error;
 
 use super::limit::Limit;
 
-/// More than ten days of quarter hours, and bounded, since each is looked at whenever one changes.
+/// Most limits: ten days of quarter hours. All are processed whenever one changes.
 pub const LIMITS: usize = 1_000;
 
-/// No cluster draws a terawatt, and it stays far from the end of the range of watts.
+/// Most watts: no cluster draws a terawatt, and sums cannot overflow.
 const MOST_WATTS: f64 = 1e12;
 
-/// How much of a value an error shows, in characters.
+/// Most characters of a value in an error.
 const SHOWN: usize = 80;
 
-/// Why a text is no list of limits.
+/// Error of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum DocumentError {
@@ -39,17 +38,17 @@ pub enum DocumentError {
     Many { count: usize },
     #[error("{place}: {reason}")]
     Field { place: String, reason: String },
-    #[error("{place}: {key} is {value} W: 0 to 1000000000000 W are possible")]
+    #[error("{place}: {key} is {value} W: it must be 0 to 1000000000000 W")]
     Watts { place: String, key: &'static str, value: String },
     #[error("{place}: low_w is {low}, above high_w, which is {high}")]
     Crossed { place: String, low: Power, high: Power },
     #[error("{place}: {key} is `{value}`: write a time with its offset, for example `2026-10-26T18:00:00Z`")]
     Time { place: String, key: &'static str, value: String },
-    #[error("{place}: duration_s is {value} s: it cannot be negative; 0 is no end")]
+    #[error("{place}: duration_s is {value} s: it cannot be negative; 0 means no end")]
     Duration { place: String, value: i64 },
     #[error("{place}: until and duration_s exclude each other: give one of them")]
     TwoEnds { place: String },
-    #[error("{place}: it ends at {until}, not after it begins at {from}")]
+    #[error("{place}: it ends at {until}, which is not after its begin at {from}")]
     EndsEarly { place: String, from: String, until: String },
 }
 
@@ -80,7 +79,7 @@ pub fn from_json(bytes: &[u8], now: Time) -> Result<Vec<Limit>, DocumentError> {
     limits(value, now)
 }
 
-/// The same for TOML, where a list is `[[limits]]`.
+/// Reads TOML, where a list is `[[limits]]`.
 ///
 /// # Errors
 /// As [`from_json`].
@@ -91,7 +90,7 @@ pub fn from_toml(bytes: &[u8], now: Time) -> Result<Vec<Limit>, DocumentError> {
     limits(as_json(toml::Value::Table(table)), now)
 }
 
-/// Times of TOML become texts.
+/// Converts times of TOML to texts.
 fn as_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::String(text),
@@ -111,7 +110,7 @@ fn limits(value: Value, now: Time) -> Result<Vec<Limit>, DocumentError> {
             Some(Value::Array(list)) if object.is_empty() => list,
             Some(Value::Array(_)) => {
                 let other = object.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                let reason = format!("beside `limits` there is `{}`", cut(&other));
+                let reason = format!("there is `{}` besides `limits`", cut(&other));
                 return Err(DocumentError::Field { place: "the document".into(), reason });
             }
             _ => return Err(DocumentError::Form { found: "`limits`" }),
@@ -160,7 +159,7 @@ fn limit(value: Value, now: Time, place: &str) -> Result<Limit, DocumentError> {
     Ok(Limit { low, high, from, until, priority: raw.priority, emergency: raw.emergency, received_at: now })
 }
 
-/// Watts from outside, rounded to milliwatts; `None` where no cluster could draw them.
+/// Converts watts from outside, rounded to milliwatts; `None` if no cluster could draw them.
 pub(super) fn power(watts: f64) -> Option<Power> {
     // In that range the product is a whole number of milliwatts that an i64 holds.
     (0.0..=MOST_WATTS).contains(&watts).then(|| Power::from_mw((watts * 1e3).round() as i64))
@@ -170,7 +169,7 @@ fn time(text: &str) -> Option<Time> {
     text.parse::<Timestamp>().ok().map(|at| Time::from_unix_ms(at.as_millisecond()))
 }
 
-/// In RFC 3339; milliseconds where the time is out of the range of dates.
+/// Formats a time in RFC 3339, or in milliseconds if it is outside the range of dates.
 fn shown(at: Time) -> String {
     Timestamp::from_millisecond(at.unix_ms()).map_or_else(|_| format!("{} ms", at.unix_ms()), |at| at.to_string())
 }
@@ -179,7 +178,7 @@ fn cut(text: &str) -> String {
     text.chars().take(SHOWN).collect()
 }
 
-/// What `source` said, as [`from_json`] reads it.
+/// Writes the limits of `source` for [`from_json`].
 pub fn to_json(source: &str, limits: &[Limit]) -> Value {
     let limit = |limit: &Limit| {
         json!({
@@ -259,17 +258,20 @@ mod tests {
         refused("{\"high_w\":", "not JSON: EOF while parsing a value at line 1 column 10");
         refused("7", "a number is neither a limit nor a list of limits");
         refused(r#"{"limits":7}"#, "`limits` is neither a limit");
-        refused(r#"{"limits":[],"else":1}"#, "beside `limits` there is `else`");
+        refused(r#"{"limits":[],"else":1}"#, "there is `else` besides `limits`");
         refused(r#"[{},{"high":5}]"#, "limit 2: unknown field `high`");
         refused(r#"{"high_w":"5"}"#, "the limit: invalid type: string \"5\"");
-        refused(r#"{"high_w":-1}"#, "the limit: high_w is -1 W: 0 to 1000000000000 W");
+        refused(r#"{"high_w":-1}"#, "the limit: high_w is -1 W: it must be 0 to 1000000000000 W");
         refused(r#"{"low_w":1e13}"#, "low_w is 10000000000000 W");
         refused(r#"{"low_w":9,"high_w":5}"#, "low_w is 9.0 W, above high_w, which is 5.0 W");
         refused(r#"{"until":"18:00"}"#, "until is `18:00`: write a time with its offset");
         refused(r#"{"from":"2026-10-26T18:00:00"}"#, "from is `2026-10-26T18:00:00`");
         refused(r#"{"duration_s":-5}"#, "duration_s is -5 s");
         refused(r#"{"until":"2026-10-26T18:00:00Z","duration_s":5}"#, "exclude each other");
-        refused(r#"{"until":"1970-01-01T00:00:01Z"}"#, "it ends at 1970-01-01T00:00:01Z, not after it begins at 1970-");
+        refused(
+            r#"{"until":"1970-01-01T00:00:01Z"}"#,
+            "it ends at 1970-01-01T00:00:01Z, which is not after its begin at 1970-",
+        );
         refused(r#"{"priority":-1}"#, "the limit: invalid value");
         refused(&format!("[{}]", vec!["{}"; LIMITS + 1].join(",")), "1001 limits: the limit is 1000");
     }

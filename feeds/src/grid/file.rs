@@ -1,7 +1,6 @@
-//! A file of limits that somebody else writes, in TOML where its name ends in `.toml`, else in JSON. It is looked at again
-//! and again, and taken when it was the same at two looks, so that half a file is not taken for a whole one. What cannot
-//! be understood is reported, and changes nothing. Each change of its content or its time of modification is a word: a
-//! writer that is watched by a heartbeat touches it.
+//! File of limits that another program writes, in TOML if its name ends in `.toml`, else in JSON. It is polled, and
+//! accepted after two equal reads, so that an incomplete file is not accepted. An invalid file is reported, and changes
+//! nothing. Each change of its content or its modification time is a message: a writer with a heartbeat touches it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,41 +11,41 @@ use super::teller::Teller;
 use crate::fetch::now;
 use crate::file::read;
 
-/// A thousand limits are a fifth of it.
+/// Most bytes; a thousand limits have a fifth of it.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// Where the file is, and the pause between two looks.
+/// File and its polling interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
-    /// Of the file; it may be missing.
+    /// Path of the file, which may be missing.
     pub path: PathBuf,
-    /// Between two looks; positive.
+    /// Interval between reads; positive.
     pub poll: Duration,
 }
 
-/// What a look found.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 enum Look {
     Found { bytes: Vec<u8>, modified: Option<SystemTime> },
     Failed(String),
 }
 
-/// What is known of the file from looks before.
+/// State of the file from earlier reads.
 #[derive(Debug, Default)]
 struct Memory {
     last: Option<Look>,
-    /// Whether what was last seen has been told.
+    /// True if the last content has been reported.
     told: bool,
-    /// The last bytes that were understood, and what they say.
+    /// Last valid bytes, and their limits.
     understood: Option<(Vec<u8>, Vec<Limit>)>,
 }
 
-/// Looks until nobody listens.
+/// Polls until the receiver is closed.
 pub async fn run(watched: Watched, teller: Teller) {
     let mut memory = Memory::default();
     loop {
         let path = watched.path.clone();
-        // Ends in an error only where the runtime does.
+        // Fails only if the runtime ends.
         let Ok(look) = tokio::task::spawn_blocking(move || look(&path)).await else { return };
         if let Some(word) = memory.word(look, &watched.path)
             && teller.tell(word).await.is_err()
@@ -65,7 +64,7 @@ fn look(path: &Path) -> Look {
 }
 
 impl Memory {
-    /// What is to be told after this look.
+    /// Returns the message after this read.
     fn word(&mut self, look: Look, path: &Path) -> Option<Word> {
         if self.last.as_ref() != Some(&look) {
             self.last = Some(look);
@@ -79,7 +78,7 @@ impl Memory {
             Look::Failed(reason) => return Some(Word::Fault(reason)),
             Look::Found { bytes, .. } => bytes,
         };
-        // What was only touched says the same, and began when it was first read.
+        // A file that was only touched keeps the time of its first read.
         if let Some((_, limits)) = self.understood.as_ref().filter(|(known, _)| *known == bytes) {
             return Some(Word::Limits(limits.clone()));
         }

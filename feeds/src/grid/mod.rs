@@ -1,7 +1,7 @@
-//! What the grid allows: limits of the cluster's power that somebody outside sets, now or for a later time.
+//! Limits of the cluster's power from outside, for now or a later time.
 //!
-//! [`arbiter`] decides which of them hold, with no clock and no socket. The other files are sources: each is a task that
-//! tells what it hears of one of them. None of them knows what holds.
+//! [`arbiter`] decides which of them hold, without a clock or socket. The other files are sources: each is a task that
+//! reports the messages of one source.
 
 pub mod arbiter;
 pub mod contact;

@@ -1,8 +1,8 @@
-//! A VEN of OpenADR 3.1: asks a VTN for the events of a program again and again. Each answer that can be read is a word.
-//! What events mean is in [`events`].
+//! VEN of OpenADR 3.1: polls a VTN for the events of a program. Each valid answer is a message. [`events`] interprets
+//! the events.
 //!
-//! The client of the protocol has no limits of its own; every exchange goes through [`Fetcher`], which has them. After a
-//! failure the token is asked for again, since a server may have forgotten it before it ended.
+//! The protocol's client has no limits of its own; every exchange goes through [`Fetcher`], which has them. After a
+//! failure a new token is requested, since a server may have forgotten the old one before its end.
 
 mod events;
 
@@ -25,26 +25,26 @@ use super::teller::{Deaf, SecretError, Teller, another_clock, pause, private};
 use crate::fetch::{FetchError, Fetcher, Reply, Request, is_skewed, now};
 use events::Reading;
 
-/// Events that are asked for at once, which is what the specification has for the most.
+/// Events in a request; the maximum of the specification.
 const PAGE: usize = 50;
 
-/// A program of more events steers no cluster; a server that never ends its list must not be followed.
+/// Most pages. A program with more events steers no cluster, and a server's list may never end.
 const PAGES: usize = 20;
 
-/// Where the VTN is, and who asks.
+/// VTN and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAdr {
-    /// Up to and without `/programs` and `/events`.
+    /// Address up to, and without, `/programs` and `/events`.
     pub url: String,
-    /// Where tokens are had; without it `/auth/token` of the host of `url`.
+    /// Address for tokens; `/auth/token` on the host of `url` by default.
     pub token_url: Option<String>,
-    /// TOML with `client_id` and `client_secret`; without it nobody is asked for a token.
+    /// TOML file with `client_id` and `client_secret`; without it no token is requested.
     pub credentials: Option<PathBuf>,
-    /// The program whose events count; without it those of all programs that the VTN shows.
+    /// Program whose events count; by default those of all programs that the VTN shows.
     pub program: Option<String>,
     /// Upper limit during an alert of a grid emergency.
     pub emergency_high: Power,
-    /// Between two requests.
+    /// Interval between requests.
     pub poll: Duration,
 }
 
@@ -55,18 +55,18 @@ struct Credentials {
     client_secret: String,
 }
 
-/// Why there is no word.
+/// Why there is no message.
 #[derive(Debug, Error)]
 enum VenError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("{} holds no credentials: write the lines `client_id = \"...\"` and `client_secret = \"...\"`", path.display())]
+    #[error("{} has no credentials: write the lines `client_id = \"...\"` and `client_secret = \"...\"`", path.display())]
     Credentials { path: PathBuf },
-    #[error("`{url}` is no address: {reason}")]
+    #[error("`{url}` is not an address: {reason}")]
     Address { url: String, reason: String },
-    #[error("`{program}` is no id of a program: letters, digits, `-` and `_`, at most 128")]
+    #[error("`{program}` is not the id of a program: use at most 128 letters, digits, `-` and `_`")]
     Program { program: String },
     #[error("{url}: the answer is not OpenADR 3.1: {reason}")]
     Protocol { url: String, reason: String },
@@ -74,7 +74,7 @@ enum VenError {
     Many { url: String },
 }
 
-/// Asks until nobody listens.
+/// Polls until the receiver is closed.
 pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller) {
     let guard = Guard { fetcher, outcome: Arc::default(), url: Request::get(&ven.url).shown() };
     let mut session = None;
@@ -104,7 +104,7 @@ pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller) {
 
 async fn told(teller: &Teller, reading: Reading, skewed: bool, url: &str) -> Result<(), Deaf> {
     teller.tell(Word::Limits(reading.limits)).await?;
-    // Beside the limits, which still count.
+    // Reported in addition to the limits, which still count.
     if let Some(fault) = reading.faults.first() {
         teller.tell(Word::Fault(format!("{url}: {fault}"))).await?;
     } else if skewed {
@@ -150,7 +150,7 @@ impl OpenAdr {
                 .and_then(|url| if url.cannot_be_a_base() { Err("it cannot have a path".to_owned()) } else { Ok(url) });
             parsed.map_err(|reason| VenError::Address { url: text.to_owned(), reason })
         };
-        // With a slash at its end, so that `events` becomes part of it.
+        // With a trailing slash, so that `events` is appended to it.
         let base = address(&format!("{}/", self.url.trim_end_matches('/')))?;
         let tokens = match &self.token_url {
             Some(url) => address(url)?,
@@ -168,24 +168,24 @@ fn credentials(path: &Path) -> Result<ClientCredentials, VenError> {
     // The reason would show the text.
     let found: Credentials = toml::from_str(&text).map_err(|_| VenError::Credentials { path: path.to_owned() })?;
     let mut credentials = ClientCredentials::new(found.client_id, found.client_secret);
-    // The client subtracts the margin from the life of a token, and a life may be shorter than any margin.
+    // The client subtracts the margin from the lifetime of a token, which may be shorter.
     credentials.refresh_margin = Duration::ZERO;
     Ok(credentials)
 }
 
-/// What became of the last exchange.
+/// Result of the last exchange.
 #[derive(Debug, Default)]
 struct Outcome {
     error: Option<FetchError>,
     skew: Option<Span>,
 }
 
-/// The HTTP of the protocol's client, with the limits of [`Fetcher`].
+/// HTTP for the protocol's client, with the limits of [`Fetcher`].
 #[derive(Debug, Clone)]
 struct Guard {
     fetcher: Fetcher,
     outcome: Arc<Mutex<Outcome>>,
-    /// As it may be shown.
+    /// Address without secrets.
     url: String,
 }
 
@@ -194,13 +194,13 @@ impl Guard {
         is_skewed(self.outcome.lock().unwrap_or_else(PoisonError::into_inner).skew)
     }
 
-    /// Why the client failed: what happened to its exchange, where something did.
+    /// Returns why the client failed: the error of its exchange, if there was one.
     fn reason(&self, error: &openleadr_client::Error) -> VenError {
         let happened = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take();
         match (happened, error) {
             (Some(error), _) => error.into(),
             (None, openleadr_client::Error::Reqwest(error)) => {
-                // Where the JSON is not what was expected, the cause says so.
+                // For unexpected JSON, the cause has the reason.
                 let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
                 VenError::Protocol { url: self.url.clone(), reason: cause }
             }
@@ -210,7 +210,7 @@ impl Guard {
 
     async fn exchange(&self, request: RequestBuilder) -> reqwest::Result<Response> {
         let request = request.build()?;
-        // The secrets are in headers and in no address.
+        // Secrets are in headers, not in addresses.
         let shown = Request::get(request.url().as_str()).accepting(&["application/json"]);
         let sent = now();
         let taken = match self.fetcher.client().execute(request).await {
@@ -223,7 +223,7 @@ impl Guard {
                 *outcome = Outcome { error: None, skew };
                 (status, body)
             }
-            // The client must not take it for an answer; what it makes of it is not looked at.
+            // The client must see a failure; its own error is ignored.
             Err(error) => {
                 outcome.error = Some(error);
                 (500, Vec::new())
@@ -235,7 +235,7 @@ impl Guard {
     }
 }
 
-/// Written out as `async_trait` would.
+/// Written as `async_trait` would expand it.
 impl HttpClient for Guard {
     fn request_builder(&self, method: Method, url: Url) -> RequestBuilder {
         self.fetcher.client().request(method, url)

@@ -1,4 +1,4 @@
-//! A server that says what holds: a document of limits, asked for again and again. Each answer, and each 304, is a word.
+//! Server with a document of limits, which is polled. Each answer, and each 304, is a message.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::limit::{Limit, Word};
 use super::teller::{SecretError, Teller, another_clock, pause, secret};
 use crate::fetch::{FetchError, Fetcher, Request, is_skewed, now};
 
-/// Where the document is.
+/// Address of the document, and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pull {
     /// `http://` or `https://`.
     pub url: String,
-    /// A bearer token; read again for every request.
+    /// File with a bearer token; read again for every request.
     pub token_file: Option<PathBuf>,
-    /// Between two requests.
+    /// Interval between requests.
     pub poll: Duration,
 }
 
-/// Why there is no word.
+/// Why there is no message.
 #[derive(Debug, Error)]
 enum PullError {
     #[error(transparent)]
@@ -38,7 +38,7 @@ impl PullError {
     }
 }
 
-/// What was last understood.
+/// Last valid answer.
 #[derive(Debug, Default)]
 struct Known {
     etag: Option<String>,
@@ -46,7 +46,7 @@ struct Known {
     limits: Vec<Limit>,
 }
 
-/// Asks until nobody listens.
+/// Polls until the receiver is closed.
 pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
     let mut known = Known::default();
     let mut failures = 0;
@@ -57,7 +57,7 @@ pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
                 if teller.tell(Word::Limits(known.limits.clone())).await.is_err() {
                     return;
                 }
-                // Beside the limits, which still count.
+                // Reported in addition to the limits, which still count.
                 if skewed && teller.tell(Word::Fault(another_clock(&pull.url))).await.is_err() {
                     return;
                 }
@@ -76,7 +76,7 @@ pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
 }
 
 impl Pull {
-    /// Brings `known` up to date; tells whether the server's clock is another.
+    /// Updates `known`; returns true if the server's clock differs too much.
     async fn ask(&self, fetcher: &Fetcher, known: &mut Known) -> Result<bool, PullError> {
         let mut request = Request::get(&self.url).accepting(&["application/json"]);
         if let Some(path) = &self.token_file {
@@ -87,7 +87,7 @@ impl Pull {
             request = request.with_header("If-None-Match", etag);
         }
         let reply = fetcher.fetch(&request).await?;
-        // The same bytes are the same document: a limit without `from` began when they came first.
+        // Equal bytes are the same document: a limit without `from` began at their first receipt.
         let news = reply.status != 304 && (reply.body != known.body || known.body.is_empty());
         if news {
             let limits = document::from_json(&reply.body, now())

@@ -1,14 +1,14 @@
-//! Limits that somebody sends: a small HTTP listener with a bearer token.
+//! HTTP listener with a bearer token, to which a sender pushes limits.
 //!
-//! | request | what it does |
+//! | request | effect |
 //! |---|---|
-//! | `PUT /limits`, `POST /limits` | the document of limits in the body takes the place of what was said before |
-//! | `DELETE /limits` | withdraws it |
-//! | `GET /limits` | shows it |
-//! | `POST /heartbeat` | says that its sender is there, and nothing new |
+//! | `PUT /limits`, `POST /limits` | replaces the limits by the document in the body |
+//! | `DELETE /limits` | withdraws the limits |
+//! | `GET /limits` | shows the limits |
+//! | `POST /heartbeat` | is a sign of life without news |
 //!
-//! Answers are JSON; an error is `{"error": "..."}`. There is no TLS here, so it listens on this machine only, or behind
-//! somebody who speaks TLS. One request for each connection.
+//! Answers are JSON; an error is `{"error": "..."}`. There is no TLS here, so it must listen on this machine only, or
+//! behind a TLS proxy. Each connection serves one request.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,31 +33,31 @@ use super::limit::{Limit, Word};
 use super::teller::{Teller, secret};
 use crate::fetch::now;
 
-/// A thousand limits are a fifth of it.
+/// Most bytes of a body; a thousand limits have a fifth of it.
 const BODY_LIMIT: usize = 1 << 20;
 
-/// Senders at one time: one is usual.
+/// Most senders at a time; one is usual.
 const CONNECTIONS: usize = 16;
 
-/// From the first byte to the last answer.
+/// Limit from the first byte to the end of the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After a failure to accept, such as no free file descriptor, which does not go away at once.
+/// Pause after a failure to accept, such as no free file descriptor, which does not pass at once.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Who may send, and where to.
+/// Listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Push {
-    /// Of the source, for what is shown.
+    /// Name of the source, for messages.
     pub name: String,
-    /// Read again for every request.
+    /// File with the token; read again for every request.
     pub token_file: PathBuf,
 }
 
 struct Desk {
     push: Push,
     teller: Teller,
-    /// What was said last.
+    /// Last limits.
     said: Mutex<Vec<Limit>>,
 }
 
@@ -66,12 +66,12 @@ type Answer = Response<Full<Bytes>>;
 /// Listens on `address`.
 ///
 /// # Errors
-/// Where the address cannot be had.
+/// If the address is not available.
 pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves until nobody listens to what is told. `said` is what still holds of an earlier process.
+/// Serves until the receiver is closed. `said` has the limits of an earlier process that still hold.
 pub async fn run(push: Push, listener: TcpListener, said: Vec<Limit>, teller: Teller) {
     let desk = Arc::new(Desk { push, teller, said: Mutex::new(said) });
     let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -82,7 +82,7 @@ pub async fn run(push: Push, listener: TcpListener, said: Vec<Limit>, teller: Te
             Ok((stream, _)) => {
                 let desk = Arc::clone(&desk);
                 tokio::spawn(async move {
-                    // Who takes longer, or breaks off, gets no answer.
+                    // A slow or broken request gets no answer.
                     let _ = tokio::time::timeout(PATIENCE, serve(stream, desk)).await;
                     drop(place);
                 });
@@ -110,8 +110,8 @@ impl Desk {
                 return answer;
             }
             Err(error) => {
-                // The reason names a file of this machine: for its operator only.
-                let fault = Word::Fault(format!("nobody can send limits: {error}"));
+                // The reason names a file of this machine, which only its operator may see.
+                let fault = Word::Fault(format!("no sender can authenticate: {error}"));
                 let _ = self.teller.tell(fault).await;
                 return refusal(StatusCode::SERVICE_UNAVAILABLE, "the token of this listener cannot be read");
             }
@@ -135,7 +135,7 @@ impl Desk {
         let found = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("none");
         let media = found.split(';').next().unwrap_or_default().trim();
         if !media.eq_ignore_ascii_case("application/json") {
-            let reason = format!("the content type is `{media}`: application/json is understood");
+            let reason = format!("the content type is `{media}`: it must be application/json");
             return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, &reason);
         }
         let body = match Limited::new(request.into_body(), BODY_LIMIT).collect().await {
@@ -161,7 +161,7 @@ impl Desk {
         answer
     }
 
-    /// 202: it is in force when the master has it on disk, a moment later.
+    /// Answers 202: the change is in force a moment later, when the master has it on disk.
     async fn tell(&self, word: Word, shown: &Value) -> Answer {
         match self.teller.tell(word).await {
             Ok(()) => reply(StatusCode::ACCEPTED, shown),
@@ -170,7 +170,7 @@ impl Desk {
     }
 }
 
-/// In a time that depends on the lengths only.
+/// Compares the token in a time that depends only on the lengths.
 fn is_allowed(request: &Request<Incoming>, token: &str) -> bool {
     let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (scheme, given) = given.split_once(' ').unwrap_or_default();
@@ -178,7 +178,7 @@ fn is_allowed(request: &Request<Incoming>, token: &str) -> bool {
 }
 
 fn not_allowed(allowed: &'static str) -> Answer {
-    let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, &format!("possible here: {allowed}"));
+    let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, &format!("allowed here: {allowed}"));
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }

@@ -1,7 +1,7 @@
-//! A time table: limits at certain hours of certain days, by the clocks of a time zone. Always there; nothing is asked.
+//! Time table: limits at hours of certain days, in a time zone. Never fails.
 //!
-//! An hour that the clocks leave out in spring begins when they have been put forward; of an hour that they repeat in
-//! autumn the first counts.
+//! An hour that is skipped in spring begins after the change of clocks; of an hour that is repeated in autumn the first
+//! occurrence counts.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,54 +16,54 @@ use super::limit::{Limit, Word};
 use super::teller::Teller;
 use crate::fetch::now;
 
-/// How far ahead the table is laid out: longer than any job is planned.
+/// Days in advance: longer than any plan of a job.
 const DAYS_AHEAD: i64 = 8;
 
-/// How often it is laid out again.
+/// Interval between updates.
 const EVERY: Duration = Duration::from_secs(3_600);
 
 /// Days of the week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Days([bool; 7]);
 
-/// One line of the table.
+/// Line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// On which it begins.
+    /// Days on which it begins.
     pub days: Days,
-    /// When it begins, in local time.
+    /// Begin in local time.
     pub from: Hour,
-    /// On the next day where it is not after `from`.
+    /// End in local time, on the next day if it is not after `from`.
     pub until: Hour,
-    /// The limits that it sets.
+    /// Its limits.
     pub band: Band,
-    /// Of several lines that hold at a time, the lower number counts.
+    /// Priority among lines that overlap: the lower number counts.
     pub priority: u32,
 }
 
-/// The table.
+/// Time table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Of the hours.
+    /// Zone of the hours.
     pub zone: TimeZone,
     /// In any order.
     pub lines: Vec<Line>,
 }
 
-/// Why a text names no days.
+/// Error of a text that names no days.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` names no days: write for example `daily`, `mon-fri` or `sat,sun`")]
 pub struct DaysError {
     text: String,
 }
 
-/// Why a text of the table cannot be used.
+/// Error of a text in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TextError {
-    #[error("`{text}` is no time zone: write for example `Europe/Berlin`")]
+    #[error("`{text}` is not a time zone: write for example `Europe/Berlin`")]
     Zone { text: String },
-    #[error("`{text}` is no hour: write for example `17:30`")]
+    #[error("`{text}` is not a time of day: write for example `17:30`")]
     Hour { text: String },
 }
 
@@ -84,7 +84,7 @@ impl FromStr for Days {
                 Some((first, last)) => (day(first)?, day(last)?),
                 None => (day(part)?, day(part)?),
             };
-            // `fri-mon` goes over the end of the week.
+            // `fri-mon` crosses the end of the week.
             let length = (last + 7 - first) % 7;
             (first..=first + length).for_each(|index| days[index % 7] = true);
         }
@@ -99,18 +99,20 @@ impl Days {
 }
 
 impl Schedule {
+    /// Parses the name of a time zone.
+    ///
     /// # Errors
-    /// [`TextError::Zone`] where the time zones of this machine do not have it.
+    /// [`TextError::Zone`] if this machine does not know it.
     pub fn zone(text: &str) -> Result<TimeZone, TextError> {
         TimeZone::get(text).map_err(|_| TextError::Zone { text: text.to_owned() })
     }
 
-    /// What the table says of the days around `now`.
+    /// Returns the limits of the days around `now`.
     pub fn limits(&self, now: Time) -> Vec<Limit> {
         let Ok(today) = Timestamp::from_millisecond(now.unix_ms()).map(|now| now.to_zoned(self.zone.clone())) else {
             return Vec::new();
         };
-        // What began yesterday may go on.
+        // Yesterday's limits may continue.
         let days = (-1..DAYS_AHEAD).filter_map(|offset| today.checked_add(offset.days()).ok());
         let mut limits = Vec::new();
         for day in days {
@@ -122,10 +124,10 @@ impl Schedule {
 }
 
 impl Line {
-    /// `17:30`, on a clock of 24 hours; `00:00` is also the end of a day.
+    /// Parses `17:30`, on a clock of 24 hours; `00:00` is also the end of a day.
     ///
     /// # Errors
-    /// [`TextError::Hour`] where it is something else.
+    /// [`TextError::Hour`] for other texts.
     pub fn hour(text: &str) -> Result<Hour, TextError> {
         let error = || TextError::Hour { text: text.to_owned() };
         let (hour, minute) = text.split_once(':').ok_or_else(error)?;
@@ -148,12 +150,12 @@ impl Line {
         let (low, high) = (self.band.low(), self.band.high());
         let limit =
             Limit { low, high, from, until: Some(until), priority: self.priority, emergency: false, received_at: now };
-        // Both ends may be in the hour that spring leaves out.
+        // Both ends may be in the hour that is skipped in spring.
         (from < until).then_some(limit)
     }
 }
 
-/// Tells until nobody listens.
+/// Reports the limits until the receiver is closed.
 pub async fn run(schedule: Schedule, teller: Teller) {
     while teller.tell(Word::Limits(schedule.limits(now()))).await.is_ok() {
         tokio::time::sleep(EVERY).await;
@@ -171,7 +173,7 @@ mod tests {
         Line { days: days.parse().expect("days"), from: hour(from), until: hour(until), band, priority: 0 }
     }
 
-    /// The first limits of a table in Copenhagen at a time, with both ends in UTC.
+    /// Checks the first limits of a table in Copenhagen at a time, with both ends in UTC.
     fn check(line: Line, now: &str, expected: &[(&str, &str)]) {
         let zone = TimeZone::get("Europe/Copenhagen").expect("a zone");
         let now: Timestamp = now.parse().expect("a time");
@@ -202,7 +204,7 @@ mod tests {
             "2026-10-24T12:00:00Z",
             &[("2026-10-24T15:00:00Z", "2026-10-24T18:00:00Z"), ("2026-10-25T16:00:00Z", "2026-10-25T19:00:00Z")],
         );
-        // 02:00 to 04:00 is three hours that night.
+        // 02:00 to 04:00 is three hours in that night.
         check(
             line("sun", "02:00", "04:00"),
             "2026-10-24T12:00:00Z",

@@ -1,42 +1,42 @@
-//! How one source stands: what it said last, and whether it is still heard of. The rules for a lost word are those of
-//! EEBUS LPC: without a heartbeat the failsafe limit holds; it ends with a new limit, or 120 s after the heartbeat is
-//! back, or, with no word at all, when it has held long enough. Times are told; there is no clock here.
+//! State of one source: its last limits, and whether it is lost. The rules are those of EEBUS LPC: without a heartbeat
+//! the failsafe limit holds. It ends with a new limit, or 120 s after the heartbeat is back, or without any message
+//! after its duration. Times are passed in.
 
 use limo_model::{Power, Span, Time};
 
 use super::limit::{Limit, Source, Word};
 
-/// Between the return of the heartbeat and the end of failsafe where no new limit comes (EEBUS LPC).
+/// Time from the return of the heartbeat to the end of failsafe without a new limit (EEBUS LPC).
 const RETURN: Span = Span::from_secs(120);
 
-/// Whether a source is heard of.
+/// State of the connection to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Mode {
-    /// It is heard of.
+    /// Its messages arrive.
     Ok,
-    /// Lost, and nothing holds in its place: there is no failsafe limit, or it has held long enough.
+    /// Lost, without a limit in its place: there is no failsafe limit, or its time is over.
     Stale,
-    /// Lost; the failsafe limit holds since `since`. `back` is when the heartbeat returned.
+    /// Lost; the failsafe limit has held since `since`. `back` is when the heartbeat returned.
     Failsafe { since: Time, back: Option<Time> },
 }
 
-/// What is known of one source.
+/// State of one source.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
     pub(super) limits: Vec<Limit>,
     pub(super) mode: Mode,
-    /// Of the last word, in this process.
+    /// Time of the last message, in this process.
     pub(super) heard: Option<Time>,
-    /// Since when a word is waited for where there was none.
+    /// Begin of the wait for the first message.
     began: Time,
     pub(super) fault: Option<String>,
 }
 
-/// What passes by itself.
+/// Event without a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// The heartbeat is lost. Before the next, so that of two at one instant the safe one counts.
+    /// The heartbeat is lost. Ordered first, so that the safe one of two events at one instant counts.
     Lost,
     Returned,
     HeldLongEnough,
@@ -44,7 +44,7 @@ enum Turn {
 }
 
 impl Standing {
-    /// At the start: nothing is known, so what is obligatory begins in failsafe.
+    /// Makes the state at the start: nothing is known, so that an obligatory source begins in failsafe.
     pub(super) fn new(source: &Source, now: Time) -> Self {
         let mode = match source.failsafe {
             Some(_) if source.obligatory => Mode::Failsafe { since: now, back: None },
@@ -53,8 +53,8 @@ impl Standing {
         Self { limits: Vec::new(), mode, heard: None, began: now, fault: None }
     }
 
-    /// At the start, with what another process kept. The heartbeat counts from now. A failsafe that was on goes on; where
-    /// it has run out meanwhile, it begins again for what is obligatory.
+    /// Makes the state at the start from that of an earlier process. The heartbeat counts from now. Failsafe continues;
+    /// if its time is over, it begins again for an obligatory source.
     pub(super) fn kept(source: &Source, limits: Vec<Limit>, failsafe_since: Option<Time>, now: Time) -> Self {
         let new = Self::new(source, now);
         let mode = match (source.failsafe, failsafe_since) {
@@ -67,7 +67,7 @@ impl Standing {
         Self { limits, mode, ..new }
     }
 
-    /// Times that were taken from the clock move with it; those that the source named do not.
+    /// Shifts times from the clock, but not those from the source.
     pub(super) fn clock_jumped(&mut self, by: Span) {
         self.began = self.began + by;
         self.heard = self.heard.map(|heard| heard + by);
@@ -97,17 +97,17 @@ impl Standing {
         [turn, forgotten].into_iter().flatten().min()
     }
 
-    /// When something passes by itself.
+    /// Returns the time of the next event without a message.
     pub(super) fn deadline(&self, source: &Source) -> Option<Time> {
         self.turn(source).map(|(at, _)| at)
     }
 
-    /// Lets everything pass that is due.
+    /// Handles all events that are due.
     pub(super) fn advance(&mut self, source: &Source, now: Time) {
         while let Some((at, turn)) = self.turn(source).filter(|(at, _)| *at <= now) {
             match (turn, self.mode) {
                 (Turn::Forgotten, _) => self.limits.clear(),
-                // Lost again while it was returning: failsafe holds its whole time from here.
+                // Lost again while it was returning: the time of failsafe begins anew.
                 (Turn::Lost, _) if source.failsafe.is_some() => {
                     self.mode = Mode::Failsafe { since: at, back: None };
                 }
@@ -117,7 +117,7 @@ impl Standing {
         }
     }
 
-    /// Takes note of a word at `now`.
+    /// Takes a message at `now`.
     pub(super) fn hear(&mut self, source: &Source, now: Time, word: Word) {
         self.advance(source, now);
         match word {
@@ -134,7 +134,7 @@ impl Standing {
             Word::Limits(limits) => {
                 let same = limits.len() == self.limits.len()
                     && limits.iter().zip(&self.limits).all(|(new, old)| new.says_the_same(old));
-                // What is said again was received when it was first said.
+                // A repeated limit keeps the time of its first receipt.
                 if !same {
                     self.limits = limits;
                 }
@@ -145,7 +145,7 @@ impl Standing {
         self.fault = None;
     }
 
-    /// When failsafe ends by itself, where it does.
+    /// Returns when failsafe ends by itself, if it does.
     fn failsafe_end(&self, source: &Source) -> Option<Time> {
         match (self.mode, source.failsafe) {
             (Mode::Failsafe { back: Some(back), .. }, _) => Some(back + RETURN),
@@ -154,8 +154,8 @@ impl Standing {
         }
     }
 
-    /// The limits that count as long as the source stays as it is: those that it set, and the failsafe limit. A limit
-    /// without an end counts only while the word of its source does, where there is a failsafe limit to take its place.
+    /// Returns the limits that count while the source's state stays the same: its own, and the failsafe limit. If there
+    /// is a failsafe limit, a limit without an end counts only while its source is not lost.
     pub(super) fn counting<'a>(&'a self, source: &'a Source) -> impl Iterator<Item = Limit> + 'a {
         let superseded = source.failsafe.is_some() && self.mode != Mode::Ok;
         let said = self.limits.iter().filter(move |limit| limit.until.is_some() || !superseded).copied();
@@ -211,7 +211,7 @@ mod tests {
         }])
     }
 
-    /// The strictest limit that counts at a time, in watts.
+    /// Checks the strictest limit at a time, in watts.
     fn check(standing: &Standing, source: &Source, secs: i64, expected: Option<i64>) {
         let high = standing.counting(source).filter(|limit| limit.covers(at(secs))).map(|limit| limit.high).min();
         assert_eq!(high, expected.map(Power::from_watts), "at {secs} s: {standing:?}");
@@ -226,7 +226,7 @@ mod tests {
         standing.advance(&source, at(129));
         check(&standing, &source, 129, Some(50));
         assert_eq!(standing.deadline(&source), Some(at(130)));
-        // Told too late, it began when it was due.
+        // Reported late, it began when it was due.
         standing.advance(&source, at(200));
         assert_eq!(standing.mode, Mode::Failsafe { since: at(130), back: None });
         check(&standing, &source, 200, Some(100));
@@ -276,7 +276,7 @@ mod tests {
         standing.hear(&source, at(10), Word::Heartbeat);
         standing.advance(&source, at(130));
         assert_eq!(standing.mode, Mode::Failsafe { since: at(130), back: None });
-        // A fault is no word.
+        // A fault is not a message of the source.
         standing.hear(&source, at(140), Word::Fault("status 500".into()));
         assert_eq!((standing.mode, standing.heard), (Mode::Failsafe { since: at(130), back: None }, Some(at(10))));
     }

@@ -1,4 +1,5 @@
-//! What every source that reaches outside needs: somebody to tell, the pause after a failure, and secrets from files.
+//! Common parts of sources that reach outside: the sender of their messages, the pause after a failure, and secrets
+//! from files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,36 +13,35 @@ use super::limit::Word;
 use crate::fetch::{FetchError, Request, SKEW_LIMIT, now, pause_after};
 use crate::file::{self, FileError};
 
-/// A grid that is not answered for a minute is asked again at least this often: a limit must not come late because the
-/// server was down before.
+/// Longest pause after failures: a limit must not come late because the server was down before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Longest fault, in characters: it may repeat what a server said, is logged, and is part of the status of the cluster, which
-/// must fit into a frame.
+/// Most characters of a fault. It may repeat a server's text, is logged, and is part of the status of the cluster,
+/// which must fit into a frame.
 const FAULT_LIMIT: usize = 500;
 
-/// No token is longer.
+/// Most bytes of a secret.
 const SECRET_LIMIT: usize = 4096;
 
-/// Tells what is heard of one source.
+/// Sender of one source's messages.
 #[derive(Debug, Clone)]
 pub struct Teller {
     source: usize,
     words: Sender<(usize, Word)>,
 }
 
-/// Nobody listens any more.
+/// The receiver is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("nobody listens any more")]
+#[error("the receiver is closed")]
 pub struct Deaf;
 
 impl Teller {
-    /// For the source with this number; words go to `words` with it.
+    /// Makes the sender for the source with this index, through `words`.
     pub fn new(source: usize, words: Sender<(usize, Word)>) -> Self {
         Self { source, words }
     }
 
-    /// A fault is cut where it is too long.
+    /// Sends a message; truncates a long fault.
     ///
     /// # Errors
     /// [`Deaf`]: the source may end.
@@ -54,7 +54,7 @@ impl Teller {
     }
 }
 
-/// How long to wait after so many failures in a row, where `poll` is the pause without one.
+/// Returns the pause after `failures` in a row; `poll` is the pause without failures.
 pub(super) fn pause(failures: u32, poll: Duration, error: Option<&FetchError>) -> Duration {
     let seed = u64::try_from(now().unix_ms()).unwrap_or_default();
     let backoff = Backoff { first: poll.saturating_mul(2), longest: LONGEST_PAUSE.max(poll) };
@@ -62,25 +62,25 @@ pub(super) fn pause(failures: u32, poll: Duration, error: Option<&FetchError>) -
     scattered.max(error.and_then(FetchError::retry_after).unwrap_or_default())
 }
 
-/// What is told beside the limits of a server whose clock is another.
+/// Makes the message about a server whose clock differs too much.
 pub(super) fn another_clock(url: &str) -> String {
     let (url, secs) = (Request::get(url).shown(), SKEW_LIMIT.ms() / 1_000);
     format!("{url}: its clock and this machine's differ by more than {secs} s")
 }
 
-/// Why there is no secret. No text shows any of it.
+/// Why there is no secret. No message shows any of it.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SecretError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{} can be read by every user: `chmod o= {}` changes that", path.display(), path.display())]
+    #[error("{} can be read by every user: type `chmod o= {}`", path.display(), path.display())]
     Open { path: PathBuf },
-    #[error("{} holds no text on one line", path.display())]
+    #[error("{} does not have one line of text", path.display())]
     Form { path: PathBuf },
 }
 
-/// The one line of a file that not everybody may read.
+/// Returns the only line of a file that must not be readable by all users.
 ///
 /// # Errors
 /// [`SecretError`].
@@ -91,7 +91,7 @@ pub fn secret(path: &Path) -> Result<String, SecretError> {
     if printable { Ok(line.to_owned()) } else { Err(SecretError::Form { path: path.to_owned() }) }
 }
 
-/// The text of a file that not everybody may read.
+/// Returns the text of a file that must not be readable by all users.
 pub(super) fn private(path: &Path) -> Result<String, SecretError> {
     let (bytes, metadata) = file::read(path, SECRET_LIMIT)?;
     if metadata.mode() & 0o004 != 0 {
@@ -120,9 +120,9 @@ mod tests {
         };
         check("s3cret\n", 0o600, Ok("s3cret"));
         check("s3cret\n", 0o640, Ok("s3cret"));
-        check("s3cret\n", 0o644, Err("can be read by every user: `chmod o= "));
-        check("\n", 0o600, Err("holds no text"));
-        check("two\nlines\n", 0o600, Err("holds no text"));
+        check("s3cret\n", 0o644, Err("can be read by every user: type `chmod o= "));
+        check("\n", 0o600, Err("does not have one line of text"));
+        check("two\nlines\n", 0o600, Err("does not have one line of text"));
         check(&"x".repeat(5000), 0o600, Err("is longer than 4096 bytes"));
         std::fs::remove_file(&path).expect("removed");
         assert!(secret(&path).expect_err("refused").to_string().starts_with("cannot read "));

@@ -1,4 +1,4 @@
-//! Shapes of JSON, their faults, and the lengths of intervals that say no end.
+//! Shapes of JSON, their faults, and the lengths of intervals without an end.
 
 use super::*;
 use limo_model::Price;
@@ -45,20 +45,12 @@ fn refused(mapping: &Mapping, body: &str, expected: &str) {
 fn two_arrays() {
     let hours = r#"{"t":[0,3600,7200],"v":[1,-2.5,0.0815]}"#;
     assert_eq!(read(&columns(), hours), Ok(vec![(0, 60, 1000), (60, 120, -2500), (120, 180, 82)]));
-    refused(
-        &columns(),
-        r#"{"t":[0,3600],"v":[1]}"#,
-        "/v is `1 values for 2 times`: one value for each time was expected",
-    );
-    refused(&columns(), r#"{"t":[0,3600]}"#, "/v is missing: an array was expected");
+    refused(&columns(), r#"{"t":[0,3600],"v":[1]}"#, "/v is `1 values for 2 times`; expected one value for each time");
+    refused(&columns(), r#"{"t":[0,3600]}"#, "/v is missing; expected an array");
     refused(&columns(), r#"{"t":null,"v":null}"#, "nothing is published: the answer has no values");
-    refused(&columns(), r#"{"t":[0,"x"],"v":[1,2]}"#, "/t/1 is `x`: a time in seconds since 1970 was expected");
-    refused(&columns(), r#"{"t":[0,60],"v":[1,true]}"#, "/v/1 is `true`: a number of EUR/MWh was expected");
-    refused(
-        &columns(),
-        r#"{"t":[0],"v":[1]}"#,
-        "the slot from 1970-01-01T00:00:00Z is alone, and nothing says where it ends",
-    );
+    refused(&columns(), r#"{"t":[0,"x"],"v":[1,2]}"#, "/t/1 is `x`; expected a time in seconds since 1970");
+    refused(&columns(), r#"{"t":[0,60],"v":[1,true]}"#, "/v/1 is `true`; expected a number of EUR/MWh");
+    refused(&columns(), r#"{"t":[0],"v":[1]}"#, "the slot from 1970-01-01T00:00:00Z has no end and no neighbour");
     assert!(read(&columns(), "<html>").expect_err("refused").starts_with("the answer is not JSON: expected value"));
 }
 
@@ -67,7 +59,7 @@ fn null_is_a_gap_and_not_zero() {
     let body = r#"{"t":[0,3600,7200],"v":[1,null,3]}"#;
     assert_eq!(read(&columns(), body), Ok(vec![(0, 60, 1000), (120, 180, 3000)]));
     let strict = Mapping { nulls: Nulls::Refuse, ..columns() };
-    refused(&strict, body, "/v/1 is `null`: a number of EUR/MWh was expected");
+    refused(&strict, body, "/v/1 is `null`; expected a number of EUR/MWh");
     refused(&columns(), r#"{"t":[0,3600],"v":[null,null]}"#, "nothing is published: the answer has no values");
 }
 
@@ -85,7 +77,7 @@ fn lengths_follow_from_distances() {
     // From hours to quarters, and back.
     check(&[0, 60, 120, 135, 150], &[60, 60, 15, 15, 15]);
     check(&[0, 15, 30, 90, 150], &[15, 15, 60, 60, 60]);
-    // A hole of one quarter, of many hours, and at the end.
+    // A gap of one quarter, of many hours, and at the end.
     check(&[0, 15, 45, 60], &[15, 15, 15, 15]);
     check(&[0, 60, 600, 660], &[60, 60, 60, 60]);
     check(&[0, 60, 600], &[60, 60, 60]);
@@ -103,12 +95,12 @@ fn lists_of_rows() {
         read(&rows(End::After(Span::from_secs(900))), r#"{"a":[{"s":0,"v":1}],"b":null}"#),
         Ok(vec![(0, 15, 1000)])
     );
-    refused(&until, r#"{"a":null}"#, "/a is `null`: an array was expected");
-    refused(&until, r#"{"a":7}"#, "/a is `7`: an array was expected");
+    refused(&until, r#"{"a":null}"#, "/a is `null`; expected an array");
+    refused(&until, r#"{"a":7}"#, "/a is `7`; expected an array");
     assert_eq!(read(&until, r#"{"a":{"s":0,"e":60,"v":1}}"#), Ok(vec![(0, 1, 1000)]));
-    refused(&until, r#"{"a":[{"s":0,"v":1}]}"#, "/a/0/e is missing: a time in seconds since 1970 was expected");
+    refused(&until, r#"{"a":[{"s":0,"v":1}]}"#, "/a/0/e is missing; expected a time in seconds since 1970");
     refused(&until, r#"{"a":[]}"#, "nothing is published: the answer has no values");
-    refused(&until, "[]", "/a is missing: an array was expected");
+    refused(&until, "[]", "/a is missing; expected an array");
 }
 
 #[test]
@@ -125,10 +117,10 @@ fn what_the_answer_says_of_itself() {
     let named = Mapping { checked: Some(("/u".into(), UnitText::Unit)), ..columns() };
     let body = |unit: &str| format!(r#"{{"t":[0,60],"v":[1,2],"u":"{unit}"}}"#);
     assert!(read(&named, &body("EUR / MWh")).is_ok());
-    refused(&named, &body("EUR/kWh"), "/u is `EUR/kWh`: `EUR/MWh` was expected");
+    refused(&named, &body("EUR/kWh"), "/u is `EUR/kWh`; expected `EUR/MWh`");
     let money = Mapping { checked: Some(("/u".into(), UnitText::Currency)), ..columns() };
     assert!(read(&money, &body("EUR")).is_ok());
-    refused(&money, &body("SEK"), "/u is `SEK`: `EUR` was expected");
+    refused(&money, &body("SEK"), "/u is `SEK`; expected `EUR`");
     let refusing = Mapping { refusal: Some("/errors/0/message".into()), ..columns() };
     refused(&refusing, r#"{"errors":[{"message":"no such home"}]}"#, "the server refuses: `no such home`");
 }
@@ -138,5 +130,5 @@ fn scaling_is_exact_and_rounds_once() {
     // 19 % of tax on 80.25, and half a thousandth away from zero.
     let taxed = Mapping { scale_millionths: 1_190_000, ..columns() };
     assert_eq!(read(&taxed, r#"{"t":[0,3600],"v":[80.25,-0.05]}"#), Ok(vec![(0, 60, 95_498), (60, 120, -60)]));
-    refused(&columns(), r#"{"t":[0,60],"v":[1,1e300]}"#, "/v/1 is `1e+300`: a number of EUR/MWh was expected");
+    refused(&columns(), r#"{"t":[0,60],"v":[1,1e300]}"#, "/v/1 is `1e+300`; expected a number of EUR/MWh");
 }

@@ -1,11 +1,11 @@
-//! Curves: with holes, with fallbacks, with carbon.
+//! Curves with gaps, fallbacks and carbon.
 
 use super::*;
 use crate::config::Fallback;
 use crate::slot::Slot;
 
 const HOUR: i64 = 3_600_000;
-/// The newest midnight before "now", in hours since 1970; now is two hours later.
+/// Last midnight before "now", in hours since 1970; now is two hours later.
 const DAY: i64 = 24 * 1000;
 const NOW: i64 = DAY + 2;
 
@@ -29,7 +29,7 @@ fn prices(slots: &[Slot], fallback: Fallback<Price>) -> Outlook {
 
 type Steps = (Vec<(i64, i64)>, Option<i64>);
 
-/// Hours since midnight and thousandths; and the end.
+/// Returns hours since midnight and thousandths; and the end.
 fn curve_at(outlook: &Outlook, now: i64) -> Option<Steps> {
     let curve = outlook.curve(hour(now))?;
     let hours = |time: Time| time.unix_ms() / HOUR - DAY;

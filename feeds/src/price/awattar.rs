@@ -22,7 +22,7 @@ pub struct Options {
     zone: Zone,
 }
 
-/// Whose prices to ask for.
+/// Country of the prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Zone {
     /// With Luxembourg, one zone of the market.
@@ -43,8 +43,10 @@ impl Options {
     }
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address.
+/// If the base is not an address.
 pub fn source(base: &str) -> Result<JsonFeed, ConfigError> {
     let layout = Layout::Rows {
         at: vec!["/data".into()],

@@ -14,7 +14,7 @@ use crate::template::escaped;
 /// The public server.
 pub const BASE: &str = "https://www.elprisenligenu.dk";
 
-/// What the configuration says of it.
+/// Options of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -29,8 +29,10 @@ pub(super) fn dkk() -> String {
     "DKK".into()
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address, or the currency is none.
+/// If the base is not an address, or the currency is invalid.
 pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let Options { zone, currency } = options;
     let url = format!("{base}/api/v1/prices/{{year}}/{{month}}-{{day}}_{}.json", escaped(&zone));

@@ -20,7 +20,7 @@ use limo_model::Price;
 /// The public server.
 pub const BASE: &str = "https://api.energidataservice.dk";
 
-/// What the configuration says of it.
+/// Options of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -31,14 +31,16 @@ pub struct Options {
     currency: String,
 }
 
-/// JSON whose times are UTC, while it is asked in local times.
+/// JSON with times in UTC, while requests are in local time.
 pub struct Energinet {
     feed: JsonFeed,
     zone: TimeZone,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address, or the currency is none.
+/// If the base is not an address, or the currency is invalid.
 pub fn source(base: &str, options: Options) -> Result<Energinet, ConfigError> {
     let Options { zone, currency } = options;
     let filter = escaped(&format!("{{\"PriceArea\":[\"{}\"]}}", zone.replace(['"', '\\'], "")));

@@ -23,8 +23,10 @@ pub struct Options {
     zone: String,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address.
+/// If the base is not an address.
 pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let url = format!("{base}/price?bzn={}&start={{start}}&end={{end}}", escaped(&options.zone));
     let layout = Layout::Columns { start: "/unix_seconds".into(), value: "/price".into() };

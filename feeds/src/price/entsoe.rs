@@ -1,12 +1,14 @@
-//! The transparency platform of ENTSO-E: day-ahead prices of all of Europe, in XML, with a token.
+//! Transparency platform of ENTSO-E: day-ahead prices of all of Europe, in XML, with a token.
 //!
-//! `GET /api?documentType=A44&in_Domain=..&out_Domain=..&periodStart=YYYYMMDDHHMM&periodEnd=..&securityToken=..`, times in
-//! UTC. A `Publication_MarketDocument` holds `TimeSeries/Period/{timeInterval/{start,end}, resolution, Point/{position,
-//! price.amount}}` in any version of the namespace. Of a curve of type A03 a position that is missing repeats the one before
-//! it; of another type it is a gap. "No data" and refusals come as `Acknowledgement_MarketDocument`, with status 200 or 400.
+//! `GET /api?documentType=A44&in_Domain=..&out_Domain=..&periodStart=YYYYMMDDHHMM&periodEnd=..&securityToken=..`, times
+//! in UTC. A `Publication_MarketDocument` holds `TimeSeries/Period/{timeInterval/{start,end}, resolution,
+//! Point/{position, price.amount}}` in any version of the namespace. A missing position of a curve of type A03 repeats
+//! the one before it; in other types it is a gap. "No data" and refusals come as `Acknowledgement_MarketDocument`, with
+//! status 200 or 400.
 //!
-//! Some zones (DE-LU, AT) have several auctions, told apart by `classificationSequence_AttributeInstanceComponent.position`:
-//! the lowest that there is for an interval counts, or the one that is configured. A series without that is the first.
+//! Some zones (DE-LU, AT) have several auctions, distinguished by
+//! `classificationSequence_AttributeInstanceComponent.position`: the configured one counts, or the lowest of an
+//! interval. A series without that is the first.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +29,10 @@ use crate::unit::Unit;
 /// The public server.
 pub const BASE: &str = "https://web-api.tp.entsoe.eu";
 
-/// Where the number of the auction stands.
+/// Element with the number of the auction.
 const SEQUENCE: &str = "classificationSequence_AttributeInstanceComponent.position";
 
-/// The curve whose missing positions repeat the one before.
+/// Type of curve whose missing positions repeat the one before.
 const REPEATING: &str = "A03";
 
 /// The settings of this source.
@@ -42,12 +44,12 @@ pub struct Options {
     token_file: Token,
     #[serde(default = "super::nordpool::eur")]
     currency: String,
-    /// Which auction, where a zone has several.
+    /// Number of the auction, if a zone has several.
     #[serde(default)]
     sequence: Option<u32>,
 }
 
-/// The source.
+/// Source.
 pub struct Entsoe {
     url: Template,
     token: String,
@@ -56,8 +58,10 @@ pub struct Entsoe {
     sequence: Option<u32>,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address, the currency is none, or the token cannot be read.
+/// If the base is not an address, the currency is invalid, or the token cannot be read.
 pub fn source(base: &str, options: Options) -> Result<Entsoe, ConfigError> {
     let (zone, token) = (escaped(&options.zone), options.token_file.read()?);
     let url = format!(
@@ -207,7 +211,7 @@ fn overlaps(slots: &[Slot], slot: &Slot) -> bool {
     slots.get(after).is_some_and(|other| other.from < slot.until)
 }
 
-/// Elements below, by name; the namespace, which changes with its version, does not count.
+/// Returns the child elements with a name; the namespace, which changes with its version, is ignored.
 fn children<'a, 'input: 'a>(node: Node<'a, 'input>, name: &'static str) -> impl Iterator<Item = Node<'a, 'input>> {
     node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
@@ -229,7 +233,7 @@ fn wrong(node: Node<'_, '_>, expected: &str) -> FeedError {
     FeedError::found(place, node.text().unwrap_or_default(), expected)
 }
 
-/// What the platform says in place of data.
+/// Interprets the platform's message in place of data.
 fn acknowledged(root: Node<'_, '_>) -> FeedError {
     let reason =
         children(root, "Reason").flat_map(|reason| children(reason, "text")).filter_map(|text| text.text()).next();

@@ -1,6 +1,6 @@
-//! Where prices come from: one file a source. Most are data for [`crate::json`].
+//! Sources of prices: one file each. Most are data for [`crate::json`].
 //!
-//! What is assumed of a format stands in the file of its source. None of this was run against the real servers.
+//! The file of a source lists the assumptions about its format. None of this was run against the real servers.
 
 pub mod awattar;
 pub mod elprisenligenu;
@@ -19,7 +19,7 @@ use crate::moment::TimeFormat;
 use crate::template::Template;
 use crate::unit::Unit;
 
-/// A GET of JSON without secrets; times in RFC 3339.
+/// Makes a GET of JSON without secrets; times in RFC 3339.
 pub(crate) fn json(url: &str, zone: &str, unit: &str, layout: Layout) -> Result<JsonFeed, ConfigError> {
     let mapping = Mapping {
         layout,
@@ -36,7 +36,7 @@ pub(crate) fn json(url: &str, zone: &str, unit: &str, layout: Layout) -> Result<
     Ok(JsonFeed { url, headers: Vec::new(), post: None, secrets: Vec::new(), tolerates: &[], mapping })
 }
 
-/// A time zone by its name in the database of time zones.
+/// Finds a time zone by its name.
 pub(crate) fn zone_named(name: &str) -> Result<TimeZone, ConfigError> {
     let reason = |error: jiff::Error| format!("{error}: write for example `Europe/Berlin`");
     TimeZone::get(name).map_err(|error| ConfigError::Value { key: "timezone", reason: reason(error) })

@@ -28,8 +28,10 @@ pub(super) fn eur() -> String {
     "EUR".into()
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address, or the currency is none.
+/// If the base is not an address, or the currency is invalid.
 pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let (area, currency) = (escaped(&options.zone), &options.currency);
     let url = format!(
@@ -48,7 +50,7 @@ pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     Ok(feed)
 }
 
-/// A name as a part of a JSON pointer (RFC 6901, section 3).
+/// Escapes a name for a JSON pointer (RFC 6901, section 3).
 fn pointer_part(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

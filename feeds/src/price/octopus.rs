@@ -1,9 +1,9 @@
 //! Octopus Energy: unit rates of a British tariff, without a key.
 //!
-//! `GET /v1/products/P/electricity-tariffs/E-1R-P-R/standard-unit-rates/?period_from=..&period_to=..` gives `{count, next,
-//! previous, results: [{value_exc_vat, value_inc_vat, valid_from, valid_to, payment_method}]}` in pence/kWh, newest first and
-//! in pages. `valid_to` may be `null`: until further notice. Where a tariff has two rates by how it is paid, the one for
-//! direct debit counts.
+//! `GET /v1/products/P/electricity-tariffs/E-1R-P-R/standard-unit-rates/?period_from=..&period_to=..` gives `{count,
+//! next, previous, results: [{value_exc_vat, value_inc_vat, valid_from, valid_to, payment_method}]}` in pence/kWh,
+//! newest first and in pages. `valid_to` may be `null`: until further notice. If a tariff has two rates by payment
+//! method, the one for direct debit counts.
 
 use serde::Deserialize;
 
@@ -19,17 +19,19 @@ pub const BASE: &str = "https://api.octopus.energy";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// Such as `AGILE-24-10-01`.
+    /// Product, such as `AGILE-24-10-01`.
     product: String,
-    /// Of the grid supply point: `A` to `P`.
+    /// Grid supply point: `A` to `P`.
     zone: String,
-    /// With value added tax.
+    /// Includes value added tax.
     #[serde(default)]
     with_tax: bool,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address.
+/// If the base is not an address.
 pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let (product, region) = (escaped(&options.product), escaped(&options.zone));
     let url = format!(

@@ -1,8 +1,8 @@
-//! Tibber: the prices of a customer's home, by GraphQL, with a token.
+//! Tibber: prices of a customer's home, by GraphQL, with a token.
 //!
-//! `POST /v1-beta/gql` gives `{data: {viewer: {homes: [{currentSubscription: {priceInfo: {today: [{startsAt, total, energy,
-//! currency}], tomorrow: [..]}}}]}}}` per kWh; `total` is with tax, `energy` without. `tomorrow` is empty until it is
-//! published. What is wrong stands in `errors`, also with status 400. There is no yesterday.
+//! `POST /v1-beta/gql` gives `{data: {viewer: {homes: [{currentSubscription: {priceInfo: {today: [{startsAt, total,
+//! energy, currency}], tomorrow: [..]}}}]}}}` per kWh; `total` is with tax, `energy` without. `tomorrow` is empty until
+//! it is published. Errors are in `errors`, also with status 400. There is no yesterday.
 
 use serde::Deserialize;
 
@@ -21,18 +21,20 @@ const QUERY: &str = "{ viewer { homes { currentSubscription { priceInfo(resoluti
 #[serde(deny_unknown_fields)]
 pub struct Options {
     token_file: Token,
-    /// Which of the homes, from 0.
+    /// Index of the home, from 0.
     #[serde(default)]
     home: u8,
     /// `NOK`, `SEK`, `EUR`.
     currency: String,
-    /// With value added tax and fees.
+    /// Includes value added tax and fees.
     #[serde(default)]
     with_tax: bool,
 }
 
+/// Makes the source.
+///
 /// # Errors
-/// Where the base is no address, the currency is none, or the token cannot be read.
+/// If the base is not an address, the currency is invalid, or the token cannot be read.
 pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let info = format!("/data/viewer/homes/{}/currentSubscription/priceInfo", options.home);
     let layout = Layout::Rows {

@@ -1,4 +1,4 @@
-//! What replaces what, what counts for how long, and what repeats.
+//! Replacement, expiry and repetition of values.
 
 use super::*;
 use limo_model::Price;
@@ -70,7 +70,7 @@ fn a_feed_that_tells_ever_more_of_the_future_is_not_kept_without_end() {
     let slots = |from: i64| (from..from + 30_000).map(|at| slot(at, at + 1, at)).collect::<Vec<_>>();
     series.merge(&slots(0), hour(0));
     series.merge(&slots(30_000), hour(0));
-    assert_eq!(series.known_until(hour(0)), Some(hour(40_000)), "what is near counts before what is far");
+    assert_eq!(series.known_until(hour(0)), Some(hour(40_000)), "a near day counts before a far one");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files that others write: whole ones, half ones, renamed ones, none.
+//! Files of other programs: complete, incomplete, renamed and missing ones.
 
 use std::path::Path;
 use std::time::SystemTime;

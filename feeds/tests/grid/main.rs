@@ -1,4 +1,4 @@
-//! Sources of limits at their real interfaces: HTTP servers and clients over real sockets, files that others write.
+//! Sources of limits at their real interfaces: HTTP servers and clients over real sockets, files of other programs.
 
 mod file;
 mod openadr;
@@ -15,10 +15,10 @@ use tokio::sync::mpsc::{Receiver, channel};
 /// Longer than anything takes on a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Short beside a test, long beside a request.
+/// Short for a test, long for a request.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What one source says.
+/// Receiver of one source's messages.
 struct Ear {
     words: Receiver<(usize, Word)>,
 }
@@ -36,7 +36,7 @@ impl Ear {
         word
     }
 
-    /// The next word for which `wanted` gives something; others are passed over.
+    /// Returns the next message for which `wanted` gives something; skips others.
     async fn next_of<T>(&mut self, wanted: impl Fn(&Word) -> Option<T>) -> T {
         loop {
             let word = self.next().await;
@@ -47,7 +47,7 @@ impl Ear {
         }
     }
 
-    /// The upper limits of the next word that has exactly so many, in watts.
+    /// Returns the upper limits of the next message with exactly `count` limits, in watts.
     async fn watts(&mut self, count: usize) -> Vec<f64> {
         self.next_of(|word| match word {
             Word::Limits(limits) if limits.len() == count => {
@@ -58,7 +58,7 @@ impl Ear {
         .await
     }
 
-    /// The next fault that says `part`.
+    /// Returns the next fault that contains `part`.
     async fn fault(&mut self, part: &str) -> String {
         self.next_of(|word| match word {
             Word::Fault(fault) if fault.contains(part) => Some(fault.clone()),

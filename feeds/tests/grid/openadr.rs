@@ -1,4 +1,4 @@
-//! A VTN of OpenADR 3.1: its token, its events as the specification writes them, and everything that can be wrong with it.
+//! VTN of OpenADR 3.1: its token, its events as in the specification, and its faults.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::{Ear, POLL};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An answer that breaks off.
+/// An incomplete answer.
 const HALF: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n[{";
 
-/// An event of the program `p`; `content` stands beside what every event has.
+/// An event of the program `p` with `content` besides the common members.
 fn event(id: &str, content: Value) -> Value {
     let mut event = json!({
         "id": id,
@@ -35,7 +35,7 @@ fn event(id: &str, content: Value) -> Value {
     event
 }
 
-/// A capacity limit for an hour from 2026-11-22 18:00 UTC, as the reference of the format has it.
+/// A capacity limit for an hour from 2026-11-22 18:00 UTC, as in the reference of the format.
 fn limit(id: &str, units: Option<&str>, value: f64) -> Value {
     let mut event = event(
         id,
@@ -50,7 +50,7 @@ fn limit(id: &str, units: Option<&str>, value: f64) -> Value {
     event
 }
 
-/// What a VTN with these events says.
+/// Makes the answers of a VTN with these events.
 fn vtn(events: Vec<Value>) -> impl FnMut(&Asked) -> Back + Send + 'static {
     let events = Value::Array(events).to_string();
     move |asked| {
@@ -87,7 +87,7 @@ fn ask(server: &Server, credentials: Option<PathBuf>) -> Ear {
     ear
 }
 
-/// The limits that are understood of events, and the ear for what is told then.
+/// Returns the limits of events, and the receiver for later messages.
 async fn read(events: Vec<Value>) -> (Vec<Limit>, Ear) {
     let server = Server::start(vtn(events)).await;
     let dir = tempfile::tempdir().expect("a directory");
@@ -101,12 +101,12 @@ async fn read(events: Vec<Value>) -> (Vec<Limit>, Ear) {
     (limits, ear)
 }
 
-/// Seconds after 2026-11-22 18:00 UTC, which is 1795370400 s (date -d).
+/// Returns seconds after 2026-11-22 18:00 UTC, which is 1795370400 s (date -d).
 fn seconds(at: limo_model::Time) -> i64 {
     at.unix_ms() / 1_000 - 1_795_370_400
 }
 
-/// Beginning, end and watts of each limit.
+/// Checks begin, end and watts of each limit.
 async fn check(events: Vec<Value>, expected: &[(i64, Option<i64>, f64)]) {
     let (limits, _) = read(events).await;
     let found: Vec<_> =
@@ -136,7 +136,7 @@ async fn units_are_those_of_the_descriptor() {
     check(vec![limit("e", None, 2.0)], &[(0, Some(3_600), 2_000.0)]).await;
     let (limits, mut ear) = read(vec![limit("bad", Some("KVA"), 5.0), limit("good", Some("W"), 7.0)]).await;
     assert_eq!(limits.iter().map(|limit| limit.high.watts()).collect::<Vec<_>>(), [7.0], "the others still count");
-    ear.fault("event bad: IMPORT_CAPACITY_LIMIT is in `KVA`: KW and W are understood").await;
+    ear.fault("event bad: IMPORT_CAPACITY_LIMIT is in `KVA`: it must be in KW or W").await;
     let (limits, mut ear) = read(vec![limit("bad", None, -1.0)]).await;
     assert!(limits.is_empty());
     ear.fault("a limit of -1000 W").await;
@@ -194,7 +194,7 @@ async fn faults_are_told_and_a_new_token_is_asked_for() {
     check(|_| answer("429 Too Many Requests", "retry-after: 0\r\n", ""), "status 429").await;
     check(|_| Back::Bytes(HALF.into()), "end of file before message length reached").await;
     check(|_| answer("200 OK", "content-type: text/html\r\n", "<p>"), "the answer is `text/html`").await;
-    check(|_| Back::Silence, "no whole answer within 3 s").await;
+    check(|_| Back::Silence, "no complete answer within 3 s").await;
     server.now(|_| answer_json(r#"{"access_token":"x","token_type":"mac"}"#));
     ear.fault("is not OpenADR 3.1: ").await;
     ear.fault("OAuth token received is not a Bearer token").await;
@@ -233,6 +233,6 @@ async fn without_a_good_file_of_credentials_nobody_is_asked() {
     let path = credentials(dir.path());
     std::fs::write(&path, "client_id = \"ven\"\nsecret = \"hush\"\n").expect("written");
     let mut ear = ask(&server, Some(path));
-    let fault = ear.fault("holds no credentials").await;
+    let fault = ear.fault("has no credentials").await;
     assert!(!fault.contains("hush") && server.asked().is_empty());
 }

@@ -1,4 +1,4 @@
-//! A server whose document is asked for: what it says, that an unchanged document costs a 304, and each fault.
+//! Polling of a server: its document, a 304 for an unchanged document, and each fault.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{Ear, POLL};
 /// Shorter than the patience of a test, longer than an exchange.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// An answer that breaks off.
+/// An incomplete answer.
 const HALF: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"h";
 
 fn ask(server: &Server, token: Option<&Path>) -> Ear {
@@ -82,7 +82,7 @@ async fn the_newest_tag_is_sent_back() {
 async fn a_fault_is_never_long() {
     let server =
         Server::start(|_| answer("200 OK", &format!("content-type: text/{}\r\n", "x".repeat(50_000)), "<html>")).await;
-    let fault = ask(&server, None).fault("application/json was expected").await;
+    let fault = ask(&server, None).fault("instead of application/json").await;
     assert!(fault.chars().count() <= 500, "{} characters", fault.chars().count());
 }
 
@@ -101,10 +101,10 @@ async fn faults_are_told_and_the_next_answer_counts_again() {
     check(oh_no, "/limits: status 500: the server said `oh no`").await;
     check(|_| answer("429 Too Many Requests", "retry-after: 0\r\n", ""), "status 429").await;
     let html = |_: &Asked| answer("200 OK", "content-type: text/html\r\n", "<html>");
-    check(html, "the answer is `text/html`: application/json was expected").await;
+    check(html, "the answer is `text/html` instead of application/json").await;
     check(|_| Back::Bytes(HALF.into()), "end of file before message length reached").await;
     check(|_| json("{\"high_w\": \"much\"}"), "the limit: invalid type: string \"much\"").await;
-    check(|_| Back::Silence, "no whole answer within 3 s").await;
+    check(|_| Back::Silence, "no complete answer within 3 s").await;
     server.now(|_| json("{\"high_w\": 7}"));
     assert_eq!(ear.watts(1).await, [7.0]);
 }

@@ -1,4 +1,4 @@
-//! Limits that are sent: real requests to the real listener, good ones and bad ones.
+//! Pushed limits: real requests to the real listener, valid and invalid ones.
 
 use limo_feeds::grid::Word;
 use limo_feeds::grid::push::{Push, bind, run};
@@ -26,7 +26,7 @@ impl Sender {
         Self { address, ear, _dir: dir }
     }
 
-    /// Sends bytes as they are; what comes back until the other side closes.
+    /// Sends bytes as they are; returns the answer until the other side closes.
     async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.expect("listening");
         // The listener may answer and close before it has read all.
@@ -39,7 +39,7 @@ impl Sender {
         String::from_utf8(answer).expect("text")
     }
 
-    /// Status and body of a request with `headers`.
+    /// Returns status and body of a request with `headers`.
     async fn send(&self, line: &str, headers: &str, body: &str) -> (u16, Value) {
         let length = body.len();
         let text = format!("{line} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n{body}");
@@ -49,7 +49,7 @@ impl Sender {
         (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }
 
-    /// With the right token.
+    /// Sends a request with the right token.
     async fn json(&self, line: &str, body: &str) -> (u16, Value) {
         self.send(line, "authorization: Bearer s3cret\r\ncontent-type: application/json\r\n", body).await
     }

@@ -1,5 +1,5 @@
-//! A real HTTP server of raw TCP, which answers as the test says: whole answers, half ones, none at all. One request for
-//! each connection. And the bytes of a request for the other direction.
+//! HTTP server over raw TCP for tests: complete answers, incomplete ones, or none. One request for each connection.
+//! Also makes the bytes of requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request as it came: its first line, its headers in lower case, its body.
+/// Request: its first line, its headers in lower case, its body.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub line: String,
@@ -15,18 +15,18 @@ pub struct Asked {
     pub body: String,
 }
 
-/// What to send back.
+/// Reaction to a request.
 #[derive(Debug, Clone)]
 pub enum Back {
-    /// All of it, then the connection is closed.
+    /// Sends these bytes, then closes the connection.
     Bytes(String),
-    /// Nothing, and the connection stays open.
+    /// Sends nothing, and keeps the connection open.
     Silence,
 }
 
 type Script = Arc<Mutex<Box<dyn FnMut(&Asked) -> Back + Send>>>;
 
-/// A running server; it ends with the runtime of the test.
+/// Running server; it ends with the runtime of the test.
 #[derive(Clone)]
 pub struct Server {
     pub address: SocketAddr,
@@ -49,7 +49,7 @@ impl Server {
         server
     }
 
-    /// Answers otherwise from now on.
+    /// Changes the answers from now on.
     pub fn now(&self, script: impl FnMut(&Asked) -> Back + Send + 'static) {
         *self.script.lock().expect("whole") = Box::new(script);
     }
@@ -58,7 +58,7 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// What was asked so far.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("whole").clone()
     }
@@ -100,7 +100,7 @@ pub async fn request(stream: &mut (impl AsyncReadExt + Unpin)) -> Option<Asked> 
     }
 }
 
-/// An answer with further headers, each on a line that ends in `\r\n`.
+/// Makes an answer with further headers, each on a line that ends in `\r\n`.
 pub fn answer(status: &str, headers: &str, body: &str) -> Back {
     Back::Bytes(format!(
         "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -1,4 +1,4 @@
-//! TLS: a server whose certificate nobody has vouched for is not believed; one whose authority is configured is.
+//! TLS: a server with an unknown certificate is refused; one with a configured authority is accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn ask(url: String, authorities: Option<&[u8]>) -> Ear {
     ear
 }
 
-/// Serves a limit of 500 W over TLS; gives its address and its own certificate.
+/// Serves a limit of 500 W over TLS; returns its address and its certificate.
 async fn serve() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     let pem = made.cert.pem();

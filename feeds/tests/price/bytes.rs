@@ -1,10 +1,10 @@
-//! Whatever a server sends, a source gives slots in order or an error, and never panics.
+//! For any bytes of a server, a source returns slots in order or an error, and never panics.
 
 use limo_feeds::config::{FeedTables, Feeds};
 use limo_model::Price;
 use proptest::prelude::*;
 
-/// Every source once.
+/// Returns every source once.
 fn all() -> Feeds {
     let token = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(token.path(), "t").expect("written");
@@ -38,7 +38,7 @@ fn survives(feeds: &Feeds, body: &[u8]) {
     }
 }
 
-/// Pieces of all formats, so that what is thrown together often looks like one.
+/// Pieces of all formats, so that random combinations often look valid.
 const PIECES: &[&str] = &[
     "{",
     "}",

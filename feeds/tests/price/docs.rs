@@ -1,4 +1,4 @@
-//! Every table that the documentation shows is one.
+//! Every table in the documentation is valid.
 
 use limo_feeds::config::FeedTables;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Servers that fail, and what is said and done about it.
+//! Failing servers, and the errors and retries that follow.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn fetcher() -> Fetcher {
     Fetcher::new(Duration::from_secs(30), None).expect("TLS")
 }
 
-/// What a look fails with.
+/// Returns the error of a request.
 async fn failure(answer: Vec<u8>) -> FeedError {
     let server = Server::saying(answer).await;
     let loaded = look(&server, TABLE, &fetcher()).await;
@@ -30,7 +30,7 @@ async fn a_server_that_says_nothing() {
     let hasty = Fetcher::new(Duration::from_millis(300), None).expect("TLS");
     let failure = look(&server, TABLE, &hasty).await.failure.expect("too late");
     assert!(matches!(failure, FeedError::Fetch(FetchError::Timeout { .. })), "{failure}");
-    assert!(failure.to_string().ends_with(": no whole answer within 0.3 s"), "{failure}");
+    assert!(failure.to_string().ends_with(": no complete answer within 0.3 s"), "{failure}");
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn busy_servers_say_for_how_long() {
         let head = format!("HTTP/1.1 {status}\r\nretry-after: 120\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         let FeedError::Fetch(error) = failure(head.into_bytes()).await else { panic!("{status}") };
         assert_eq!(error.retry_after(), Some(Duration::from_secs(120)), "{status}");
-        assert!(error.to_string().ends_with("asked to be left alone for 120 s"), "{error}");
+        assert!(error.to_string().ends_with("the server requests a pause of 120 s"), "{error}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn broken_answers() {
     let error = failure(half).await;
     assert!(matches!(error, FeedError::Fetch(FetchError::Transport { .. })), "{error}");
     let error = failure(reply("200 OK", "text/html", "<html>maintenance</html>")).await;
-    assert!(error.to_string().ends_with("the answer is `text/html`: application/json was expected"), "{error}");
+    assert!(error.to_string().ends_with("the answer is `text/html` instead of application/json"), "{error}");
     let error = failure(json("{\"unix_seconds\": [1,")).await;
     assert!(error.to_string().starts_with("the answer is not JSON: EOF while parsing"), "{error}");
     let error = failure(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec()).await;
@@ -152,9 +152,9 @@ async fn redirects_stay_at_home() {
     let fetch = async |path: &str| fetcher().fetch(&Request::get(format!("{}{path}", server.base()))).await;
     assert_eq!(fetch("/here").await.expect("followed").body, b"{}");
     let error = fetch("/round").await.expect_err("a circle").to_string();
-    assert!(error.contains("it sends in a circle"), "{error}");
+    assert!(error.contains("it redirects in a loop"), "{error}");
     let error = fetch("/away").await.expect_err("elsewhere").to_string();
-    assert!(error.contains("it sends to another host"), "{error}");
+    assert!(error.contains("it redirects to another host"), "{error}");
 }
 
 #[tokio::test]

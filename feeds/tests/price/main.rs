@@ -1,4 +1,4 @@
-//! Sources against real servers on loopback, which speak the exact formats, and fail in every way that servers fail in.
+//! Sources against real servers on loopback with the exact formats, and with all faults of servers.
 
 mod bytes;
 mod docs;
@@ -19,14 +19,14 @@ use server::Server;
 /// 2025-10-26 09:30 UTC: the day of 25 hours in most of Europe.
 pub const NOW: Time = Time::from_unix_ms(1_761_471_000_000);
 
-/// The feeds of a table `[feed]`, whose `BASE` is the server's.
+/// Makes the feeds of a table `[feed]`, with `BASE` for the server's address.
 pub fn feeds(server: &Server, table: &str) -> Feeds {
     let table = table.replace("BASE", &server.base());
     let tables: FeedTables = toml::from_str(&table).expect("a table");
     tables.build().unwrap_or_else(|error| panic!("{error}: {table}"))
 }
 
-/// One look at the first feed of prices.
+/// Asks the first feed of prices once.
 pub async fn look(server: &Server, table: &str, fetcher: &Fetcher) -> Loaded<Price> {
     let feeds = feeds(server, table);
     let source = feeds.prices[0].source.as_ref();

@@ -1,20 +1,20 @@
-//! A small HTTP server on loopback: each request is answered with the bytes that the test says, or never.
+//! HTTP server on loopback: each request gets the bytes of the test, or no answer.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a request gets.
+/// Reaction to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// These bytes, then the end of the connection.
+    /// Sends these bytes, then closes the connection.
     Bytes(Vec<u8>),
-    /// Nothing, and the connection stays.
+    /// Sends nothing, and keeps the connection.
     Silence,
 }
 
-/// The head of a request, and its body.
+/// Head of a request, and its body.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub head: String,
@@ -22,7 +22,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// `/path?query`, with what is escaped made plain.
+    /// Returns `/path?query`, unescaped.
     pub fn target(&self) -> String {
         let target = self.head.split(' ').nth(1).unwrap_or_default();
         target
@@ -60,7 +60,7 @@ impl Server {
         Self { port, asked }
     }
 
-    /// The same answer to everything.
+    /// Makes a server with the same answer to all requests.
     pub async fn saying(answer: Vec<u8>) -> Self {
         Self::start(move |_| Answer::Bytes(answer.clone())).await
     }
@@ -96,7 +96,7 @@ pub async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answer: 
     }
 }
 
-/// A request with its body; `None` where the client hung up before.
+/// Reads a request with its body; `None` if the client hung up before.
 pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Asked> {
     let mut bytes = Vec::new();
     loop {
@@ -112,7 +112,7 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Asked> {
     }
 }
 
-/// A whole answer.
+/// Makes a complete answer.
 pub fn reply(status: &str, kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")

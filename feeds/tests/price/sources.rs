@@ -1,4 +1,4 @@
-//! Each source: what it asks for, and what it makes of the format of its server.
+//! Requests of each source, and its parsing of the server's format.
 
 use limo_feeds::error::FeedError;
 use limo_feeds::fetch::Fetcher;
@@ -18,7 +18,7 @@ fn row(begin: &str, minutes: i64, thousandths: i64) -> Row {
     (begin.into(), minutes, thousandths)
 }
 
-/// What a source gives for one answer, and where it asked.
+/// Checks the slots that a source makes of one answer, and its requests.
 async fn check(table: &str, body: &str, targets: &[&str], expected: &[Row]) {
     let server = Server::saying(json(body)).await;
     let loaded = look(&server, table, &fetcher()).await;
@@ -40,7 +40,7 @@ async fn energy_charts() {
     let server = Server::saying(json(&other)).await;
     let loaded = look(&server, table, &fetcher()).await;
     let failure = loaded.failure.expect("another unit").to_string();
-    assert_eq!(failure, "/unit is `EUR / kWh`: `EUR/MWh` was expected");
+    assert_eq!(failure, "/unit is `EUR / kWh`; expected `EUR/MWh`");
 }
 
 /// 100 quarters of an hour on the day of 25 hours.

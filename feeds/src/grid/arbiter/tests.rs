@@ -1,5 +1,4 @@
-//! The rule, one sentence after the other; then what holds after any sequence of words, against an account that the test
-//! keeps by itself.
+//! Each sentence of the rule; then properties after any sequence of messages, compared with the test's own account.
 
 use limo_model::Span;
 use proptest::collection::vec;
@@ -33,7 +32,7 @@ fn limit(low: i64, high: i64, from: i64, until: Option<i64>) -> Limit {
     Limit { low, high, from: at(from), until, priority: 0, emergency: false, received_at: at(0) }
 }
 
-/// The band at second 10 under an operator's 10 W to 100 W, where each source says one thing.
+/// Checks the band at second 10 under an operator's 10 W to 100 W, with one limit for each source.
 fn check(sources: &[(Source, Limit)], expected: (i64, i64)) {
     let given = sources.iter().map(|(source, _)| source.clone()).collect();
     let mut arbiter = Arbiter::new(given, 100, Kept::default(), at(0));
@@ -90,7 +89,7 @@ fn a_limit_of_a_later_hour_is_a_step_then() {
     let steps: Vec<_> = curve.steps().iter().map(|(at, band)| (at.unix_ms() / 1_000, *band)).collect();
     assert_eq!(steps, [(20, band(10, 100)), (1_000, band(10, 80)), (3_600, band(10, 60)), (6_000, band(0, 50))]);
     assert_eq!(curve.until(), Some(at(9_000)));
-    // Nothing is new: one instant later the curve is the same from then on.
+    // Without a change, the curve is the same one instant later.
     assert!(same_from(at(30), &curve, &arbiter.curve(at(30), &operator)));
     assert!(!same_from(at(30), &curve, &operator));
 }
@@ -103,7 +102,7 @@ fn a_source_still_limits_when_the_operators_limits_have_ended() {
     let curve = arbiter.curve(at(20), &operator);
     let bands = [20, 999, 1_000, 2_999, 3_000].map(|secs| curve.band(at(secs)));
     assert_eq!(bands, [band(10, 60), band(10, 60), band(0, 60), band(0, 60), Band::UNLIMITED]);
-    // Also of a curve that ended before.
+    // Also for a curve that ended before.
     assert_eq!(arbiter.curve(at(2_000), &operator).band(at(2_000)), band(0, 60));
 }
 
@@ -119,7 +118,7 @@ fn what_is_kept_is_taken_up_by_name() {
     assert_eq!(again.kept().sources.iter().map(|kept| kept.limits.len()).collect::<Vec<_>>(), [0, 1]);
 }
 
-/// One step of a random story.
+/// Step of a random story.
 #[derive(Debug, Clone)]
 enum Happening {
     Limits(Vec<Limit>),
@@ -151,7 +150,7 @@ fn sources() -> impl Strategy<Value = Vec<Source>> {
     vec(one, 1..4).prop_map(|many| many.into_iter().enumerate().map(any_source).collect())
 }
 
-/// Priority, whether obligatory, heartbeat, failsafe limit and how long it holds.
+/// Priority, obligatory or not, heartbeat, failsafe limit and its duration.
 type Traits = (u32, bool, Option<i64>, Option<(i64, i64)>);
 
 fn any_source((index, (priority, obligatory, heartbeat, failsafe)): (usize, Traits)) -> Source {
@@ -164,13 +163,13 @@ fn any_source((index, (priority, obligatory, heartbeat, failsafe)): (usize, Trai
     }
 }
 
-/// What the test itself remembers of a source.
+/// The test's record of a source.
 #[derive(Clone)]
 struct Account {
     said: Vec<Limit>,
     heard: bool,
     last: Time,
-    /// Whether the heartbeat was never lost since `said`.
+    /// True if the heartbeat was never lost since `said`.
     unbroken: bool,
 }
 
@@ -206,7 +205,7 @@ proptest! {
             };
             arbiter.hear(now, index, word);
             arbiter.advance(now);
-            prop_assert!(arbiter.deadline().is_none_or(|at| at > now), "something is due and does not pass");
+            prop_assert!(arbiter.deadline().is_none_or(|at| at > now), "something is due and was not handled");
             let curve = arbiter.curve(now, &operator);
             prop_assert!(curve.steps().windows(2).all(|pair| pair[0].1 != pair[1].1), "{curve:?}");
             let instants = future.iter().map(|secs| now + Span::from_secs(*secs)).chain([now]);
@@ -222,7 +221,8 @@ proptest! {
     }
 }
 
-/// Nothing goes above an obligatory limit that is valid: one with an end, or one whose source was never lost since.
+/// Checks that nothing exceeds an obligatory limit that is valid: one with an end, or one whose source was never lost
+/// since.
 fn strictest(sources: &[Source], accounts: &[Account], now: Time, at: Time, band: Band) -> Result<(), TestCaseError> {
     for (source, account) in sources.iter().zip(accounts) {
         let lost = source.heartbeat.is_some_and(|heartbeat| now - account.last >= heartbeat);
@@ -234,12 +234,12 @@ fn strictest(sources: &[Source], accounts: &[Account], now: Time, at: Time, band
     Ok(())
 }
 
-/// An obligatory source that is lost holds the cluster to its failsafe limit, for as long as it must.
+/// Checks that a lost obligatory source holds the cluster to its failsafe limit, for the required time.
 fn failsafe_in_time(sources: &[Source], accounts: &[Account], now: Time, band: Band) -> Result<(), TestCaseError> {
     for (source, account) in sources.iter().zip(accounts).filter(|(source, _)| source.obligatory) {
         let (Some(heartbeat), Some(failsafe)) = (source.heartbeat, source.failsafe) else { continue };
         let silent = now - account.last;
-        // Before its first word it is in failsafe since the start.
+        // Before its first message it is in failsafe from the start.
         let begins = if account.heard { heartbeat } else { Span::ZERO };
         let ends = failsafe.hold == Span::ZERO || silent < begins + failsafe.hold;
         if silent >= begins && ends {

@@ -1,14 +1,14 @@
-//! What the events of an OpenADR 3.1 program mean: limits in intervals of time. Pure: what "now" means in an event is when
-//! the event was last changed.
+//! Converts the events of an OpenADR 3.1 program into limits. Pure: "now" in an event means the time of the event's
+//! last change.
 //!
 //! - `IMPORT_CAPACITY_LIMIT`: an upper limit, in the unit of its payload descriptor (`KW` or `W`), `KW` without one.
-//! - `ALERT_GRID_EMERGENCY`: an emergency with the upper limit that the operator has set for it.
-//! - Payloads of other types are not looked at.
+//! - `ALERT_GRID_EMERGENCY`: an emergency with the operator's upper limit for it.
+//! - Payloads of other types are ignored.
 //! - The priority of an event is that of its limits; without one it comes last. Lower numbers win.
-//! - `randomizeStart` is not followed: a limit begins at its first instant, which is never later than asked for. It is
-//!   meant to scatter many small devices.
-//! - `duration` of an event repeats its intervals until it is over; intervals without a duration go on without end.
-//! - Targets are not looked at: the server sends a VEN what is meant for it.
+//! - `randomizeStart` is ignored: a limit begins at its first instant, which is never too late. It is meant to scatter
+//!   many small devices.
+//! - `duration` of an event repeats its intervals until it is over; intervals without a duration never end.
+//! - Targets are ignored: the server selects the events for a VEN.
 
 use limo_model::{Power, Span, Time};
 use openleadr_client::EventClient;
@@ -21,56 +21,56 @@ use thiserror::Error;
 use crate::grid::document::{LIMITS, power};
 use crate::grid::limit::Limit;
 
-/// An event without a priority comes after all that have one.
+/// Priority of an event without one.
 const LAST: u32 = u32::MAX;
 
-/// Years from here on mean "without end": OpenADR writes `P9999Y`.
+/// From this many years on a duration means "without end": OpenADR writes `P9999Y`.
 const ENDLESS_YEARS: f64 = 900.0;
 
-/// Before year 2 in a start means "now" (OpenADR writes 0001-01-01).
+/// A start before year 2 means "now" (OpenADR writes 0001-01-01).
 const YEAR_2_MS: i64 = -62_104_060_800_000;
 
-/// A mean year and a mean month, as no event that steers power is exact to them.
+/// Mean year and mean month, in seconds: events about power do not need exact ones.
 const YEAR_S: f64 = 31_556_952.0;
 const MONTH_S: f64 = YEAR_S / 12.0;
 
-/// Why an event cannot be understood. The others still count.
+/// Why an event is invalid. The others still count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EventError {
-    #[error("event {event}: interval {interval} has no period, and neither has the event")]
+    #[error("event {event}: neither interval {interval} nor the event has a period")]
     NoPeriod { event: String, interval: i32 },
-    #[error("event {event}: interval {interval}: IMPORT_CAPACITY_LIMIT has the value {found}: a number is needed")]
+    #[error("event {event}: interval {interval}: IMPORT_CAPACITY_LIMIT has the value {found} instead of a number")]
     NoNumber { event: String, interval: i32, found: String },
-    #[error("event {event}: IMPORT_CAPACITY_LIMIT is in `{unit}`: KW and W are understood")]
+    #[error("event {event}: IMPORT_CAPACITY_LIMIT is in `{unit}`: it must be in KW or W")]
     Unit { event: String, unit: String },
-    #[error("event {event}: interval {interval}: a limit of {value} W: 0 to 1000000000000 W are possible")]
+    #[error("event {event}: interval {interval}: a limit of {value} W: it must be 0 to 1000000000000 W")]
     Watts { event: String, interval: i32, value: String },
-    #[error("event {event}: the duration `{duration}` is no time")]
+    #[error("event {event}: `{duration}` is not a duration")]
     Duration { event: String, duration: String },
     #[error("more than {LIMITS} intervals: the limit is {LIMITS}")]
     Many,
 }
 
-/// What all events of a program say.
+/// Contents of a program's events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// One for each interval that could be read.
+    /// Limits of all valid intervals.
     pub limits: Vec<Limit>,
-    /// Why parts of it are missing.
+    /// Errors of the other intervals.
     pub faults: Vec<EventError>,
 }
 
-/// An event, with what it needs to be understood.
+/// Event with the data to interpret it.
 struct ReceivedEvent<'a> {
     id: String,
     event: &'a EventRequest,
-    /// What "now" is in it.
+    /// Meaning of "now" in it.
     modified: Time,
     emergency: Power,
     received_at: Time,
 }
 
-/// One interval of time, and what is said for it.
+/// Interval of an event, with its times.
 struct TimedInterval<'a> {
     interval: &'a EventInterval,
     from: Time,
@@ -86,7 +86,7 @@ pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergenc
         let named = ReceivedEvent { id, event: client.content(), modified, emergency, received_at: now };
         let before = reading.limits.len();
         if let Err(fault) = named.add(&mut reading.limits) {
-            // An event counts whole or not at all.
+            // An event counts completely or not at all.
             reading.limits.truncate(before);
             reading.faults.push(fault);
         }
@@ -126,7 +126,7 @@ impl ReceivedEvent<'_> {
     fn number(&self, interval: i32, values: &[Value]) -> Result<f64, EventError> {
         match values {
             [Value::Number(number)] if number.is_finite() => Ok(*number),
-            // The wire has made numbers of the integers of this type; a server may still send another type.
+            // The wire format turns integers of this type into numbers; a server may still send another type.
             [Value::Integer(number)] => Ok(*number as f64),
             other => {
                 let found: String = format!("{other:?}").chars().take(80).collect();
@@ -140,7 +140,7 @@ impl ReceivedEvent<'_> {
         let mut descriptors = self.event.payload_descriptors.iter().flatten();
         let own = descriptors.find(|descriptor| descriptor.payload_type == EventType::ImportCapacityLimit);
         let watts = match own.and_then(|descriptor| descriptor.units.as_ref()) {
-            // What OpenADR uses for power.
+            // Default unit of OpenADR for power.
             None | Some(Unit::KW) => value * 1e3,
             Some(Unit::Private(name)) if name == "W" => value,
             Some(other) => return Err(EventError::Unit { event: self.id.clone(), unit: unit_name(other) }),
@@ -148,7 +148,7 @@ impl ReceivedEvent<'_> {
         power(watts).ok_or_else(|| EventError::Watts { event: self.id.clone(), interval, value: watts.to_string() })
     }
 
-    /// All intervals of the event one after the other, repeated where its duration is longer.
+    /// Returns all intervals of the event in order, repeated if its duration is longer.
     fn pieces(&self) -> Result<Vec<TimedInterval<'_>>, EventError> {
         let intervals = self.event.intervals.as_deref().unwrap_or_default();
         let Some(first) = intervals.first() else { return Ok(Vec::new()) };
@@ -171,7 +171,7 @@ impl ReceivedEvent<'_> {
                     return Err(EventError::Many);
                 }
             }
-            // Intervals with starts of their own repeat nothing; those without an end are not over.
+            // Intervals with their own starts are not repeated, nor are those without an end.
             let own = intervals.iter().any(|interval| interval.interval_period.is_some());
             match (at, end) {
                 (Some(now), Some(end)) if !own && now < end && at != round => {}
@@ -186,7 +186,7 @@ impl ReceivedEvent<'_> {
         Ok(pieces)
     }
 
-    /// `None` where the one before it does not end.
+    /// Returns `None` if the interval before it has no end.
     fn piece<'a>(
         &'a self,
         interval: &'a EventInterval,
@@ -198,7 +198,7 @@ impl ReceivedEvent<'_> {
         };
         let Some(from) = own.map(|own| self.start(own)).or(at) else { return Ok(None) };
         let span = period.duration.as_ref().map(|duration| self.span(duration)).transpose()?.flatten();
-        // A duration of zero is none, as EEBUS has it.
+        // A duration of zero means none, as in EEBUS.
         let until = span.filter(|span| *span > Span::ZERO).map(|span| from + span);
         Ok(Some(TimedInterval { interval, from, until }))
     }
@@ -208,7 +208,8 @@ impl ReceivedEvent<'_> {
         if start < YEAR_2_MS { self.modified } else { Time::from_unix_ms(start) }
     }
 
-    /// `None` is without end. Read from how it is written, since adding years of a calendar may leave the range of dates.
+    /// Returns the length; `None` without an end. Calculated from its parts, since calendar years may leave the range
+    /// of dates.
     fn span(&self, duration: &WireDuration) -> Result<Option<Span>, EventError> {
         let text = duration.to_string();
         let refused = || EventError::Duration { event: self.id.clone(), duration: text.clone() };
@@ -224,7 +225,7 @@ impl ReceivedEvent<'_> {
             total += number * secs;
             rest = after;
         }
-        // Below the limit it is far below the range of milliseconds.
+        // Below that limit it is far below the range of milliseconds.
         Ok((total < ENDLESS_YEARS * YEAR_S).then(|| Span::from_ms((total * 1e3).round() as i64)))
     }
 }

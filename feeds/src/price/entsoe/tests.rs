@@ -125,19 +125,16 @@ fn refusals() {
     let (start, end) = ("2025-10-25T22:00Z", "2025-10-25T23:00Z");
     check("nonsense".into(), "the answer is not XML");
     check("<html/>".into(), "the document is `html`");
-    check(
-        document(&[series(A03, start, end, "P1D", &[])]),
-        "<resolution>, is `P1D`: PT15M, PT30M or PT60M was expected",
-    );
+    check(document(&[series(A03, start, end, "P1D", &[])]), "<resolution>, is `P1D`; expected PT15M, PT30M or PT60M");
     check(document(&[series(A03, start, start, "PT15M", &[])]), "a whole number of steps");
     check(document(&[series(A03, start, "2025-10-25T22:20Z", "PT15M", &[])]), "a whole number of steps");
     check(document(&[series(A03, start, "9999-10-25T22:15Z", "PT15M", &[])]), "a whole number of steps");
-    check(document(&[series(A03, start, end, "PT15M", &[(5, "1")])]), "<position>, is `5`: 1 to 4 was expected");
+    check(document(&[series(A03, start, end, "PT15M", &[(5, "1")])]), "<position>, is `5`; expected 1 to 4");
     check(document(&[series(A03, start, end, "PT15M", &[(1, "1"), (1, "2")])]), "occurs once");
-    check(document(&[series(A03, start, end, "PT15M", &[(1, "dear")])]), "is `dear`: a number of EUR/MWh");
+    check(document(&[series(A03, start, end, "PT15M", &[(1, "dear")])]), "is `dear`; expected a number of EUR/MWh");
     check(document(&[series(A03, "today", end, "PT15M", &[])]), "<start>, is `today`");
-    check(document(&[series(A03, start, end, "PT15M", &[]).replace("EUR", "PLN")]), "is `PLN`: `EUR` was expected");
-    check(document(&[series(A03, start, end, "PT15M", &[]).replace("MWH", "KWH")]), "is `KWH`: `MWH` was expected");
+    check(document(&[series(A03, start, end, "PT15M", &[]).replace("EUR", "PLN")]), "is `PLN`; expected `EUR`");
+    check(document(&[series(A03, start, end, "PT15M", &[]).replace("MWH", "KWH")]), "is `KWH`; expected `MWH`");
     check(document(&["<TimeSeries><Period/></TimeSeries>".into()]), "line 2, column");
 }
 
