@@ -1,33 +1,33 @@
-//! Decimal numbers as files write them, read into fixed-point integers without floating point.
+//! Parses decimal numbers into fixed-point integers without floating point.
 //!
-//! Knows signs, fractions and exponents (`0.1`, `7e+05`). Knows nothing of units or of what a field means.
+//! Accepts signs, fractions and exponents (`0.1`, `7e+05`).
 
 use limo_model::decimal::text;
 
-/// A number in units of `10^-places`.
+/// Number in units of `10^-places`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
     pub value: i64,
-    /// Whether it was written with an exponent.
+    /// True if it was written with an exponent.
     pub exponent: bool,
 }
 
-/// Why some bytes are no such number.
+/// Why bytes are not such a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     NoNumber,
     OutOfRange,
 }
 
-/// Digits that are looked at: more than an `i64` with any exponent that occurs can tell apart.
+/// Most digits that are read: more than an `i64` with any exponent can distinguish.
 const DIGITS: u32 = 30;
-/// Exponents beyond this are out of range or nothing whatever the digits are.
+/// Exponents beyond this are out of range or give zero, whatever the digits are.
 const EXPONENT: i32 = 60;
 
-/// Reads `[-+]digits[.digits][e[-+]digits]` in units of `10^-places`, rounded half away from zero.
+/// Parses `[-+]digits[.digits][e[-+]digits]` in units of `10^-places`, rounded half away from zero.
 ///
 /// # Errors
-/// [`Fault`] where the bytes are no such number or the value does not fit an `i64`.
+/// [`Fault`] if the bytes are not such a number or the value does not fit an `i64`.
 pub(crate) fn parse(text: &[u8], places: i32) -> Result<Decimal, Fault> {
     let (negative, text) = signed(text);
     let split = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
@@ -64,7 +64,7 @@ fn exponent(text: &[u8]) -> Result<i32, Fault> {
     Ok(if negative { -value } else { value })
 }
 
-/// The digits as one number, and how many of them stand behind the point.
+/// Returns the digits as one number, and the number of decimals.
 fn mantissa(text: &[u8]) -> Result<(i128, i32), Fault> {
     let (mut value, mut fraction, mut point, mut any) = (0_i128, 0, false, false);
     let mut significant = 0;
@@ -93,7 +93,7 @@ fn mantissa(text: &[u8]) -> Result<(i128, i32), Fault> {
     if any { Ok((value, fraction)) } else { Err(Fault::NoNumber) }
 }
 
-/// `digits * 10^shift`, rounded half up; `digits` is not negative and below `10^30`.
+/// Returns `digits * 10^shift`, rounded half up; `digits` is not negative and below `10^30`.
 fn shifted(digits: i128, shift: i32) -> Result<i128, Fault> {
     if digits == 0 {
         return Ok(0);
@@ -108,7 +108,7 @@ fn shifted(digits: i128, shift: i32) -> Result<i128, Fault> {
     }
 }
 
-/// `value` thousandths as the shortest decimal: `1500` is `1.5`.
+/// Formats `value` thousandths as the shortest decimal: `1500` is `1.5`.
 pub(crate) struct Thousandths(pub i64);
 
 impl std::fmt::Display for Thousandths {

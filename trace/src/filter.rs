@@ -1,42 +1,41 @@
-//! Parts of a workload: a window of time, some users, the first jobs, another load. Each says in the notes what it did.
+//! Selects parts of a workload: a window of time, some users, the first jobs, another load. Each filter adds a note.
 //!
-//! Changes no job but for its times, and decides nothing about what a schedule makes of the rest.
+//! Changes only the times of jobs.
 
 use limo_model::Span;
 
 use crate::workload::{Job, Workload};
 
-/// A part of a workload's time.
+/// Part of a workload's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// From the start of the workload.
     pub from: Span,
     /// The first moment that is not in the window.
     pub until: Span,
-    /// Whether the window's start becomes the start of the workload.
+    /// True if the window's start becomes the start of the workload.
     pub rebased: bool,
-    /// What becomes of jobs from before the window.
+    /// Treatment of jobs from before the window.
     pub carried: Carried,
 }
 
-/// What becomes of jobs that were submitted before a window and had not ended when it starts, as far as the file says
-/// when they started (their wait).
+/// Treatment of jobs that were submitted before a window and had not ended at its start, if the file has their wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carried {
-    /// They are left out.
+    /// Omits them.
     #[default]
     No,
-    /// As the weeks of energy-budget-2017 have them: jobs that ran at the window's start are submitted there with what
-    /// was left of their run and request; jobs that waited follow 0.1 s later.
+    /// As in the weeks of energy-budget-2017: jobs that ran at the window's start are submitted there with the rest of
+    /// their run and request; jobs that waited follow 0.1 s later.
     Running,
 }
 
-/// How long after a window's start the jobs that waited are submitted: the 0.1 s of energy-budget-2017's weeks, which
+/// Time after a window's start at which jobs that waited are submitted: 0.1 s as in energy-budget-2017's weeks, which
 /// puts them behind the jobs that ran.
 const WAITED: Span = Span::from_ms(100);
 
 impl Workload {
-    /// The jobs that were submitted in `[from, until)`.
+    /// Keeps the jobs that were submitted in `[from, until)`.
     #[must_use]
     pub fn window(mut self, window: Window) -> Self {
         let total = self.jobs.len();
@@ -57,16 +56,16 @@ impl Workload {
         self
     }
 
-    /// The jobs of some users.
+    /// Keeps the jobs of some users.
     #[must_use]
     pub fn of_users(mut self, users: &[i32]) -> Self {
         let total = self.jobs.len();
         self.jobs.retain(|job| users.contains(&job.user));
-        self.notes.push(format!("{} of {total} jobs are of the users asked for", self.jobs.len()));
+        self.notes.push(format!("{} of {total} jobs belong to the selected users", self.jobs.len()));
         self
     }
 
-    /// The first `count` jobs.
+    /// Keeps the first `count` jobs.
     #[must_use]
     pub fn first(mut self, count: usize) -> Self {
         let total = self.jobs.len();
@@ -77,9 +76,9 @@ impl Workload {
         self
     }
 
-    /// The same jobs at `numerator / denominator` times the load: the time between the first submission and each other
-    /// one is divided by that, and rounded to the millisecond once. Runs stay as they are. A factor that is not positive
-    /// changes nothing.
+    /// Scales the load by `numerator / denominator`: the time between the first submission and each other one is
+    /// divided by that, and rounded to the millisecond once. Runs stay the same. A factor that is not positive changes
+    /// nothing.
     #[must_use]
     pub fn at_load(mut self, numerator: i64, denominator: i64) -> Self {
         let Some(first) = self.jobs.first().map(|job| job.submit).filter(|_| numerator > 0 && denominator > 0) else {
@@ -87,13 +86,13 @@ impl Workload {
         };
         self.jobs.iter_mut().for_each(|job| job.submit = first + (job.submit - first).scaled(denominator, numerator));
         self.notes.push(format!(
-            "the load is {numerator}/{denominator} of the file's: times between submissions are divided by it"
+            "the load is {numerator}/{denominator} of the file's: times between submissions are divided by that"
         ));
         self
     }
 }
 
-/// Jobs that ran or waited at `from`, as if they were submitted there.
+/// Returns jobs that ran or waited at `from`, as if they were submitted there.
 fn carried(jobs: &[Job], from: Span) -> Vec<Job> {
     let before = jobs.iter().take_while(|job| job.submit < from);
     before.filter_map(|job| carry(*job, from)).collect()

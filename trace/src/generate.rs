@@ -1,7 +1,7 @@
 //! Synthetic workloads from named distributions with a seed. Equal recipes give equal jobs on every machine: numbers
 //! come from a portable generator and portable functions, and are rounded to whole seconds at the end.
 //!
-//! Reads no file and writes none: a recipe comes as text or as a value, and a [`Workload`] goes out.
+//! A recipe is text or a value; the result is a [`Workload`]. Accesses no files.
 
 mod arrivals;
 mod bodies;
@@ -26,19 +26,19 @@ pub use recipe::{
     Arrivals, Length, LublinArrivals, LublinRuntimes, LublinSizes, Popular, Recipe, Runtimes, Sizes, Users, Walltimes,
 };
 
-/// 7.2 GB of jobs: more than is simulated on one machine.
+/// Most jobs: 7.2 GB, more than one machine simulates.
 const MAX_JOBS: u32 = 100_000_000;
 
-/// A century: times and work stay far from the ends of their integers.
+/// Longest span, a century: times and work stay far from overflow.
 const MAX_SPAN_S: i64 = 36_525 * 86_400;
 
-/// How far the offered load may be from `utilisation`, as a share of it.
+/// Largest deviation of the offered load from `utilisation`, relative to it.
 const TOLERANCE: f64 = 0.01;
 
-/// Candidates for a last job that fits; a workload of which no job in so many is small enough is too short.
+/// Most candidates for a last job that fits; if none is small enough, the workload is too short.
 const LAST_TRIES: u32 = 10_000;
 
-/// What `jobs`, `span` and `utilisation` ask for together.
+/// Combination of `jobs`, `span` and `utilisation`.
 enum Extent {
     /// Arrivals at their own rate.
     Own(Until),
@@ -58,7 +58,8 @@ enum Extent {
     },
 }
 
-/// The jobs of a recipe, numbered from 1 in order of submission. Takes time and memory in proportion to their number.
+/// Generates the jobs of a recipe, numbered from 1 in order of submission. Takes time and memory in proportion to their
+/// number.
 ///
 /// # Errors
 /// [`RecipeError`], which names the key and its value: a value out of range, too few or too many of `jobs`, `span` and
@@ -92,7 +93,7 @@ pub fn generate(recipe: &Recipe) -> Result<Workload, RecipeError> {
     Ok(Workload { jobs, processors: Some(recipe.machine), ..Workload::default() })
 }
 
-/// Run times processors, in processor seconds.
+/// Returns running times x processors, in processor seconds.
 fn work(job: &Job) -> i128 {
     i128::from(job.run.ms() / 1_000) * i128::from(job.processors)
 }
@@ -125,7 +126,7 @@ fn extent(recipe: &Recipe) -> Result<Extent, RecipeError> {
     }
 }
 
-/// The keys that say how much there is, with their values.
+/// Formats the keys that determine the amount, with their values.
 fn given(recipe: &Recipe) -> String {
     let jobs = recipe.jobs.map(|jobs| format!("`jobs` {jobs}"));
     let span = recipe.span.map(|span| format!("`span` {span}"));
@@ -154,7 +155,7 @@ fn own(recipe: &Recipe, until: Until, bodies: &mut Bodies, dice: &mut Dice) -> R
     Ok(submits.into_iter().map(at).collect())
 }
 
-/// The span in seconds over which the jobs are the load that is asked for.
+/// Returns the span in seconds over which the jobs are the requested load.
 fn span_for(recipe: &Recipe, jobs: &[Job], utilisation: f64) -> Result<i64, RecipeError> {
     let total: i128 = jobs.iter().map(work).sum();
     let exact = total as f64 / (f64::from(recipe.machine) * utilisation);
@@ -171,8 +172,8 @@ fn span_for(recipe: &Recipe, jobs: &[Job], utilisation: f64) -> Result<i64, Reci
     Ok(span_s)
 }
 
-/// Jobs until their work is the load that is asked for over the span. Towards the end jobs are left out that would
-/// lead past it.
+/// Draws jobs until their work is the requested load over the span. Towards the end, jobs that would exceed it are
+/// skipped.
 fn fill(recipe: &Recipe, span_s: i64, utilisation: f64, bodies: &mut Bodies) -> Result<Vec<Job>, RecipeError> {
     let goal = f64::from(recipe.machine) * utilisation * span_s as f64;
     let (least, most) = (goal * (1.0 - TOLERANCE), goal * (1.0 + TOLERANCE));

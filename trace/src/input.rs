@@ -1,5 +1,5 @@
-//! Opens files that may be gzipped, which their first bytes say and not their names, and reads them line by line with
-//! a limit on a line's length. Knows no format.
+//! Opens files, which are gzipped if their first bytes say so, and reads them line by line with a limit on a line's
+//! length.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,22 +7,23 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-/// Bytes of a line, its end included. Lines of the archive's traces have about a hundred; a header's free text more.
+/// Most bytes of a line, its end included. Lines of the archive's traces have about a hundred; free text of a header
+/// has more.
 pub(crate) const LINE_LIMIT: usize = 64 * 1024;
-/// One request to the system: above the 64 KiB of a pipe, below the second-level cache.
+/// Bytes of one read: above the 64 KiB of a pipe, below the second-level cache.
 const CHUNK: usize = 256 * 1024;
 
 /// Why the next line could not be read.
 #[derive(Debug)]
 pub(crate) enum InputFault {
-    /// A gzip stream that ends before its end.
+    /// The gzip stream is incomplete.
     Truncated,
     /// Longer than [`LINE_LIMIT`].
     Long,
     Io(io::Error),
 }
 
-/// Lines as bytes in one buffer that is used again.
+/// Lines as bytes in one reused buffer.
 pub(crate) struct Lines {
     source: BufReader<Box<dyn Read + Send>>,
     line: Vec<u8>,
@@ -40,7 +41,7 @@ impl Lines {
         Ok(Self { source: BufReader::with_capacity(CHUNK, source), line: Vec::with_capacity(256), number: 0, gzip })
     }
 
-    /// Reads the next line into the buffer; `false` at the end of the file. The line's end is not part of it.
+    /// Reads the next line into the buffer, without its end; returns false at the end of the file.
     pub fn advance(&mut self) -> Result<bool, InputFault> {
         self.line.clear();
         self.number += 1;
@@ -66,13 +67,13 @@ impl Lines {
         &self.line
     }
 
-    /// From 1.
+    /// Returns the line's number, from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// The bytes of `source`, unpacked where they start with the two bytes of gzip.
+/// Returns the bytes of `source`, unpacked if they start with the two bytes of gzip.
 pub(crate) fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let mut start = Vec::with_capacity(2);
     source.by_ref().take(2).read_to_end(&mut start)?;
@@ -81,7 +82,7 @@ pub(crate) fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Bo
     if gzip { Ok((Box::new(MultiGzDecoder::new(BufReader::new(whole))), true)) } else { Ok((Box::new(whole), false)) }
 }
 
-/// The whole of a text file of at most `limit` bytes, unpacked where it is gzipped.
+/// Returns the contents of a text file of at most `limit` bytes, unpacked if it is gzipped.
 pub(crate) fn whole(path: &Path, limit: u64) -> io::Result<String> {
     let (source, _) = unpacked(File::open(path)?)?;
     let mut text = String::new();
@@ -92,7 +93,7 @@ pub(crate) fn whole(path: &Path, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// A value out of a file as an error shows it: at most 40 characters, what is not printable escaped.
+/// Formats a value of a file for an error: at most 40 characters, with unprintable ones escaped.
 pub(crate) fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(&value[..value.len().min(160)]);
     let mut shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();

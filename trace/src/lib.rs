@@ -1,6 +1,4 @@
-//! Workloads, platforms and curves as files: reads what researchers have, writes what they can read again.
-//!
-//! Knows formats and their quirks. Decides nothing about schedules and knows no clock.
+//! Reads and writes workloads, platforms and curves in researchers' file formats.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,6 @@
-//! Picks weeks of a workload by utilisation, as energy-budget-2017 chose its inputs (section V-C: disjoint weeks, high
-//! utilisation). The paper does not say where its weeks may start: here at full days from the first submission.
+//! Selects weeks of a workload by utilisation, as for the inputs of energy-budget-2017 (section V-C: disjoint weeks,
+//! high utilisation). The paper does not say at which times its weeks may start; here it is at full days from the first
+//! submission.
 
 use limo_model::Span;
 
@@ -11,30 +12,30 @@ pub const WEEK: Span = Span::from_secs(7 * 86_400);
 const DAY: Span = Span::from_secs(86_400);
 const DAYS: usize = 7;
 
-/// A week of a workload.
+/// Week of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Week {
     /// From the start of the workload.
     pub from: Span,
     /// A week later.
     pub until: Span,
-    /// Processor time of the jobs that run in it, in ms.
+    /// Processor time of the jobs in it, in ms.
     pub busy_ms: i128,
-    /// Processor time that the machine has in it, in ms.
+    /// Processor time of the machine in it, in ms.
     pub capacity_ms: i128,
 }
 
 impl Week {
-    /// Share of the machine that is busy, for output.
+    /// Returns the utilisation, for output.
     pub fn utilisation(&self) -> f64 {
         self.busy_ms as f64 / self.capacity_ms as f64
     }
 }
 
 impl Workload {
-    /// Up to `count` disjoint weeks between the first and the last submission, the best first: the week with the highest
-    /// utilisation, then the best of those that do not overlap it, and so on; of equal ones the earliest. A job occupies
-    /// its processors from its submission and wait on (no wait where the file has none) for its run.
+    /// Returns up to `count` disjoint weeks between the first and the last submission: the one with the highest
+    /// utilisation, then the best that does not overlap it, and so on; of equal ones the earliest. A job occupies its
+    /// processors after its wait, if the file has one, for its run.
     pub fn busiest_weeks(&self, count: usize, processors: u32) -> Vec<Week> {
         let (Some(first), Some(last)) = (self.jobs.first(), self.jobs.last()) else { return Vec::new() };
         let capacity_ms = i128::from(WEEK.ms()) * i128::from(processors.max(1));
@@ -64,7 +65,7 @@ impl Workload {
         chosen
     }
 
-    /// Processor time that jobs have used until each of some ascending moments, in ms.
+    /// Returns the processor time of jobs until each of the ascending moments, in ms.
     fn work_until(&self, moments: &[Span]) -> Vec<i128> {
         let mut changes: Vec<(Span, i64)> = Vec::with_capacity(2 * self.jobs.len());
         for job in &self.jobs {

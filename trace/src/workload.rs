@@ -1,75 +1,75 @@
-//! A workload in memory: what a simulation needs of each job, small enough for millions of them.
+//! Workload in memory: the data of jobs for a simulation, small enough for millions of them.
 
 use limo_model::{Span, Time};
 
-/// One job of a workload.
+/// Job of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
     /// Its number in the file: column 1 of the Standard Workload Format.
     pub number: i64,
     /// From the start of the workload; not negative.
     pub submit: Span,
-    /// What the file says that it waited (column 3), where it says so.
+    /// Wait in the file (column 3), if any.
     pub wait: Option<Span>,
-    /// Its real running time; not negative.
+    /// True running time; not negative.
     pub run: Span,
-    /// What its user asked for: the job is ended after this time. Positive.
+    /// Requested time, after which the job is ended. Positive.
     pub walltime: Option<Span>,
     /// At least 1.
     pub processors: u32,
-    /// Column 12; negative where unknown.
+    /// Column 12; negative if unknown.
     pub user: i32,
-    /// Column 14, or the place in [`Workload::applications`] where that has any; negative where unknown.
+    /// Column 14, or the index in [`Workload::applications`] if that has any; negative if unknown.
     pub application: i32,
-    /// What a policy may do with it.
+    /// Treatment by a policy.
     pub treatment: Treatment,
 }
 
-/// What may be done to a job, and what it is for.
+/// Permitted treatment of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Treatment {
-    /// It may stand still for a while.
+    /// It may be suspended.
     pub may_suspend: bool,
-    /// It may be ended and run again from its beginning.
+    /// It may be requeued.
     pub may_requeue: bool,
-    /// It only serves to hold the lower limit of the draw.
+    /// It is a filler, which only holds the lower limit of the draw.
     pub filler: bool,
-    /// It takes every core of whichever unit it is put on; its processors only count in figures.
+    /// It takes every core of its unit; its processors only count in figures.
     pub whole_unit: bool,
 }
 
-/// What jobs run, where the workload says so.
+/// Application of jobs, if the workload names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Application {
-    /// By which profiles and platforms know it.
+    /// Name for profiles and platforms.
     pub name: String,
     /// Types of accelerators for which it brings a command.
     pub variants: Vec<String>,
 }
 
-/// Jobs in order of submission, ties in the stated order of the reader, and what the file says of their machine.
+/// Jobs in order of submission, ties in the order of the reader, and the file's data on their machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
     /// Sorted by [`Job::submit`].
     pub jobs: Vec<Job>,
-    /// What the jobs run, where the format has names for it.
+    /// Applications of the jobs, if the format names them.
     pub applications: Vec<Application>,
-    /// When the workload starts, where the file says so (`UnixStartTime`).
+    /// Start of the workload, if known (`UnixStartTime`).
     pub start: Option<Time>,
-    /// Processors of the machine, where the file says so (`MaxProcs`).
+    /// Processors of the machine, if known (`MaxProcs`).
     pub processors: Option<u32>,
-    /// What was left out or mended while reading, one line each, with counts.
+    /// Omitted and repaired data, one line each, with counts.
     pub notes: Vec<String>,
 }
 
 impl Workload {
-    /// What a job of this workload runs, where that is known by name.
+    /// Returns the application of a job, if its name is known.
     pub fn application(&self, job: &Job) -> Option<&Application> {
         self.applications.get(usize::try_from(job.application).ok()?)
     }
 
-    /// Lets so many of the jobs be treated in a way, in hundredths of a percent of all, spread evenly over them. The jobs
-    /// of a smaller share are not always among those of a larger one; equal shares are the same jobs.
+    /// Applies a treatment to this share of the jobs, in hundredths of a percent, spread evenly. The jobs of a smaller
+    /// share are not always among those of a larger one; equal shares are the same jobs.
     pub fn treat(&mut self, hundredths: u64, way: impl Fn(&mut Treatment)) {
         let mut sum = 0;
         for job in &mut self.jobs {

@@ -1,5 +1,5 @@
-//! Properties of the readers: whatever the bytes, they end without a panic and errors name file and line; what was
-//! written is read again.
+//! Properties of the readers: for any bytes they end without a panic, and errors name file and line; written files are
+//! read again.
 
 use std::io::{Cursor, Write};
 
@@ -16,7 +16,7 @@ fn load(bytes: Vec<u8>, options: Options) -> Result<Workload, SwfError> {
     swf::load_from(Reader::new("t.swf", Cursor::new(bytes))?, options)
 }
 
-/// Whether the text starts with the file's name and goes on with a line, or says that the file has nothing.
+/// Returns true if the text starts with the file's name and a line, or reports an empty file.
 fn is_placed(text: &str, file: &str) -> bool {
     let Some(rest) = text.strip_prefix(file).and_then(|rest| rest.strip_prefix(':')) else { return false };
     let line = rest.split(':').next().unwrap_or("");
@@ -66,7 +66,7 @@ fn text(workload: &Workload) -> Vec<u8> {
     text
 }
 
-/// Puts some bytes somewhere in place of others.
+/// Replaces some bytes at random places.
 fn mutated(mut bytes: Vec<u8>, changes: &[(prop::sample::Index, u8, usize)]) -> Vec<u8> {
     for (at, byte, cut) in changes {
         let at = at.index(bytes.len().max(1)).min(bytes.len());

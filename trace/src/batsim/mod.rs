@@ -1,8 +1,8 @@
-//! What Batsim reads: workloads as JSON, platforms as SimGrid's XML; of both the part that a homogeneous cluster of
-//! processors needs.
+//! Batsim's inputs: workloads as JSON, platforms as SimGrid's XML, as far as a homogeneous cluster of processors needs
+//! them.
 //!
-//! A job's profile must say how long it runs: a delay, or computation alone on hosts whose speed is given. Jobs that
-//! communicate, do input and output or follow each other are refused by name; nothing is simulated here.
+//! A job's profile must determine its running time: a delay, or computation alone on hosts of known speed. Jobs that
+//! communicate, do input and output or follow each other are refused by name.
 
 mod platform;
 mod workload;

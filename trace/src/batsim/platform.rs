@@ -1,5 +1,5 @@
-//! SimGrid's XML platforms, as far as they describe equal hosts: `<host>` and `<cluster>` with one speed and the
-//! properties `wattage_per_state` (or `watt_per_state`) and `wattage_off` (or `watt_off`). Links, routes and disks are not looked at.
+//! SimGrid's XML platforms of equal hosts: `<host>` and `<cluster>` with one speed and the properties
+//! `wattage_per_state` (or `watt_per_state`) and `wattage_off` (or `watt_off`). Links, routes and disks are ignored.
 
 use std::io;
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::decimal;
 use crate::input;
 use crate::platform::{Draw, Group, NODE_LIMIT, Names, Platform, PlatformError, Rest};
 
-/// Bytes of a platform file: a million hosts with their properties.
+/// Most bytes of a platform file: a million hosts with their properties.
 const FILE_LIMIT: u64 = 1 << 28;
 
-/// What a SimGrid platform says.
+/// Contents of a SimGrid platform.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatsimPlatform {
-    /// Its hosts as nodes of one core.
+    /// Hosts as nodes of one core.
     pub platform: Platform,
-    /// Of each host, in flop/s.
+    /// Speed of each host, in flop/s.
     pub speed: f64,
-    /// What was left out or assumed.
+    /// Omissions and assumptions.
     pub notes: Vec<String>,
 }
 
@@ -42,11 +42,11 @@ pub enum PlatformXmlError {
     Platform { file: String, source: PlatformError },
 }
 
-/// Reads a platform. Hosts whose property `role` is `master`, or whose id is `master_host`, do not compute and are left
-/// out. A host without power properties draws nothing, which a note says.
+/// Reads a platform. Hosts whose property `role` is `master`, or whose id is `master_host`, do not compute and are
+/// omitted. A host without power properties draws nothing, which a note reports.
 ///
 /// # Errors
-/// [`PlatformXmlError`] where the file is no such platform or its hosts differ.
+/// [`PlatformXmlError`] if the file is not such a platform or its hosts differ.
 pub fn platform(path: &Path) -> Result<BatsimPlatform, PlatformXmlError> {
     let file = path.display().to_string();
     match input::whole(path, FILE_LIMIT) {
@@ -55,7 +55,7 @@ pub fn platform(path: &Path) -> Result<BatsimPlatform, PlatformXmlError> {
     }
 }
 
-/// The same from text; `file` stands in errors.
+/// Parses text; errors name `file`.
 ///
 /// # Errors
 /// As [`platform`].
@@ -76,7 +76,7 @@ pub fn parse_platform(file: &str, text: &str) -> Result<BatsimPlatform, Platform
         }
         let nature = Nature::of(node).map_err(fault)?;
         if let Some((_, first)) = hosts.first().filter(|(_, first)| *first != nature) {
-            return Err(fault(format!("it is {nature}, and the first host is {first}: only equal hosts can be read")));
+            return Err(fault(format!("it has {nature}, but the first host has {first}: all hosts must be equal")));
         }
         hosts.push((ids(node).map_err(fault)?, nature));
     }
@@ -102,7 +102,7 @@ fn built(names: Vec<String>, nature: Nature) -> Result<BatsimPlatform, PlatformE
         up_draw: draw,
     });
     if rest.is_some() {
-        notes.push("the platform does not say how long switching takes: hosts switch at once".to_owned());
+        notes.push("the platform has no switching times: hosts switch at once".to_owned());
     }
     let group = Group {
         count: u32::try_from(names.len()).unwrap_or(u32::MAX),
@@ -121,7 +121,7 @@ fn built(names: Vec<String>, nature: Nature) -> Result<BatsimPlatform, PlatformE
     Ok(BatsimPlatform { platform, speed: nature.speed, notes })
 }
 
-/// What must be equal for all hosts.
+/// Properties that must be equal for all hosts.
 #[derive(Debug, Clone, PartialEq)]
 struct Nature {
     speed: f64,
@@ -132,7 +132,7 @@ struct Nature {
 
 impl std::fmt::Display for Nature {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "of {} flop/s, {} cores", self.speed, self.cores)?;
+        write!(f, "{} flop/s, {} cores", self.speed, self.cores)?;
         if let Some(draw) = self.draw {
             write!(f, ", {} idle, {} busy", draw.idle, draw.busy)?;
         }
@@ -143,7 +143,7 @@ impl std::fmt::Display for Nature {
 impl Nature {
     fn of(node: Node<'_, '_>) -> Result<Self, String> {
         let speed = speed(node.attribute("speed").ok_or("it has no `speed`")?)?;
-        let cores = node.attribute("core").map_or(Ok(1), str::parse).map_err(|_| "its `core` is no number")?;
+        let cores = node.attribute("core").map_or(Ok(1), str::parse).map_err(|_| "its `core` is not a number")?;
         let draw = property(node, &["wattage_per_state", "watt_per_state"]).map(draw).transpose()?;
         let off = property(node, &["wattage_off", "watt_off"]).map(watts).transpose()?;
         Ok(Self { speed, cores, draw, off })
@@ -157,7 +157,7 @@ fn property<'n>(node: Node<'n, '_>, names: &[&str]) -> Option<&'n str> {
         .find_map(|child| child.attribute("value"))
 }
 
-/// `100.0Mf`, `1Gf`, `1e9`; one speed only.
+/// Parses `100.0Mf`, `1Gf`, `1e9`; one speed only.
 fn speed(text: &str) -> Result<f64, String> {
     let wrong = || format!("its speed is `{}`: write one speed, such as `100Mf`", input::shown(text.as_bytes()));
     let word = text.trim().trim_end_matches("lops").trim_end_matches('f');
@@ -170,14 +170,13 @@ fn speed(text: &str) -> Result<f64, String> {
     if speed.is_finite() && speed > 0.0 { Ok(speed * factor) } else { Err(wrong()) }
 }
 
-/// `idle:busy`, or three values of which the last is the draw with all cores busy; one state only.
+/// Parses `idle:busy`, or three values, the last of which is the draw with all cores busy; one state only.
 fn draw(text: &str) -> Result<Draw, String> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts[..] {
-        _ if text.contains(',') => Err(format!(
-            "its draw `{}` has several states: only hosts with one can be read",
-            input::shown(text.as_bytes())
-        )),
+        _ if text.contains(',') => {
+            Err(format!("its draw `{}` has several states: only one is supported", input::shown(text.as_bytes())))
+        }
         [idle, busy] | [idle, _, busy] => Ok(Draw { idle: watts(idle)?, busy: watts(busy)? }),
         _ => Err(format!("its draw is `{}`: write `idle:busy` in watts", input::shown(text.as_bytes()))),
     }
@@ -187,10 +186,10 @@ fn watts(text: &str) -> Result<Power, String> {
     let number = decimal::parse(text.trim().trim_end_matches('W').trim_end().as_bytes(), 3);
     number
         .map(|number| Power::from_mw(number.value))
-        .map_err(|_| format!("`{}` is no number of watts", input::shown(text.as_bytes())))
+        .map_err(|_| format!("`{}` is not a number of watts", input::shown(text.as_bytes())))
 }
 
-/// The id of a host, or those of a cluster: prefix, every number of the radical, suffix.
+/// Returns the id of a host, or those of a cluster: prefix, every number of the radical, suffix.
 fn ids(node: Node<'_, '_>) -> Result<Vec<String>, String> {
     if node.has_tag_name("host") {
         return Ok(vec![node.attribute("id").ok_or("it has no `id`")?.to_owned()]);
@@ -257,7 +256,7 @@ mod tests {
         check("", "p.xml: the platform has no hosts that compute");
         check(
             &[host("a", "1Gf", "1:2"), host("b", "2Gf", "1:2")].concat(),
-            "p.xml:6: host `b`: it is of 2000000000 flop/s, 1 cores, 1.0 W idle, 2.0 W busy, 9.8 W off, and the first host is of 1000000000 flop/s, 1 cores, 1.0 W idle, 2.0 W busy, 9.8 W off: only equal hosts can be read",
+            "p.xml:6: host `b`: it has 2000000000 flop/s, 1 cores, 1.0 W idle, 2.0 W busy, 9.8 W off, but the first host has 1000000000 flop/s, 1 cores, 1.0 W idle, 2.0 W busy, 9.8 W off: all hosts must be equal",
         );
         check(
             &host("a", "1Gf, 2Gf", "1:2"),
@@ -265,10 +264,10 @@ mod tests {
         );
         check(
             &host("a", "1Gf", "1:2, 3:4"),
-            "p.xml:5: host `a`: its draw `1:2, 3:4` has several states: only hosts with one can be read",
+            "p.xml:5: host `a`: its draw `1:2, 3:4` has several states: only one is supported",
         );
         check(&host("a", "1Gf", "1"), "p.xml:5: host `a`: its draw is `1`: write `idle:busy` in watts");
-        check(&host("a", "1Gf", "x:2"), "p.xml:5: host `a`: `x` is no number of watts");
+        check(&host("a", "1Gf", "x:2"), "p.xml:5: host `a`: `x` is not a number of watts");
         check(&[host("a", "1Gf", "1:2"), host("a", "1Gf", "1:2")].concat(), "p.xml: two nodes are named `a`");
         check(
             "<cluster id=\"c\" radical=\"0-9999999\" speed=\"1f\"/>",

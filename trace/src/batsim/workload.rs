@@ -1,6 +1,6 @@
-//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may also have what Batsim does not know and leaves alone:
-//! `application` and `variants`, what the job runs and the accelerators for which it brings a command; `whole_unit`,
-//! `may_suspend`, `may_requeue` and `filler`, as [`Treatment`] has them.
+//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may have further keys that Batsim ignores: `application`
+//! and `variants`, the job's application and the accelerators for which it has a command; `whole_unit`, `may_suspend`,
+//! `may_requeue` and `filler`, as in [`Treatment`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,11 +15,11 @@ use thiserror::Error;
 use crate::input;
 use crate::workload::{Application, Job, Treatment, Workload};
 
-/// How a workload is read.
+/// Options for reading a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Options {
-    /// Speed of every host in flop/s, as [`BatsimPlatform`](super::BatsimPlatform) has it: needed by profiles that give
-    /// an amount of computation.
+    /// Speed of every host in flop/s, as in [`BatsimPlatform`](super::BatsimPlatform); required by profiles with an
+    /// amount of computation.
     pub speed: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ impl Id {
         }
     }
 
-    /// The number, or the digits after the workload's name: `w0!12` is 12.
+    /// Returns the number, or the digits after the workload's name: `w0!12` is 12.
     fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -92,10 +92,10 @@ impl Id {
     }
 }
 
-/// Reads a workload, plain or gzipped. Jobs come ordered by submission, equal ones as in the file.
+/// Reads a workload, plain or gzipped. Jobs are sorted by submission, equal ones as in the file.
 ///
 /// # Errors
-/// [`WorkloadJsonError`] where the file is no such workload, or for the first job that cannot be understood.
+/// [`WorkloadJsonError`] if the file is not such a workload, or for the first invalid job.
 pub fn workload(path: &Path, options: Options) -> Result<Workload, WorkloadJsonError> {
     let file = path.display().to_string();
     match File::open(path) {
@@ -104,7 +104,7 @@ pub fn workload(path: &Path, options: Options) -> Result<Workload, WorkloadJsonE
     }
 }
 
-/// The same from bytes; `file` stands in errors.
+/// Parses bytes; errors name `file`.
 ///
 /// # Errors
 /// As [`workload`].
@@ -128,7 +128,7 @@ pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -
     Ok(Workload { jobs, applications, start: None, processors: document.nb_res, notes })
 }
 
-/// What the jobs say that they run, each once, in order.
+/// Returns the applications of the jobs, each once, sorted.
 fn applications(jobs: &[JobText]) -> Vec<Application> {
     let named = jobs.iter().filter(|job| !job.application.is_empty() || !job.variants.is_empty());
     let mut applications: Vec<Application> = named.map(JobText::application).collect();
@@ -146,10 +146,10 @@ impl JobText {
 struct Reading<'f> {
     file: &'f str,
     profiles: BTreeMap<String, Value>,
-    /// Whether every id is a number.
+    /// True if every id is a number.
     numbered: bool,
     options: Options,
-    /// In order.
+    /// Sorted.
     applications: &'f [Application],
 }
 
@@ -168,7 +168,7 @@ impl Reading<'_> {
             Some(seconds) => Some(span(seconds).ok_or_else(|| fault("its `walltime` is out of range"))?),
         };
         if text.res == 0 {
-            return Err(fault("it asks for 0 resources (`res`)"));
+            return Err(fault("it requests 0 resources (`res`)"));
         }
         let names = [&text.application].into_iter().filter(|name| !name.is_empty()).chain(&text.variants);
         names.into_iter().try_for_each(|name| check_name("name", name)).map_err(|error| fault(&error.to_string()))?;
@@ -192,7 +192,7 @@ impl Reading<'_> {
         })
     }
 
-    /// How long the job's profile runs.
+    /// Returns the running time of the job's profile.
     fn run(&self, text: &JobText) -> Result<Span, WorkloadJsonError> {
         let fault = |reason: String| WorkloadJsonError::Profile {
             file: self.file.to_owned(),
@@ -204,7 +204,7 @@ impl Reading<'_> {
             Id::Text(name) => name.clone(),
             Id::Number(number) => number.to_string(),
         };
-        let profile = self.profiles.get(&name).ok_or_else(|| fault("is not among the profiles".to_owned()))?;
+        let profile = self.profiles.get(&name).ok_or_else(|| fault("is not in the list of profiles".to_owned()))?;
         let number = |key: &str| profile.get(key).and_then(Value::as_f64);
         let seconds = match profile.get("type").and_then(Value::as_str) {
             Some("delay") => number("delay").ok_or_else(|| fault("has no number `delay`".to_owned()))?,
@@ -212,26 +212,23 @@ impl Reading<'_> {
             Some("parallel_homogeneous" | "msg_par_hg") => self.computed(&number).map_err(fault)?,
             Some(other) => {
                 let other = input::shown(other.as_bytes());
-                return Err(fault(format!(
-                    "is of type `{other}`: only `delay` and `parallel_homogeneous` say how long a job runs"
-                )));
+                return Err(fault(format!("is of type `{other}`: it must be `delay` or `parallel_homogeneous`")));
             }
             None => return Err(fault("has no `type`".to_owned())),
         };
         span(seconds).ok_or_else(|| fault("gives a duration that is negative or out of range".to_owned()))
     }
 
-    /// Seconds of a profile that computes `cpu` flop on each host and communicates nothing.
+    /// Returns the seconds of a profile that computes `cpu` flop on each host and does not communicate.
     fn computed(&self, number: &impl Fn(&str) -> Option<f64>) -> Result<f64, String> {
         if number("com").is_some_and(|bytes| bytes != 0.0) {
-            return Err("communicates (`com` is not 0): how long that takes is not modelled".to_owned());
+            return Err("communicates (`com` is not 0), which is not modelled".to_owned());
         }
         let flop = number("cpu").ok_or("has no number `cpu`")?;
         match self.options.speed {
             Some(speed) => Ok(flop / speed),
             None => {
-                Err("gives computation (`cpu`), and the hosts' speed is not known: give Batsim's platform too"
-                    .to_owned())
+                Err("gives computation (`cpu`), but the hosts' speed is unknown: give Batsim's platform too".to_owned())
             }
         }
     }
@@ -245,13 +242,13 @@ impl Reading<'_> {
                 file: self.file.to_owned(),
                 job: texts[pair[1].1].id.text(),
                 index: pair[1].1 + 1,
-                reason: format!("its number {} is that of job number {} of the list", pair[1].0, pair[0].1 + 1),
+                reason: format!("its number {} is also that of job number {} of the list", pair[1].0, pair[0].1 + 1),
             }),
         }
     }
 }
 
-/// Seconds of a JSON number, to the millisecond; `None` where they are negative or beyond 285,000 years.
+/// Converts seconds of a JSON number, to the millisecond; `None` if negative or beyond 285,000 years.
 fn span(seconds: f64) -> Option<Span> {
     // One product and one rounding to an integer: the same on every machine. Below 2^53, so the cast is exact.
     let ms = (seconds * 1_000.0).round();
@@ -327,7 +324,7 @@ mod tests {
         assert_eq!(run(Some(100e6)), Ok(16_078_000));
         assert_eq!(
             run(None).expect_err("refused"),
-            "w.json: job `1`: profile `16078` gives computation (`cpu`), and the hosts' speed is not known: give Batsim's platform too"
+            "w.json: job `1`: profile `16078` gives computation (`cpu`), but the hosts' speed is unknown: give Batsim's platform too"
         );
         assert!(run(Some(0.0)).expect_err("refused").ends_with("gives a duration that is negative or out of range"));
     }
@@ -347,25 +344,25 @@ mod tests {
         check(
             &job("1", r#""subtime": 0, "res": 0"#),
             DELAY,
-            "w.json: job `1` (number 1 of the list): it asks for 0 resources (`res`)",
+            "w.json: job `1` (number 1 of the list): it requests 0 resources (`res`)",
         );
         check(
             &format!("{good},{good}"),
             DELAY,
-            "w.json: job `1` (number 2 of the list): its number 1 is that of job number 1 of the list",
+            "w.json: job `1` (number 2 of the list): its number 1 is also that of job number 1 of the list",
         );
-        check(&good, "", "w.json: job `1`: profile `d` is not among the profiles");
+        check(&good, "", "w.json: job `1`: profile `d` is not in the list of profiles");
         check(&good, r#""d": {"type": "delay"}"#, "w.json: job `1`: profile `d` has no number `delay`");
         check(&good, r#""d": {"delay": 3}"#, "w.json: job `1`: profile `d` has no `type`");
         check(
             &good,
             r#""d": {"type": "parallel_homogeneous", "cpu": 1, "com": 5}"#,
-            "w.json: job `1`: profile `d` communicates (`com` is not 0): how long that takes is not modelled",
+            "w.json: job `1`: profile `d` communicates (`com` is not 0), which is not modelled",
         );
         check(
             &good,
             r#""d": {"type": "smpi", "trace": "x"}"#,
-            "w.json: job `1`: profile `d` is of type `smpi`: only `delay` and `parallel_homogeneous` say how long a job runs",
+            "w.json: job `1`: profile `d` is of type `smpi`: it must be `delay` or `parallel_homogeneous`",
         );
         check("", DELAY, "w.json: the file has no jobs");
         assert_eq!(

@@ -1,5 +1,5 @@
-//! `time,low_w,high_w`: each band holds until the next row's time. An empty `low_w` is no lower limit, an empty `high_w`
-//! no upper one; a last row with neither ends the curve.
+//! `time,low_w,high_w`: each band holds until the next row's time. An empty `low_w` means no lower limit, an empty
+//! `high_w` no upper one; a last row with neither ends the curve.
 
 use limo_model::{Band, Curve, Power};
 
@@ -9,8 +9,8 @@ use super::table::{Clock, Row, Table, steps};
 /// Reads the band of the cluster's draw over time.
 ///
 /// # Errors
-/// [`CurveFileError`] for other columns, a value that is no number, a band that is crossed or negative, or times that
-/// do not ascend.
+/// [`CurveFileError`] for other columns, an invalid number, a band that is crossed or negative, or times that do not
+/// ascend.
 pub fn band(table: Table, clock: Clock) -> Result<Curve<Band>, CurveFileError> {
     table.require(&["time", "low_w", "high_w"])?;
     steps(table, clock, |row| {

@@ -1,16 +1,16 @@
-//! `from,until,energy_kwh` or `from,until,energy_j`: an energy budget for each of several periods that follow each other.
+//! `from,until,energy_kwh` or `from,until,energy_j`: energy budgets for successive periods.
 
 use limo_model::{Energy, Time};
 
 use super::error::CurveFileError;
 use super::table::{Clock, Row, Table};
 
-/// A budget for one period.
+/// Budget for one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// Where the period before it ends.
+    /// End of the period before it.
     pub from: Time,
-    /// After `from`; the next period starts here.
+    /// After `from`; start of the next period.
     pub until: Time,
     /// Not negative.
     pub energy: Energy,
@@ -19,8 +19,8 @@ pub struct Period {
 /// Reads successive budgets.
 ///
 /// # Errors
-/// [`CurveFileError`] for other columns, a value that is no number, a negative budget, a period that does not end after
-/// its start, and periods that overlap or leave a gap.
+/// [`CurveFileError`] for other columns, an invalid number, a negative budget, a period that does not end after its
+/// start, and periods that overlap or leave a gap.
 pub fn budget(mut table: Table, clock: Clock) -> Result<Vec<Period>, CurveFileError> {
     let energy = match table.columns() {
         [from, until, unit] if from == "from" && until == "until" && unit == "energy_kwh" => kilowatt_hours,
@@ -32,11 +32,11 @@ pub fn budget(mut table: Table, clock: Clock) -> Result<Vec<Period>, CurveFileEr
         let from = row.time(0, clock)?;
         if let Some(last) = periods.last().filter(|last| last.until != from) {
             let what = if from < last.until {
-                "starts before the one before it ends"
+                "starts before the end of the one before it"
             } else {
                 "leaves a gap after the one before it"
             };
-            return Err(row.error(0, format!("this period {what}: start it where that one ends")));
+            return Err(row.error(0, format!("this period {what}: start it at the end of that one")));
         }
         let until = row.later(1, clock, Some(from))?;
         let energy = energy(&row)?;
@@ -52,7 +52,7 @@ fn joules(row: &Row<'_>) -> Result<Energy, CurveFileError> {
     row.number(2, 3).map(Energy::from_mj)
 }
 
-/// 1 kWh is 3.6e9 mJ: read in millijoules by reading in 1e-9 kWh and taking 18/5 of it.
+/// Reads kWh. 1 kWh is 3.6e9 mJ, so that the number is read in 1e-9 kWh and multiplied by 18/5.
 fn kilowatt_hours(row: &Row<'_>) -> Result<Energy, CurveFileError> {
     let value = i128::from(row.number(2, 9)?) * 18;
     let rounded = (value + value.signum() * 2) / 5;
@@ -84,16 +84,13 @@ mod tests {
         };
         check(
             "0,1h,1\n2h,3h,1\n",
-            "e.csv:3:1: from is `2h`: this period leaves a gap after the one before it: start it where that one ends",
+            "e.csv:3:1: from is `2h`: this period leaves a gap after the one before it: start it at the end of that one",
         );
         check(
             "0,1h,1\n30min,3h,1\n",
-            "e.csv:3:1: from is `30min`: this period starts before the one before it ends: start it where that one ends",
+            "e.csv:3:1: from is `30min`: this period starts before the end of the one before it: start it at the end of that one",
         );
-        check(
-            "1h,1h,1\n",
-            "e.csv:2:2: until is `1h`: that is not after the time before it: rows stand in order of time",
-        );
+        check("1h,1h,1\n", "e.csv:2:2: until is `1h`: that is not after the time before it: sort the rows by time");
         check("0,1h,-1\n", "e.csv:2:3: energy_kwh is `-1`: a budget cannot be negative");
         check("0,1h,9e9\n", "e.csv:2:3: energy_kwh is `9e9`: that is out of range");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What can be wrong with a curve's file, with file, line and column.
+//! Errors of a curve's file, with file, line and column.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub enum CurveFileError {
     Open { file: String, source: io::Error },
     #[error("{file}:{line}: reading failed")]
     Read { file: String, line: u64, source: io::Error },
-    #[error("{file}:{line}: the gzip stream breaks off: fetch the file again")]
+    #[error("{file}:{line}: the gzip stream is truncated: fetch the file again")]
     Truncated { file: String, line: u64 },
     #[error("{file}:{line}: the line has more than {} bytes", crate::input::LINE_LIMIT)]
     LongLine { file: String, line: u64 },
@@ -20,7 +20,7 @@ pub enum CurveFileError {
     Empty { file: String },
     #[error("{file}:{line}: the columns are `{found}`: write `{wanted}`")]
     Columns { file: String, line: u64, found: String, wanted: String },
-    #[error("{file}:{line}: the row has {found} cells, the header {wanted}")]
+    #[error("{file}:{line}: the row has {found} cells, but the header has {wanted}")]
     Cells { file: String, line: u64, found: usize, wanted: usize },
     #[error("{file}:{line}:{column}: {name} is `{value}`: {reason}")]
     Value { file: String, line: u64, column: usize, name: String, value: String, reason: String },

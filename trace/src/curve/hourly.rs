@@ -1,9 +1,8 @@
-//! Day-ahead prices as market data sets publish them: one row for each hour of the Central European local clock, always
+//! Day-ahead prices as published in market data sets: one row for each hour of the Central European local clock, always
 //! 24 rows a day.
 //!
-//! On the day of 23 hours such a file has a row for the hour that does not exist (a mean of its neighbours): it is
-//! skipped. On the day of 25 hours the one row of the hour that occurs twice (a mean of both) holds for both. What the
-//! other columns say is not looked at.
+//! On the day of 23 hours such a file has a row for the skipped hour (a mean of its neighbours), which is ignored. On
+//! the day of 25 hours the one row of the repeated hour (a mean of both) holds for both. Other columns are ignored.
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::Offset;
@@ -12,12 +11,12 @@ use limo_model::{Curve, Price, Span, Time};
 use super::error::CurveFileError;
 use super::table::{Clock, Row, Table};
 
-/// Reads `date,Price,...` with one row an hour, `2015-01-01 00:00:00` on the clock of Central Europe, EUR per MWh.
-/// The curve ends an hour after its last row.
+/// Reads `date,Price,...` with one row an hour, `2015-01-01 00:00:00` on the clock of Central Europe, EUR per MWh. The
+/// curve ends an hour after its last row.
 ///
 /// # Errors
-/// [`CurveFileError`] for other columns, a value that is no number or no full hour, a missing or repeated hour, and
-/// where the start of the workload has no date.
+/// [`CurveFileError`] for other columns, an invalid number, a time that is not a full hour, a missing or repeated hour,
+/// and a workload whose start has no date.
 pub fn hourly_price(mut table: Table, clock: Clock) -> Result<Curve<Price>, CurveFileError> {
     if table.columns().len() < 2
         || !table.columns()[0].eq_ignore_ascii_case("date")
@@ -42,23 +41,25 @@ pub fn hourly_price(mut table: Table, clock: Clock) -> Result<Curve<Price>, Curv
     Curve::new(steps, until).map_err(|_| table.empty())
 }
 
-/// The hour of a row, which must be `next` where that is known.
+/// Returns the hour of a row, which must be `next` if that is known.
 fn hour(row: &Row<'_>, next: Option<DateTime>) -> Result<DateTime, CurveFileError> {
-    let hour: DateTime =
-        row.cell(0).parse().map_err(|_| row.error(0, "that is no hour: write for example `2015-01-01 00:00:00`"))?;
+    let hour: DateTime = row
+        .cell(0)
+        .parse()
+        .map_err(|_| row.error(0, "that is not an hour: write for example `2015-01-01 00:00:00`"))?;
     if hour.minute() != 0 || hour.second() != 0 || hour.subsec_nanosecond() != 0 {
-        return Err(row.error(0, "that is no full hour"));
+        return Err(row.error(0, "that is not a full hour"));
     }
     match next {
         Some(next) if hour < next => {
-            Err(row.error(0, format!("that hour is not after the one before it: `{next}` comes next")))
+            Err(row.error(0, format!("that hour is not after the one before it: expected `{next}`")))
         }
-        Some(next) if hour > next => Err(row.error(0, format!("there is a gap before that hour: `{next}` comes next"))),
+        Some(next) if hour > next => Err(row.error(0, format!("there is a gap before that hour: expected `{next}`"))),
         _ => Ok(hour),
     }
 }
 
-/// The point in time of a local hour, the first one where it happens twice; `None` where it does not exist.
+/// Converts a local hour, the first one if it is repeated; `None` if it is skipped.
 fn unix(hour: DateTime) -> Option<Time> {
     let local = hour.to_zoned(Offset::UTC.to_time_zone()).ok()?.timestamp().as_second();
     let (start, end) = summer(hour.date())?;
@@ -70,15 +71,15 @@ fn unix(hour: DateTime) -> Option<Time> {
     Some(Time::from_unix_ms((local - if summer { 7_200 } else { 3_600 }) * 1_000))
 }
 
-/// From 02:00 to 03:00 on the day on which summer ends.
+/// Returns true from 02:00 to 03:00 on the day on which summer time ends.
 fn happens_twice(hour: DateTime) -> bool {
     let Some((_, end)) = summer(hour.date()) else { return false };
     let local = hour.to_zoned(Offset::UTC.to_time_zone()).map(|zoned| zoned.timestamp().as_second());
     local.is_ok_and(|local| end - 3_600 <= local && local < end)
 }
 
-/// When summer time starts and ends in that year, as the local clock shows it before the change (02:00 and 03:00), in
-/// seconds as if that clock were UTC. The rule of the European Union since 1996: the last Sundays of March and October.
+/// Returns when summer time starts and ends in that year on the local clock before the change (02:00 and 03:00), in
+/// seconds as if that clock were UTC. Rule of the European Union since 1996: the last Sundays of March and October.
 fn summer(day: Date) -> Option<(i64, i64)> {
     let change = |month, hour| {
         let last = Date::new(day.year(), month, 31).ok()?;
@@ -153,14 +154,14 @@ mod tests {
         let check = |rows: &str, expected: &str| assert_eq!(read(rows).expect_err("refused"), expected);
         check(
             "2015-01-01 00:00:00,1,0\n2015-01-01 02:00:00,1,0\n",
-            "h.csv:3:1: date is `2015-01-01 02:00:00`: there is a gap before that hour: `2015-01-01T01:00:00` comes next",
+            "h.csv:3:1: date is `2015-01-01 02:00:00`: there is a gap before that hour: expected `2015-01-01T01:00:00`",
         );
         check(
             "2015-01-01 00:00:00,1,0\n2015-01-01 00:00:00,1,0\n",
-            "h.csv:3:1: date is `2015-01-01 00:00:00`: that hour is not after the one before it: `2015-01-01T01:00:00` comes next",
+            "h.csv:3:1: date is `2015-01-01 00:00:00`: that hour is not after the one before it: expected `2015-01-01T01:00:00`",
         );
-        check("2015-01-01 00:30:00,1,0\n", "h.csv:2:1: date is `2015-01-01 00:30:00`: that is no full hour");
-        check("2015-01-01 00:00:00,n/a,0\n", "h.csv:2:2: Price is `n/a`: that is no number");
+        check("2015-01-01 00:30:00,1,0\n", "h.csv:2:1: date is `2015-01-01 00:30:00`: that is not a full hour");
+        check("2015-01-01 00:00:00,n/a,0\n", "h.csv:2:2: Price is `n/a`: that is not a number");
         check("", "h.csv: the file has no row with a value");
     }
 }

@@ -9,7 +9,7 @@ use super::table::{Clock, Table, steps};
 /// Reads a price curve. Prices may be negative and are rounded to 1/1000 EUR per MWh.
 ///
 /// # Errors
-/// [`CurveFileError`] for other columns, a value that is no number, or times that do not ascend.
+/// [`CurveFileError`] for other columns, an invalid number, or times that do not ascend.
 pub fn price(table: Table, clock: Clock) -> Result<Curve<Price>, CurveFileError> {
     table.require(&["time", "price_eur_per_mwh"])?;
     steps(table, clock, |row| row.number(1, 3).map(Price::from_milli_per_mwh)).map(Curve::closed)
@@ -65,24 +65,21 @@ mod tests {
 
     #[test]
     fn refusals() {
-        check(
-            "0,80\n0,90\n",
-            "p.csv:3:1: time is `0`: that is not after the time before it: rows stand in order of time",
-        );
-        check("0,eighty\n", "p.csv:2:2: price_eur_per_mwh is `eighty`: that is no number");
-        check("0,\n", "p.csv:2:2: price_eur_per_mwh is ``: that is no number");
-        check("0,1,2\n", "p.csv:2: the row has 3 cells, the header 2");
+        check("0,80\n0,90\n", "p.csv:3:1: time is `0`: that is not after the time before it: sort the rows by time");
+        check("0,eighty\n", "p.csv:2:2: price_eur_per_mwh is `eighty`: that is not a number");
+        check("0,\n", "p.csv:2:2: price_eur_per_mwh is ``: that is not a number");
+        check("0,1,2\n", "p.csv:2: the row has 3 cells, but the header has 2");
         check(
             "noon,1\n",
-            "p.csv:2:1: time is `noon`: that is no time: write `2017-10-28T00:00:00Z`, `3600` (seconds) or `1d 2h`",
+            "p.csv:2:1: time is `noon`: that is not a time: write `2017-10-28T00:00:00Z`, `3600` (seconds) or `1d 2h`",
         );
         check(
             "2017-13-01T00:00:00Z,1\n",
-            "p.csv:2:1: time is `2017-13-01T00:00:00Z`: that is no date: write for example `2017-10-28T00:00:00Z`",
+            "p.csv:2:1: time is `2017-13-01T00:00:00Z`: that is not a date: write for example `2017-10-28T00:00:00Z`",
         );
         check(
             "0,1\n5,\n6,2\n",
-            "p.csv:4:1: time is `6`: the row before it has no value, which ends the curve: nothing can follow",
+            "p.csv:4:1: time is `6`: the row before it ends the curve, because it has no value: no row can follow",
         );
         check("", "p.csv: the file has no row with a value");
         assert_eq!(

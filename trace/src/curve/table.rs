@@ -1,4 +1,4 @@
-//! Rows of a CSV file with their places, and the reading of times and numbers in them.
+//! Rows of a CSV file with their places, and parsers for their times and numbers.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,27 +9,27 @@ use super::error::CurveFileError;
 use crate::decimal::{self, Fault};
 use crate::input::{self, InputFault, Lines};
 
-/// How times of a file are placed on the clock of whoever reads it.
+/// Conversion of a file's times to the reader's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
-    /// Where the start of the workload is on the reader's clock.
+    /// Start of the workload on the reader's clock.
     pub zero: Time,
-    /// The date of that start; without it a file with dates is refused.
+    /// Date of that start; without it a file with dates is refused.
     pub start: Option<Time>,
 }
 
 impl Clock {
-    /// The reader's clock counts from the Unix epoch, and the workload starts at `start`.
+    /// Makes a clock that counts from the Unix epoch, for a workload that starts at `start`.
     pub fn unix(start: Time) -> Self {
         Self { zero: start, start: Some(start) }
     }
 
-    /// The reader's clock counts from the start of the workload, whose date may be known.
+    /// Makes a clock that counts from the start of the workload, whose date may be known.
     pub fn from_start(start: Option<Time>) -> Self {
         Self { zero: Time::from_unix_ms(0), start }
     }
 
-    /// A date on the reader's clock.
+    /// Converts a date to the reader's clock.
     pub(super) fn place(self, date: Time) -> Result<Time, String> {
         let no_date = "the start of the workload has no date: write seconds from it, such as `3600`";
         self.start.map(|start| self.zero + (date - start)).ok_or_else(|| no_date.to_owned())
@@ -43,21 +43,21 @@ impl Clock {
         }
         if is_date(text) {
             let date: jiff::Timestamp =
-                text.parse().map_err(|_| "that is no date: write for example `2017-10-28T00:00:00Z`".to_owned())?;
+                text.parse().map_err(|_| "that is not a date: write for example `2017-10-28T00:00:00Z`".to_owned())?;
             return self.place(Time::from_unix_ms(date.as_millisecond()));
         }
         let span: Result<Span, _> = text.parse();
         span.map(|span| self.zero + span)
-            .map_err(|_| "that is no time: write `2017-10-28T00:00:00Z`, `3600` (seconds) or `1d 2h`".to_owned())
+            .map_err(|_| "that is not a time: write `2017-10-28T00:00:00Z`, `3600` (seconds) or `1d 2h`".to_owned())
     }
 }
 
-/// Four digits and a dash: a year.
+/// Returns true for four digits and a dash.
 fn is_date(text: &str) -> bool {
     matches!(text.as_bytes(), [a, b, c, d, b'-', ..] if [a, b, c, d].into_iter().all(u8::is_ascii_digit))
 }
 
-/// A CSV file that is being read.
+/// CSV file that is being read.
 pub struct Table {
     file: String,
     lines: Lines,
@@ -68,14 +68,14 @@ impl Table {
     /// Opens a file, plain or gzipped, and reads its header.
     ///
     /// # Errors
-    /// [`CurveFileError`] where the file cannot be opened or has no header.
+    /// [`CurveFileError`] if the file cannot be opened or has no header.
     pub fn open(path: &Path) -> Result<Self, CurveFileError> {
         let file = path.display().to_string();
         let lines = Lines::open(path).map_err(|source| CurveFileError::Open { file: file.clone(), source })?;
         Self::start(file, lines)
     }
 
-    /// Reads from bytes that are in no file; `name` stands in errors.
+    /// Reads from bytes; errors use `name`.
     ///
     /// # Errors
     /// As [`Table::open`].
@@ -112,7 +112,7 @@ impl Table {
         CurveFileError::Columns { file: self.file.clone(), line: self.lines.number(), found, wanted }
     }
 
-    /// The cells of the next line that is neither empty nor a comment.
+    /// Returns the cells of the next line that is neither empty nor a comment.
     fn cells(&mut self) -> Result<Option<Vec<String>>, CurveFileError> {
         while self.lines.advance().map_err(|fault| self.fault(fault))? {
             let line = self.lines.line().trim_ascii();
@@ -134,7 +134,7 @@ impl Table {
         }
     }
 
-    /// The next row, with as many cells as the header.
+    /// Returns the next row, with as many cells as the header.
     pub(super) fn row(&mut self) -> Result<Option<Row<'_>>, CurveFileError> {
         let Some(cells) = self.cells()? else { return Ok(None) };
         if cells.len() != self.columns.len() {
@@ -145,7 +145,7 @@ impl Table {
     }
 }
 
-/// One row with its place in the file.
+/// Row with its place in the file.
 pub(super) struct Row<'t> {
     table: &'t Table,
     cells: Vec<String>,
@@ -156,12 +156,12 @@ impl Row<'_> {
         &self.cells[column]
     }
 
-    /// Whether the row has a time and nothing else: it ends a curve.
+    /// Returns true if the row has only a time, which ends a curve.
     pub fn is_end(&self) -> bool {
         self.cells[1..].iter().all(String::is_empty)
     }
 
-    /// An error about the cell at `column`, from 0.
+    /// Makes an error about the cell at `column`, from 0.
     pub fn error(&self, column: usize, reason: impl Into<String>) -> CurveFileError {
         CurveFileError::Value {
             file: self.table.file.clone(),
@@ -177,26 +177,26 @@ impl Row<'_> {
         clock.read(self.cell(column)).map_err(|reason| self.error(column, reason))
     }
 
-    /// A time that must be after `before`.
+    /// Parses a time that must be after `before`.
     pub fn later(&self, column: usize, clock: Clock, before: Option<Time>) -> Result<Time, CurveFileError> {
         let time = self.time(column, clock)?;
         if before.is_some_and(|before| time <= before) {
-            return Err(self.error(column, "that is not after the time before it: rows stand in order of time"));
+            return Err(self.error(column, "that is not after the time before it: sort the rows by time"));
         }
         Ok(time)
     }
 
-    /// The number at `column` in units of `10^-places`.
+    /// Parses the number at `column` in units of `10^-places`.
     pub fn number(&self, column: usize, places: i32) -> Result<i64, CurveFileError> {
         match decimal::parse(self.cell(column).as_bytes(), places) {
             Ok(number) => Ok(number.value),
-            Err(Fault::NoNumber) => Err(self.error(column, "that is no number")),
+            Err(Fault::NoNumber) => Err(self.error(column, "that is not a number")),
             Err(Fault::OutOfRange) => Err(self.error(column, "that is out of range")),
         }
     }
 }
 
-/// Rows of `time` and values, in order of time; a last row without values ends the curve.
+/// Reads rows of `time` and values, in order of time; a last row without values ends the curve.
 pub(super) fn steps<T>(
     mut table: Table,
     clock: Clock,
@@ -206,7 +206,7 @@ pub(super) fn steps<T>(
     let mut until = None;
     while let Some(row) = table.row()? {
         if until.is_some() {
-            return Err(row.error(0, "the row before it has no value, which ends the curve: nothing can follow"));
+            return Err(row.error(0, "the row before it ends the curve, because it has no value: no row can follow"));
         }
         let time = row.later(0, clock, steps.last().map(|(time, _)| *time))?;
         if row.is_end() && !steps.is_empty() {

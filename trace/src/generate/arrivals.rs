@@ -1,5 +1,5 @@
-//! When jobs are submitted, in whole seconds from the start, in order. Expects a recipe that `check` accepts; knows
-//! nothing of a job but, for `steady`, its work.
+//! Times of submission, in whole seconds from the start, sorted. Requires a recipe that `check` accepts. Only `steady`
+//! uses the jobs, by their work.
 
 use limo_model::Span;
 
@@ -14,7 +14,7 @@ const DAY_S: f64 = 86_400.0;
 /// The daily cycle was fitted to a day that begins with this half hour: 05:00.
 const FIRST_HALF_HOUR: usize = 10;
 
-/// How far arrivals at their own rate go on.
+/// End of arrivals at their own rate.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Until {
     Jobs(u32),
@@ -25,7 +25,7 @@ pub(super) enum Until {
     },
 }
 
-/// Submit times of arrivals that have a rate of their own; of others none.
+/// Returns submission times of arrivals with their own rate; none for others.
 pub(super) fn at_own_rate(arrivals: &Arrivals, until: Until, dice: &mut Dice) -> Vec<i64> {
     match arrivals {
         Arrivals::Exponential { mean_gap: Some(gap) } => {
@@ -63,7 +63,7 @@ fn collect(
     }
 }
 
-/// Gives each job its submit time, so that all are within the span.
+/// Sets submission times of all jobs within the span.
 pub(super) fn fit(arrivals: &Arrivals, jobs: &mut [Job], span_s: i64, dice: &mut Dice) {
     let span = span_s as f64;
     match arrivals {
@@ -101,7 +101,7 @@ fn place(jobs: &mut [Job], times: &[f64], span_s: i64, clock: impl Fn(f64) -> f6
     }
 }
 
-/// Each job comes when the work before it has had its share of the span.
+/// Submits each job when the work before it has had its share of the span.
 fn steady(jobs: &mut [Job], span_s: i64) {
     let total: i128 = jobs.iter().map(work).sum();
     let mut before = 0;
@@ -113,7 +113,8 @@ fn steady(jobs: &mut [Job], span_s: i64) {
     }
 }
 
-/// As many numbers of [0, 1) as uniform draws would give, sorted: gaps of a Poisson process over the time of one more.
+/// Returns `count` sorted numbers of [0, 1), distributed like uniform draws: gaps of a Poisson process, normalized with
+/// one more gap.
 fn sorted_shares(count: usize, dice: &mut Dice) -> Vec<f64> {
     let (mut shares, before) = sums(count, || dice.exponential());
     let total = before + dice.exponential();
@@ -122,7 +123,7 @@ fn sorted_shares(count: usize, dice: &mut Dice) -> Vec<f64> {
     shares
 }
 
-/// The running sums of `count` draws, and the last of them.
+/// Returns the running sums of `count` draws, and the last of them.
 fn sums(count: usize, mut draw: impl FnMut() -> f64) -> (Vec<f64>, f64) {
     let mut sum = 0.0;
     let running = (0..count).map(|_| {
@@ -133,7 +134,7 @@ fn sums(count: usize, mut draw: impl FnMut() -> f64) -> (Vec<f64>, f64) {
     (sums, sum)
 }
 
-/// A gap in seconds on the clock of the day.
+/// Draws a gap in seconds on the clock of the day.
 fn gap(model: &LublinArrivals, dice: &mut Dice) -> f64 {
     loop {
         let log = dice.gamma(model.aarr * model.arar, model.barr);
@@ -143,14 +144,14 @@ fn gap(model: &LublinArrivals, dice: &mut Dice) -> f64 {
     }
 }
 
-/// A clock that runs fast where jobs are many, and takes a day for a day.
+/// Clock that runs fast when there are many jobs, with the right length of a day.
 pub(super) struct DayClock {
-    /// Its seconds at the end of each half hour.
+    /// Its time in seconds at the end of each half hour.
     ends: [f64; HALF_HOURS],
 }
 
 impl DayClock {
-    /// `None` where some half hour has practically no jobs: the clock would stand.
+    /// Returns `None` if some half hour has practically no jobs: the clock would stand still.
     pub(super) fn new(model: &LublinArrivals) -> Option<Self> {
         let share = |end: f64| gamma_share_below(model.anum, end / model.bnum);
         let mut weights = [0.0; HALF_HOURS];
@@ -172,7 +173,7 @@ impl DayClock {
         Some(Self { ends })
     }
 
-    /// What this clock shows at `time` seconds after midnight.
+    /// Returns the time on this clock at `time` seconds after midnight.
     fn shown_at(&self, time: f64) -> f64 {
         let days = (time / DAY_S).floor();
         let within = time - days * DAY_S;
@@ -181,7 +182,7 @@ impl DayClock {
         days * DAY_S + start + (end - start) * (within - index as f64 * HALF_HOUR_S) / HALF_HOUR_S
     }
 
-    /// The time after midnight at which this clock shows `shown` seconds.
+    /// Returns the time after midnight at which this clock shows `shown` seconds.
     fn time_when(&self, shown: f64) -> f64 {
         let days = (shown / DAY_S).floor();
         let within = shown - days * DAY_S;

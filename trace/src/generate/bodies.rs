@@ -1,4 +1,5 @@
-//! What each job is, without when it comes: processors, run, walltime, user. Expects a recipe that `check` accepts.
+//! Properties of jobs apart from their submission: processors, run, walltime, user. Requires a recipe that `check`
+//! accepts.
 
 use limo_model::Span;
 
@@ -6,11 +7,11 @@ use super::draw::{Dice, Stream};
 use super::recipe::{LublinRuntimes, LublinSizes, Popular, Recipe, Runtimes, Sizes, Users, Walltimes};
 use crate::Job;
 
-/// Draws one job after the other, for ever.
+/// Draws one job after the other, without end.
 pub(super) struct Bodies<'a> {
     recipe: &'a Recipe,
     stages: Option<Stages>,
-    /// For each user the share of the jobs of all users up to this one.
+    /// By user: the share of jobs of all users up to this one.
     users: Vec<f64>,
     sizes: Dice,
     runtimes: Dice,
@@ -18,12 +19,12 @@ pub(super) struct Bodies<'a> {
     user: Dice,
 }
 
-/// [`LublinSizes`] with what the machine fills in.
+/// [`LublinSizes`] with defaults from the machine.
 struct Stages {
     low: f64,
     middle: f64,
     high: f64,
-    /// The greatest whole logarithm that the machine holds.
+    /// Greatest whole logarithm within the machine.
     whole: f64,
 }
 
@@ -45,7 +46,7 @@ impl<'a> Bodies<'a> {
         }
     }
 
-    /// The next job, with no number and submitted at zero.
+    /// Draws the next job, with no number and submitted at zero.
     pub(super) fn draw(&mut self) -> Job {
         let processors = self.size();
         let run_s = self.run_s(processors);
@@ -134,7 +135,7 @@ impl Stages {
     }
 }
 
-/// The natural logarithm of a run in seconds.
+/// Draws the natural logarithm of a run in seconds.
 fn logarithm(model: &LublinRuntimes, processors: u32, dice: &mut Dice) -> f64 {
     let first = model.pa * f64::from(processors) + model.pb;
     loop {
@@ -150,7 +151,7 @@ fn secs(span: Span) -> i64 {
     span.ms() / 1_000
 }
 
-/// The nearest whole second, at least one.
+/// Rounds to the nearest whole second, at least one.
 fn whole(secs: f64) -> i64 {
     (secs + 0.5).floor().max(1.0) as i64
 }

@@ -1,5 +1,5 @@
-//! Whether each value of a recipe is one that a workload can have. What it accepts cannot overflow, divide by zero or
-//! draw for ever. Says nothing about values together with `jobs`, `span` and `utilisation`: see `extent`.
+//! Checks each value of a recipe. Accepted values cannot overflow, divide by zero or draw for ever. `extent` checks
+//! their combination with `jobs`, `span` and `utilisation`.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -46,7 +46,7 @@ fn within<T: PartialOrd + Display>(key: &'static str, value: T, range: RangeIncl
     refuse(key, value, format!("outside {} to {}", range.start(), range.end()))
 }
 
-/// A whole number of seconds, at least one.
+/// Checks a whole number of seconds, at least one.
 fn span(key: &'static str, span: Span) -> Checked {
     if span.ms() % 1_000 != 0 || !(1..=MAX_SPAN_S).contains(&(span.ms() / 1_000)) {
         return refuse(key, span, "not a whole number of seconds from 1s to 36525d".to_owned());
@@ -54,7 +54,7 @@ fn span(key: &'static str, span: Span) -> Checked {
     Ok(())
 }
 
-/// `value` of the key `key` is not less than `least` of the key `other`.
+/// Checks that `value` of the key `key` is not less than `least` of the key `other`.
 fn not_below<T: PartialOrd + Display>(key: &'static str, value: T, other: &str, least: T) -> Checked {
     if value < least {
         return refuse(key, value, format!("below `{other}`, {least}"));
@@ -139,8 +139,8 @@ fn lublin_runtimes(model: &LublinRuntimes) -> Checked {
     within("runtimes.lublin.pb", model.pb, -1000.0..=1000.0)
 }
 
-/// The scale of a gamma distribution of logarithms that are drawn again above `longest`. Its median is below its mean,
-/// so with the mean within the limit at least every second draw is kept.
+/// Checks the scale of a gamma distribution of logarithms that are drawn again above `longest`. Its median is below its
+/// mean, so with the mean within the limit at least every second draw is kept.
 fn scale(key: &'static str, scale: f64, shape: f64, longest: f64) -> Checked {
     within(key, scale, 0.000_01..=100.0)?;
     let mean = shape * scale;
@@ -173,7 +173,7 @@ fn arrivals(arrivals: &Arrivals, whole: Option<Span>) -> Checked {
     }
 }
 
-/// Bursts that reach into one another would be no bursts.
+/// Checks that bursts do not overlap.
 pub(super) fn burst_fits(count: u32, width: Span, whole: Span) -> Checked {
     let period = Span::from_ms(whole.ms() / i64::from(count));
     if width > period {
@@ -192,7 +192,7 @@ fn lublin_arrivals(model: &LublinArrivals) -> Checked {
     // The series of the gamma share reaches to 700 scales; the day ends at 58.5 half hours.
     within("arrivals.lublin.bnum", model.bnum, 0.1..=1000.0)?;
     if DayClock::new(model).is_none() {
-        let rule = format!("which with `bnum` {} leaves an hour of the day without jobs", model.bnum);
+        let rule = format!("which with `bnum` {} makes an hour of the day without jobs", model.bnum);
         return refuse("arrivals.lublin.anum", model.anum, rule);
     }
     Ok(())

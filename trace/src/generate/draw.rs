@@ -1,13 +1,12 @@
 //! Numbers from a seed: uniform, exponential, normal, gamma. Equal seeds give equal bits on every machine.
 //!
-//! Only `+ - * /` and square roots, which IEEE 754 rounds exactly, and `libm`, which is the same code everywhere. Knows
-//! no job. The generator is xoshiro256++ (Blackman and Vigna 2021), seeded through SplitMix64.
+//! Uses only `+ - * /` and square roots, which IEEE 754 rounds exactly, and `libm`, which is the same code everywhere.
+//! The generator is xoshiro256++ (Blackman and Vigna 2021), seeded through SplitMix64.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What a stream of numbers is for. Each has its own, so that another distribution of one leaves the others as they
-/// are.
+/// Purpose of a stream of numbers. Each has its own, so that another distribution of one does not change the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stream {
     Sizes,
@@ -34,18 +33,18 @@ impl Dice {
         Self { generator, spare: None }
     }
 
-    /// Uniform in [0, 1), in steps of 2^-53.
+    /// Draws uniformly from [0, 1), in steps of 2^-53.
     pub(super) fn unit(&mut self) -> f64 {
         (self.generator.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// Uniform in [low, high).
+    /// Draws uniformly from [low, high).
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    /// Uniform over the whole numbers from `min` to `max`, both included; `min <= max`. A value is off its share by
-    /// less than (max - min) / 2^64, which no sample can show.
+    /// Draws uniformly from the whole numbers `min` to `max`, both included; `min <= max`. The probability of a value
+    /// is off by less than (max - min) / 2^64, which no sample can show.
     pub(super) fn integer(&mut self, min: u32, max: u32) -> u32 {
         let count = u64::from(max) - u64::from(min) + 1;
         let scaled = (u128::from(self.generator.next_u64()) * u128::from(count)) >> 64;
@@ -53,12 +52,12 @@ impl Dice {
         min + scaled as u32
     }
 
-    /// Mean 1.
+    /// Draws with mean 1.
     pub(super) fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Mean 0, deviation 1. Marsaglia's polar method (Marsaglia and Bray 1964).
+    /// Draws with mean 0 and deviation 1. Marsaglia's polar method (Marsaglia and Bray 1964).
     pub(super) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -74,8 +73,8 @@ impl Dice {
         }
     }
 
-    /// Mean `shape * scale`, variance `shape * scale^2`; both positive. Marsaglia and Tsang, "A simple method for
-    /// generating gamma variables", ACM TOMS 26(3), 2000; shapes below 1 by their section 6.
+    /// Draws with mean `shape * scale` and variance `shape * scale^2`; both positive. Marsaglia and Tsang, "A simple
+    /// method for generating gamma variables", ACM TOMS 26(3), 2000; shapes below 1 by their section 6.
     pub(super) fn gamma(&mut self, shape: f64, scale: f64) -> f64 {
         if shape < 1.0 {
             let boost = libm::pow(1.0 - self.unit(), 1.0 / shape);
@@ -99,8 +98,8 @@ impl Dice {
     }
 }
 
-/// The share of a gamma distribution (`shape` > 0, scale 1) that lies below `x`: the regularised incomplete gamma
-/// function, by its power series, which converges for every x; for x up to 700, beyond which e^-x is nothing.
+/// Returns the share of a gamma distribution (`shape` > 0, scale 1) below `x`: the regularised incomplete gamma
+/// function, by its power series, which converges for every x; for x up to 700, beyond which e^-x is zero.
 pub(super) fn gamma_share_below(shape: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -123,7 +122,7 @@ mod tests {
 
     const DRAWS: u32 = 200_000;
 
-    /// Mean and variance of what is drawn, each within five deviations of its estimator; `kurtosis` is the fourth
+    /// Checks mean and variance of draws, each within five deviations of its estimator; `kurtosis` is the fourth
     /// central moment over the squared variance.
     fn check(draw: impl Fn(&mut Dice) -> f64, mean: f64, variance: f64, kurtosis: f64) {
         let mut dice = Dice::new(7, Stream::Sizes);

@@ -1,26 +1,26 @@
-//! Why a recipe is refused: names the key, its value and what would be accepted.
+//! Errors of recipes: name the key, its value and the accepted values.
 
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecipeError {
-    /// The text is no TOML, or a key is unknown, missing or of the wrong kind.
+    /// The text is not TOML, or a key is unknown, missing or of the wrong kind.
     #[error(
         "recipe, line {line}, column {column}, at `{text}`: {message}; \
          `lsim generate` knows ready recipes to begin with"
     )]
     Text { line: usize, column: usize, text: String, message: String },
-    /// A value that no workload can have.
+    /// Value out of range.
     #[error("recipe: `{key}` is {value}, {rule}")]
     Value { key: &'static str, value: String, rule: String },
-    /// Too little or too much says how many jobs there are and how fast they come.
+    /// Too few or too many keys for the number of jobs and their rate.
     #[error("recipe: `arrivals` with {given} {fault}; {hint}")]
     Extent { given: String, fault: &'static str, hint: &'static str },
-    /// More jobs than are made.
+    /// Too many jobs.
     #[error("recipe: {given} makes more than {limit} jobs; take a shorter `span`, a lower rate or longer jobs")]
     TooMany { given: String, limit: u32 },
-    /// Later than times are kept.
+    /// Too long a time.
     #[error("recipe: {given} takes longer than 36525 d; take fewer `jobs` or a higher rate")]
     TooLong { given: String },
     /// The load cannot be met within 1 % with whole jobs and whole seconds.
@@ -29,12 +29,12 @@ pub enum RecipeError {
          take a longer `span` or more `jobs`"
     )]
     Load { utilisation: String, span_s: i64 },
-    #[error("no recipe is named `{name}`; there are {}", .known.join(", "))]
+    #[error("there is no recipe `{name}` (known: {})", .known.join(", "))]
     Name { name: String, known: Vec<&'static str> },
 }
 
 impl RecipeError {
-    /// Where in `text` the reader stopped, and why.
+    /// Makes the error for the place in `text` at which the parser stopped.
     pub(super) fn text(text: &str, error: &toml::de::Error) -> Self {
         // Without a place the whole text is meant. Places are on character boundaries; a wrong one is held within.
         let start = error.span().map_or(0, |span| span.start);

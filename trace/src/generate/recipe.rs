@@ -1,17 +1,17 @@
-//! What a synthetic workload is made of, as a file says it, and the recipes that are ready.
+//! Recipe of a synthetic workload, as in a file, and the built-in recipes.
 //!
-//! Every key is named in kebab case; spans carry their unit; unknown keys are refused. Draws nothing.
+//! Keys are in kebab case; spans have a unit; unknown keys are refused.
 
 use limo_model::{Span, as_text};
 use serde::{Deserialize, Serialize};
 
 use super::RecipeError;
 
-/// A synthetic workload: equal recipes give equal jobs on every machine. Times come out in whole seconds, as the
-/// Standard Workload Format has them.
+/// Synthetic workload: equal recipes give equal jobs on every machine. Times are whole seconds, as in the Standard
+/// Workload Format.
 ///
-/// Two of `jobs`, `span` and `utilisation` say how much there is and how fast it comes; one of the first two where the
-/// arrivals have a rate of their own.
+/// Two of `jobs`, `span` and `utilisation` determine the amount and the rate; one of the first two if the arrivals have
+/// their own rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Recipe {
@@ -19,26 +19,26 @@ pub struct Recipe {
     pub seed: u64,
     /// Processors of the machine: no job is larger.
     pub machine: u32,
-    /// How many jobs, 1 to 100,000,000.
+    /// Number of jobs, 1 to 100,000,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
-    /// From the start of the workload to its end: jobs are submitted within it. Up to 36525 d.
+    /// Length of the workload, in which jobs are submitted. Up to 36525 d.
     #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// The offered load: the sum over the jobs of run x processors, over span x machine; met within 1 %. 0.001 to 10;
-    /// above 1 the queue grows without end.
+    /// Offered load: the sum over the jobs of run x processors, by span x machine; met within 1 %. 0.001 to 10; above 1
+    /// the queue grows without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// How many processors jobs ask for.
+    /// Processors of jobs.
     pub sizes: Sizes,
-    /// How long jobs run.
+    /// Running times of jobs.
     pub runtimes: Runtimes,
-    /// When jobs are submitted.
+    /// Submission times of jobs.
     pub arrivals: Arrivals,
-    /// What users ask for; their run times, unless given.
+    /// Requested times; the running times by default.
     #[serde(default)]
     pub walltimes: Walltimes,
-    /// Without it no job has a user.
+    /// Users; without this, jobs have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Users>,
 }
@@ -47,7 +47,7 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
-    /// As on the machines that Lublin and Feitelson measured.
+    /// As on the machines in Lublin and Feitelson.
     Lublin(LublinSizes),
     /// Each number from `min` to `max` equally often.
     Uniform {
@@ -92,11 +92,11 @@ impl Default for LublinSizes {
     }
 }
 
-/// How long a job really runs; rounded to whole seconds, at least one.
+/// True running time of a job; rounded to whole seconds, at least one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Runtimes {
-    /// As on the machines that Lublin and Feitelson measured.
+    /// As on the machines in Lublin and Feitelson.
     Lublin(LublinRuntimes),
     /// Each second from `min` to `max` equally often.
     Uniform {
@@ -107,12 +107,12 @@ pub enum Runtimes {
         #[serde(with = "as_text")]
         max: Span,
     },
-    /// The logarithm is normal, with the deviation `sigma` (0 to 10). What comes out above `max` is drawn again.
+    /// The logarithm is normal, with the deviation `sigma` (0 to 10). Values above `max` are drawn again.
     LogNormal {
         /// Half of the jobs are shorter; positive.
         #[serde(with = "as_text")]
         median: Span,
-        /// Of the natural logarithm of the seconds, so that it has no unit.
+        /// Deviation of the natural logarithm of the seconds, which has no unit.
         sigma: f64,
         /// At least the median.
         #[serde(with = "as_text")]
@@ -140,7 +140,7 @@ pub struct LublinRuntimes {
     pub a2: f64,
     /// Scale of the longer kind: 0.03.
     pub b2: f64,
-    /// By how much a processor more changes the probability of the shorter kind: -0.0054.
+    /// Change of the probability of the shorter kind for each processor: -0.0054.
     pub pa: f64,
     /// Probability of the shorter kind for no processors: 0.78.
     pub pb: f64,
@@ -154,7 +154,8 @@ impl Default for LublinRuntimes {
     }
 }
 
-/// When jobs are submitted. `uniform`, `left-skewed` and `burst` are those of scheduling-power-capping-2018, section 5.
+/// Submission times of jobs. `uniform`, `left-skewed` and `burst` are those of scheduling-power-capping-2018, section
+/// 5.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Arrivals {
@@ -165,9 +166,9 @@ pub enum Arrivals {
         #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
         mean_gap: Option<Span>,
     },
-    /// At any time of the span equally likely.
+    /// Uniform over the span.
     Uniform,
-    /// More at the beginning: the density falls along a line to nothing at the end of the span; the mean is at a third.
+    /// More at the beginning: the density falls along a line to zero at the end of the span; the mean is at a third.
     LeftSkewed,
     /// `count` groups, each spread evenly over `width`, beginning span / `count` after one another.
     Burst {
@@ -177,10 +178,10 @@ pub enum Arrivals {
         #[serde(with = "as_text")]
         width: Span,
     },
-    /// So that the work offered grows evenly: each job comes when a machine used as `utilisation` says has had time for
-    /// all before it.
+    /// The offered work grows evenly: each job comes when a machine with the load `utilisation` has had time for all
+    /// jobs before it.
     Steady,
-    /// By the hour of the day, as on the machines that Lublin and Feitelson measured.
+    /// By the hour of the day, as on the machines in Lublin and Feitelson.
     Lublin(LublinArrivals),
 }
 
@@ -198,7 +199,7 @@ pub struct LublinArrivals {
     pub anum: f64,
     /// Scale of the distribution over the day: 3.9631.
     pub bnum: f64,
-    /// Makes of the shape in the rush hours that of the whole day: 1.0225.
+    /// Factor from the shape in the rush hours to that of the whole day: 1.0225.
     pub arar: f64,
     /// A logarithm above this is drawn again: 13, which is 5 days.
     pub longest: f64,
@@ -210,14 +211,14 @@ impl Default for LublinArrivals {
     }
 }
 
-/// What users ask for; never less than the run, in whole seconds.
+/// Requested times; never less than the run, in whole seconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Walltimes {
-    /// They know.
+    /// The running times.
     #[default]
     Exact,
-    /// The run times a factor, uniform from `min` to `max` (1 to 1000), rounded up.
+    /// The running times by a factor, uniform from `min` to `max` (1 to 1000), rounded up.
     Factor {
         /// The smallest factor.
         min: f64,
@@ -240,7 +241,7 @@ pub struct Popular {
     pub values: Vec<Length>,
 }
 
-/// A span within a list.
+/// Span within a list.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Length(#[serde(with = "as_text")] pub Span);
@@ -268,7 +269,7 @@ fn zipf() -> f64 {
     1.0
 }
 
-/// Names and texts of the ready recipes.
+/// Names and texts of the built-in recipes.
 const READY: [(&str, &str); 6] = [
     ("burst", include_str!("recipes/burst.toml")),
     ("htc", include_str!("recipes/htc.toml")),
@@ -279,7 +280,7 @@ const READY: [(&str, &str); 6] = [
 ];
 
 impl Recipe {
-    /// Reads a recipe; says nothing yet about its values, which [`generate`](super::generate()) checks.
+    /// Parses a recipe; [`generate`](super::generate()) checks its values.
     ///
     /// # Errors
     /// [`RecipeError::Text`] with line, column and the line itself.
@@ -287,24 +288,24 @@ impl Recipe {
         toml::from_str(text).map_err(|error| RecipeError::text(text, &error))
     }
 
-    /// The ready recipe of that name.
+    /// Returns the built-in recipe of that name.
     ///
     /// # Errors
-    /// [`RecipeError::Name`] with the names there are.
+    /// [`RecipeError::Name`] with the known names.
     pub fn named(name: &str) -> Result<Self, RecipeError> {
         Self::from_toml(Self::text(name)?)
     }
 
-    /// The ready recipe of that name as a file to begin with.
+    /// Returns the text of the built-in recipe of that name.
     ///
     /// # Errors
-    /// [`RecipeError::Name`] with the names there are.
+    /// [`RecipeError::Name`] with the known names.
     pub fn text(name: &str) -> Result<&'static str, RecipeError> {
         let found = READY.iter().find(|(known, _)| *known == name);
         found.map(|(_, text)| *text).ok_or_else(|| RecipeError::Name { name: name.to_owned(), known: Self::names() })
     }
 
-    /// Names of the ready recipes, in alphabetical order.
+    /// Returns the names of the built-in recipes, in alphabetical order.
     pub fn names() -> Vec<&'static str> {
         READY.iter().map(|(name, _)| *name).collect()
     }

@@ -1,8 +1,8 @@
-//! Recipes that are refused, each with the key and the value in the message.
+//! Refused recipes; each message has the key and the value.
 
 use super::*;
 
-/// The message names all of `parts`.
+/// Checks that the message contains all of `parts`.
 fn check(changes: &[&str], parts: &[&str]) {
     let text = tests::recipe_text(changes);
     let message = match Recipe::from_toml(&text).and_then(|recipe| generate(&recipe)) {
@@ -111,5 +111,5 @@ fn loads_that_cannot_be_met_are_refused() {
 #[test]
 fn unknown_names_are_answered_with_those_there_are() {
     let message = Recipe::named("lubin").unwrap_err().to_string();
-    assert_eq!(message, "no recipe is named `lubin`; there are burst, htc, left-skewed, lublin, steady, uniform");
+    assert_eq!(message, "there is no recipe `lubin` (known: burst, htc, left-skewed, lublin, steady, uniform)");
 }

@@ -1,5 +1,5 @@
-//! Whole recipes: equal seeds, theoretical shares and means, loads, and what is refused. Seeds are fixed, so a bound
-//! that holds once holds always; bounds are five deviations of the estimator or wider.
+//! Whole recipes: equal seeds, theoretical shares and means, loads, and refusals. Seeds are fixed, so that a bound
+//! holds always or never; bounds are five deviations of the estimator or wider.
 
 use limo_model::Span;
 
@@ -17,7 +17,7 @@ arrivals = "uniform"
 walltimes = "exact"
 "#;
 
-/// [`BASE`] with the lines of `changes` instead of those with the same keys; a key alone takes its line away.
+/// Returns [`BASE`] with the lines of `changes` instead of those with the same keys; a key alone removes its line.
 pub(super) fn recipe_text(changes: &[&str]) -> String {
     let key = |line: &str| line.split(['=', '.', ' ']).next().unwrap_or_default().to_owned();
     let kept = BASE.lines().filter(|line| changes.iter().all(|change| key(change) != key(line)));
@@ -32,7 +32,7 @@ fn made(changes: &[&str]) -> Workload {
     workload
 }
 
-/// What holds for every workload.
+/// Checks properties of every workload.
 fn check_sound(recipe: &Recipe, workload: &Workload) {
     let jobs = &workload.jobs;
     assert!(!jobs.is_empty());

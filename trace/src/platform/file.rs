@@ -13,7 +13,7 @@ use super::unit::{self, CapFactor, Caps, Unit, UnitText};
 use super::{Draw, Group, Names, Platform, PlatformError, Rest};
 use crate::input;
 
-/// Bytes of a platform file: ten times what a list of a hundred thousand names needs.
+/// Most bytes of a platform file: ten times the size of a list of a hundred thousand names.
 const FILE_LIMIT: u64 = 16 << 20;
 
 /// Why a platform file could not be read.
@@ -84,7 +84,7 @@ struct RestText {
     up_draw: Power,
 }
 
-/// What the cores and the draws of a node come to.
+/// Sums over the units of a node.
 struct Sums {
     cores: u32,
     hardware: String,
@@ -94,7 +94,7 @@ struct Sums {
 }
 
 impl Nodes {
-    /// A list longer than [`super::NODE_LIMIT`] is found by the check of the count.
+    /// The check of the count finds a list longer than [`super::NODE_LIMIT`].
     fn group(mut self) -> Result<Group, PlatformError> {
         let units = std::mem::take(&mut self.unit);
         let Sums { cores, hardware, units, draw, believed } =
@@ -118,7 +118,7 @@ impl Nodes {
         Ok(Group { names, count, cores, memory, hardware, units, draw, believed, rest, start_delay })
     }
 
-    /// One CPU with all the cores.
+    /// Makes one CPU with all the cores.
     fn plain(&self) -> Result<Sums, PlatformError> {
         let busy = self.busy.ok_or(PlatformError::NoBusy)?;
         let (cores, hardware) = (self.cores.unwrap_or(1), self.hardware.clone().unwrap_or_else(|| "node".to_owned()));
@@ -156,7 +156,7 @@ impl Platform {
     /// Reads a platform file.
     ///
     /// # Errors
-    /// [`PlatformFileError`] with the line of what is not understood or out of range.
+    /// [`PlatformFileError`] with the line of the first error.
     pub fn read(path: &Path) -> Result<Self, PlatformFileError> {
         let file = path.display().to_string();
         match input::whole(path, FILE_LIMIT) {
@@ -165,7 +165,7 @@ impl Platform {
         }
     }
 
-    /// The same from text; `file` stands in errors.
+    /// Parses text; errors name `file`.
     ///
     /// # Errors
     /// As [`Platform::read`].
@@ -189,7 +189,7 @@ impl Platform {
     }
 }
 
-/// Line and column, from 1, of the start of `span`.
+/// Returns line and column, from 1, of the start of `span`.
 fn place(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
     let at = span.map_or(0, |span| span.start.min(text.len()));
     let before = &text.as_bytes()[..at];
@@ -285,25 +285,25 @@ draw = "70 W"
     #[test]
     fn refusals_of_units() {
         let units = |from: &str, to: &str, expected: &str| check(&UNITS.replace(from, to), expected);
-        units("cores = 8\n", "", "p.toml:1: unit `cpu` has no `cores`: give them there or in `[[nodes]]`");
+        units("cores = 8\n", "", "p.toml:1: unit `cpu` has no `cores`: add them there or in `[[nodes]]`");
         units(
             "cores = 8",
             "cores = 8\nbusy = \"80 W\"",
-            "p.toml:1: `busy` is given, and so is `[[nodes.unit]]`, which says it for each unit: leave `busy` out",
+            "p.toml:1: `busy` and `[[nodes.unit]]`, which has it for each unit, exclude each other: remove `busy`",
         );
         units("quadro", "cpu", "p.toml:1: a node has two units named `cpu`");
         units("\"8 W\"", "\"61 W\"", "p.toml:1: the caps of unit `cpu` are crossed: 61.0 W is above 60.0 W");
-        units("\"8 W\"", "\"0 W\"", "p.toml:1: the lowest cap of unit `cpu` is 0.0 W: a cap is above 0 W");
-        units("0.75", "1.5", "p.toml:11:14: the cap factor is 1.5: 0.001 to 1 are possible");
+        units("\"8 W\"", "\"0 W\"", "p.toml:1: the lowest cap of unit `cpu` is 0.0 W: it must be above 0 W");
+        units("0.75", "1.5", "p.toml:11:14: the cap factor is 1.5: it must be 0.001 to 1");
         units(
             "caps = [\"8 W\", \"60 W\"]\n",
             "",
-            "p.toml:1: there is a `cap-factor` and no `caps`: give the lowest and the highest cap",
+            "p.toml:1: there is a `cap-factor` without `caps`: add the lowest and the highest cap",
         );
         units(
             "77 s",
             "0 s",
-            "p.toml:1: application `cg` on unit `cpu` draws 31.0 W for 0s: the power is not negative, and the duration above 0 s",
+            "p.toml:1: application `cg` on unit `cpu` draws 31.0 W for 0s: the power must not be negative, and the duration must be above 0 s",
         );
         units("draw = \"70 W\"", "cores = 2", "p.toml:1: accelerator `quadro` has 2 cores: an accelerator counts as 1");
         check(
@@ -322,15 +322,15 @@ draw = "70 W"
             &TAURUS.replace("cores", "core"),
             "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `caps`, `cap-factor`, `cap_factor`, `rest`, `start-delay`, `unit`",
         );
-        check(&TAURUS.replace("80640", "0"), "p.toml:2: `count` is 0: 1 to 1000000 nodes are possible");
-        check(&TAURUS.replace("80640", "1000001"), "p.toml:2: `count` is 1000001: 1 to 1000000 nodes are possible");
-        check(&TAURUS.replace("cores = 1", "cores = 5000"), "p.toml:2: `cores` is 5000: 1 to 4096 are possible");
+        check(&TAURUS.replace("80640", "0"), "p.toml:2: `count` is 0: it must be 1 to 1000000");
+        check(&TAURUS.replace("80640", "1000001"), "p.toml:2: `count` is 1000001: it must be 1 to 1000000");
+        check(&TAURUS.replace("cores = 1", "cores = 5000"), "p.toml:2: `cores` is 5000: it must be 1 to 4096");
         check(&TAURUS.replace("9.75 W", "-1 W"), "p.toml:2: `rest.draw` is negative: -1.0 W");
         check(&TAURUS.replace("cores = 1", "start-delay = \"-1 s\""), "p.toml:2: `start-delay` is negative: -1s");
         check(&TAURUS.replace("6.1 s", "-6 s"), "p.toml:2: `rest.down-time` is negative: -6s");
         check(
             &TAURUS.replace("190.738", "90"),
-            "p.toml:2: `busy` is 90.0 W, below `idle` with 95.0 W: a busy node draws no less than an idle one",
+            "p.toml:2: `busy` is 90.0 W, below `idle` with 95.0 W: a busy node cannot draw less than an idle one",
         );
         check(&TAURUS.replace("up-draw = \"125.17 W\"\n", ""), "p.toml:11:1: missing field `up-draw`");
         check(&format!("{TAURUS}{TAURUS}"), "p.toml:18: two nodes are named `n00001`");

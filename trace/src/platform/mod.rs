@@ -1,7 +1,7 @@
-//! A cluster as a simulation sees it: groups of equal nodes with their cores, draws and rest.
+//! Cluster for a simulation: groups of equal nodes with their cores, draws and sleep.
 //!
-//! [`Platform::read`] reads Limo's own TOML; [`Platform::taurus`] is the cluster that energy-budget-2017 measured. Knows
-//! no jobs and keeps no state of a node.
+//! [`Platform::read`] reads Limo's own TOML; [`Platform::taurus`] is the cluster of energy-budget-2017. Has no state of
+//! nodes.
 
 mod file;
 mod unit;
@@ -12,12 +12,12 @@ use thiserror::Error;
 pub use file::PlatformFileError;
 pub use unit::{Run, Unit};
 
-/// Nodes of a platform.
+/// Most nodes of a platform.
 pub const NODE_LIMIT: u32 = 1_000_000;
-/// Cores of a node: the limit of the live master's nodes.
+/// Most cores of a node, as for a live master.
 pub const CORE_LIMIT: u32 = 4_096;
 
-/// A cluster. Its nodes are numbered through its groups in their order.
+/// Cluster. Its nodes are numbered through its groups in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Platform {
     /// At least one.
@@ -27,29 +27,29 @@ pub struct Platform {
 /// Equal nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// No name occurs twice in a platform.
+    /// Unique in a platform.
     pub names: Names,
     /// At least 1.
     pub count: u32,
-    /// Of each node, 1 to [`CORE_LIMIT`]; of all of its units together.
+    /// Cores of each node, 1 to [`CORE_LIMIT`]; of all of its units together.
     pub cores: u32,
-    /// Of each node, where it is known.
+    /// Memory of each node, if known.
     pub memory: Option<Memory>,
-    /// The type by which profiles are shared, of nodes without [`Group::units`].
+    /// Type for the profiles of nodes without [`Group::units`].
     pub hardware: String,
-    /// Of each node, where they are told apart or can be capped; else its cores are one CPU that obeys no cap.
+    /// Units of each node, if they differ or can be capped; else its cores are one CPU without caps.
     pub units: Vec<Unit>,
-    /// What a node really draws.
+    /// True draw of a node.
     pub draw: Draw,
-    /// What the scheduler believes that it draws.
+    /// Draw of a node as the scheduler believes it to be.
     pub believed: Draw,
-    /// How a node rests, where it can.
+    /// How a node sleeps, if it can.
     pub rest: Option<Rest>,
-    /// From the assignment of a job until it begins on an awake node; not negative.
+    /// Time from the assignment of a job until it begins on an awake node; not negative.
     pub start_delay: Span,
 }
 
-/// How the nodes of a group are called.
+/// Names of the nodes of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Names {
     /// One node with that name.
@@ -60,16 +60,16 @@ pub enum Names {
     Listed(Vec<String>),
 }
 
-/// What a node draws while it is on.
+/// Draw of a node that is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// With no job; not negative.
+    /// Without jobs; not negative.
     pub idle: Power,
     /// With all cores busy; not below `idle`.
     pub busy: Power,
 }
 
-/// What a node draws while it is off or switching, and how long switching takes. Nothing is negative.
+/// Draw of a node while it is off or switching, and the times of switching. Nothing is negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rest {
     /// While it is off.
@@ -84,42 +84,42 @@ pub struct Rest {
     pub up_draw: Power,
 }
 
-/// What makes a group impossible.
+/// Why a group is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformError {
     #[error("the platform has no nodes: write at least one `[[nodes]]`")]
     NoGroups,
-    #[error("`count` is {count}: 1 to {NODE_LIMIT} nodes are possible")]
+    #[error("`count` is {count}: it must be 1 to {NODE_LIMIT}")]
     Count { count: u32 },
-    #[error("the platform has {count} nodes: at most {NODE_LIMIT} are possible")]
+    #[error("the platform has {count} nodes; the limit is {NODE_LIMIT}")]
     TooMany { count: u64 },
-    #[error("`count` is {count}, and `name` lists {names}: leave `count` out")]
+    #[error("`count` is {count}, but `name` lists {names}: remove `count`")]
     Listed { count: u32, names: usize },
-    #[error("`cores` is {cores}: 1 to {CORE_LIMIT} are possible")]
+    #[error("`cores` is {cores}: it must be 1 to {CORE_LIMIT}")]
     Cores { cores: u32 },
     #[error("`{key}` is negative: {value}")]
     NegativeDraw { key: &'static str, value: Power },
     #[error("`{key}` is negative: {value}")]
     NegativeTime { key: &'static str, value: Span },
-    #[error("`{busy_key}` is {busy}, below `{idle_key}` with {idle}: a busy node draws no less than an idle one")]
+    #[error("`{busy_key}` is {busy}, below `{idle_key}` with {idle}: a busy node cannot draw less than an idle one")]
     Crossed { idle_key: &'static str, busy_key: &'static str, idle: Power, busy: Power },
-    #[error("`{key}` is given, and so is `[[nodes.unit]]`, which says it for each unit: leave `{key}` out")]
+    #[error("`{key}` and `[[nodes.unit]]`, which has it for each unit, exclude each other: remove `{key}`")]
     Twofold { key: &'static str },
     #[error("there is no `busy`: give the draw with all cores busy, or the units (`[[nodes.unit]]`)")]
     NoBusy,
-    #[error("unit `{unit}` has no `cores`: give them there or in `[[nodes]]`")]
+    #[error("unit `{unit}` has no `cores`: add them there or in `[[nodes]]`")]
     NoCores { unit: String },
     #[error("accelerator `{unit}` has {cores} cores: an accelerator counts as 1")]
     Divisible { unit: String, cores: u32 },
-    #[error("there is a `cap-factor` and no `caps`: give the lowest and the highest cap")]
+    #[error("there is a `cap-factor` without `caps`: add the lowest and the highest cap")]
     NoCaps,
-    #[error("the lowest cap of unit `{unit}` is {low}: a cap is above 0 W")]
+    #[error("the lowest cap of unit `{unit}` is {low}: it must be above 0 W")]
     LowCap { unit: String, low: Power },
     #[error("the caps of unit `{unit}` are crossed: {low} is above {high}")]
     CrossedCaps { unit: String, low: Power, high: Power },
     #[error(
-        "application `{application}` on unit `{unit}` draws {power} for {duration}: the power is not negative, and the duration above 0 s"
+        "application `{application}` on unit `{unit}` draws {power} for {duration}: the power must not be negative, and the duration must be above 0 s"
     )]
     Run { application: String, unit: String, power: Power, duration: Span },
     #[error("a node has two units named `{unit}`")]
@@ -159,8 +159,10 @@ impl Rest {
 }
 
 impl Group {
+    /// Checks the group.
+    ///
     /// # Errors
-    /// [`PlatformError`] for the first thing that is out of range.
+    /// [`PlatformError`] for the first value out of range.
     pub fn check(&self) -> Result<(), PlatformError> {
         if self.count == 0 || self.count > NODE_LIMIT {
             return Err(PlatformError::Count { count: self.count });
@@ -192,13 +194,13 @@ impl Group {
         self.rest.as_ref().map_or(Ok(()), Rest::check)
     }
 
-    /// Cores of the largest CPU of a node: what one job can have there.
+    /// Returns the cores of the largest CPU of a node, which is the most for one job there.
     pub fn widest(&self) -> u32 {
         let cpus = self.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
         if self.units.is_empty() { self.cores } else { cpus.map(|unit| unit.cores).max().unwrap_or(0) }
     }
 
-    /// The name of node `index` of the group, from 0.
+    /// Returns the name of node `index` of the group, from 0.
     pub fn node_name(&self, index: u32) -> String {
         match &self.names {
             Names::One(name) => name.clone(),
@@ -212,9 +214,9 @@ impl Group {
 }
 
 impl Platform {
-    /// The cluster of energy-budget-2017, table I, with `nodes` nodes of one core (that paper counts processors): 95 W
-    /// idle and 190.738 W busy, believed to be 100 W and 203.12 W; off 9.75 W; 6.1 s at 101 W to switch off, 151.52 s at
-    /// 125.17 W to switch on. Call [`Platform::check`] where `nodes` is not known to be in range.
+    /// Returns the cluster of energy-budget-2017, table I, with `nodes` nodes of one core (that paper counts
+    /// processors): 95 W idle and 190.738 W busy, believed to be 100 W and 203.12 W; off 9.75 W; 6.1 s at 101 W to
+    /// switch off, 151.52 s at 125.17 W to switch on. Call [`Platform::check`] if `nodes` may be out of range.
     pub fn taurus(nodes: u32) -> Self {
         let rest = Rest {
             draw: Power::from_mw(9_750),
@@ -238,7 +240,7 @@ impl Platform {
         Self { groups: vec![group] }
     }
 
-    /// The group of a node.
+    /// Returns the group of a node.
     pub fn group(&self, id: NodeId) -> Option<&Group> {
         let mut first = 0;
         self.groups.iter().find(|group| {
@@ -248,18 +250,20 @@ impl Platform {
         })
     }
 
-    /// Nodes of all groups.
+    /// Returns the number of nodes in all groups.
     pub fn nodes(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
 
-    /// Cores of all nodes: what traces call processors.
+    /// Returns the cores of all nodes, which traces call processors.
     pub fn cores(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count) * u64::from(group.cores)).sum()
     }
 
+    /// Checks the platform.
+    ///
     /// # Errors
-    /// [`PlatformError`] for the first group that is out of range, too many nodes, or two nodes of one name.
+    /// [`PlatformError`] for the first group with a value out of range, too many nodes, or two nodes with one name.
     pub fn check(&self) -> Result<(), PlatformError> {
         if self.groups.is_empty() {
             return Err(PlatformError::NoGroups);

@@ -1,5 +1,4 @@
-//! The execution units of a node, where a platform tells them apart: what they draw, the caps that they obey, and what
-//! applications do on them. How they are written in a file; what a job makes of a cap is the business of a simulation.
+//! Units of a node, if a platform distinguishes them: their draws, caps and applications. Parses them from a file.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +11,27 @@ use super::{CORE_LIMIT, Draw, PlatformError, not_negative};
 /// A CPU or an accelerator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// No two units of a node have the same.
+    /// Unique in a node.
     pub name: String,
-    /// The type by which profiles are shared.
+    /// Type for profiles.
     pub hardware: String,
-    /// A CPU runs any job, an accelerator those that ask for one.
+    /// A CPU runs any job, an accelerator only jobs that request one.
     pub kind: UnitKind,
     /// 1 to [`CORE_LIMIT`]; 1 for an accelerator.
     pub cores: u32,
-    /// What it really draws above idle with all cores busy, with jobs of whose application nothing is said.
+    /// True draw above idle with all cores busy, for jobs of unknown applications.
     pub draw: Power,
-    /// What the scheduler believes of that.
+    /// That draw as the scheduler believes it to be.
     pub nameplate: Power,
-    /// The lowest and the highest cap that it obeys.
+    /// Lowest and highest cap.
     pub caps: Option<(Power, Power)>,
     /// F of power-capping-2018, section 5.1.1, in thousandths: 1 to 1000.
     pub cap_factor_permille: u32,
-    /// What applications do on the whole unit without a cap, by name.
+    /// Runs of applications on the whole unit without a cap, by name.
     pub applications: BTreeMap<String, Run>,
 }
 
-/// What a run of an application does.
+/// Run of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -45,8 +44,10 @@ pub struct Run {
 }
 
 impl Unit {
+    /// Checks the unit.
+    ///
     /// # Errors
-    /// [`PlatformError`] for the first thing that is out of range.
+    /// [`PlatformError`] for the first value out of range.
     pub fn check(&self) -> Result<(), PlatformError> {
         check_name("unit name", &self.name)?;
         check_name("hardware", &self.hardware)?;
@@ -76,7 +77,7 @@ impl Unit {
     }
 }
 
-/// A unit in a file, in the words of an emulated hardware file.
+/// Unit in a file, with the keys of an emulated hardware file.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UnitText {
@@ -122,13 +123,13 @@ impl<'de> Deserialize<'de> for CapFactor {
             // In range, and whole.
             Ok(Self(permille as u32))
         } else {
-            Err(de::Error::custom(format!("the cap factor is {factor}: 0.001 to 1 are possible")))
+            Err(de::Error::custom(format!("the cap factor is {factor}: it must be 0.001 to 1")))
         }
     }
 }
 
 impl UnitText {
-    /// `cores` are those of the node's CPUs that name none.
+    /// Converts a unit; `cores` is the default for CPUs.
     pub fn unit(self, cores: Option<u32>) -> Result<Unit, PlatformError> {
         let cores = match (self.kind, self.cores, cores) {
             (_, Some(cores), _) | (UnitKind::Cpu, None, Some(cores)) => cores,
@@ -150,12 +151,12 @@ impl UnitText {
     }
 }
 
-/// A factor says something of caps.
+/// Checks that a factor comes with caps.
 fn held(caps: Option<Caps>, factor: Option<CapFactor>) -> Result<(), PlatformError> {
     if caps.is_none() && factor.is_some() { Err(PlatformError::NoCaps) } else { Ok(()) }
 }
 
-/// The only unit of nodes that can be capped and whose units are not told apart; none where they cannot be.
+/// Returns the only unit of nodes that can be capped and have no separate units; `None` without caps.
 pub(super) fn sole(
     (hardware, cores): (&str, u32),
     (real, believed): (Draw, Draw),

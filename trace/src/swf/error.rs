@@ -1,4 +1,4 @@
-//! What can be wrong with a workload file, with file, line and field.
+//! Errors of a workload file, with file, line and field.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::record::{FIELDS, Field, LineFault};
 use crate::input::{self, LINE_LIMIT};
 
-/// Why a file could not be read as a Standard Workload Format.
+/// Why a file is not in the Standard Workload Format.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SwfError {
@@ -15,13 +15,13 @@ pub enum SwfError {
     Open { file: String, source: io::Error },
     #[error("{file}:{line}: reading failed")]
     Read { file: String, line: u64, source: io::Error },
-    #[error("{file}:{line}: the gzip stream breaks off: fetch the file again")]
+    #[error("{file}:{line}: the gzip stream is truncated: fetch the file again")]
     Truncated { file: String, line: u64 },
-    #[error("{file}:{line}: this is no text (`{value}`): a workload is plain text, or gzip of it")]
+    #[error("{file}:{line}: this is not text (`{value}`): a workload must be plain or gzipped text")]
     Binary { file: String, line: u64, value: String },
     #[error("{file}:{line}: the line has more than {LINE_LIMIT} bytes")]
     LongLine { file: String, line: u64 },
-    #[error("{file}:{line}: field {} ({}) is `{value}`: that is no number", field.number(), field.name())]
+    #[error("{file}:{line}: field {} ({}) is `{value}`: that is not a number", field.number(), field.name())]
     NoNumber { file: String, line: u64, field: Field, value: String },
     #[error("{file}:{line}: field {} ({}) is `{value}`: that is out of range ({limits})", field.number(), field.name())]
     OutOfRange { file: String, line: u64, field: Field, value: String, limits: &'static str },
@@ -29,7 +29,7 @@ pub enum SwfError {
     Missing { file: String, line: u64, fields: usize },
     #[error("{file}:{line}: `{value}` follows the {FIELDS} fields of the line")]
     Extra { file: String, line: u64, value: String },
-    #[error("{file}: the file has no job that can be run ({lines} lines with jobs, {dropped} left out)")]
+    #[error("{file}: the file has no usable job ({lines} lines with jobs, {dropped} left out)")]
     NoJobs { file: String, lines: u64, dropped: u64 },
 }
 
@@ -64,12 +64,12 @@ impl SwfError {
     }
 }
 
-/// Why a workload could not be written. Nothing is left under the name that was asked for.
+/// Why a workload could not be written. No file with the requested name is left.
 #[derive(Debug, Error)]
 #[error("{file}: writing failed")]
 pub struct WriteError {
-    /// The name that was asked for.
+    /// Requested name.
     pub file: String,
-    /// What the system said.
+    /// Error of the system.
     pub source: io::Error,
 }

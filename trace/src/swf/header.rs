@@ -1,27 +1,27 @@
-//! The comments at the head of a workload file: `; Key: value`, or free text.
+//! Comments at the head of a workload file: `; Key: value`, or free text.
 
 use limo_model::Time;
 
 use crate::decimal;
 
-/// One comment of the header.
+/// Comment of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comment {
-    /// The word before the colon, where there is one.
+    /// The word before the colon, if any.
     pub key: Option<String>,
-    /// What follows the colon, or the whole text.
+    /// The text after the colon, or all of it.
     pub text: String,
 }
 
-/// The comments before the first job, in their order. Bytes that are no UTF-8 are replaced.
+/// Comments before the first job, in their order. Invalid UTF-8 is replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header {
-    /// As they stand in the file, those without a key too.
+    /// As in the file, including those without a key.
     pub comments: Vec<Comment>,
 }
 
 impl Header {
-    /// Takes a comment without its `;`.
+    /// Adds a comment without its `;`.
     pub(super) fn push(&mut self, comment: &[u8]) {
         let text = String::from_utf8_lossy(comment);
         let text = text.trim();
@@ -32,31 +32,31 @@ impl Header {
         });
     }
 
-    /// The value of the first comment with that key.
+    /// Returns the value of the first comment with that key.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.comments.iter().find(|comment| comment.key.as_deref() == Some(key)).map(|comment| comment.text.as_str())
     }
 
-    /// The number that the value of `key` starts with, in thousandths.
+    /// Returns the number at the beginning of the value of `key`, in thousandths.
     fn number(&self, key: &str) -> Option<i64> {
         let word = self.value(key)?.split_whitespace().next()?;
         decimal::parse(word.as_bytes(), 3).ok().map(|decimal| decimal.value)
     }
 
-    /// Processors of the machine: `MaxProcs`; where it is missing or -1, `MaxNodes`.
+    /// Returns the processors of the machine: `MaxProcs`; if that is missing or -1, `MaxNodes`.
     pub fn processors(&self) -> Option<u32> {
         let count =
             |key| self.number(key).filter(|count| *count >= 1_000).and_then(|count| (count / 1_000).try_into().ok());
         count("MaxProcs").or_else(|| count("MaxNodes"))
     }
 
-    /// `UnixStartTime`, where it is not negative.
+    /// Returns `UnixStartTime`, if it is not negative.
     pub fn start(&self) -> Option<Time> {
         self.number("UnixStartTime").filter(|start| *start >= 0).map(Time::from_unix_ms)
     }
 }
 
-/// A key is one word; an address such as `http://...` is no key.
+/// A key is one word; an address such as `http://...` is not one.
 fn is_key(key: &str) -> bool {
     let word = key.trim_end();
     !word.is_empty()

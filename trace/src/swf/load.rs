@@ -1,4 +1,4 @@
-//! Makes a workload of the records of a file, under stated rules, and says what it left out or mended.
+//! Makes a workload from the records of a file by [`Rules`], and notes omitted and repaired jobs.
 
 use std::path::Path;
 
@@ -11,53 +11,53 @@ use super::sort;
 use crate::input;
 use crate::workload::{Job, Workload};
 
-/// Where a job's processors come from.
+/// Source of a job's processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Processors {
-    /// Field 5, what the job got; where that is -1 or 0, field 8.
+    /// Field 5, the allocated ones; if that is -1 or 0, field 8.
     #[default]
     Allocated,
-    /// Field 8, what the job asked for; where that is -1 or 0, field 5.
+    /// Field 8, the requested ones; if that is -1 or 0, field 5.
     Requested,
 }
 
-/// How records become jobs.
+/// Conversion of records to jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rules {
-    /// Jobs ordered by submission, equal ones by their numbers, then as in the file. A job without a run time or processors is
-    /// left out; a run time of zero stays; a requested time that is not positive is none.
+    /// Jobs are sorted by submission, equal ones by their numbers, then as in the file. A job without a run time or
+    /// processors is omitted; a run time of zero is kept; a requested time that is not positive counts as none.
     #[default]
     Plain,
-    /// As the inputs of energy-budget-2017 were made: lines with a number such as `7e+05` are left out, and so are runs
-    /// of zero; walltime = max(2 x run, requested), with the run as the file says it; then the run is floored to even
-    /// seconds (1 stays 1); processors are field 5 whatever [`Processors`] says; jobs are brought into the order of
-    /// their numbers and then sorted by submission with an unstable sort, whose order of ties is part of the results.
+    /// As the inputs of energy-budget-2017 were made. Lines with a number such as `7e+05` are omitted, and so are runs
+    /// of zero. The walltime is max(2 x run, requested), with the run of the file; then the run is floored to even
+    /// seconds (1 stays 1). Processors are field 5 whatever [`Processors`] says. Jobs are sorted by number and then by
+    /// submission with an unstable sort, whose order of ties is part of the results.
     Compat2017,
 }
 
-/// How a file is read; the default is [`Processors::Allocated`] and [`Rules::Plain`].
+/// Options for reading a file; the default is [`Processors::Allocated`] and [`Rules::Plain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Which field says how many processors a job has.
+    /// Field for the processors of a job.
     pub processors: Processors,
-    /// How quirks of the file are treated.
+    /// Treatment of quirks in the file.
     pub rules: Rules,
 }
 
 impl Options {
-    /// The rules of energy-budget-2017's inputs.
+    /// Rules for energy-budget-2017's inputs.
     pub const COMPAT_2017: Self = Self { processors: Processors::Allocated, rules: Rules::Compat2017 };
 }
 
 /// Reads a workload file, plain or gzipped.
 ///
 /// # Errors
-/// [`SwfError`] for the first line that is not understood, a negative submit time, or a file without jobs.
+/// [`SwfError`] for the first invalid line, a negative submit time, or a file without jobs.
 pub fn load(path: &Path, options: Options) -> Result<Workload, SwfError> {
     load_from(Reader::open(path)?, options)
 }
 
-/// The same from a reader that stands at its first record.
+/// Reads from a reader at its first record.
 ///
 /// # Errors
 /// As [`load`].
@@ -85,7 +85,7 @@ pub fn load_from(mut reader: Reader, options: Options) -> Result<Workload, SwfEr
     Ok(workload)
 }
 
-/// A value that is a number but not one of its field's.
+/// Makes the error for a number outside its field's range.
 fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
     let limits = match field {
         Field::Submit => "0 or later",
@@ -113,7 +113,7 @@ fn order(jobs: &mut Vec<Job>, rules: Rules, out_of_order: bool) {
     }
 }
 
-/// The job of a record, `None` where the rules leave it out, or the field whose value is out of range.
+/// Converts a record; `None` if the rules omit it, or the field whose value is out of range.
 fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<Job>, Field> {
     let compat = options.rules == Rules::Compat2017;
     let submit = record.span(Field::Submit).ok_or(Field::Submit)?;
@@ -150,7 +150,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
     }))
 }
 
-/// Run and walltime as energy-budget-2017 has them.
+/// Returns run and walltime as in energy-budget-2017.
 fn even(run: Span, asked: Option<Span>) -> (Span, Option<Span>) {
     let twice = run + run;
     let floored = Span::from_ms(run.ms() / 2_000 * 2_000).max(Span::from_secs(1));
@@ -175,7 +175,7 @@ fn small(record: &Record, field: Field) -> Result<i32, Field> {
     i32::try_from(record.thousandths(field) / 1_000).map_err(|_| field)
 }
 
-/// What is worth a note.
+/// Counts for notes.
 #[derive(Debug, Default)]
 struct Counts {
     lines: u64,
@@ -189,7 +189,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Lines left out where none was kept: every reason counts.
+    /// Returns the number of omitted lines.
     fn dropped(&self) -> u64 {
         self.exponents + self.no_run + self.no_processors + self.zero_runs
     }
@@ -298,8 +298,8 @@ mod tests {
         );
         check(
             &line("1", "0", "-1", ("1", "1"), "1"),
-            "t.swf: the file has no job that can be run (1 lines with jobs, 1 left out)",
+            "t.swf: the file has no usable job (1 lines with jobs, 1 left out)",
         );
-        check("", "t.swf: the file has no job that can be run (0 lines with jobs, 0 left out)");
+        check("", "t.swf: the file has no usable job (0 lines with jobs, 0 left out)");
     }
 }

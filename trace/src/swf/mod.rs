@@ -1,7 +1,7 @@
-//! The Standard Workload Format: eighteen numbers a line, header comments, plain or gzipped.
+//! Standard Workload Format: eighteen numbers a line, header comments, plain or gzipped.
 //!
-//! [`Reader`] gives each line as it stands; [`load`] makes a [`Workload`](crate::Workload) of it under stated
-//! [`Rules`]; [`write()`] writes one. What a request above the machine means is decided by whoever runs the workload.
+//! [`Reader`] returns each line unchanged; [`load`] makes a [`Workload`](crate::Workload) by [`Rules`]; [`write()`]
+//! writes one. The simulation decides about requests larger than the machine.
 
 mod error;
 mod header;

@@ -1,4 +1,4 @@
-//! Lines of a workload file one after the other, in constant memory.
+//! Reads the lines of a workload file in constant memory.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::header::Header;
 use super::record::Record;
 use crate::input::Lines;
 
-/// Reads the records of a file in its order. After an error it ends.
+/// Reader of the records of a file, in their order. It ends after an error.
 pub struct Reader {
     file: String,
     lines: Lines,
@@ -28,17 +28,17 @@ impl Reader {
     /// Opens a file, plain or gzipped as its first bytes say, and reads its header.
     ///
     /// # Errors
-    /// [`SwfError`] where the file cannot be opened or its header not read.
+    /// [`SwfError`] if the file cannot be opened or its header not read.
     pub fn open(path: &Path) -> Result<Self, SwfError> {
         let file = path.display().to_string();
         let lines = Lines::open(path).map_err(|source| SwfError::Open { file: file.clone(), source })?;
         Self::start(file, lines)
     }
 
-    /// Reads from bytes that are in no file; `name` stands in errors.
+    /// Reads from bytes; errors use `name`.
     ///
     /// # Errors
-    /// [`SwfError`] where the header cannot be read.
+    /// [`SwfError`] if the header cannot be read.
     pub fn new(name: &str, source: impl Read + Send + 'static) -> Result<Self, SwfError> {
         let file = name.to_owned();
         let lines = Lines::new(source).map_err(|source| SwfError::Open { file: file.clone(), source })?;
@@ -65,17 +65,17 @@ impl Reader {
         self.lines.advance().map_err(|fault| SwfError::of_input(&self.file, self.lines.number(), fault))
     }
 
-    /// What stands before the first job.
+    /// Returns the comments before the first job.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The path, as errors show it.
+    /// Returns the path for errors.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The line of the record that was given last, from 1.
+    /// Returns the line of the last record, from 1.
     pub fn line(&self) -> u64 {
         self.lines.number()
     }
@@ -159,12 +159,12 @@ mod tests {
     fn errors_name_file_line_and_field() {
         check(b"1 2 3\n", "t.swf:1: the line has 3 of 18 fields; the next is 4 (run time): write -1 for unknown");
         let late = format!("; x\n{LINE}{}", LINE.replace("20", "two"));
-        check(late.as_bytes(), "t.swf:3: field 9 (requested time) is `two`: that is no number");
+        check(late.as_bytes(), "t.swf:3: field 9 (requested time) is `two`: that is not a number");
         let extra = LINE.replace('\n', " 7\n");
         check(extra.as_bytes(), "t.swf:1: `7` follows the 18 fields of the line");
         check(
             b"\x7fELF\x02\x01\x01\0\0",
-            "t.swf:1: this is no text (`\\u{7f}ELF\\u{2}\\u{1}\\u{1}\\0\\0`): a workload is plain text, or gzip of it",
+            "t.swf:1: this is not text (`\\u{7f}ELF\\u{2}\\u{1}\\u{1}\\0\\0`): a workload must be plain or gzipped text",
         );
         check(&[b'1'; 70_000], "t.swf:1: the line has more than 65536 bytes");
         let range = LINE.replace("10", "1e30");
@@ -172,7 +172,7 @@ mod tests {
             range.as_bytes(),
             "t.swf:1: field 4 (run time) is `1e30`: that is out of range (at most 9223372036854775 either way)",
         );
-        check(b"\x1f\x8b\x08\0", "t.swf:1: the gzip stream breaks off: fetch the file again");
+        check(b"\x1f\x8b\x08\0", "t.swf:1: the gzip stream is truncated: fetch the file again");
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! One line of the Standard Workload Format, as it stands: eighteen numbers, read from bytes without a detour.
+//! Line of the Standard Workload Format, unchanged: eighteen numbers, parsed from bytes.
 
 use limo_model::Span;
 
 use crate::decimal::{self, Fault};
 
-/// Fields of a line.
+/// Number of fields in a line.
 pub const FIELDS: usize = 18;
 
-/// The fields of a line, in their order; `Field::X as usize + 1` is the number that the format's definition uses.
+/// Fields of a line, in their order; `Field::X as usize + 1` is the number in the format's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// Of the job; files need not be in its order.
+    /// Number of the job; files need not be sorted by it.
     Number,
     /// Seconds from the start of the workload.
     Submit,
@@ -18,13 +18,13 @@ pub enum Field {
     Wait,
     /// Seconds.
     Run,
-    /// Processors that the job got.
+    /// Processors that were allocated.
     Allocated,
     /// Seconds of CPU time, the mean over its processors.
     CpuTime,
     /// KiB for each processor.
     UsedMemory,
-    /// Processors that the job asked for.
+    /// Processors that were requested.
     RequestedProcessors,
     /// Seconds.
     RequestedTime,
@@ -32,15 +32,15 @@ pub enum Field {
     RequestedMemory,
     /// 1 done, 0 failed, 5 cancelled.
     Status,
-    /// A number that stands for the user.
+    /// Number of the user.
     User,
-    /// A number that stands for the group of the user.
+    /// Number of the group of the user.
     Group,
-    /// A number that stands for the executable.
+    /// Number of the executable.
     Application,
-    /// A number that stands for the queue; 0 is often that of interactive jobs.
+    /// Number of the queue; 0 is often that of interactive jobs.
     Queue,
-    /// A number that stands for the part of the machine.
+    /// Number of the part of the machine.
     Partition,
     /// Number of the job after whose end this one was submitted.
     PrecedingJob,
@@ -70,12 +70,12 @@ impl Field {
         Self::ThinkTime,
     ];
 
-    /// From 1, as the format's definition counts.
+    /// Returns the number in the format's definition, from 1.
     pub fn number(self) -> usize {
         self as usize + 1
     }
 
-    /// As the format's definition calls it.
+    /// Returns the name in the format's definition.
     pub fn name(self) -> &'static str {
         match self {
             Self::Number => "job number",
@@ -100,16 +100,16 @@ impl Field {
     }
 }
 
-/// What one line says. Values are kept in thousandths, which holds every fraction of the archive's traces; finer ones
-/// are rounded half away from zero.
+/// Contents of a line. Values are in thousandths, which holds every fraction of the archive's traces; finer ones are
+/// rounded half away from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
     thousandths: [i64; FIELDS],
-    /// Whether a number of the line has an exponent, such as `7e+05`, which some older readers do not take for a number.
+    /// True if a number of the line has an exponent, such as `7e+05`, which some older readers do not accept.
     pub exponent: bool,
 }
 
-/// What is wrong with a line.
+/// Error of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFault<'l> {
     NoNumber { field: Field, value: &'l [u8] },
@@ -119,24 +119,24 @@ pub(super) enum LineFault<'l> {
 }
 
 impl Record {
-    /// In thousandths; -1000 where the line says unknown.
+    /// Returns the value in thousandths; -1000 for unknown.
     pub fn thousandths(&self, field: Field) -> i64 {
         self.thousandths[field as usize]
     }
 
-    /// The whole number at `field`, a fraction cut off; `None` where it is negative, which stands for unknown.
+    /// Returns the whole number at `field`, without its fraction; `None` if it is negative, which means unknown.
     pub fn count(&self, field: Field) -> Option<i64> {
         let value = self.thousandths(field);
         (value >= 0).then_some(value / 1_000)
     }
 
-    /// The seconds at `field`; `None` where they are negative, which stands for unknown.
+    /// Returns the seconds at `field`; `None` if they are negative, which means unknown.
     pub fn span(&self, field: Field) -> Option<Span> {
         let value = self.thousandths(field);
         (value >= 0).then_some(Span::from_ms(value))
     }
 
-    /// Reads a line with its end cut off.
+    /// Parses a line without its line break.
     pub(super) fn parse(line: &[u8]) -> Result<Self, LineFault<'_>> {
         let mut record = Self::default();
         let mut at = 0;
@@ -162,7 +162,7 @@ impl Record {
         if at == line.len() { Ok(record) } else { Err(LineFault::Extra { value: token(line, at) }) }
     }
 
-    /// A number that is more than a few digits: a fraction, an exponent, or none at all.
+    /// Parses a number that is more than a few digits: a fraction, an exponent, or an error.
     #[cold]
     fn slow<'l>(&mut self, line: &'l [u8], at: usize, field: Field) -> Result<(i64, usize), LineFault<'l>> {
         let value = token(line, at);
@@ -175,7 +175,7 @@ impl Record {
     }
 }
 
-/// A field of -1 and the blank behind it.
+/// A field of -1 and the blank after it.
 const UNKNOWN: &[u8] = b"-1 ";
 
 fn is_blank(byte: u8) -> bool {
@@ -194,7 +194,8 @@ fn token(line: &[u8], at: usize) -> &[u8] {
     &rest[..rest.iter().position(|byte| is_blank(*byte)).unwrap_or(rest.len())]
 }
 
-/// A whole number of up to 15 digits at `at`, in thousandths, and where it ends; `None` leaves it to the slow way.
+/// Parses a whole number of up to 15 digits at `at`, in thousandths, and returns its end; `None` leaves it to the slow
+/// parser.
 #[inline]
 fn whole(line: &[u8], mut at: usize) -> Option<(i64, usize)> {
     let negative = line[at] == b'-';

@@ -1,11 +1,11 @@
-//! An unstable sort whose order of ties is fixed: quicksort by the median of three, heap sort where that goes deep, and
-//! an insertion sort over runs of sixteen, as the C++ library of GCC has sorted since 2012. The results of
-//! energy-budget-2017 depend on that order; nothing else should.
+//! Unstable sort with a fixed order of ties, as in the C++ library of GCC since 2012: quicksort by the median of three,
+//! heap sort for deep recursion, and an insertion sort over runs of sixteen. Only the results of energy-budget-2017
+//! should depend on that order.
 
 /// Shorter ranges are left to the insertion sort.
 const SHORT: usize = 16;
 
-/// Sorts by `less`. Ties come out in the order of the algorithm above.
+/// Sorts by `less`. The algorithm determines the order of ties.
 pub(super) fn introsort<T: Copy>(items: &mut [T], less: impl Fn(&T, &T) -> bool) {
     if items.len() < 2 {
         return;
@@ -55,7 +55,7 @@ fn median_to_front<T>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) {
     items.swap(0, median);
 }
 
-/// Parts what follows the first item around it; returns where the upper part starts.
+/// Partitions the items after the first around it; returns the start of the upper part.
 fn partition<T>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) -> usize {
     let (mut low, mut high) = (1, items.len());
     loop {
@@ -75,7 +75,7 @@ fn partition<T>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) -> usize {
     }
 }
 
-/// Moves the item at `at` down to its place; something before it is not above it.
+/// Moves the item at `at` down to its place; an earlier item must not be above it.
 fn insert<T: Copy>(items: &mut [T], mut at: usize, less: &impl Fn(&T, &T) -> bool) {
     let item = items[at];
     while at > 0 && less(&item, &items[at - 1]) {
@@ -96,7 +96,7 @@ fn heap_sort<T: Copy>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// Lets the hole at `top` sink to a leaf along the larger children, and `item` rise from there.
+/// Sinks the hole at `top` to a leaf along the larger children, and lets `item` rise from there.
 fn sift<T: Copy>(items: &mut [T], top: usize, item: T, less: &impl Fn(&T, &T) -> bool) {
     let mut hole = top;
     while 2 * hole + 1 < items.len() {
@@ -116,7 +116,8 @@ fn sift<T: Copy>(items: &mut [T], top: usize, item: T, less: &impl Fn(&T, &T) ->
 mod tests {
     use super::*;
 
-    /// The order of equal keys that GCC's `std::sort` gives, as a FNV-1a hash over the little-endian 32-bit indices.
+    /// Checks the order of equal keys that GCC's `std::sort` gives, as an FNV-1a hash over the little-endian 32-bit
+    /// indices.
     fn check(keys: impl Iterator<Item = u32>, expected: u64) {
         let mut items: Vec<(u32, u32)> = keys.zip(0..).collect();
         introsort(&mut items, |a, b| a.0 < b.0);

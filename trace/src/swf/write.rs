@@ -13,10 +13,10 @@ use super::error::WriteError;
 use crate::decimal::Thousandths;
 use crate::workload::{Job, Workload};
 
-/// Writes to `path`, gzipped where its name ends in `.gz`. The file appears under its name when it is whole.
+/// Writes to `path` atomically, gzipped if its name ends in `.gz`.
 ///
 /// # Errors
-/// [`WriteError`] where the file cannot be written; the name then holds what it held before.
+/// [`WriteError`] if the file cannot be written; an earlier file of that name is then unchanged.
 pub fn write(path: &Path, workload: &Workload) -> Result<(), WriteError> {
     let gzip = path.extension().is_some_and(|extension| extension == "gz");
     let written = limo_files::replace(path, 0o666, Outlasts::Crash, |file| write_file(file, workload, gzip));
