@@ -1,22 +1,22 @@
-//! From the runs of one key to its profile: medians over a window of the newest runs. Pure; reads no clock, no file.
+//! Computes the profile of a key from its runs: medians over a window of the newest runs. Pure.
 //!
-//! Why medians: a job that hung on a lost file server for a night, or that ran beside a runaway process, is one run among
-//! others, and nothing tells that it is wrong. A mean follows it: one run of 100 minutes among nine of 10 doubles the
-//! estimate (to 19 minutes), and the scheduler then keeps room for power that nobody draws. A median does not move until
-//! half of the window is wrong. The spread is the median absolute deviation for the same reason; times 1.4826 it is the
-//! standard deviation where the durations are normally distributed (Rousseeuw and Croux 1993), so that it can be read as
-//! one. Duration, power and energy are taken each by itself: energy is a measurement, not the product of the others.
+//! Medians, because a job that hung on a lost file server for a night, or ran beside a runaway process, looks like any
+//! other run. A mean follows it: one run of 100 minutes among nine of 10 doubles the estimate (to 19 minutes), and the
+//! scheduler then reserves power that is not drawn. A median does not move until half of the window is wrong. For the
+//! same reason the spread is the median absolute deviation; times 1.4826 it is the standard deviation of normally
+//! distributed durations (Rousseeuw and Croux 1993). Duration, power and energy are independent: energy is a
+//! measurement, not the product of the others.
 //!
-//! Why a window: hardware, libraries and inputs change, and a profile must follow. Within [`WINDOW`] runs a change is
-//! taken up after half of them.
+//! A window, because hardware, libraries and inputs change, and a profile must follow. Within [`WINDOW`] runs a change
+//! takes effect after half of them.
 
 use limo_model::{Energy, EstimateSource, Power, Profile, Span};
 
-/// The newest runs of a key that its profile is made from. The median of 32 runs has a standard error of 0.22 times the
-/// spread of the runs (1.25 / sqrt(32)); a change of the application is taken up after 16.
+/// Number of newest runs in a profile. The median of 32 runs has a standard error of 0.22 times the spread of the runs
+/// (1.25 / sqrt(32)); a change of the application takes effect after 16.
 pub const WINDOW: usize = 32;
 
-/// What one run measured.
+/// Measurement of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measurement {
     /// From the start of the command to its end.
@@ -27,21 +27,21 @@ pub struct Measurement {
     pub energy: Energy,
 }
 
-/// Confidence from which an energy is taken for the run's own.
+/// Least confidence at which an energy counts as the run's own.
 const SURE: u16 = 800;
 
-/// Runs whose energy is known to be their own. Fewer than [`ENOUGH`] of them do not stand for the key: then all.
+/// Returns the runs whose energy is known to be their own. If there are fewer than [`ENOUGH`] of them, returns all.
 pub fn surest(window: &[(Measurement, u16)]) -> Vec<Measurement> {
     let sure: Vec<Measurement> =
         window.iter().filter(|(_, confidence)| *confidence >= SURE).map(|(run, _)| *run).collect();
     if sure.len() >= ENOUGH { sure } else { window.iter().map(|(run, _)| *run).collect() }
 }
 
-/// Runs of which a median is safe from one that is wrong.
+/// Number of runs from which on the median is safe from one wrong run.
 const ENOUGH: usize = 3;
 
-/// The profile of a key with these runs in its window, out of `total` runs ever learned; `None` without runs. The order
-/// of the runs does not matter.
+/// Returns the profile of a key with these runs in its window, out of `total` learned ones; `None` without runs. The
+/// order of the runs does not matter.
 pub fn profile(window: &[Measurement], total: u32) -> Option<Profile> {
     let of = |quantity: fn(&Measurement) -> i64| median(&mut window.iter().map(quantity).collect::<Vec<_>>());
     let duration = of(|run| run.duration.ms())?;
@@ -57,7 +57,7 @@ pub fn profile(window: &[Measurement], total: u32) -> Option<Profile> {
     })
 }
 
-/// The middle value; of an even number the mean of the two middle ones, rounded half away from zero.
+/// Returns the middle value; for an even number the mean of the two middle ones, rounded half away from zero.
 fn median(values: &mut [i64]) -> Option<i64> {
     values.sort_unstable();
     let upper = i128::from(*values.get(values.len() / 2)?);
@@ -73,8 +73,8 @@ fn saturated_distance(a: i64, b: i64) -> i64 {
     i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX)
 }
 
-/// `1.4826 * deviation / median` in thousandths, rounded to the nearest; 0 for a median of zero, where at least half of
-/// the runs took no time and the deviation is zero too. Held at the end of the range.
+/// Returns `1.4826 * deviation / median` in thousandths, rounded to the nearest; 0 for a median of zero, when at least
+/// half of the runs took no time and the deviation is also zero. Saturates.
 fn spread_permille(deviation: i64, median: i64) -> u32 {
     if median <= 0 {
         return 0;

@@ -1,7 +1,7 @@
-//! Keeps profiles in `profiles.db`, in the state directory of the master: the newest runs of each key, and what was
-//! imported. A file of its own beside the journal: learning may fail or wait without a job noticing.
+//! Stores profiles in `profiles.db`, in the state directory of the master: the newest runs of each key, and imported
+//! profiles. A separate file from the journal, so that learning can fail or wait without effect on jobs.
 //!
-//! Does not decide which runs are worth learning from; whoever calls [`ProfileDb::learn`] leaves out failed runs.
+//! The caller of [`ProfileDb::learn`] leaves out failed runs.
 
 mod rows;
 
@@ -14,17 +14,17 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use thiserror::Error;
 use tokio::sync::Mutex;
 
-/// Learned runs that win over an imported profile. Of three, the median is already safe from one that hung; before that
-/// a file that somebody wrote with care is worth more than one or two runs.
+/// Number of learned runs from which on they replace an imported profile. With three, the median is safe from one that
+/// hung; one or two runs are worth less than a file that a person wrote with care.
 pub const LEARNED_WINS: u32 = 3;
 
 const FILE: &str = "profiles.db";
 const VERSION: i64 = 2;
-/// "LimP" in ASCII: tells this file from any other file of SQLite, the journal among them.
+/// "LimP" in ASCII: distinguishes this file from other SQLite files, such as the journal.
 const APPLICATION: i64 = 0x4c69_6d50;
 
-/// `cap_mw` is -1 without a cap and `cores` 0 for any number, since SQLite takes no two nulls for equal. `jobs` are all
-/// that were ever learned from: a job counts once, also when its runs have left the window.
+/// `cap_mw` is -1 without a cap and `cores` 0 for any number, because SQLite does not treat nulls as equal. `jobs` are
+/// all jobs that were ever learned from: a job counts once, also when its run has left the window.
 const TABLES: &str = "
 BEGIN IMMEDIATE;
 CREATE TABLE keys (
@@ -47,8 +47,8 @@ PRAGMA user_version = 2;
 COMMIT;
 ";
 
-/// From version 1 to 2. What was learned does not say on how many cores, and shared a name with all of that file name: it
-/// is learned anew. What was imported holds for any number of cores.
+/// Upgrades version 1 to 2. Learned runs have no number of cores, and shared a name with all commands of that file
+/// name: they are dropped. Imported profiles hold for any number of cores.
 const SECOND: &str = "
 PRAGMA foreign_keys = OFF;
 BEGIN IMMEDIATE;
@@ -72,12 +72,12 @@ COMMIT;
 PRAGMA foreign_keys = ON;
 ";
 
-/// What a finished job teaches.
+/// Run of a finished job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Takes its place among the runs of its key once, however often it is recorded.
+    /// Counts once among the runs of its key, however often it is recorded.
     pub job: JobId,
-    /// Of what the job ran on, its cap included.
+    /// Key of the job's unit, its cap included.
     pub key: ProfileKey,
     /// From the start of the command to its end.
     pub duration: Span,
@@ -85,11 +85,11 @@ pub struct Run {
     pub power: Power,
     /// Above idle.
     pub energy: Energy,
-    /// How sure it is that the energy is the run's own, in thousandths.
+    /// Confidence that the energy is the run's own, in thousandths.
     pub confidence: u16,
 }
 
-/// Why the profile database did not do what it was asked.
+/// Why a request to the profile database failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum StoreError {
@@ -97,7 +97,7 @@ pub enum StoreError {
     Open { path: PathBuf, detail: String },
     #[error("{path} is not a profile database of Limo")]
     Foreign { path: PathBuf },
-    #[error("{path} has schema version {found}, this program knows versions up to {known}: use a newer Limo")]
+    #[error("{path} has schema version {found}, but this program knows only versions up to {known}: use a newer Limo")]
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("profile of {key}: {source}")]
     Name {
@@ -121,16 +121,16 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// The profile database. Each call is one transaction; a caller who stops waiting cancels nothing. Needs a tokio runtime.
+/// Profile database. Each call is one transaction; a caller who stops waiting cancels nothing. Needs a tokio runtime.
 pub struct ProfileDb {
     conn: Arc<Mutex<SqliteConnection>>,
 }
 
 impl ProfileDb {
-    /// Opens `profiles.db` in `dir`, which must exist; makes it where it is missing.
+    /// Opens or creates `profiles.db` in `dir`, which must exist.
     ///
     /// # Errors
-    /// [`StoreError`] where the file cannot be opened, is something else, or is newer than this program.
+    /// [`StoreError`] if the file cannot be opened, is something else, or is newer than this program.
     pub async fn open(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
         // NORMAL: a power failure may take back the last runs, but never damages the file. Nobody was promised a
@@ -166,10 +166,10 @@ impl ProfileDb {
         .await
     }
 
-    /// Writes a copy of the database, as it is now, to the file `to`, which must not exist.
+    /// Writes a copy of the current database to the file `to`, which must not exist.
     ///
     /// # Errors
-    /// [`StoreError`] where it cannot be written.
+    /// [`StoreError`] if it cannot be written.
     pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         let conn = Arc::clone(&self.conn);
         let name = to.to_str().map(str::to_owned);
@@ -181,11 +181,11 @@ impl ProfileDb {
         .await
     }
 
-    /// Learns from one run, once for each job: `None`, and nothing changes, where the job was learned from before. Else
-    /// the profile that is in force for the key now, which is an imported one until [`LEARNED_WINS`] runs are known.
+    /// Learns from one run, once for each job: returns `None`, without a change, for a known job. Otherwise returns the
+    /// profile in force for the key, which is an imported one until [`LEARNED_WINS`] runs are known.
     ///
     /// # Errors
-    /// [`StoreError`] where a name or quantity is wrong, or the file cannot be written; then nothing has changed.
+    /// [`StoreError`] if a name or quantity is wrong, or the file cannot be written; then nothing has changed.
     pub async fn learn(&self, run: Run) -> Result<Option<Profile>, StoreError> {
         check(&run.key, run.duration, run.power, run.energy)?;
         let conn = Arc::clone(&self.conn);
@@ -204,11 +204,11 @@ impl ProfileDb {
         .await
     }
 
-    /// The profile in force for each key, ordered by key: the learned one once it has [`LEARNED_WINS`] runs, else the
-    /// imported one, else what was learned so far.
+    /// Returns the profile in force for each key, ordered by key: the learned one once it has [`LEARNED_WINS`] runs,
+    /// else the imported one, else the learned one.
     ///
     /// # Errors
-    /// [`StoreError`] where the file cannot be read.
+    /// [`StoreError`] if the file cannot be read.
     pub async fn all(&self) -> Result<Vec<(ProfileKey, Profile)>, StoreError> {
         let conn = Arc::clone(&self.conn);
         spawned(async move {
@@ -223,11 +223,11 @@ impl ProfileDb {
         .await
     }
 
-    /// Imports profiles, all or none: each replaces what was imported for its key before, and nothing that was learned.
-    /// Their [`Profile::source`] is ignored; they count as imported. Returns what is in force for these keys now.
+    /// Imports profiles, all or none. Each replaces the imported profile of its key, but no learned run. Their
+    /// [`Profile::source`] is ignored; they count as imported. Returns the profiles in force for these keys.
     ///
     /// # Errors
-    /// [`StoreError`] where a name or quantity is wrong, or the file cannot be written; then nothing has changed.
+    /// [`StoreError`] if a name or quantity is wrong, or the file cannot be written; then nothing has changed.
     pub async fn set(&self, profiles: Vec<(ProfileKey, Profile)>) -> Result<Vec<(ProfileKey, Profile)>, StoreError> {
         for (key, profile) in &profiles {
             check(key, profile.duration, profile.power, profile.energy)?;
@@ -248,19 +248,18 @@ impl ProfileDb {
         .await
     }
 
-    /// Forgets all that was learned or imported for a key; tells whether there was anything. Jobs that were learned from
-    /// are not learned from again.
+    /// Forgets the learned and imported profiles of a key; returns true if there were any. Known jobs are not learned
+    /// from again.
     ///
     /// # Errors
-    /// [`StoreError`] where the file cannot be written.
+    /// [`StoreError`] if the file cannot be written.
     pub async fn forget(&self, key: &ProfileKey) -> Result<bool, StoreError> {
         let (conn, key) = (Arc::clone(&self.conn), key.clone());
         spawned(async move { rows::forget(&mut *conn.lock().await, &key).await }).await
     }
 }
 
-/// Runs `work` to its end, whether or not the caller waits for it: a statement that is dropped half-way would leave its
-/// transaction open.
+/// Runs `work` to its end, even if the caller stops waiting: a dropped statement would leave its transaction open.
 async fn spawned<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {

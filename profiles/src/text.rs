@@ -37,7 +37,7 @@ pub enum TextError {
     UnknownColumn { line: u64, column: String },
     #[error("line {line}: column `{column}` is missing")]
     MissingColumn { line: u64, column: &'static str },
-    #[error("line {line}: column `{column}` is there twice")]
+    #[error("line {line}: column `{column}` occurs twice")]
     DuplicateColumn { line: u64, column: &'static str },
     #[error("line {line}: {found} fields, but the header has {header}")]
     Width { line: u64, found: usize, header: usize },
@@ -54,7 +54,7 @@ pub enum TextError {
 /// Writes `profiles` with a header.
 ///
 /// # Errors
-/// Only what `sink` itself reports.
+/// Those of `sink`.
 pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(sink);
     writer.write_record(COLUMNS)?;
@@ -75,7 +75,7 @@ pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Re
     writer.flush()
 }
 
-/// `value` thousandths of `unit`, with as many decimals as it takes to lose nothing.
+/// Formats `value` thousandths of `unit` exactly.
 fn thousandths(value: i64, unit: &str) -> String {
     format!("{} {unit}", decimal::text(value.into(), 3))
 }
@@ -83,7 +83,7 @@ fn thousandths(value: i64, unit: &str) -> String {
 /// Reads a file of profiles.
 ///
 /// # Errors
-/// [`TextError`] of the first thing that is wrong, with its line, column and value.
+/// [`TextError`] for the first error, with its line, column and value.
 pub fn read(source: impl io::Read) -> Result<Vec<(ProfileKey, Profile)>, TextError> {
     let mut builder = ReaderBuilder::new();
     let mut reader = builder.has_headers(false).flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(source);
@@ -118,7 +118,7 @@ fn from_csv(error: csv::Error) -> TextError {
     }
 }
 
-/// For each of [`COLUMNS`], where it stands.
+/// Returns the indices of [`COLUMNS`] in the header.
 fn columns(header: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], TextError> {
     let line = line(header);
     if let Some(column) = header.iter().find(|name| !COLUMNS.contains(name)) {
@@ -140,7 +140,7 @@ fn columns(header: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], Text
 
 struct Row<'a> {
     line: u64,
-    /// How many columns the header has.
+    /// Number of columns in the header.
     header: usize,
     columns: [Option<usize>; COLUMNS.len()],
     record: &'a StringRecord,
@@ -166,7 +166,7 @@ impl Row<'_> {
             spread_permille: permille(self.text(spread)).map_err(|problem| self.refused(spread, problem))?,
             runs: self.text(runs).parse().map_err(|_| {
                 let limit = u32::MAX;
-                self.refused(runs, format!("`{}` is not a number of runs: 0 to {limit}", self.text(runs)))
+                self.refused(runs, format!("`{}` is not a number of runs: write 0 to {limit}", self.text(runs)))
             })?,
             source: EstimateSource::Imported,
         };
@@ -182,7 +182,7 @@ impl Row<'_> {
         TextError::Field { line: self.line, column, problem: problem.to_string() }
     }
 
-    /// A number of cores.
+    /// Parses a number of cores.
     fn count(&self, column: &'static str) -> Result<u32, TextError> {
         let text = self.text(column);
         text.parse().ok().filter(|count| (1..=CORE_LIMIT).contains(count)).ok_or_else(|| {
@@ -199,7 +199,7 @@ impl Row<'_> {
         Ok(name.to_owned())
     }
 
-    /// A quantity that is not negative.
+    /// Parses a quantity that is not negative.
     fn quantity<T: FromStr<Err = UnitError> + Default + PartialOrd>(
         &self,
         column: &'static str,
@@ -215,7 +215,7 @@ impl Row<'_> {
     }
 }
 
-/// `2.5 %` as thousandths; at most one decimal, so that nothing is rounded away.
+/// Parses `2.5 %` as thousandths; at most one decimal, so that nothing is rounded away.
 fn permille(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a spread: write for example `2.5 %`, with at most one decimal");
     let number = text.strip_suffix('%').ok_or_else(refused)?.trim_end();

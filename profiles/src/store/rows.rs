@@ -1,4 +1,4 @@
-//! The statements of the profile database. Each function is part of a transaction that its caller holds.
+//! Statements of the profile database. Each function is part of its caller's transaction.
 
 use limo_model::{Energy, EstimateSource, JobId, Power, Profile, ProfileKey, Span};
 use sqlx::sqlite::SqliteRow;
@@ -7,24 +7,24 @@ use sqlx::{Row, SqliteConnection};
 use super::{LEARNED_WINS, Run, StoreError};
 use crate::statistics::{Measurement, WINDOW, profile, surest};
 
-/// Notes that `job` is learned from; `false` where it was before.
+/// Notes that `job` is learned from; returns `false` if it was before.
 pub(super) async fn first_time(conn: &mut SqliteConnection, job: JobId) -> Result<bool, StoreError> {
     let number = i64::try_from(job.0).map_err(|_| StoreError::Job { job })?;
     let inserted = sqlx::query("INSERT INTO jobs VALUES (?) ON CONFLICT DO NOTHING").bind(number).execute(conn).await?;
     Ok(inserted.rows_affected() > 0)
 }
 
-/// How a cap is stored.
+/// Returns the stored form of a cap.
 fn stored(cap: Option<Power>) -> i64 {
     cap.map_or(-1, Power::mw)
 }
 
-/// How a number of cores is stored.
+/// Returns the stored form of a number of cores.
 fn count(cores: Option<u32>) -> u32 {
     cores.unwrap_or(0)
 }
 
-/// The row of a key, made where it is missing.
+/// Returns the row of a key; creates it if it is missing.
 pub(super) async fn key_id(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<i64, StoreError> {
     // An update that changes nothing, so that the row is returned either way.
     let id = sqlx::query_scalar(
@@ -35,7 +35,7 @@ pub(super) async fn key_id(conn: &mut SqliteConnection, key: &ProfileKey) -> Res
     Ok(id.fetch_one(conn).await?)
 }
 
-/// All keys, in order.
+/// Returns all keys, in order.
 pub(super) async fn keys(conn: &mut SqliteConnection) -> Result<Vec<(i64, ProfileKey)>, StoreError> {
     let rows = sqlx::query("SELECT * FROM keys ORDER BY application, size, hardware, cores, cap_mw");
     let rows = rows.fetch_all(conn).await?;
@@ -54,7 +54,7 @@ fn key(row: &SqliteRow) -> Result<(i64, ProfileKey), sqlx::Error> {
     Ok((row.try_get("id")?, key))
 }
 
-/// Adds a run and drops what has left the window.
+/// Adds a run, and removes those that have left the window.
 pub(super) async fn add_run(conn: &mut SqliteConnection, key: i64, run: &Run) -> Result<(), StoreError> {
     sqlx::query("INSERT INTO runs (key, duration_ms, power_mw, energy_mj, confidence) VALUES (?, ?, ?, ?, ?)")
         .bind(key)
@@ -73,7 +73,7 @@ pub(super) async fn add_run(conn: &mut SqliteConnection, key: i64, run: &Run) ->
     Ok(())
 }
 
-/// Replaces what was imported for a key.
+/// Replaces the imported profile of a key.
 pub(super) async fn import(conn: &mut SqliteConnection, key: i64, profile: &Profile) -> Result<(), StoreError> {
     sqlx::query("INSERT OR REPLACE INTO imported VALUES (?, ?, ?, ?, ?, ?)")
         .bind(key)
@@ -87,7 +87,7 @@ pub(super) async fn import(conn: &mut SqliteConnection, key: i64, profile: &Prof
     Ok(())
 }
 
-/// The profile that counts for a key.
+/// Returns the profile in force for a key.
 pub(super) async fn in_force(conn: &mut SqliteConnection, key: i64) -> Result<Option<Profile>, StoreError> {
     let learned = learned(conn, key).await?;
     if learned.is_some_and(|profile| profile.runs >= LEARNED_WINS) {
@@ -131,7 +131,7 @@ fn imported(row: &SqliteRow) -> Result<Profile, sqlx::Error> {
     })
 }
 
-/// Deletes a key with all that hangs on it.
+/// Deletes a key with all of its rows.
 pub(super) async fn forget(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<bool, StoreError> {
     let row = sqlx::query(
         "DELETE FROM keys WHERE application = ? AND size = ? AND hardware = ? AND cores = ? AND cap_mw = ?",

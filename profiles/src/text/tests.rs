@@ -1,4 +1,4 @@
-//! The file of profiles: what it looks like, what is refused, and that nothing is lost.
+//! File of profiles: its format, its errors, and exact round trips.
 
 use proptest::collection::btree_map;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn people_may_order_columns_comment_and_choose_units() {
     assert_eq!(read(text.as_bytes()).expect("readable"), [sample()]);
 }
 
-/// Files that were written before profiles knew cores.
+/// Files from before profiles had cores.
 #[test]
 fn a_file_without_cores_holds_for_any_number() {
     let text = "application,size,hardware,cap,duration,power,energy,spread,runs\n\
@@ -74,7 +74,7 @@ fn wrong_headers_are_refused() {
     check("application,colour\n", &format!("line 1: unknown column `colour` {columns}"));
     check("Application\n", &format!("line 1: unknown column `Application` {columns}"));
     check(&HEADER.replace(",cap", ""), "line 1: column `cap` is missing");
-    check(&HEADER.replace(",runs", ",runs,power"), "line 1: column `power` is there twice");
+    check(&HEADER.replace(",runs", ",runs,power"), "line 1: column `power` occurs twice");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn wrong_fields_are_named_with_line_column_and_value() {
         let expected = "is not a spread: write for example `2.5 %`, with at most one decimal";
         field(8, spread, &format!("`spread`: `{spread}` {expected}"));
     }
-    field(9, "-4", "`runs`: `-4` is not a number of runs: 0 to 4294967295");
+    field(9, "-4", "`runs`: `-4` is not a number of runs: write 0 to 4294967295");
     check(&format!("{}{}", with(9, "4"), "cg,C\n"), "line 4: 2 fields, but the header has 10");
     check(&format!("{}{},5\n", with(9, "4"), good.join(",")), "line 4: 11 fields, but the header has 10");
     check(&format!("{}{}\n", with(9, "4"), good.join(",")), "line 4: cg/C on xeon is already on line 3");
