@@ -23,7 +23,7 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
         Some(other) => {
             bail!("--compat 2017: `{other}` was not published then (easy, powercap, reducepc, energybud were)")
         }
-        None => bail!("no policy is given: name one with --policy"),
+        None => bail!("no policy: name one with --policy"),
     };
     let given = [
         ("--platform", setup.platform.is_some()),
