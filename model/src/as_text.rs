@@ -15,7 +15,7 @@ pub fn serialize<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Re
 }
 
 /// # Errors
-/// Where the value is not text, or `T` cannot be read from it.
+/// If the value is not text, or `T` cannot be read from it.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr,

@@ -104,7 +104,7 @@ impl Budgets {
     /// From periods in ascending order of time.
     ///
     /// # Errors
-    /// [`BudgetError`] where a period is empty or backward, its energy is negative, or it begins before the one before
+    /// [`BudgetError`] if a period is empty or backward, its energy is negative, or it begins before the one before
     /// it ends.
     pub fn new(periods: Vec<Budget>) -> Result<Self, BudgetError> {
         for (index, period) in periods.iter().enumerate() {

@@ -50,7 +50,7 @@ impl<T> Curve<T> {
     /// From steps in ascending order of time.
     ///
     /// # Errors
-    /// [`CurveError`] where there is no step, the times do not ascend, or `until` is not after the last step.
+    /// [`CurveError`] if there is no step, the times do not ascend, or `until` is not after the last step.
     pub fn new(steps: Vec<(Time, T)>, until: Option<Time>) -> Result<Self, CurveError> {
         let Some((last, _)) = steps.last() else { return Err(CurveError::Empty) };
         if let Some(until) = until.filter(|until| until <= last) {
@@ -202,7 +202,7 @@ impl Band {
     pub const UNLIMITED: Self = Self { low: Power::ZERO, high: Power::MAX };
 
     /// # Errors
-    /// [`BandError`] where `low` is negative or above `high`.
+    /// [`BandError`] if `low` is negative or above `high`.
     pub fn new(low: Power, high: Power) -> Result<Self, BandError> {
         if low < Power::ZERO {
             return Err(BandError::Negative { low });

@@ -290,7 +290,7 @@ impl Outcome {
         }
     }
 
-    /// Why it never ran, is lost or failed with its node; `None` where it ran.
+    /// Why it never ran, is lost or failed with its node; `None` if it ran.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::NotStarted { reason, .. } | Self::Lost { reason } | Self::NodeFailed { reason } => Some(reason),

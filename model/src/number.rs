@@ -36,7 +36,7 @@ fn split(text: &str) -> (&str, &str) {
 /// Parses `text` as a decimal number followed by one of `units`, in base units, rounded half away from zero.
 ///
 /// # Errors
-/// [`UnitError`] where the number or the unit is missing or unknown, or the value does not fit an `i64`.
+/// [`UnitError`] if the number or the unit is missing or unknown, or the value does not fit an `i64`.
 pub(crate) fn parse(text: &str, units: &[Suffix], example: &'static str) -> Result<i64, UnitError> {
     let text = text.trim();
     let (number, unit) = split(text);
@@ -67,7 +67,7 @@ fn is_decimal(number: &str) -> bool {
     !(whole.is_empty() && fraction.is_empty()) && all_digits(whole) && all_digits(fraction)
 }
 
-/// `number * factor`, rounded half away from zero; `None` where it is not a decimal number or does not fit.
+/// `number * factor`, rounded half away from zero; `None` if it is not a decimal number or does not fit.
 fn scaled(number: &str, factor: i64) -> Option<i64> {
     if !is_decimal(number) {
         return None;

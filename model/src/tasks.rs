@@ -108,7 +108,7 @@ impl Tasks {
         (self.ranges.first().map_or(0, |range| range.first), self.ranges.last().map_or(0, last))
     }
 
-    /// All but those at these places; `None` where there are none.
+    /// All but those at these places; `None` if there are none.
     pub fn without(&self, places: &BTreeSet<u32>) -> Option<Self> {
         let mut ranges = Vec::new();
         let mut before = 0;
@@ -133,7 +133,7 @@ impl Tasks {
         self
     }
 
-    /// Those from `place` on; `None` where there are none.
+    /// Those from `place` on; `None` if there are none.
     pub fn from(&self, mut place: u32) -> Option<Self> {
         let mut ranges = Vec::new();
         for range in &self.ranges {
