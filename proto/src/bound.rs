@@ -171,7 +171,7 @@ impl<'de, T: DeserializeOwned, const N: usize> Deserialize<'de> for List<T, N> {
 /// For `deserialize_with`: a text of at most `N` bytes.
 ///
 /// # Errors
-/// Where it is longer; in formats that people read it is clipped.
+/// If it is longer; in formats that people read it is clipped.
 pub(crate) fn text<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<String, D::Error> {
     let clips = deserializer.is_human_readable();
     let text = String::deserialize(deserializer)?;
@@ -184,7 +184,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -
 /// For `deserialize_with`: a list of at most `N` entries.
 ///
 /// # Errors
-/// Where there are more.
+/// If there are more.
 pub(crate) fn list<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -196,7 +196,7 @@ where
 /// For `deserialize_with`: at most `N` texts of at most `LENGTH` bytes each.
 ///
 /// # Errors
-/// Where one is longer or there are more.
+/// If one is longer or there are more.
 pub(crate) fn texts<'de, D, const LENGTH: usize, const N: usize>(deserializer: D) -> Result<Vec<String>, D::Error>
 where
     D: Deserializer<'de>,

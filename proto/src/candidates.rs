@@ -48,7 +48,7 @@ pub struct Candidate {
     pub waiting: Money,
     /// Zero or less: less if the job lifts the draw towards the lower limit.
     pub band: Money,
-    /// What stands against starting here now; `None` where nothing does.
+    /// What stands against starting here now; `None` if nothing does.
     pub obstacle: Option<Wait>,
 }
 

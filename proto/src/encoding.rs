@@ -74,7 +74,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError
 /// For values that a daemon keeps on disk: [`STORED_FORMAT`] first, so that a later program knows what it reads.
 ///
 /// # Errors
-/// Where the value is larger than a frame.
+/// If the value is larger than a frame.
 pub fn encode_stored<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
     encode_stored_as(STORED_FORMAT, value)
 }
@@ -92,7 +92,7 @@ pub fn encode_stored_as<T: Serialize>(format: u8, value: &T) -> Result<Vec<u8>, 
 /// Reads what [`encode_stored`] wrote.
 ///
 /// # Errors
-/// Where it has another format, or is not such a value.
+/// If it has another format, or is not such a value.
 pub fn decode_stored<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     decode_stored_as(STORED_FORMAT, bytes)
 }

@@ -107,7 +107,7 @@ impl Sign {
 
 impl<M: Serialize> Frame<M> {
     /// # Errors
-    /// Where the message is larger than [`BODY_LIMIT`].
+    /// If the message is larger than [`BODY_LIMIT`].
     pub fn encode(&self) -> Result<Bytes, EncodeError> {
         match self {
             Self::Message(message) => {
@@ -146,7 +146,7 @@ impl Data {
 
 impl<M: DeserializeOwned> Frame<M> {
     /// # Errors
-    /// [`FrameError`] where the body is no frame of this protocol. Memory stays within a small multiple of the body.
+    /// [`FrameError`] if the body is no frame of this protocol. Memory stays within a small multiple of the body.
     pub fn decode(mut body: Bytes) -> Result<Self, FrameError> {
         if body.is_empty() {
             return Err(FrameError::Empty);

@@ -80,7 +80,7 @@ impl Hello {
     }
 
     /// # Errors
-    /// [`Reject`] where it is not a greeting, or no version is common.
+    /// [`Reject`] if it is not a greeting, or no version is common.
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Reject> {
         let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Reject::NotLimo) };
         let &[role, oldest, newest] = rest else { return Err(Reject::NotLimo) };

@@ -215,7 +215,7 @@ impl Launch {
     /// Reads what [`crate::encode_stored`] wrote, now or when a launch had only its first fields.
     ///
     /// # Errors
-    /// Where it is neither.
+    /// If it is neither.
     pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
         let older = || decode_stored::<Second>(bytes).map(Self::from);
         let oldest = || decode_stored::<First>(bytes).map(Self::from);

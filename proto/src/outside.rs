@@ -16,9 +16,9 @@ pub struct FeedReport {
     pub currency: String,
     /// When it last told something.
     pub last_success: Option<Time>,
-    /// What went wrong last, and when; `None` where the last look was good.
+    /// What went wrong last, and when; `None` if the last look was good.
     pub last_error: Option<(Time, String)>,
-    /// Until when it is known what holds; `None` where that is not known now. [`Time::MAX`] is until further notice.
+    /// Until when it is known what holds; `None` if that is not known now. [`Time::MAX`] is until further notice.
     pub known_until: Option<Time>,
 }
 

@@ -15,7 +15,7 @@ use nix::unistd::{Uid, User};
 /// The kernel's default uid for users that this user namespace does not know: nobody in particular.
 pub(crate) const OVERFLOW_UID: u32 = 65_534;
 
-/// The uid that owns the socket at `peer` which is connected to our socket at `local`; `None` where there is none.
+/// The uid that owns the socket at `peer` which is connected to our socket at `local`; `None` if there is none.
 ///
 /// # Errors
 /// If the kernel does not tell.

@@ -123,10 +123,10 @@ pub enum Received<In> {
 }
 
 impl<In: DeserializeOwned> Reader<In> {
-    /// What arrives next; `None` where the peer closed the connection between frames. Safe to cancel.
+    /// What arrives next; `None` if the peer closed the connection between frames. Safe to cancel.
     ///
     /// # Errors
-    /// Where the connection broke, inside a frame too, or the peer sent something that is not a frame.
+    /// If the connection broke, inside a frame too, or the peer sent something that is not a frame.
     pub async fn receive(&mut self) -> Result<Option<Received<In>>, ConnectionError> {
         // A sign is most often alone, and read where it lies.
         if let (Some(BEAT), Some(body)) = (self.announced().await?, self.buffer.get(HEAD..HEAD + BEAT))

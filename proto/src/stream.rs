@@ -51,7 +51,7 @@ impl StreamId {
 /// Where the streams of a job are, for a client that did not have them before.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Positions {
-    /// From where on stdin is sent; `None` where there is nothing more to be sent.
+    /// From where on stdin is sent; `None` if there is nothing more to be sent.
     pub stdin: Option<u64>,
     /// Of each node, from where on stdout and stderr come.
     pub outputs: Vec<(u64, u64)>,
@@ -144,7 +144,7 @@ impl Outbox {
     /// The receiver has consumed everything below `offset`.
     ///
     /// # Errors
-    /// Where `offset` was never sent.
+    /// If `offset` was never sent.
     pub fn acknowledge(&mut self, offset: u64) -> Result<(), StreamError> {
         if offset > self.next {
             return Err(StreamError::AckBeyond { offset, sent: self.next });
@@ -172,7 +172,7 @@ impl Outbox {
     /// A new connection: the receiver is at `offset`; send again from there.
     ///
     /// # Errors
-    /// Where `offset` was acknowledged away or never sent.
+    /// If `offset` was acknowledged away or never sent.
     pub fn resume(&mut self, offset: u64) -> Result<(), StreamError> {
         let to = self.tail + u64::from(self.closed);
         if offset < self.base || offset > to {
@@ -212,10 +212,10 @@ impl Inbox {
         Self { received: offset, consumed: offset, acknowledged: offset, ended: false }
     }
 
-    /// A frame arrived. Returns its new bytes, empty at the end of the stream; `None` where nothing in it is new.
+    /// A frame arrived. Returns its new bytes, empty at the end of the stream; `None` if nothing in it is new.
     ///
     /// # Errors
-    /// Where bytes are missing before it, or it is data after the end.
+    /// If bytes are missing before it, or it is data after the end.
     pub fn accept(&mut self, offset: u64, bytes: Bytes) -> Result<Option<Bytes>, StreamError> {
         if offset > self.received {
             return Err(StreamError::Gap { offset, expected: self.received });
