@@ -352,7 +352,7 @@ mod tests {
         refused(&schedule("Europe/Atlantis", line), "`Europe/Atlantis` is no time zone");
         refused(
             &schedule("UTC", "from = \"17\", until = \"20:00\""),
-            "line 1: `17` is no hour: write for example `17:30`",
+            "line 1: `17` is not a time of day: write for example `17:30`",
         );
         refused(&schedule("UTC", &format!("{line}, days = \"fr\"")), "line 1: `fr` names no days");
         refused(&format!("{}heartbeat = \"2min\"\n", schedule("UTC", line)), "a schedule is always there");

@@ -209,5 +209,8 @@ fn a_table_that_is_not_good_is_found_before_anything_starts() {
     let output = lmaster().arg("--check-config").arg("--config").arg(&path).output().expect("lmaster runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("feed.carbon: weight: `80` is no price of a tonne: write for example `80 EUR/t`"), "{said}");
+    assert!(
+        said.contains("feed.carbon: weight: `80` is not a price of a tonne: write for example `80 EUR/t`"),
+        "{said}"
+    );
 }
