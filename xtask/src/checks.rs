@@ -33,7 +33,7 @@ struct Tools {
 }
 
 /// # Errors
-/// Where a step cannot be run, or fails.
+/// If a step cannot be run, or fails.
 pub fn run() -> Result<()> {
     let plan = plan(Tools { deny: has_cargo("deny")?, nextest: has_cargo("nextest")? });
     let names: Vec<&str> = plan.steps.iter().map(|step| step.name).collect();

@@ -26,7 +26,7 @@ pub fn has_cargo(subcommand: &str) -> Result<bool> {
 /// Where cargo puts what it builds.
 ///
 /// # Errors
-/// Where cargo cannot be run or does not say.
+/// If cargo cannot be run or does not say.
 pub fn target_dir() -> Result<PathBuf> {
     let output = cargo(&["metadata", "--no-deps", "--format-version", "1"])?.output().context("cannot run cargo")?;
     ensure!(output.status.success(), "cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
@@ -39,7 +39,7 @@ pub fn target_dir() -> Result<PathBuf> {
 /// Writes a file of the workspace.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn write(path: &str, text: &str) -> Result<()> {
     std::fs::write(root()?.join(path), text).with_context(|| format!("cannot write {path}"))
 }

@@ -10,7 +10,7 @@ pub struct Caller {
 
 impl Caller {
     /// # Errors
-    /// Where the master does not answer.
+    /// If the master does not answer.
     pub async fn connect(address: &str) -> Result<Self> {
         Ok(Self {
             connection: connect(&address.parse()?, Role::Client, &Trusted::own())
@@ -22,7 +22,7 @@ impl Caller {
     /// A detached job with an environment as large as a user's.
     ///
     /// # Errors
-    /// Where the connection breaks.
+    /// If the connection breaks.
     pub async fn send(&mut self, request: Request) -> Result<()> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
@@ -41,7 +41,7 @@ impl Caller {
     /// The number of the next job that is on disk.
     ///
     /// # Errors
-    /// Where the master refuses it, or the connection breaks.
+    /// If the master refuses it, or the connection breaks.
     pub async fn accepted(&mut self) -> Result<JobId> {
         loop {
             match self.connection.reader.next().await?.context("the master hung up")? {

@@ -66,7 +66,7 @@ enum Name {
 }
 
 /// # Errors
-/// Where the programs cannot be built, a daemon fails, or what is measured does not happen at all.
+/// If the programs cannot be built, a daemon fails, or what is measured does not happen at all.
 pub fn run(arguments: &Arguments) -> Result<()> {
     eprintln!("bench: building the programs in release");
     let programs = Programs::build()?;

@@ -15,7 +15,7 @@ const BUFFER: usize = 64 * 1024;
 /// Megabytes a second that come back over two hops and two hops home.
 ///
 /// # Errors
-/// Where loopback does not work.
+/// If loopback does not work.
 pub fn mb_per_s(bytes: usize) -> Result<f64> {
     let (end, relay) = relayed()?;
     let echo = thread::spawn(move || -> io::Result<()> {
@@ -32,7 +32,7 @@ pub fn mb_per_s(bytes: usize) -> Result<f64> {
 /// The same where `cat` is at the far end, between two pipes, and a third leads home: as they are to a job and from `lrun`.
 ///
 /// # Errors
-/// Where loopback or `cat` do not work.
+/// If loopback or `cat` do not work.
 pub fn piped_mb_per_s(bytes: usize) -> Result<f64> {
     let (end, relay) = relayed()?;
     let far = thread::spawn(move || -> io::Result<()> {
@@ -101,7 +101,7 @@ fn listen() -> Result<TcpListener> {
 /// So many bytes until the end.
 ///
 /// # Errors
-/// Where they cannot be read.
+/// If they cannot be read.
 pub fn read_all(from: &mut impl Read) -> io::Result<usize> {
     let (mut came, mut buffer) = (0, vec![0; BUFFER]);
     loop {

@@ -33,7 +33,7 @@ impl Site {
     /// A cluster below `dir`: a master with these lines in its configuration, and a node for each list of options.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not come up.
     pub async fn cluster(&self, dir: &Path, config: &str, nodes: &[&[&str]]) -> Result<Cluster<'_>> {
         let file = dir.join("lmaster.toml");
         let text = if config.contains("log = ") { config.to_owned() } else { format!("log = \"warn\"\n{config}") };
@@ -51,7 +51,7 @@ impl Site {
 /// A directory for one part; it goes with what is returned.
 ///
 /// # Errors
-/// Where it cannot be made.
+/// If it cannot be made.
 pub fn place() -> Result<TempDir> {
     tempfile::Builder::new().prefix("limo-bench-").tempdir().context("cannot make a directory")
 }
@@ -59,7 +59,7 @@ pub fn place() -> Result<TempDir> {
 /// How long a command takes, in milliseconds. What it prints is thrown away.
 ///
 /// # Errors
-/// Where it cannot be run, or fails.
+/// If it cannot be run, or fails.
 pub fn took_ms(command: &mut Command) -> Result<f64> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let begin = Instant::now();
@@ -72,7 +72,7 @@ pub fn took_ms(command: &mut Command) -> Result<f64> {
 /// What of a process lies in memory, in bytes.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// If the kernel does not tell.
 pub fn resident_bytes(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).context("the process is gone")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
@@ -83,7 +83,7 @@ pub fn resident_bytes(pid: u32) -> Result<f64> {
 /// What a process has used of processors so far, in seconds.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// If the kernel does not tell.
 pub fn cpu_s(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).context("the process is gone")?;
     let fields: Vec<&str> = text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
@@ -96,7 +96,7 @@ pub fn cpu_s(pid: u32) -> Result<f64> {
 /// The size of all files of a directory, in bytes.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn dir_bytes(dir: &Path) -> Result<f64> {
     let mut sum = 0;
     for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
@@ -112,7 +112,7 @@ pub fn dir_bytes(dir: &Path) -> Result<f64> {
 /// Lets this process and its children have as many files open as the system allows; how many that are.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel refuses.
 pub fn raise_open_files() -> Result<u64> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).context("cannot raise the limit of open files")?;

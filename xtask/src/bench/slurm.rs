@@ -17,7 +17,7 @@ pub struct Slurm {
 
 impl Slurm {
     /// # Errors
-    /// Where the script fails, or does not say where the configuration is.
+    /// If the script fails, or does not say where the configuration is.
     pub fn start(script: &Path) -> Result<Self> {
         let base = super::site::place()?;
         let output = Command::new("bash")

@@ -35,7 +35,7 @@ impl Programs {
     /// Builds them in release.
     ///
     /// # Errors
-    /// Where they cannot be built.
+    /// If they cannot be built.
     pub fn build() -> Result<Self> {
         let mut arguments = vec!["build", "--release", "--bins"];
         arguments.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
@@ -86,7 +86,7 @@ impl<'a> Cluster<'a> {
     /// Starts a master with the settings in `config`, below `dir`.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not come up.
     pub async fn start(programs: &'a Programs, dir: &Path, config: &Path) -> Result<Self> {
         let (master, address) = start_master(programs, dir, config, "127.0.0.1:0").await?;
         Ok(Self { programs, dir: dir.to_owned(), address, config: config.to_owned(), master, nodes: Vec::new() })
@@ -95,7 +95,7 @@ impl<'a> Cluster<'a> {
     /// `kill -9` of the master; another takes its place, at the same address and with the same journal.
     ///
     /// # Errors
-    /// Where it does not come up.
+    /// If it does not come up.
     pub async fn kill_master(&mut self) -> Result<()> {
         self.master.child.kill().context("cannot kill the master")?;
         self.master.child.wait().context("cannot wait for the master")?;
@@ -133,7 +133,7 @@ impl<'a> Cluster<'a> {
     /// Starts a node for each name, as the machine of that name in `hardware`, and waits until all have registered.
     ///
     /// # Errors
-    /// Where one does not come up.
+    /// If one does not come up.
     pub async fn add_nodes(&mut self, hardware: &Path, names: &[&str]) -> Result<()> {
         let hardware = hardware.to_str().with_context(|| format!("{} is not UTF-8 text", hardware.display()))?;
         for name in names {
@@ -145,7 +145,7 @@ impl<'a> Cluster<'a> {
     /// Starts a node with these options.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn add_node(&mut self, name: &str, options: &[&str]) -> Result<()> {
         let mut command = self.programs.command("lslave");
         command.arg("--state-dir").arg(self.dir.join(name)).args(["--master", &self.address, "--name", name]);
@@ -157,7 +157,7 @@ impl<'a> Cluster<'a> {
     /// Waits until so many nodes have registered.
     ///
     /// # Errors
-    /// Where one does not come up.
+    /// If one does not come up.
     pub async fn registered(&mut self, count: usize) -> Result<()> {
         let begin = Instant::now();
         loop {
@@ -177,7 +177,7 @@ impl<'a> Cluster<'a> {
     /// What a command prints, which must succeed.
     ///
     /// # Errors
-    /// Where it fails, with what it says.
+    /// If it fails, with what it says.
     pub async fn ask(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = tokio::process::Command::from(self.client(program));
         command.args(arguments).kill_on_drop(true);
@@ -192,7 +192,7 @@ impl<'a> Cluster<'a> {
     /// Looks whether every daemon still runs.
     ///
     /// # Errors
-    /// Where one ended, with the end of its log.
+    /// If one ended, with the end of its log.
     pub fn must_run(&mut self) -> Result<()> {
         [&mut self.master].into_iter().chain(&mut self.nodes).try_for_each(Daemon::must_run)
     }

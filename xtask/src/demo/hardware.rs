@@ -16,7 +16,7 @@ const MACHINES: &str = "power/examples/limo-2018.toml";
 /// The text of a hardware file, with durations divided by `factor`.
 ///
 /// # Errors
-/// Where it is no hardware file.
+/// If it is no hardware file.
 pub fn faster(text: &str, factor: i64) -> Result<String> {
     let mut file: toml::Table = text.parse().context("not TOML")?;
     let machines = file.get_mut("machine").and_then(toml::Value::as_array_mut).context("no machine")?;
@@ -64,7 +64,7 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
 /// The example of limo-2018, at its own pace.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn example() -> Result<String> {
     let path = workspace::root()?.join(MACHINES);
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -73,7 +73,7 @@ pub fn example() -> Result<String> {
 /// Writes machines that are given at their own pace, and their profiles; returns the machines at the pace of the demo.
 ///
 /// # Errors
-/// Where they are no machines, or a file cannot be written.
+/// If they are no machines, or a file cannot be written.
 pub fn prepare(text: &str, factor: i64, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
     let text = faster(text, factor).context("the machines cannot be used")?;
     std::fs::write(machines, &text).with_context(|| format!("cannot write {}", machines.display()))?;

@@ -109,7 +109,7 @@ impl Hour {
 }
 
 /// # Errors
-/// Where the programs cannot be built, a daemon fails, or a job does not end well.
+/// If the programs cannot be built, a daemon fails, or a job does not end well.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let market = Market::find()?;
     eprintln!("demo: prices: {}", market.source);

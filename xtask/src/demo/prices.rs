@@ -40,7 +40,7 @@ impl Market {
     /// From the traces where they are, else a curve of the same shape.
     ///
     /// # Errors
-    /// Where the file is there and cannot be read, naming line and column.
+    /// If the file is there and cannot be read, naming line and column.
     pub fn find() -> Result<Self> {
         let is_asked_for = std::env::var_os(TRACES).is_some();
         let path = traces().join(FILE);

@@ -56,7 +56,7 @@ impl Random {
 /// The hour of that seed, from the machines of the example.
 ///
 /// # Errors
-/// Where the example is not the machines of limo-2018.
+/// If the example is not the machines of limo-2018.
 pub fn hour(seed: u64, example: &str, market: &Market) -> Result<Hour> {
     let mut random = Random(Noise::new(seed));
     let models = Models::of(example)?;

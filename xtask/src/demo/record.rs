@@ -30,7 +30,7 @@ pub struct Record {
 
 impl Record {
     /// # Errors
-    /// Where the journal cannot be read, or has no meters.
+    /// If the journal cannot be read, or has no meters.
     pub fn read(state_dir: &Path, pace: Pace) -> Result<Self> {
         let mut recorder = Recorder::default();
         for entry in History::open(state_dir)? {

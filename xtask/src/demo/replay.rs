@@ -60,7 +60,7 @@ pub struct Stage<'a> {
 }
 
 /// # Errors
-/// Where a program fails, or a job does not end with exit code 0.
+/// If a program fails, or a job does not end with exit code 0.
 pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     let config = stage.write("lmaster.toml", &settings(run.policy, stage.factor))?;
     let mut cluster = Cluster::start(stage.programs, &stage.dir, &config).await?;

@@ -24,7 +24,7 @@ const PACE: Pace = Pace { begin: BEGIN, factor: FACTOR };
 /// Builds `lsim`.
 ///
 /// # Errors
-/// Where it cannot be built.
+/// If it cannot be built.
 pub fn build() -> Result<PathBuf> {
     let status = workspace::cargo(&["build", "--package", "lsim"])?.stdout(Stdio::null()).status();
     ensure!(status.context("cannot run cargo")?.success(), "lsim cannot be built: cargo build --package lsim");
@@ -34,7 +34,7 @@ pub fn build() -> Result<PathBuf> {
 /// Simulates each of the runs over an hour, with all files in `dir`.
 ///
 /// # Errors
-/// Where `lsim` fails, or a job does not end well.
+/// If `lsim` fails, or a job does not end well.
 pub fn simulate_all(lsim: &Path, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
     let scene = Scene::write(dir, hour)?;
     let simulated = |run: Run| {

@@ -44,7 +44,7 @@ pub struct Spread {
 /// Simulates the hours of these seeds, with all files in `dir`.
 ///
 /// # Errors
-/// Where an hour cannot be made or simulated, naming its seed.
+/// If an hour cannot be made or simulated, naming its seed.
 pub fn simulate(lsim: &Path, dir: &Path, market: &Market, seeds: Vec<u64>) -> Result<Spread> {
     let example = hardware::example()?;
     let cores = thread::available_parallelism().map_or(1, usize::from).min(seeds.len());

@@ -64,7 +64,7 @@ struct Figure {
 }
 
 /// # Errors
-/// Where the programs cannot be built, a daemon fails, or the draw does not come down.
+/// If the programs cannot be built, a daemon fails, or the draw does not come down.
 pub fn run(arguments: &Arguments) -> Result<()> {
     eprintln!("response: building the programs in release");
     let programs = Programs::build()?;

@@ -55,7 +55,7 @@ impl Plant {
     /// Below `dir`, which becomes a sysfs.
     ///
     /// # Errors
-    /// Where the files cannot be written.
+    /// If the files cannot be written.
     pub fn start(dir: &Path) -> Result<Self> {
         let zone = dir.join("class/powercap/intel-rapl:0");
         let files = [

@@ -65,7 +65,7 @@ pub fn index_of(name: &str, count: usize) -> Result<usize> {
 /// begins and ends.
 ///
 /// # Errors
-/// Where the program cannot be quoted for a shell.
+/// If the program cannot be quoted for a shell.
 pub fn script(workload: &Path, application: &str, loads: &[Load]) -> Result<String> {
     let workload = workload.to_str().filter(|path| !path.contains('\''));
     let workload = workload.context("the path of limo-workload is not UTF-8 text or has a quote in it")?;

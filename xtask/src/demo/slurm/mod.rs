@@ -34,7 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Runs the hour under the Slurm that `scripts` starts.
 ///
 /// # Errors
-/// Where Slurm cannot be started, or a job does not end with exit code 0.
+/// If Slurm cannot be started, or a job does not end with exit code 0.
 pub async fn replay(stage: &Stage<'_>, scripts: &Scripts, hardware: &Hardware) -> Result<Record> {
     let mut machines = Machines::new(hardware);
     let idle = machines.idle();

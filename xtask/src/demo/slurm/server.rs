@@ -42,7 +42,7 @@ pub struct Scripts {
 
 impl Scripts {
     /// # Errors
-    /// Where one of them does not exist.
+    /// If one of them does not exist.
     pub fn find(start: &Path) -> Result<Self> {
         let found = start.canonicalize().ok().filter(|start| start.is_file());
         let found = found.with_context(|| format!("START_SH {} does not exist or is not a file", start.display()))?;
@@ -63,7 +63,7 @@ impl SlurmServer {
     /// Starts Slurm on `machines` nodes of one CPU each, below `dir`.
     ///
     /// # Errors
-    /// Where START_SH fails.
+    /// If START_SH fails.
     pub async fn start(scripts: &Scripts, dir: &Path, machines: usize, factor: i64) -> Result<Self> {
         let named = || format!("START_SH {}", scripts.start.display());
         let text = dir.to_str().with_context(|| format!("{} is not UTF-8 text", dir.display()))?;
@@ -91,7 +91,7 @@ impl SlurmServer {
     /// What a command of Slurm prints. It sees no setting of the person who runs the demo.
     ///
     /// # Errors
-    /// Where it fails, with what it says.
+    /// If it fails, with what it says.
     pub async fn ask(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = without_settings(Path::new(program));
         command.args(arguments).env("SLURM_CONF", &self.config).current_dir(&self.dir);
