@@ -146,14 +146,14 @@ impl Carrier {
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.process.as_raw_fd(), signal, 0, 0) };
     }
 
-    /// The kernel's letter for its state; `None` where it is gone, or in the group of `leader`.
+    /// The kernel's letter for its state; `None` if it is gone, or in the group of `leader`.
     fn state_outside(&self, leader: Pid) -> Option<char> {
         let (state, group) = state_and_group(self.pid)?;
         (group != leader.as_raw()).then_some(state)
     }
 }
 
-/// The kernel's letter for a process's state, and its group; `None` where it is gone.
+/// The kernel's letter for a process's state, and its group; `None` if it is gone.
 fn state_and_group(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // State, parent, group; the name before them may hold anything, a bracket too.
