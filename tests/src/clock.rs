@@ -38,7 +38,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that is right. `name` tells it from others in `dir`.
+    /// Makes a correct clock. `name` distinguishes it from others in `dir`.
     pub fn new(library: &Library, dir: &Path, name: &str) -> Self {
         let clock = Self::existing(library, dir, name);
         clock.set(0);
@@ -65,7 +65,7 @@ impl Clock {
         file.write_all_at(&(seconds * 1_000_000_000).to_ne_bytes(), 0).expect("a clock that can be set");
     }
 
-    /// By how many seconds the clock is ahead of the true time.
+    /// Returns how far the clock is ahead of the true time, in seconds.
     ///
     /// # Panics
     /// If the file cannot be read.
@@ -79,7 +79,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// What `date` says, in seconds since the epoch.
+    /// Returns the output of `date`, in seconds since the epoch.
     fn date(clock: Option<&Clock>) -> i64 {
         let mut command = Command::new("date");
         command.arg("+%s").envs(clock.into_iter().flat_map(Clock::variables));

@@ -18,20 +18,20 @@ use crate::processes::{Process, processes};
 use crate::submitter::{MARK, Submitter};
 use crate::until::until;
 
-/// What the clock of the master is called, see [`Cluster::clock`].
+/// Name of the master's clock, see [`Cluster::clock`].
 pub const MASTER: &str = "master";
 
-/// What a cluster begins with.
+/// Initial configuration of a cluster.
 #[derive(Debug, Default)]
 pub struct Setup {
     /// More options of `lmaster`.
     pub master: Vec<String>,
-    /// Whether nodes and clients call a port on loopback rather than the Unix socket.
+    /// True if nodes and clients use a port on loopback rather than the Unix socket.
     pub over_tcp: bool,
-    /// Where the master keeps its state, if not in the cluster's directory.
+    /// State directory of the master, if not in the cluster's directory.
     pub state_dir: Option<PathBuf>,
     pub nodes: Vec<NodeSetup>,
-    /// Whether each daemon gets a wall clock of its own, see [`Cluster::clock`].
+    /// True if each daemon gets its own wall clock, see [`Cluster::clock`].
     pub clocks: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct NodeSetup {
 }
 
 impl Setup {
-    /// Nodes `n1`, `n2` and so on with so many cores each.
+    /// Configures nodes `n1`, `n2` and so on with `cores` cores each.
     pub fn nodes(count: usize, cores: u32) -> Self {
         let node = |index| NodeSetup { name: format!("n{index}"), options: vec!["--cpus".into(), cores.to_string()] };
         Self { nodes: (1..=count).map(node).collect(), ..Self::default() }
@@ -136,7 +136,7 @@ impl Cluster {
         self.add_node_via(node, &address);
     }
 
-    /// The same for a node that finds the master at another address.
+    /// Starts one more node, which uses another address of the master.
     pub fn add_node_via(&mut self, node: &NodeSetup, address: &str) {
         let mut arguments = vec!["--master".to_owned(), address.to_owned()];
         if !node.options.iter().any(|option| option == "--state-dir") {
@@ -167,14 +167,14 @@ impl Cluster {
         until(&format!("{name} is up"), || (self.node_report(name)?["state"] == "up").then_some(()));
     }
 
-    /// What `lq nodes` says of a node; `None` where the master does not know it or does not answer.
+    /// Returns a node as `lq nodes` shows it; `None` if the master does not know it or does not answer.
     pub fn node_report(&self, name: &str) -> Option<Value> {
         let ran = self.submitter.lq(&["nodes", "--json"]);
         let report: Value = serde_json::from_str(&ran.stdout).ok()?;
         report["nodes"].as_array()?.iter().find(|node| node["name"] == name).cloned()
     }
 
-    /// Somebody who uses this cluster.
+    /// Returns a user of this cluster.
     pub fn submitter(&self) -> &Submitter {
         &self.submitter
     }
@@ -189,12 +189,12 @@ impl Cluster {
 
     /// Starts the master and waits until it listens.
     pub fn start_master(&mut self) {
-        // That of the process before; it may not have been written.
+        // File of the last process, which may not have been written.
         let _ = fs::remove_file(self.address_file());
         self.launch_master();
         until("the master listens", || {
             if let Some(status) = self.master.ended() {
-                // While nobody listens at the port, a connection of somebody else may have it as its own for a moment.
+                // While nothing listens at the port, an outgoing connection of another process may use it for a moment.
                 let tail = self.master.tail();
                 let taken = tail.lines().last().is_some_and(|line| line.contains("in use"));
                 assert!(taken, "the master ended with {status}:\n{tail}");
@@ -204,13 +204,14 @@ impl Cluster {
         });
     }
 
-    /// Whether somebody listens where the master did before; at first, whether it says where. On a full disk it cannot.
+    /// Returns true if the master listens at its address; at first, if it has written its address. On a full disk it
+    /// cannot write it.
     fn listens(&self) -> bool {
         let known = self.submitter.address.as_str();
         match known.strip_prefix("unix:") {
             Some(path) => UnixStream::connect(path).is_ok(),
             None if known.is_empty() => fs::read_to_string(self.address_file()).is_ok_and(|text| text.ends_with('\n')),
-            // A port that nobody listens at can be connected to itself.
+            // A connection to a port without a listener can connect to itself.
             None => TcpStream::connect(known).is_ok_and(|stream| stream.local_addr().ok() != stream.peer_addr().ok()),
         }
     }
@@ -240,10 +241,10 @@ impl Cluster {
         self.master.signal(Signal::SIGCONT);
     }
 
-    /// The most memory that the running master has had, in bytes.
+    /// Returns the peak memory of the running master, in bytes.
     ///
     /// # Panics
-    /// If the kernel does not tell.
+    /// If the kernel does not report it.
     pub fn peak_master_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.master.pid())).expect("the master runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
@@ -255,10 +256,10 @@ impl Cluster {
         self.master.terminate()
     }
 
-    /// The process of a node.
+    /// Returns the process of a node.
     ///
     /// # Panics
-    /// Where there is no node of that name.
+    /// If there is no node of that name.
     fn daemon(&mut self, name: &str) -> &mut Daemon {
         let found = self.nodes.iter_mut().find(|(node, _)| node == name);
         &mut found.unwrap_or_else(|| panic!("no node {name}")).1

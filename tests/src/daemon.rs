@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use crate::programs;
 use crate::until::until;
 
-/// How much of a log a failure shows.
+/// Number of log lines that a failure shows.
 const TAIL: usize = 60;
 
 pub struct Daemon {
@@ -40,7 +40,7 @@ impl Daemon {
         value.clone_into(&mut self.arguments[at + 1]);
     }
 
-    /// How it ended, where it did; it may then be started again.
+    /// Returns the exit status, if it has ended; it may then be started again.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().expect("an own child")?;
         self.child = None;

@@ -1,4 +1,4 @@
-//! A user of this machine who is not root, with copies of the clients and a directory of its own.
+//! Unprivileged user of this machine, with copies of the clients and a directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -25,11 +25,11 @@ pub struct Person {
 }
 
 impl Person {
-    /// The user `name`, who uses the same cluster as `submitter`. `None`, after saying so, where this process cannot become
-    /// another user.
+    /// Makes the user `name` for the cluster of `submitter`. Skips with `None` if this process cannot become another
+    /// user.
     ///
     /// # Panics
-    /// Where there is no such user.
+    /// If there is no such user.
     pub fn of(submitter: &Submitter, name: &str, wanted: &[&str]) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip(Requirement::Root, "only root can become another user");

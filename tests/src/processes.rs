@@ -17,7 +17,7 @@ impl Process {
         self.environment.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Whether its name in `ps` is `name`: for those that a test knows by what they run.
+    /// Returns true if its name in `ps` is `name`.
     pub fn is_called(&self, name: &str) -> bool {
         fs::read_to_string(format!("/proc/{}/comm", self.pid)).is_ok_and(|comm| comm.trim_end() == name)
     }

@@ -1,12 +1,12 @@
-//! Where the programs under test are: beside the test, as cargo has built them.
+//! Finds the programs under test, which cargo builds beside the test.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The path of one program.
+/// Returns the path of a program.
 ///
 /// # Panics
-/// Where it is not built.
+/// If it is not built.
 pub fn path(name: &str) -> PathBuf {
     // A test is target/PROFILE/deps/TEST.
     let test = std::env::current_exe().expect("a test knows where it is");

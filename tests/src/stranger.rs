@@ -1,4 +1,4 @@
-//! Another user of this machine, without any rights: runs programs that are copied to where it can read them.
+//! Unprivileged user of this machine, who runs copies of programs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -50,7 +50,7 @@ impl Stranger {
             copy
         };
         if program == "lslave" {
-            // It looks for this one beside itself.
+            // It searches for that one in its own directory.
             copied("lshepherd");
         }
         let copy = copied(program);
@@ -64,7 +64,7 @@ impl Stranger {
         self.hostile(&["impostor", endpoint], "listening")
     }
 
-    /// `limo-stranger crowd` with so many silent connections, once it has them.
+    /// Starts `limo-stranger crowd` and returns once it has `count` silent connections.
     pub fn crowd(&self, endpoint: &str, count: usize) -> Hostile {
         self.hostile(&["crowd", endpoint, &count.to_string()], "open")
     }
@@ -90,12 +90,12 @@ impl Stranger {
 }
 
 impl Hostile {
-    /// What it has said so far.
+    /// Returns its output so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().expect("unpoisoned").clone()
     }
 
-    /// How many of its lines begin with this.
+    /// Counts its lines that begin with `begin`.
     pub fn count(&self, begin: &str) -> usize {
         self.lines().iter().filter(|line| line.starts_with(begin)).count()
     }

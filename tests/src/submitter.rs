@@ -1,4 +1,4 @@
-//! Somebody who uses the clients: runs them against one master, in one directory.
+//! User of the clients: runs them against one master, in one directory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,12 +18,12 @@ pub const MARK: &str = "TEST_CLUSTER";
 #[derive(Debug, Clone)]
 pub struct Submitter {
     pub address: String,
-    /// Where the clients run, and so their jobs.
+    /// Working directory of the clients, and so of their jobs.
     pub directory: PathBuf,
     pub mark: String,
 }
 
-/// What a program has said, and its exit code.
+/// Output of a program, and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -32,25 +32,27 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What it said on stdout.
+    /// Returns its stdout.
     ///
     /// # Panics
-    /// Where it did not succeed.
+    /// If it did not succeed.
     #[track_caller]
     pub fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
     }
 
+    /// Checks that it failed with Limo's own exit code and `words` on stderr.
+    ///
     /// # Panics
-    /// Where it did not end with Limo's own failure, or `words` are not in what it said on stderr.
+    /// If it did not.
     #[track_caller]
     pub fn failed(self, words: &str) {
         assert!(self.code == Some(125) && self.stderr.contains(words), "not 125 and `{words}`: {self:?}");
     }
 }
 
-/// The lines in the order of their bytes: that of the lines of several tasks is nobody's business.
+/// Sorts lines by their bytes; the order of lines of several tasks is not defined.
 pub fn sorted_lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.sort_unstable();
@@ -70,7 +72,7 @@ impl Submitter {
         self.with_surroundings(programs::command(program), arguments)
     }
 
-    /// The same for any program that may call clients.
+    /// Makes a command for any program that may call clients.
     pub fn command_of(&self, path: &Path, arguments: &[&str]) -> Command {
         self.with_surroundings(Command::new(path), arguments)
     }
@@ -121,14 +123,14 @@ impl Submitter {
         jobs_in(&self.lq(&["--json"]).succeeded())
     }
 
-    /// What `lq show` says of each of these jobs.
+    /// Returns these jobs as `lq show` prints them.
     pub fn show(&self, ids: &[u64]) -> Vec<Value> {
         let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
         let arguments: Vec<&str> = ["show", "--json"].into_iter().chain(ids.iter().map(String::as_str)).collect();
         jobs_in(&self.lq(&arguments).succeeded())
     }
 
-    /// What `lq show` says of one job.
+    /// Returns a job as `lq show` prints it.
     pub fn job(&self, id: u64) -> Value {
         self.show(&[id]).remove(0)
     }
@@ -145,7 +147,7 @@ impl Submitter {
         self.directory.join(name)
     }
 
-    /// A file in the directory, as text; empty where it is not there.
+    /// Returns a file of the directory as text; empty if it does not exist.
     pub fn read(&self, name: impl AsRef<Path>) -> String {
         std::fs::read_to_string(self.directory.join(name)).unwrap_or_default()
     }

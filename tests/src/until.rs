@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 /// No condition of a test takes this long on a machine that works: the programs' own longest pause is 2 s.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Between two looks; short beside what is waited for, long beside a look.
+/// Interval between checks: short for a test, long for a check.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Looks again and again until `look` finds something, and gives it back.
+/// Repeats `look` until it returns a value.
 ///
 /// # Panics
-/// Where that takes longer than [`LIMIT`].
+/// If that takes longer than [`LIMIT`].
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {

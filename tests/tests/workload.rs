@@ -1,4 +1,4 @@
-//! `limo-workload`, which stands for an application in every other test and in the demo.
+//! `limo-workload`, the application of other tests and of the demo.
 
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,7 +13,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// As a job on emulated hardware is started: one more descriptor is inherited, and named.
+/// Started as a job on emulated hardware, with an additional inherited descriptor.
 fn inherit(command: &mut Command, fd: RawFd) {
     command.env("LIMO_EMULATED_WORK_FD", fd.to_string());
     // SAFETY: one system call.

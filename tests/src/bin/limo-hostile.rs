@@ -1,5 +1,5 @@
-//! A user who means harm: one attack on a master or a node a call, with nothing but what every local user may do. Run by
-//! the adversity test as an unprivileged user. Exits with 1 if an attack shows what another user must not see.
+//! Hostile user: makes one attack on a master or a node per call, with the rights of any local user. The adversity test
+//! runs it as an unprivileged user. Exits with 1 if an attack reveals data of another user.
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,16 +30,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[command(about = "One attack of a local user on a Limo cluster, for tests")]
 struct Arguments {
     attack: Attack,
-    /// How the clients name the master.
+    /// Address of the master, as for the clients.
     #[arg(long)]
     master: Endpoint,
-    /// Where the clients are.
+    /// Directory of the clients.
     #[arg(long)]
     programs: PathBuf,
     /// A directory of this user's own.
     #[arg(long)]
     scratch: PathBuf,
-    /// How long to go on.
+    /// Duration of the attack.
     #[arg(long = "for", default_value = "5s")]
     time: Span,
 }
@@ -52,7 +52,7 @@ enum Attack {
     Unread,
     /// Selects all jobs, twenty thousand times in each request.
     Selectors,
-    /// Sends bytes that are no messages.
+    /// Sends bytes that are not messages.
     Garbage,
     /// Sends messages of 1 MiB without their last bytes, on many connections.
     Halves,
@@ -190,7 +190,7 @@ impl User {
                 let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02\0\x10\0\0".to_vec();
                 bytes.resize(1 << 20, 1);
                 let sent = send(&mut socket, &bytes).await;
-                // Until this program ends.
+                // Kept until this program ends.
                 sent.map(|()| socket)
             });
             if open.len() >= 1_000 {
@@ -319,7 +319,7 @@ fn write_executable(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
-/// Whether a client succeeded; one that takes longer than `patience` is killed. What it says is thrown away.
+/// Returns true if a client succeeded; one that takes longer than `patience` is killed. Its output is discarded.
 fn ran(mut command: Command, patience: Duration) -> Result<bool> {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let end = Instant::now() + patience;

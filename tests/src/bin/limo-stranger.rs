@@ -27,9 +27,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Answers each greeting as a master does, and tells what it is sent then: nothing, if all is well.
+    /// Answers each greeting as a master does, and prints anything that it receives after that: nothing, if all is
+    /// well.
     Impostor { endpoint: Endpoint },
-    /// Opens so many connections and sends nothing; opens another one for each that is closed.
+    /// Opens `count` connections and sends nothing; replaces each that is closed.
     Crowd { endpoint: Endpoint, count: usize },
 }
 
@@ -37,7 +38,7 @@ enum What {
 async fn main() -> Result<()> {
     raise_descriptor_limit()?;
     std::thread::spawn(|| {
-        // Whoever started this program is gone.
+        // Ends with the program that started this one.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
@@ -103,7 +104,7 @@ async fn crowd(endpoint: Endpoint, count: usize) -> Result<()> {
     let mut closed = 0_usize;
     let mut open = tokio::task::JoinSet::new();
     for number in 1_usize.. {
-        // A full queue of callers is no reason to stop.
+        // A full queue of callers does not end the attack.
         if let Ok(socket) = Socket::connect(&endpoint).await {
             open.spawn(until_closed(socket));
         }

@@ -1,5 +1,5 @@
-//! Stands for an application on emulated hardware: runs until the model says that its work is done, and really uses its
-//! stdin and stdout. It computes nothing, so many of them fit on one machine.
+//! Application on emulated hardware for tests: runs until the model says that its work is done, and uses its stdin and
+//! stdout. It computes nothing, so that many of them fit on one machine.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -14,10 +14,10 @@ use limo_model::Span;
 #[derive(Parser)]
 #[command(about = "An application that does nothing for a given time, and reads its stdin to the end")]
 struct Arguments {
-    /// What it calls itself in its output.
+    /// Name in its output
     #[arg(default_value = "workload")]
     name: String,
-    /// How long it runs, such as `2s`; otherwise until the emulated hardware says that its work is done.
+    /// Running time, such as `2s` [default: until the emulated hardware says that the work is done]
     #[arg(long)]
     duration: Option<Span>,
     /// The descriptor whose end is the end of its work on emulated hardware.

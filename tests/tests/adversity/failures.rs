@@ -37,7 +37,7 @@ impl<'a> Failures<'a> {
         failures
     }
 
-    /// How often what failed.
+    /// Formats the number of failures by kind.
     pub fn summary(&self) -> String {
         let parts: Vec<String> = self.counts.iter().map(|(what, count)| format!("{count} x {what}")).collect();
         parts.join(", ")
@@ -131,7 +131,7 @@ impl<'a> Failures<'a> {
         self.calm.change();
     }
 
-    /// Somebody who listens where the master did, for so long. What it is told is a fault.
+    /// Replaces the master by an impostor for some time. Anything that it receives is a fault.
     fn impostor(&self, time: Duration, work: &Work) {
         let mut command = self.enemy.command("limo-stranger", &["impostor", &self.enemy.submitter.address]);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("executable");

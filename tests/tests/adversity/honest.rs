@@ -11,8 +11,8 @@ use limo_tests::{Person, Ran, finish};
 
 use crate::site::STEADY_NODE;
 
-/// Arguments: the token of the job and its length in seconds. A lock shows whether two attempts run at the same time. The
-/// process exists since before its first line: the kernel knows when, in hundredths of a second.
+/// Arguments: the token of the job and its length in seconds. A lock shows if two attempts run at the same time. The
+/// process exists since before its first line: the kernel has the time, in hundredths of a second.
 const DETACHED: &str = r#"
 token=$1; length=$2; read stat < /proc/$$/stat; set -- $stat; born=${22}; set -- "$token" "$length"
 echo "born $1 ${born%??}.${born#"${born%??}"}" >> ledger
@@ -37,7 +37,7 @@ while :; do read up rest < /proc/uptime; echo "tick $1 $up" >> ticks; sleep 0.1;
 /// The time limit of such a job.
 pub const LIMIT: Duration = Duration::from_secs(3);
 
-/// How much longer it may be alive: its node ends it, whatever the master does, but ticks have pauses.
+/// Tolerated overrun: its node ends it, also without the master, but there are pauses between ticks.
 pub const LIMIT_SLACK: Duration = Duration::from_secs(3);
 
 /// Detached jobs that may be under way.
@@ -47,11 +47,11 @@ const BACKLOG: usize = 10;
 #[derive(Debug, Clone)]
 pub struct Accepted {
     pub token: String,
-    /// How long it takes, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Its number, which is that of another job after the master's state was replaced.
     pub number: u64,
-    /// Which state of the master has it.
+    /// Number of the master's state that has it.
     pub era: u64,
 }
 
@@ -74,12 +74,12 @@ pub struct Work {
     counts: Mutex<Counts>,
 }
 
-/// How many jobs were checked in each way.
+/// Numbers of checked jobs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
     /// Their energy was compared with their draw over their own times.
     pub measured: u64,
-    /// What these were charged, and what they drew, in joules.
+    /// Energies charged and drawn, in joules.
     pub charged_j: f64,
     pub drawn_j: f64,
     /// Their whole output was compared.
@@ -162,12 +162,12 @@ impl Work {
         format!("{kind}{}", self.tokens.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What detached jobs wrote, by token.
+    /// Returns the output of detached jobs, by token.
     pub fn ledger(&self) -> BTreeMap<String, Vec<Entry>> {
         self.entries("ledger")
     }
 
-    /// What jobs with a time limit wrote, by token.
+    /// Returns the output of jobs with a time limit, by token.
     pub fn ticks(&self) -> BTreeMap<String, Vec<Entry>> {
         self.entries("ticks")
     }

@@ -1,4 +1,4 @@
-//! The attacks, one after the other in random order, for as long as the work goes on.
+//! Attacks in random order while the work continues.
 
 use std::process::Stdio;
 use std::thread;
@@ -38,7 +38,7 @@ pub fn run(enemy: &Person, mut dice: Dice, work: &Work) {
     }
 }
 
-/// Attacks for so long; what the attack says of it.
+/// Attacks for `time`; returns the output of the attack.
 fn one(enemy: &Person, attack: &str, time: Duration) -> String {
     let mut command = enemy.command("limo-hostile", &[attack, "--master", &enemy.submitter.address]);
     command.arg("--programs").arg(enemy.programs()).arg("--scratch").arg(&enemy.submitter.directory);

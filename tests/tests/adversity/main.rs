@@ -1,7 +1,7 @@
-//! Hostile users and random failures beside honest work: outside wipes and restores no honest job is lost, doubled or ended
-//! early, nobody sees what belongs to another, and the master stays small and quick.
+//! Hostile users and random failures beside honest work. Apart from wipes and restores, no honest job is lost, doubled
+//! or ended early, no data of another user is visible, and the master stays small and fast.
 //!
-//! `LIMO_ADVERSITY` says for how long, such as `1h`; 2 min unless set. `LIMO_SEED` repeats the choices of a run.
+//! `LIMO_ADVERSITY` is the duration, such as `1h`; by default 2 min. `LIMO_SEED` repeats the choices of a run.
 
 mod failures;
 mod honest;

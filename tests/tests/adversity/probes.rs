@@ -1,4 +1,5 @@
-//! What an honest user sees while nothing fails: `lrun true` within a second, every node up, no escape sequence of another.
+//! An honest user's view without failures: `lrun true` within a second, every node up, no escape sequence of another
+//! user.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -9,15 +10,15 @@ use serde_json::Value;
 
 use crate::honest::Work;
 
-/// How long another user's command may take: programs that are not optimized are several times slower.
+/// Limit for another user's command: programs without optimization are several times slower.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
-/// Between two probes, and between two looks of what goes on for the whole run.
+/// Pauses between two probes or checks.
 pub fn pause() {
     thread::sleep(Duration::from_millis(300));
 }
 
-/// Whether a failure is being made at present: even while there is none.
+/// Counter of changes: even while there is no failure.
 pub struct Calm {
     changes: AtomicU64,
     probes: AtomicU64,
@@ -34,7 +35,7 @@ impl Calm {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Gives back what `look` finds if nothing failed meanwhile.
+    /// Returns the result of `look` if there was no failure meanwhile.
     fn during<T>(&self, look: impl FnOnce() -> T) -> Option<T> {
         let before = self.changes.load(Ordering::SeqCst);
         if before % 2 == 1 {
@@ -44,7 +45,7 @@ impl Calm {
         (self.changes.load(Ordering::SeqCst) == before).then_some(found)
     }
 
-    /// How many probes there were, and how long the slowest took.
+    /// Returns the number of probes, and the time of the slowest.
     pub fn seen(&self) -> (u64, Duration) {
         let slowest = Duration::from_millis(self.slowest_ms.load(Ordering::Relaxed));
         (self.probes.load(Ordering::Relaxed), slowest)

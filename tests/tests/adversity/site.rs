@@ -15,7 +15,7 @@ pub const FRAIL_NODES: [&str; 2] = ["n2", "n3"];
 /// Cores that jobs of the hostile user may have: fewer than honest jobs leave, so that another honest job never waits for one.
 const HOSTILE_CORES: u32 = 4;
 
-/// What a hostile user may have of the journal: a small part of the disk.
+/// Limits of a user in the journal: a small part of the disk.
 const MASTER_CONFIG: &str = "[limits]\nsubmissions = \"64MiB\"\n";
 
 /// Draw of an honest job, in watts: an eighth of that of its application, which has the whole unit.
@@ -72,7 +72,7 @@ impl Site {
     }
 }
 
-/// As an operator does who expects that users flood the queue.
+/// Sets quotas as an operator who expects that users flood the queue.
 pub fn limit(cluster: &Cluster, enemy: &Person) {
     cluster.submitter().lconf(&["quota", &enemy.user.name, &format!("cores={HOSTILE_CORES}")]).succeeded();
 }

@@ -1,4 +1,4 @@
-//! What must be true in the end.
+//! Final checks.
 
 use limo_tests::until;
 use serde_json::Value;
@@ -10,11 +10,11 @@ use crate::site::JOB_W;
 /// Most memory that a master may have had, in bytes.
 const MASTER_BYTES: u64 = 512 << 20;
 
-/// How far the energy of all jobs may be from their draw over their times.
+/// Tolerated relative difference between the energy of all jobs and their draw over their times.
 const ENERGY_PART: f64 = 0.01;
 
-/// How long a process may take after its last line, on a machine that attacks keep busy, until its end is noticed: so much
-/// more may be charged to a single job.
+/// Time after a process's last line until its end is noticed, on a machine that attacks keep busy; a job may be charged
+/// for it.
 const ENERGY_END_S: f64 = 0.25;
 
 /// Checks what the master that works now says of the jobs that it accepted. Jobs may still be under way.
@@ -37,8 +37,7 @@ pub fn jobs(work: &Work) {
     }
 }
 
-/// What holds at the end of the run, over all states that the master had. `peak` is the most memory that a master had, in
-/// bytes.
+/// Checks the end of the run, over all states of the master. `peak` is the peak memory of a master, in bytes.
 pub fn check(peak: u64, work: &Work, calm: &Calm) {
     let own = &work.person.submitter;
     until("honest jobs are over", || own.jobs().iter().all(|job| job["user"] != "daemon").then_some(()));

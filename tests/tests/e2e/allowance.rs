@@ -1,4 +1,4 @@
-//! What jobs may use: they end, or their users are told, when it is used up; on emulated watts.
+//! Limits of energy and cost: jobs end, or their users are warned, at the limit; on emulated watts.
 
 use limo_tests::{Cluster, Setup, finish, until};
 
@@ -60,9 +60,9 @@ fn what_is_no_limit_is_refused_by_name() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let refused = |arguments: &[&str], words: &str| submitter.lrun(arguments).failed(words);
-    refused(&["--energy-limit", "0J", "true"], "'0J' for '--energy-limit <ENERGY>': is not more than nothing");
+    refused(&["--energy-limit", "0J", "true"], "'0J' for '--energy-limit <ENERGY>': is not above zero");
     refused(&["--energy-limit", "2", "true"], "has no unit");
-    refused(&["--cost-limit=-1EUR", "true"], "is not more than nothing");
+    refused(&["--cost-limit=-1EUR", "true"], "is not above zero");
     refused(&["--on-limit", "warn", "true"], "--energy-limit <ENERGY>|--cost-limit <MONEY>");
     refused(&["--energy-limit", "1J", "--on-limit", "maybe", "true"], "`maybe` is neither `stop` nor `warn`");
     assert!(submitter.jobs().is_empty());

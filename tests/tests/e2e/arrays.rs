@@ -91,7 +91,7 @@ fn tasks_are_named_by_their_numbers() {
     let script = "until [ -e go ]; do sleep 0.05; done; exit $((LIMO_ARRAY_TASK_ID / 10))";
     let array = submitter.detach(&["-a", "10-500:10%1", "-o", "none", "sh", "-c", script]);
     let later = submitter.detach(&["--hold", "-a", "0-3", "true"]);
-    // Most of these are no jobs yet.
+    // Most of these are not jobs yet.
     let cancelled = submitter.lq(&["cancel", "--json", "1_[40-480:10]", "1_500"]).succeeded();
     let cancelled: serde_json::Value = serde_json::from_str(&cancelled).expect("JSON");
     assert!(cancelled["cancelled"].as_array().is_some_and(|jobs| jobs.len() > 40), "{cancelled}");

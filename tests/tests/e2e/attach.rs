@@ -35,14 +35,14 @@ fn another_client_goes_on_where_the_first_one_was() {
     let mut cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter().clone();
     orphan(&submitter, "one\n", "begun\ngot one\n");
-    // A master that was away knows of the streams what the node tells it.
+    // A restarted master knows the streams only from the node.
     cluster.kill_master();
     cluster.start_master();
     cluster.await_node("n1");
     let mut client = attach(&submitter, &["1"]);
     types(&mut client, "two\nend\n");
     let ran = finish(client);
-    // So little is not acknowledged one by one: it comes again.
+    // The output is too short for an acknowledgement, so that it is sent again.
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "begun\ngot one\ngot two\ngot end\n"), "{}", ran.stderr);
 }
 
@@ -75,7 +75,7 @@ fn what_cannot_be_attached_to_is_refused_by_name() {
     let number = detached.to_string();
     submitter.lq(&["attach", &number]).failed(&format!("job {number} is detached: its output goes to files"));
     submitter.detach(&["true"]);
-    submitter.lq(&["attach", "1-2"]).failed("one job can be attached to, not 2");
+    submitter.lq(&["attach", "1-2"]).failed("can attach only to one job, not to 2");
     submitter.lrun(&["--attach", "99"]).failed("there is no job 99");
     submitter.lrun(&["--attach", "1", "true"]).failed("cannot be used with");
     submitter.lrun(&["--take", "true"]).failed("cannot be used with");

@@ -24,7 +24,7 @@ fn a_queue_is_restored_from_a_backup() {
     let held: Vec<u64> = (0..3).map(|_| submitter.detach(&["-H", "true"])).collect();
     let profile = ["profile", "set", "cg", "xeon", "--duration", "10min", "--power", "41.5W"];
     submitter.lconf(&profile).succeeded();
-    // What was left of a backup before, and of a file that was about to be replaced.
+    // Rest of an earlier backup, and of a file that was about to be replaced.
     fs::create_dir(cluster.state_dir().join("backup")).expect("made");
     fs::write(cluster.state_dir().join("backup/journal.db"), "half").expect("written");
     let said = submitter.lconf(&["backup", "limo.tar"]).succeeded();
@@ -37,7 +37,7 @@ fn a_queue_is_restored_from_a_backup() {
         return skip(Requirement::Platform, "there is no tar to restore the backup with");
     };
     assert_eq!(names, ["journal.db", "profiles.db"]);
-    // What comes after the backup is not in it.
+    // Later changes are not in the backup.
     submitter.lconf(&["set", "limits", "none", "6kW"]).succeeded();
     cluster.terminate_node("n1");
     cluster.terminate_master();

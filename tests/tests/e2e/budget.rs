@@ -1,5 +1,5 @@
-//! An energy budget on a live, emulated cluster: `easy` overruns it, `energybud` keeps it with the same jobs, and a master
-//! that is killed within the period goes on with its account.
+//! An energy budget on a live, emulated cluster: `easy` overruns it, `energybud` keeps it with the same jobs, and a
+//! master that is killed within the period continues its account.
 
 use limo_journal::{Entry, History, HistoryEntry};
 use limo_model::{Budget, Preset, Time};
@@ -11,7 +11,7 @@ const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
-/// So many that four at a time are not done within the period.
+/// Enough jobs that four at a time do not finish within the period.
 const JOBS: usize = 40;
 
 fn cluster(options: &[&str]) -> Cluster {
@@ -26,7 +26,8 @@ fn status(submitter: &Submitter) -> Value {
     serde_json::from_str(&submitter.lconf(&["status", "--json"]).succeeded()).expect("JSON")
 }
 
-/// What the master believes was used in the period of its budget, in J: its journal is run again up to the end of it.
+/// Returns the energy of the budget's period as the master believed it, in J, by replaying its journal to the end of
+/// the period.
 fn used(cluster: &Cluster) -> (Budget, f64) {
     let history = History::open(cluster.state_dir()).expect("a journal");
     let entries: Vec<HistoryEntry> = history.collect::<Result<_, _>>().expect("readable");
@@ -58,14 +59,14 @@ fn used(cluster: &Cluster) -> (Budget, f64) {
     (budget, used.joules())
 }
 
-/// Runs the jobs under `policy` with 75 J for 5 s, of which 50 J are the draw at rest; what was used of them, and whether a
-/// job has waited for the budget.
+/// Runs the jobs under `policy` with 75 J for 5 s, 50 J of which are the idle draw. Returns the energy used, and true
+/// if a job has waited for the budget.
 fn spent_under(policy: &str) -> (f64, bool) {
     let mut cluster = cluster(&["--initial-policy", policy, "--monitor-every", "500ms"]);
     let submitter = cluster.submitter().clone();
     submitter.lconf(&["node", "drain", "n1", "--reason", "a test"]).succeeded();
     let submit = |number: usize| {
-        // Each is of its own size class, so that no profile of the others takes the place of the over-estimate.
+        // Each has its own size class, so that no profile of the others replaces the over-estimate.
         let size = format!("s{number}");
         submitter.detach(&["--time", "1s", "--app", "burn", "--size", &size, WORKLOAD, "burn"])
     };
@@ -92,7 +93,7 @@ fn easy_overruns_a_budget_that_energybud_keeps() {
     assert!(easy > 75.0 && !waited, "easy used {easy} J, a job waited: {waited}");
     let (energybud, waited) = spent_under("energybud");
     assert!(energybud <= 75.0 && waited, "energybud used {energybud} J, a job waited: {waited}");
-    // It does not keep it by doing nothing: three jobs are 9 J above the draw at rest.
+    // It does not keep it by idling: three jobs are 9 J above the idle draw.
     assert!(energybud > 59.0, "energybud used {energybud} J");
 }
 
@@ -114,7 +115,7 @@ fn a_master_that_is_killed_goes_on_with_its_account() {
     cluster.kill_master();
     cluster.start_master();
     cluster.await_node("n1");
-    // What is spent ahead is some 30 J; a second releases 1,000.
+    // About 30 J are spent in advance; a second releases 1,000.
     let after = until("a second is released", || Some(account()).filter(|(released, _)| *released >= 1000.0));
     println!("released and spent in J: before {before:?}, after {after:?}");
     assert!(after.0 > before.0, "what is released goes on: {before:?} {after:?}");

@@ -13,7 +13,7 @@ use limo_tests::{Cluster, Ran, Setup, Submitter, programs, until};
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
 
-/// What goes on until somebody ends it: it is let go on for some seconds.
+/// Commands that run until interrupted: they run for some seconds.
 const ENDLESS: [&str; 3] = ["lq top", "--watch", "logs -f"];
 
 /// The commands in the last but one column, line by line.
@@ -28,7 +28,7 @@ fn commands(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Three nodes, of which one has two GPUs, with what the commands need in the user's directory.
+/// Three nodes, one of which has two GPUs, and the files for the commands in the user's directory.
 fn cluster() -> Cluster {
     let node = ["--hardware", HARDWARE];
     let cluster = Setup::default().node("n1", &node).node("n2", &node).node("n3", &node).start();
@@ -47,10 +47,10 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// What a reader then types: the end of a shell, and a line and the end of the input.
+/// Input that a reader then types: the end of a shell, and a line and the end of the input.
 const TYPED: [(&str, &str); 2] = [("--pty", "exit\n"), ("attach", "one\n\u{4}")];
 
-/// Runs one command on a terminal, as whoever reads the page would.
+/// Runs one command on a terminal, as a reader of the page would.
 fn run(submitter: &Submitter, command: &str) -> Ran {
     let endless = ENDLESS.iter().any(|words| command.contains(words));
     let command = if endless { format!("timeout --foreground 3 {command}; [ $? = 124 ]") } else { command.to_owned() };
@@ -89,7 +89,7 @@ fn type_all(page: &str) {
             let job = match (attached, waits) {
                 _ if ends => submitter.detach(&["sleep", "1"]),
                 (true, _) => {
-                    // A client that nobody looks after: it is to be taken over.
+                    // A client whose job is to be taken over.
                     waiting = Some(submitter.spawn_lrun(&["sh", "-c", "while read line; do echo $line; done"]));
                     until("the job is there", || submitter.jobs().last().and_then(|job| job["id"].as_u64()))
                 }

@@ -1,4 +1,4 @@
-//! Callers that the master has not accepted yet: one user who calls often takes no other's place.
+//! Callers that the master has not accepted yet: a user who calls often does not block others.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;

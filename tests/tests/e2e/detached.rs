@@ -1,4 +1,4 @@
-//! Jobs that nobody is attached to: their numbers, waiting for them, and what they have written.
+//! Jobs without an attached client: their numbers, waiting for them, and their output.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -3,7 +3,7 @@
 use limo_tests::{Cluster, Submitter, finish, until};
 use serde_json::{Value, json};
 
-/// Waits until a job has been told this kind of reason, and returns all that is known of it.
+/// Waits until a job has this kind of reason, and returns its report.
 fn await_wait(submitter: &Submitter, job: u64, kind: &str) -> Value {
     until(&format!("job {job} is told: {kind}"), || {
         let report = submitter.job(job);
@@ -115,7 +115,7 @@ fn what_became_of_jobs_that_are_over_counts() {
     submitter.lrun(&["-d", "afterok:1:2", "true"]).failed("afterok:2 can never be: job 2 exited with code 3");
     submitter.lrun(&["--dry-run", "-d", "afternotok:1", "true"]).failed("afternotok:1 can never be");
     submitter.lrun(&["-d", "afterok:99", "true"]).failed("there is no job 99");
-    submitter.lrun(&["-d", "afterok:1?afterok:2", "true"]).failed("`?`, one of several, is not supported");
+    submitter.lrun(&["-d", "afterok:1?afterok:2", "true"]).failed("`?` (any of several) is not supported");
     submitter.lrun(&["-d", "aftercorr:1", "true"]).failed("`aftercorr:1` is not a dependency");
 }
 
@@ -132,7 +132,7 @@ fn a_job_that_can_never_run_ends_and_says_why() {
     let instead = detach(submitter, &["-d", &format!("afternotok:{waiting}")], "instead");
     submitter.lq(&["cancel", &held.to_string()]).succeeded();
     finish(attached)
-        .failed(&format!("cancelled before it started: {after} can never be, since job {held} was cancelled"));
+        .failed(&format!("cancelled before it started: {after} cannot be met because job {held} was cancelled"));
     assert_eq!(submitter.state(waiting), "cancelled");
     assert_eq!((submitter.wait(instead), submitter.read("log").as_str()), (Some(0), "instead\n"));
     assert!(!submitter.path("never").exists());
@@ -193,6 +193,8 @@ fn a_job_is_warned_ahead_of_its_time_limit_and_has_its_grace() {
     assert!(ran.is_some_and(|ms| (3_500..30_000).contains(&ms)), "{report}");
     submitter.lrun(&["--kill-grace", "1h", "true"]).failed("a grace of 1h from TERM to KILL is not within 0 s to 30s");
     submitter.lrun(&["--signal", "USR1", "true"]).failed("--time");
-    submitter.lrun(&["-t", "30s", "--signal", "USR1", "true"]).failed("1min before the time limit, which is 30s");
+    submitter
+        .lrun(&["-t", "30s", "--signal", "USR1", "true"])
+        .failed("1min before the end needs a longer time limit than 30s");
     submitter.lrun(&["-t", "1h", "--signal", "B:USR1", "true"]).failed("`B:USR1` is not a signal");
 }

@@ -1,5 +1,5 @@
-//! The disk under the master's state fills up or fails: new jobs are refused, a running one goes on and its end is not lost.
-//! A node whose disk is full takes no jobs, and loses none.
+//! A full or failed disk under the master's state: new jobs are refused, a running one continues and its end is not
+//! lost. A node with a full disk takes no jobs, and loses none.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -28,7 +28,7 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     let submitter = cluster.submitter().clone();
     disk.fill();
     let mut accepted = Vec::new();
-    // What was left in blocks that the journal has already may take some.
+    // Free space in blocks of the journal may take some.
     let refused = until("a job is refused", || {
         let ran = submitter.lrun(&["--detach", "touch", "never"]);
         if ran.code == Some(0) {
@@ -93,8 +93,8 @@ fn submissions_leave_room_for_the_ends_of_jobs() {
     assert!(!cluster.master_log().contains("read-only"), "{}", cluster.master_log());
 }
 
-/// The master starts without any room, twice. Whatever it knew can be asked, a job goes on with its streams, and its end
-/// arrives when there is room.
+/// The master starts twice without any room. Its data can be queried, a job continues with its streams, and its end is
+/// recorded when there is room.
 #[test]
 fn a_read_only_master_is_asked_and_a_job_goes_on() {
     let Some(disk) = SmallDisk::mount(SIZE) else { return };
@@ -167,7 +167,7 @@ fn a_node_that_returns_to_a_full_disk_takes_no_job_until_there_is_room() {
     disk.fill();
     cluster.start_node("n1");
     cluster.await_node("n1");
-    let said = "the state directory cannot be written: jobs are refused until it can";
+    let said = "cannot write the state directory: jobs are refused until this works";
     assert!(cluster.node_log("n1").contains(said), "{}", cluster.node_log("n1"));
     let job = submitter.detach(&["sh", "-c", "exit 8"]);
     let begin = Instant::now();

@@ -1,9 +1,9 @@
-//! What is over: the list of it, and what it used.
+//! Finished jobs: their list and their energy.
 
 use limo_tests::{Cluster, Setup, Submitter, until};
 use serde_json::Value;
 
-/// Three jobs that ran one after the other, of which the second failed.
+/// Three jobs that ran one after the other; the second failed.
 fn three(submitter: &Submitter) -> Vec<u64> {
     let jobs = [("first", "exit 0"), ("second", "exit 4"), ("third", "exit 0")];
     jobs.iter()
@@ -93,7 +93,7 @@ fn what_nodes_drew_is_a_sum_too() {
     let mut cluster = Setup::default().node("n1", &options).start();
     until("the meter is read", || (cluster.node_report("n1")?["measured"] == true).then_some(()));
     until("the node has used energy", || (cluster.node_report("n1")?["energy_j"].as_f64()? > 1.0).then_some(()));
-    // What was drawn is written by the minute, and at the end of the master.
+    // Readings are written by the minute, and at the end of the master.
     assert!(cluster.terminate_master().success());
     cluster.start_master();
     let text = cluster.submitter().lq(&["energy", "--by", "node", "--json"]).succeeded();

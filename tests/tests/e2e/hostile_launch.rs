@@ -1,4 +1,4 @@
-//! A user whose command never gets to run: another user's jobs on the same node go on, and the node ends the launch.
+//! A user's command that never starts does not affect other users' jobs on the node, and the node ends the launch.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use limo_tests::{Cluster, MARK, Person, processes, until};
 
-/// How long the other user's command may take: these programs are not optimized, and other tests run beside them.
+/// Limit for the other user's command: these programs are not optimized, and other tests run beside them.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether a process belongs to this user.
+/// Returns true if a process belongs to this user.
 fn is_of(pid: i32, uid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.split_whitespace().take(2).eq(["Uid:", &uid.to_string()]))
@@ -22,7 +22,7 @@ fn a_launch_that_its_user_stops_ends_with_a_reason_and_holds_nobody_up() {
     let submitter = cluster.submitter();
     let Some(enemy) = Person::of(submitter, "daemon", &["limo-hostile", "lrun"]) else { return };
     let Some(honest) = Person::of(submitter, "bin", &["lrun"]) else { return };
-    // It holds a write lease on the script that its job is to run, for longer than a launch may take.
+    // It holds a write lease on its job's script, for longer than a launch may take.
     let mut attack = enemy.command("limo-hostile", &["lease", "--for", "60s", "--master", &submitter.address]);
     attack.arg("--programs").arg(enemy.programs()).arg("--scratch").arg(&enemy.submitter.directory);
     let mut attack = attack.spawn().expect("executable");

@@ -96,7 +96,7 @@ fn an_impostor_on_the_socket_does_not_even_see_a_greeting() {
     let endpoint = format!("unix:{}/master.sock", place.display());
     let impostor = stranger.impostor(&endpoint);
     client("lrun", &endpoint, &["true"]).failed("can be written by other users (mode 1777)");
-    // As it is when the directory was open once and is not now.
+    // The directory may have been open before, but is not now.
     mode(0o755);
     let expected = format!("uid {STRANGER} listens at {endpoint}; the master must belong to root (uid 0)");
     client("lrun", &endpoint, &["true"]).failed(&expected);

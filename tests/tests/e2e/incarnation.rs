@@ -7,7 +7,7 @@ use std::process::Command;
 use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, finish, until};
 
-/// Says who it is about ten times a second.
+/// Prints its identity about ten times a second.
 const SECRET: &str = "while :; do echo secret; sleep 0.1; done";
 
 fn wipe(cluster: &Cluster) {
@@ -68,7 +68,7 @@ fn a_restored_backup_ends_what_it_does_not_know_and_numbers_go_on_above_it() {
     let next = submitter.detach(&["true"]);
     assert_eq!(next, later[2] + 1, "numbers that were given are not given again");
     assert_eq!(submitter.wait(next), Some(0));
-    // A second start of the restored journal is a restart like any other: what runs goes on.
+    // A second start of the restored journal is an ordinary restart: running jobs continue.
     let running = submitter.detach(&["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]);
     until("it runs", || (submitter.state(running) == "running").then_some(()));
     cluster.kill_master();

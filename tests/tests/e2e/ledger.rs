@@ -1,10 +1,10 @@
-//! What jobs have written about themselves: one number a line, appended in one write each.
+//! Ledger of jobs: one number a line, each appended in one write.
 
 use std::collections::BTreeMap;
 
 use limo_tests::Submitter;
 
-/// How often each job has written its number.
+/// Returns the number of lines of each job.
 pub struct Ledger(BTreeMap<u64, u32>);
 
 impl Ledger {

@@ -1,9 +1,9 @@
-//! `lq` tells what is, and steers it.
+//! `lq` shows and controls jobs.
 
 use limo_tests::{Cluster, Submitter, until};
 use serde_json::Value;
 
-/// What programs rely on: the name of each key, and whether a value is of its type.
+/// Properties that programs rely on: the names of keys, and the types of values.
 type Key = (&'static str, fn(&Value) -> bool);
 
 const CONTRACT: [Key; 15] = [

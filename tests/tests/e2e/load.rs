@@ -1,10 +1,10 @@
-//! Submitters that go on until a test says that it is enough, or fails.
+//! Submitters that run until a test stops them or fails.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the submitters of one test share.
+/// State that the submitters of one test share.
 #[derive(Debug, Default)]
 pub struct Load {
     over: AtomicBool,

@@ -1,4 +1,4 @@
-//! What a shell and a person expect of each client: completions, a manual page, help that fits a screen, hints.
+//! Conventions of each client: completions, a manual page, help that fits a screen, hints.
 
 use std::process::Stdio;
 
@@ -71,7 +71,7 @@ fn a_manual_page_has_every_command() {
 #[test]
 fn help_fits_a_screen() {
     for program in PROGRAMS {
-        // What `-h` of lrun leaves out, for `--help` says it, is more than a screen.
+        // The options that `lrun -h` omits would not fit a screen.
         let options: &[&str] = if program == "lrun" { &["-h"] } else { &["-h", "--help"] };
         for option in options {
             let help = run(program, &[option]).succeeded();
@@ -89,6 +89,6 @@ fn a_slip_of_the_finger_is_answered_by_what_was_meant() {
     run("lq", &["histroy"]).failed("lq: hint: a similar subcommand exists: 'history'");
     run("lrun", &["--core", "2", "true"]).failed("lrun: hint: a similar argument exists: '--cores'");
     run("lconf", &["stauts"]).failed("lconf: hint: a similar subcommand exists: 'status'");
-    run("lq", &["--sort", "naem"]).failed("`naem` is no column: jobid, name");
+    run("lq", &["--sort", "naem"]).failed("`naem` is not a column: jobid, name");
     run("lq", &["show"]).failed("lq: hint: try `lq --help`");
 }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// Between two steps of the counter: short beside the interval of readings.
 const STEP: Duration = Duration::from_millis(2);
 
-/// A sysfs with one package, whose counter a thread advances by so many watts, and by those in the files in `loads`.
+/// A sysfs with one package, whose counter a thread advances by the given watts, and by those in the files in `loads`.
 struct Package {
     sysfs: TempDir,
     loads: PathBuf,
@@ -51,7 +51,7 @@ impl Package {
                 let now = Instant::now();
                 counted += drawn * u64::try_from((now - before).as_micros()).expect("a short time");
                 before = now;
-                // In one step, so that nobody reads half a number.
+                // In one step, so that half a number is never read.
                 fs::write(&aside, format!("{counted}\n")).expect("written");
                 fs::rename(&aside, &counter).expect("renamed");
             }
@@ -118,7 +118,7 @@ fn a_meter_that_fails_is_replaced_by_estimates_until_it_works_again() {
     await_draw(&cluster, 95.0, true);
 
     package.close();
-    // Nothing else happens: the last reading counts no longer by itself.
+    // Without another event, the last reading expires.
     await_draw(&cluster, 10.0, false);
     // The node works on without its meter; what a job on one of its two cores draws is estimated.
     let job = cluster.submitter().detach(&["--cores", "1", "sleep", "1000"]);
@@ -129,7 +129,7 @@ fn a_meter_that_fails_is_replaced_by_estimates_until_it_works_again() {
     assert_eq!(cluster.submitter().wait(job), Some(143));
 }
 
-/// Jobs that draw so much for so long, once all of them have begun.
+/// Jobs with this draw and duration, once all of them have begun.
 fn burn(cluster: &Cluster, loads: &Path, jobs: &[(&str, u64)]) -> Vec<Value> {
     let script = |watts: u64| {
         let (dir, count) = (loads.display(), jobs.len());
@@ -159,7 +159,7 @@ fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
     let mut package = Package::new();
     package.draw(40);
     let sysfs = package.path().to_str().expect("UTF-8").to_owned();
-    // What the operator wrote is wrong: what is seen counts.
+    // The operator's value is wrong: samples count.
     let options = ["--cpus", "4", "--idle", "10 W", "--nameplate", "400 W", "--reading-interval", "100ms"];
     let cluster =
         Setup::default().node("n1", &[&options[..], &["--meter", "powercap", "--sysfs", &sysfs]].concat()).start();

@@ -1,4 +1,4 @@
-//! What a node has, asked for from elsewhere: the same as `lslave --probe` prints there.
+//! Hardware of a node, shown by the master: the same as `lslave --probe` prints on the node.
 
 use limo_tests::Setup;
 

@@ -1,4 +1,4 @@
-//! What operators do with nodes and settings, and what the cluster remembers of it.
+//! Operators' actions on nodes and settings, and the history of them.
 
 use limo_tests::{Cluster, NodeSetup, Setup, Submitter, until};
 use serde_json::Value;
@@ -14,8 +14,8 @@ fn nodes_are_drained_all_or_none_and_say_why() {
     submitter.lconf(&["drain", "n[1-2,9]", "--reason", "new fans"]).failed("there is no node `n9` (nodes: n1, n2, n3)");
     assert_eq!(reason_of(&cluster, "n1"), None, "none");
     submitter.lconf(&["drain", "n[1-2]"]).failed("--reason <TEXT>");
-    submitter.lconf(&["drain", "n[1-2]", "--reason", " "]).failed("say why in a few words");
-    submitter.lconf(&["drain", "n[1-2", "--reason", "x"]).failed("a bracket without its partner");
+    submitter.lconf(&["drain", "n[1-2]", "--reason", " "]).failed("the reason is empty: give it in a few words");
+    submitter.lconf(&["drain", "n[1-2", "--reason", "x"]).failed("a bracket that does not match");
     assert_eq!(submitter.lconf(&["drain", "n[1-2]", "--reason", "new fans"]).succeeded(), "");
     for node in ["n1", "n2"] {
         let reason = reason_of(&cluster, node).unwrap_or_default();
@@ -158,7 +158,7 @@ fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
     submitter.lconf(&["node", "remove", "n2"]).failed(&format!("job {job} is on node `n2`"));
     submitter.lq(&["cancel", &job.to_string()]).succeeded();
     cluster.start_node("n2");
-    // How it ended is a matter of what the daemon found; that it did is what counts.
+    // The kind of the end depends on the daemon; only the end matters.
     submitter.wait(job);
     cluster.terminate_node("n2");
     until("n2 is away", || (cluster.node_report("n2")?["state"] != "up").then_some(()));

@@ -57,7 +57,7 @@ async fn a_command_of_400_kb_of_invalid_utf8_fails_alone() {
     assert!(reason.ends_with("…: File name too long (os error 36)"), "the cause is seen: {reason}");
     assert!(reason.len() <= 1100, "{} bytes: {reason}", reason.len());
     proves_that_the_node_works(&cluster);
-    // Nothing of it is left that a registration would repeat.
+    // Nothing is left that a registration would repeat.
     cluster.kill_node("n1");
     cluster.start_node("n1");
     until("the node is back", || (cluster.node_report("n1")?["state"] == "up").then_some(()));

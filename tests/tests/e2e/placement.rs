@@ -1,4 +1,4 @@
-//! Where jobs are put: nodes that they have alone, and GPUs.
+//! Placement of jobs: exclusive nodes, and GPUs.
 
 use limo_tests::{Cluster, Setup, finish, until};
 
@@ -11,7 +11,7 @@ fn an_exclusive_job_has_its_node_alone() {
     };
     let first = submitter.detach(&["sleep", "1000"]);
     await_state(first, "running");
-    // It has all cores of its node, unless it is told how many it uses.
+    // It has all cores of its node, unless it requests fewer.
     let alone = submitter.detach(&["--exclusive", "sh", "-c", "echo $LIMO_CPUS > cpus; sleep 1000"]);
     until("it is told why it waits", || (submitter.job(alone)["wait_kind"] == "resources").then_some(()));
     submitter.lrun(&["-I", "--exclusive", "true"]).failed("every unit that can run it is taken");
@@ -22,7 +22,7 @@ fn an_exclusive_job_has_its_node_alone() {
     until("nobody is beside it", || (submitter.job(beside)["wait_kind"] == "resources").then_some(()));
     submitter.lq(&["cancel", &alone.to_string()]).succeeded();
     assert_eq!(submitter.wait(beside), Some(0));
-    // One core of four, and still nobody else.
+    // One core of four, and still no other job.
     let one = submitter.detach(&["--exclusive", "-c", "1", "sh", "-c", "echo $LIMO_CPUS > one; sleep 1000"]);
     await_state(one, "running");
     until("it has begun", || (submitter.read("one") == "1\n").then_some(()));
@@ -53,14 +53,14 @@ fn jobs_on_gpus_run_side_by_side_or_wait_for_all_that_they_ask_for() {
         begun("other", "1/1/gpu1\n");
         let both = submitter.detach(&["--gres", "gpu:a100:2", "sh", "-c", &show("both")]);
         until("it is told why it waits", || (submitter.job(both)["wait_kind"] == "resources").then_some(()));
-        submitter.lrun(&["-I", "--gpus", "2", "true"]).failed("refused, since it could not start at once");
+        submitter.lrun(&["-I", "--gpus", "2", "true"]).failed("refused because it could not start at once");
         // The first that ends makes no room for two.
         submitter.lq(&["cancel", &other.to_string()]).succeeded();
         until("it is over", || (submitter.state(other) == "cancelled").then_some(()));
         assert_eq!(submitter.state(both), "waiting", "{policy}");
         submitter.lq(&["cancel", &one.to_string()]).succeeded();
         begun("both", "0,1/0,1/gpu0,gpu1\n");
-        submitter.lrun(&["-I", "--gpus", "a100", "true"]).failed("refused, since it could not start at once");
+        submitter.lrun(&["-I", "--gpus", "a100", "true"]).failed("refused because it could not start at once");
         submitter.lq(&["cancel", &both.to_string()]).succeeded();
         // Its output is whole, and its exit code its own.
         let ran = submitter.lrun(&["--gpus", "2", "sh", "-c", "echo $LIMO_HARDWARE; exit 7"]);
@@ -86,7 +86,7 @@ fn a_job_that_has_no_gpu_is_told_of_none() {
         command.env("CUDA_VISIBLE_DEVICES", "5").env("LIMO_JOB_GPUS", "5");
         finish(command.spawn().expect("a program that is built")).succeeded()
     };
-    // What the user sets is the user's business, where there is nothing to tell.
+    // A user's value stays if there are no accelerators to list.
     assert_eq!(shows(&[]), "5:none\n");
     assert_eq!(shows(&["--gres", "gpu"]), "0:0\n");
 }
@@ -104,11 +104,11 @@ fn gpus_that_no_node_has_are_refused() {
     refused(&["--gres", "gpu:k80:1"], "no node has the hardware k80 (hardware: a100, epyc-9354p)");
     refused(&["--gpus", "epyc-9354p:1"], "no node has the hardware epyc-9354p (hardware: a100, epyc-9354p)");
     refused(&["-N", "2", "--gpus", "2"], "the job asks for 2 nodes: 1 could run a part of it");
-    refused(&["--gpus", "a100:1", "-C", "k80"], "--constraint k80 leaves out `a100`");
-    refused(&["--gres", "gpu:0"], "`0` is not a number of accelerators: 1 or more");
-    refused(&["--gres", "gpu:a100:x"], "`x` is not a number of accelerators: 1 or more");
-    refused(&["--gres", "nic:1"], "only accelerators can be asked for, e.g. `gpu:2`");
-    refused(&["--gpus", "0"], "`0` is not a number of accelerators: 1 or more");
+    refused(&["--gpus", "a100:1", "-C", "k80"], "--constraint k80 excludes `a100`");
+    refused(&["--gres", "gpu:0"], "`0` is not a number of accelerators: write 1 or more");
+    refused(&["--gres", "gpu:a100:x"], "`x` is not a number of accelerators: write 1 or more");
+    refused(&["--gres", "nic:1"], "only accelerators can be requested, e.g. `gpu:2`");
+    refused(&["--gpus", "0"], "`0` is not a number of accelerators: write 1 or more");
     refused(&["--gres", "gpu:1", "--gpus", "1"], "cannot be used with");
     refused(&["--gres", "gpu:1", "-c", "2"], "cannot be used with");
 }

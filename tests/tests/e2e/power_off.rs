@@ -27,11 +27,11 @@ const READINGS: &str = "50ms";
 /// Nodes are woken once, and are waited for.
 const IDLE: &str = "sleep_timeout = \"1s\"\nwake_timeout = \"1h\"\n";
 
-/// A cluster whose nodes sleep as soon as they have no job, once they are told so.
+/// A cluster whose nodes sleep as soon as they have no job, once the setting is changed.
 struct Sleepy {
     cluster: Cluster,
     directory: TempDir,
-    /// What follows in the settings of the master.
+    /// Last part of the master's settings.
     idle: String,
 }
 
@@ -91,7 +91,7 @@ impl Sleepy {
         cluster
     }
 
-    /// The same, and the node is woken for a job.
+    /// As above, and the node is woken for a job.
     fn waking(off: &str, idle: &str) -> (Self, u64) {
         let mut cluster = Self::of_one_with(off, idle);
         let job = cluster.job(&[]);
@@ -106,7 +106,7 @@ impl Sleepy {
         self.cluster.submitter()
     }
 
-    /// A short job that says where it ran.
+    /// A short job that prints its node.
     fn job(&self, options: &[&str]) -> u64 {
         let words = [options, &["sh", "-c", "echo $LIMO_JOB_ID $LIMO_NODE >> ran"]].concat();
         self.submitter().detach(&words)
@@ -213,7 +213,7 @@ fn a_daemon_killed_while_its_node_falls_asleep_comes_back_awake() {
     cluster.cluster.kill_node("n1");
     let job = cluster.job(&[]);
     cluster.cluster.start_node("n1");
-    // It is there, so it is awake, and takes the job that waits for it.
+    // It registers, so it is awake, and takes the waiting job.
     assert_eq!(cluster.submitter().wait(job), Some(0));
     assert_eq!(cluster.submitter().read("ran"), format!("{job} n1\n"));
     cluster.is("n1", "up");

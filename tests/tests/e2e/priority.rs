@@ -1,4 +1,4 @@
-//! Which job goes first: `--priority`, `--nice`, `lq priority`, `lconf fairshare`.
+//! Order of jobs: `--priority`, `--nice`, `lq priority`, `lconf fairshare`.
 
 use limo_tests::{Cluster, Submitter, until};
 

@@ -19,12 +19,12 @@ fn size(rows: u16, columns: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// `lrun --pty` on a terminal that somebody looks at and types on.
+/// `lrun --pty` on a terminal with a user who reads and types.
 struct Desk {
     lrun: Child,
     keys: File,
     shown: Arc<Mutex<String>>,
-    /// How much of it has been looked at.
+    /// Number of bytes that were read.
     seen: usize,
     terminal: OwnedFd,
     before: Termios,
@@ -154,7 +154,7 @@ fn the_terminal_is_restored_whatever_ends_lrun() {
         until("the terminal is raw", || desk.is_raw().then_some(()));
         desk.signal_lrun(submitter, signal);
         let ended = desk.ends();
-        // What setsid makes of a child that a signal ended is its own business.
+        // The status of setsid after a signal to its child varies.
         assert!(code.is_none() || ended == code, "{signal}: {ended:?}");
         if signal == Signal::SIGABRT {
             let job = submitter.jobs()[0]["id"].to_string();
@@ -208,7 +208,7 @@ fn a_shell_and_what_it_runs_stand_still_and_go_on_together() {
     limit("15W");
     until("the job is suspended", || (submitter.state(1) == "suspended").then_some(()));
     until("its processes stand still", || (stand_still() == 2).then_some(()));
-    // What is typed now is read later.
+    // Input typed now is read later.
     desk.types("early-");
     desk.shows("early-");
     limit("none");

@@ -1,4 +1,4 @@
-//! What users may have: `lconf quota`, `lconf user`.
+//! Quotas of users: `lconf quota`, `lconf user`.
 
 use limo_tests::{Cluster, Submitter, until};
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn user(submitter: &Submitter, name: &str) -> Value {
     shown["users"][0].clone()
 }
 
-/// Who runs these tests.
+/// User of these tests.
 fn own_name(submitter: &Submitter, job: u64) -> String {
     submitter.job(job)["user"].as_str().expect("a user").to_owned()
 }
@@ -110,5 +110,5 @@ fn who_is_denied_submits_nothing_and_only_operators_deny() {
     submitter.lconf(&["user", "allow", "daemon"]).succeeded();
     assert_eq!(other.run("lrun", &["true"]).code, Some(0));
     submitter.lconf(&["user", "allow", "daemon"]).failed("user `daemon` is not denied");
-    submitter.lconf(&["user", "show", "nobody-at-all"]).failed("nothing is known of a user `nobody-at-all`");
+    submitter.lconf(&["user", "show", "nobody-at-all"]).failed("the master does not know a user `nobody-at-all`");
 }

@@ -8,7 +8,7 @@ use limo_tests::programs;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// What the tour builds with. The programs of this test are used in their place.
+/// Build commands of the tour. The programs of this test replace them.
 const BUILD: [&str; 2] = ["cargo build --release\n", "export PATH=\"$PWD/target/release:$PATH\"\n"];
 
 /// The commands of one section of a page.
@@ -17,7 +17,7 @@ fn tour(page: &str, section: &str) -> String {
     let (_, tour) = text.split_once(&format!("\n## {section}\n")).expect("there is a tour");
     let (tour, _) = tour.split_once("\n## ").expect("more follows");
     let commands: String = tour.split("```\n").skip(1).step_by(2).collect();
-    // Somebody who types is slower than the daemons start.
+    // A person types more slowly than the daemons start.
     let waits = "until lq nodes > nodes 2> /dev/null && grep -q 'n1.*up' nodes; do sleep 0.05; done\nrm nodes\n";
     let begun = "> node.log 2>&1 &\n";
     assert!(commands.contains(begun), "the tour starts a node");

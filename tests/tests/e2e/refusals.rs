@@ -1,4 +1,4 @@
-//! What cannot be is refused at once, with what would be possible.
+//! Impossible requests are refused at once, with the possible range.
 
 use limo_tests::{Cluster, Setup};
 

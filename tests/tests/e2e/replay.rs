@@ -73,11 +73,11 @@ fn live(cluster: &mut Cluster) {
     assert_eq!(cluster.terminate_master().code(), Some(0));
 }
 
-/// What the core makes of the entries: how many rounds, or the first that is another one.
+/// Replays the entries; returns the number of rounds, or the first that differs.
 fn replay<'a>(entries: impl Iterator<Item = &'a HistoryEntry>) -> Result<usize, String> {
     let mut entries = entries.peekable();
     let first = entries.peek().expect("a cluster has lived").at;
-    // How every master begins. Its policy and options are the first events.
+    // State of every new master. Its policy and options are the first events.
     let mut core = Core::new(first, Preset::Limo, Options::default());
     let mut rounds = 0;
     for HistoryEntry { seq, at, entry } in entries {
@@ -128,7 +128,7 @@ fn a_live_journal_gives_the_same_rounds_again() {
     for kind in ["Held", "Released", "RequeueRequested"] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
-    // It is no accident: without one of the events that matter the rounds are others.
+    // This is not an accident: without one of the essential events the rounds differ.
     for kind in ["Submitted", "Ended"] {
         let is_one = |entry: &HistoryEntry| matches!(&entry.entry, Entry::Event(event) if name(event) == kind);
         let last = entries.iter().rposition(is_one).expect("it is there");

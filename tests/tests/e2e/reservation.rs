@@ -1,4 +1,4 @@
-//! Nodes are kept for some users, or for nobody, for a time.
+//! Nodes are reserved for some users, or kept free of jobs, for a time.
 
 use limo_tests::{Cluster, Setup, Submitter, until};
 use serde_json::Value;
@@ -95,10 +95,10 @@ fn reservations_that_cannot_be_are_refused_by_name() {
     submitter.lq(&["cancel", "1"]).succeeded();
     assert_eq!(submitter.wait(job), Some(143));
     refused(&["a", "--nodes", "n[1-2]", "--duration", "1h"], "there is no node `n2` (nodes: n1)");
-    refused(&["a", "--nodes", "n1", "--duration", "0s"], "is not longer than zero");
+    refused(&["a", "--nodes", "n1", "--duration", "0s"], "is not above zero");
     refused(&["a", "--nodes", "n1", "--start", "soon", "--duration", "1h"], "--start: `soon` is not a time");
     refused(&["a/b", "--nodes", "n1", "--duration", "1h"], "a/b");
-    refused(&["a", "--nodes", "n1", "--duration", "1h", "--users", "a b"], "it is not the name of a user");
+    refused(&["a", "--nodes", "n1", "--duration", "1h", "--users", "a b"], "not the name of a user");
     reserve(submitter, &["a", "--nodes", "n1", "--duration", "1h"]);
     refused(&["a", "--nodes", "n1", "--start", "now+9h", "--duration", "1h"], "there is a reservation `a` already");
     refused(&["b", "--nodes", "n1", "--duration", "2h"], "node `n1` is reserved in that time already: a");

@@ -1,4 +1,4 @@
-//! What an operator sets holds at once, and over a crash.
+//! Settings take effect at once, and survive a crash.
 
 use std::fs;
 

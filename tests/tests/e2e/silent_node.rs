@@ -47,7 +47,7 @@ impl Puppet {
         let _ = self.0.writer.send(&Frame::Message(message)).await;
     }
 
-    /// The next message; `None` where the master has hung up.
+    /// The next message; `None` if the master has hung up.
     async fn hear(&mut self) -> Option<MasterToNode> {
         match tokio::time::timeout(LIMIT, self.0.reader.next()).await.expect("the master says something") {
             Ok(Some(Frame::Message(message))) => Some(message),
@@ -95,7 +95,7 @@ fn check_end(cluster: &Cluster, lrun: Child) {
 #[tokio::test]
 async fn a_job_that_is_not_acknowledged_goes_to_another_node() {
     let (cluster, mut puppet, _, lrun) = stage("300ms").await;
-    // It says nothing at all, and hears no `Go` until the master has had enough of it.
+    // It sends nothing, and reads no `Go` until the master disconnects it.
     while let Some(message) = puppet.hear().await {
         assert!(!matches!(message, MasterToNode::Go { .. }), "{message:?}");
     }

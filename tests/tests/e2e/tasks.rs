@@ -177,7 +177,7 @@ fn an_interrupt_asks_then_reaches_all_then_kills() {
     let mut asked = || {
         let mut line = String::new();
         stderr.read_line(&mut line).expect("readable");
-        assert_eq!(line, "lrun: 3 tasks run on n1: interrupt again within 1 s to reach them\n");
+        assert_eq!(line, "lrun: 3 tasks run on n1: interrupt again within 1 s to signal them\n");
     };
     // On a busy machine the second may come too late, and is a first one again.
     let mut tries = 0;

@@ -19,7 +19,7 @@ const GIVEN_BACK: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 struct Screen {
     child: Child,
     keyboard: File,
-    /// A terminal keeps its settings as long as somebody has it open.
+    /// A terminal keeps its settings while a process has it open.
     line: OwnedFd,
     shown: Arc<Mutex<Vec<u8>>>,
     before: Termios,
@@ -63,7 +63,7 @@ impl Screen {
         self.keyboard.write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// Whether letters are echoed, lines are edited and Ctrl-C is a signal.
+    /// Returns true if letters are echoed, lines are edited and Ctrl-C is a signal.
     fn modes(&self) -> LocalFlags {
         tcgetattr(&self.line).expect("a terminal").local_flags
     }

@@ -68,7 +68,7 @@ fn a_node_that_dies_with_its_job_ends_it_and_holds_its_watts_until_it_is_declare
     assert_eq!((&found["held_w"], &found["draw_w"]), (&Value::from(40.0), &Value::from(40.0)), "{found}");
     assert_eq!((&found["unreachable"][0]["node"], &found["unreachable"][0]["lost"]), (&"n1".into(), &true.into()));
     let words = submitter.lconf(&["status"]).succeeded();
-    assert!(words.contains("40.0 W held; if it is dead: lconf node lost n1"), "{words}");
+    assert!(words.contains("40.0 W held; if the node is dead, type: lconf node lost n1"), "{words}");
     assert_eq!(state_of(&cluster, "n1"), "lost");
     submitter.lconf(&["node", "remove", "n1"]).failed("40.0 W are held for node `n1`");
     submitter.lconf(&["node", "lost", "n1"]).succeeded();
@@ -146,7 +146,7 @@ struct Proxy {
     /// Connections made before this count pass nothing.
     dead_below: Arc<AtomicUsize>,
     made: Arc<AtomicUsize>,
-    /// Whether nobody new is let through.
+    /// True if no new connection is let through.
     closed: Arc<AtomicBool>,
 }
 

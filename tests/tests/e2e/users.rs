@@ -1,12 +1,12 @@
-//! Who may do what. The master knows from the kernel who calls; these tests need root, to be somebody else.
+//! Permissions. The kernel tells the master who calls; these tests need root, to become another user.
 
 use limo_tests::{Cluster, Person, until};
 use nix::unistd::Group;
 
-/// A user of every Linux who is not root.
+/// Unprivileged user of every Linux.
 const OTHER: &str = "daemon";
 
-/// This user with the clients. `None` where this test cannot be somebody else; it has said so then.
+/// Returns this user with the clients. Skips with `None` if this test cannot become another user.
 pub fn other(cluster: &Cluster) -> Option<Person> {
     Person::of(cluster.submitter(), OTHER, &["lrun", "lq", "lconf"])
 }

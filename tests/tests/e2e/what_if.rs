@@ -70,7 +70,7 @@ fn a_live_journal_replays_and_can_be_asked_what_if() {
     let submitter = cluster.submitter();
     let state = cluster.state_dir().to_str().expect("text");
 
-    // The master runs, and goes on unharmed.
+    // The master runs on undisturbed.
     let replayed = lsim(submitter, &["replay", state]).succeeded();
     println!("{replayed}");
     assert!(replayed.contains("equal: every round"), "{replayed}");
@@ -81,7 +81,7 @@ fn a_live_journal_replays_and_can_be_asked_what_if() {
     let place = changed_copy(cluster.state_dir(), &copy);
     let ran = lsim(submitter, &["replay", copy.to_str().expect("text")]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    // The event itself is possible; the round after it tells of an exit with 77, and did not.
+    // The event itself is possible; the round after it reports an exit with 77, but the recorded one did not.
     let difference = ran.stdout.split_once("different: entry ").expect("a difference").1;
     let (entry, sides) = difference.split_once(" at ").expect("a time");
     assert!((place + 1..place + 10).contains(&entry.parse().expect("a number")), "{place}: {ran:?}");
@@ -102,8 +102,8 @@ fn what_if(submitter: &Submitter, state: &str) {
     for column in columns {
         assert_eq!((column["jobs"].as_u64(), column["ended"].as_u64()), (Some(8), Some(7)), "{report:#}");
         let (energy, span) = (number(&column["energy_j"]), number(&column["span_s"]));
-        // The same work on the same node in about the same time, but what the master believes of runs so short is partly
-        // their nameplate; and never more than 50 W and the noise.
+        // The same work on the same node in about the same time, but the belief about such short runs is partly their
+        // nameplate; and never more than 50 W and the noise.
         assert!((energy - lived).abs() < lived * 0.5 && energy < 51.0 * span, "{report:#}");
         // Prices are known a little later than the node.
         let cost = number(&column["cost"]);
@@ -111,7 +111,7 @@ fn what_if(submitter: &Submitter, state: &str) {
         assert!(number(&column["mean_wait_s"]) <= number(&column["max_wait_s"]));
         assert!((0.0..=1.0).contains(&number(&column["outside_limits_share"])));
     }
-    // Seven runs of 200 ms with 14 cores of a node that has four: nobody can do them at once.
+    // Seven runs of 200 ms with 14 cores of a node that has four: they cannot all run at once.
     assert!(number(&columns[1]["max_wait_s"]) > 0.1 && number(&columns[2]["max_wait_s"]) > 0.1, "{report:#}");
     let budget = &columns[2]["budgets"][0];
     let (energy, spent) = (number(&columns[2]["energy_j"]), number(&budget["spent_j"]));

@@ -85,7 +85,7 @@ fn stdin_of_some_megabytes_reaches_every_task() {
     let only = "n=$(wc -l); echo $LIMO_PROCID $n";
     let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 -n 4 -i 3 sh -c '{only}'")).succeeded();
     assert_eq!(sorted_lines(&said), "0 0\n1 0\n2 0\n3 1000000\n");
-    // A node whose tasks are over holds nobody up.
+    // A node whose tasks are over does not hold the others.
     let script = "[ $LIMO_NODEID = 1 ] || { n=$(wc -l); echo $LIMO_PROCID $n; }";
     let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 sh -c '{script}'")).succeeded();
     assert_eq!(sorted_lines(&said), "0 1000000\n2 1000000\n");
@@ -100,7 +100,7 @@ fn the_highest_code_of_all_nodes_counts() {
     assert_eq!(sorted_lines(&ran.stderr), "limo: n2: task 1: exit code 9\nlimo: n3: task 2: exit code 2\n");
     let job: Value = submitter.show(&[1])[0].clone();
     assert_eq!(job["nodes"], serde_json::json!(["n1", "n2", "n3"]), "{job}");
-    // One that fails ends the others where that is asked for, on other nodes, too.
+    // A failing task ends the others if requested, also on other nodes.
     let ran = submitter.lrun(&["-N", "3", "-K", "-Q", "sh", "-c", "[ $LIMO_PROCID = 2 ] && exit 3; exec sleep 1000"]);
     assert_eq!(ran.code, Some(143), "{ran:?}");
     let missing = submitter.lrun(&["-N", "3", "no-such-command"]);
@@ -215,7 +215,7 @@ fn a_node_that_refuses_takes_the_whole_attempt_back() {
         cluster.add_node(&NodeSetup { name: name.into(), options });
         cluster.await_node(name);
     }
-    // Its records of jobs cannot be written any more: no job as large as this one's fits into what is left of a page.
+    // Its records of jobs can no longer be written: a job as large as this one does not fit into the rest of a page.
     let mut filler = Vec::new();
     while std::fs::write(disk.join("filler"), &filler).is_ok() {
         filler.extend([0; 4096]);

@@ -9,10 +9,10 @@ use limo_tests::{Cluster, Setup, programs};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/wrong-inputs.txt");
 
-/// The same on every machine.
+/// Equal on every machine.
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
 
-/// What some of the commands read.
+/// Input files of some commands.
 const FILES: [(&str, &str); 9] = [
     ("empty", ""),
     ("job.sh", "#!/bin/sh\necho hi\n"),
@@ -30,7 +30,7 @@ fn commands(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter_map(|line| line.strip_prefix("$ "))
 }
 
-/// What a command says, and its exit code.
+/// Output of a command, and its exit code.
 fn say(cluster: &Cluster, command: &str) -> String {
     let submitter = cluster.submitter();
     let program = programs::path("lrun");

@@ -5,17 +5,17 @@
 pub struct Line {
     /// Without comments, and with nothing between quotes.
     pub code: String,
-    /// What its comments say.
+    /// Text of its comments.
     pub comment: String,
 }
 
-/// Where the lexer is.
+/// State of the lexer.
 enum State {
     Code,
     LineComment,
-    /// How many comments are open.
+    /// Number of open comments.
     BlockComment(usize),
-    /// How many `#` end the text; `None` where a backslash escapes.
+    /// Number of `#` that end the text; `None` if a backslash escapes.
     Text(Option<usize>),
 }
 
@@ -68,7 +68,7 @@ pub fn lines(source: &str) -> Vec<Line> {
     lines
 }
 
-/// What begins at `at` in code, and how long its beginning is. A character literal is passed over whole.
+/// Returns the kind and the length of the token at `at` in code. Skips a character literal.
 fn begin(chars: &[char], at: usize) -> (State, usize) {
     let ahead = |offset: usize| chars.get(at + offset).copied().unwrap_or(' ');
     match (chars[at], ahead(1)) {

@@ -1,4 +1,4 @@
-//! What the manifests of the members may say.
+//! Rules for the manifests of the members.
 
 use toml::{Table, Value};
 

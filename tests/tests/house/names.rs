@@ -1,4 +1,4 @@
-//! A name stands for one type within a crate, so that a reader need not ask which one is meant.
+//! A type name is unique within a crate.
 
 use std::collections::BTreeMap;
 

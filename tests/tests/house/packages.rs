@@ -1,4 +1,4 @@
-//! Who may depend on whom, over what `cargo metadata` says.
+//! Rules for dependencies between members, on the output of `cargo metadata`.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +42,7 @@ pub struct Package {
     name: String,
     /// Below the root.
     dir: String,
-    /// Whether it has a program of its directory's name.
+    /// True if it has a program with its directory's name.
     is_program: bool,
     /// Names; of other kinds than for tests.
     uses: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a source may contain.
+//! Rules for sources.
 
 use crate::lexer::{Line, lines, words};
 
@@ -44,7 +44,7 @@ const OUTSIDE_STD: [&str; 5] = ["fs", "net", "thread", "env", "process"];
 pub struct Source {
     path: String,
     lines: Vec<Line>,
-    /// For each line whether it is part of a test.
+    /// By line: true if it is part of a test.
     is_test: Vec<bool>,
 }
 
@@ -63,12 +63,12 @@ impl Source {
         &self.path
     }
 
-    /// Each line's number from 1, and what is no comment of it.
+    /// Returns each line's number from 1, and its text without comments.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.numbered().map(|(number, line, _)| (number, line.code.as_str()))
     }
 
-    /// Each line with its number from 1, and whether it is part of a test.
+    /// Returns each line with its number from 1, and true if it is part of a test.
     fn numbered(&self) -> impl Iterator<Item = (usize, &Line, bool)> {
         self.lines.iter().zip(&self.is_test).enumerate().map(|(index, (line, is_test))| (index + 1, line, *is_test))
     }

@@ -45,7 +45,7 @@ impl Tree {
     }
 }
 
-/// What cargo and git keep there.
+/// Directories of cargo and git.
 fn is_foreign(dir: &Path) -> bool {
     dir.join("CACHEDIR.TAG").exists() || dir.file_name().is_some_and(|name| name == ".git" || name == "target")
 }
@@ -62,7 +62,7 @@ const TRACES: [(&str, &str); 7] = [
     ("language", " model"),
 ];
 
-/// Lines of a text that tell where or how it was made.
+/// Returns lines that reveal where or how a text was made.
 pub fn traces(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -77,7 +77,7 @@ pub fn traces(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Where what is not installed finds the traces of other people.
+/// Paths by which programs that are not installed find external traces.
 const LABORATORY: &str = "requirements/src/lib.rs";
 
 /// Lines of a source or a configuration that name the folder beside the repository.

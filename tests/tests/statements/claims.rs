@@ -20,12 +20,12 @@ const ROUNDING: f64 = 1e-5;
 /// After a change of its jobs a node's reading needs a while to follow.
 const READING_MS: i64 = 2_500;
 
-/// After a change of its caps, longer than it may stand still.
+/// Time after a change of its caps, longer than a suspension may take.
 const CAPPED_MS: i64 = 30_000;
 
 pub struct Verdict<'w> {
     pub world: &'w World,
-    /// How often each claim was checked, and what contradicted it.
+    /// Number of checks of each claim, and the contradictions.
     claims: BTreeMap<&'static str, (u64, Vec<String>)>,
 }
 
@@ -34,7 +34,7 @@ impl<'w> Verdict<'w> {
         Self { world, claims: BTreeMap::new() }
     }
 
-    /// A claim, and in words what contradicts it where it does not hold.
+    /// Claim, with a description of a contradiction.
     pub fn claim(&mut self, claim: &'static str, holds: bool, contradiction: impl FnOnce() -> String) {
         let (count, contradictions) = self.claims.entry(claim).or_default();
         *count += 1;
@@ -175,7 +175,7 @@ impl<'w> Verdict<'w> {
         let prices = self.world.prices(ran, ran);
         let known: Vec<f64> = prices.iter().flatten().copied().collect();
         let Some(cost) = cost else {
-            // Where a price was known for a part of the time only, that may not have been while it ran.
+            // If a price was known for only a part of the time, the job may not have run then.
             return self.claim("unknown cost", prices.contains(&None), || format!("{id}: prices were {prices:?}"));
         };
         self.claim("known cost", !known.is_empty(), || format!("{id} {cost} EUR, and no price was known"));
@@ -188,7 +188,7 @@ impl<'w> Verdict<'w> {
         });
     }
 
-    /// How many tasks of an array wait, and how many have begun.
+    /// Numbers of waiting and of started tasks of an array.
     fn array(&mut self, of: While, (id, job): (u64, &JobHistory), said: &Value) {
         if said["array"].is_null() || !said["end_unix_ms"].is_null() {
             return;
@@ -286,7 +286,7 @@ impl<'w> Verdict<'w> {
             said.to_string()
         });
         let before = While { from: of.from - READING_MS, ..of };
-        // A node that stands still is told its caps and does not obey.
+        // A suspended node receives its caps and does not obey.
         let capped = While { from: of.from - CAPPED_MS, ..of };
         let steady = self.steady(&node.jobs, before)
             && node.connected.during(before).count() == 1

@@ -1,4 +1,4 @@
-//! What users and operators do, and what fails, one thing after the other at random.
+//! Random actions of users and operators, and failures, one after the other.
 
 use std::thread;
 use std::time::Duration;
@@ -205,7 +205,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// The exit code of a client that did what it was told, or said why not.
+/// Exit code of a client that succeeded, or printed a reason.
 #[track_caller]
 fn known(ran: &Ran) -> Option<i32> {
     assert!(matches!(ran.code, Some(0 | 1 | 125)), "{ran:?}");

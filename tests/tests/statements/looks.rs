@@ -14,7 +14,7 @@ use crate::timeline::While;
 /// caused a little later.
 const SLACK_MS: i64 = 250;
 
-/// What is asked again and again; `lq explain` in addition, for a job that waits.
+/// Repeated questions; `lq explain` in addition, for a waiting job.
 const QUESTIONS: [&[&str]; 7] = [
     &["lq", "--json"],
     &["lconf", "status", "--json"],
@@ -30,7 +30,7 @@ pub struct Look {
     pub of: While,
     /// The command line.
     pub question: String,
-    /// As it was printed: thousands are kept until the end of the run.
+    /// As printed: thousands are kept until the end of the run.
     answer: String,
 }
 
@@ -98,7 +98,7 @@ impl Looks {
         let from = now_ms() - SLACK_MS;
         let ran = self.person.run(question[0], &question[1..]);
         let of = While { from, to: now_ms() + SLACK_MS };
-        // What is explained may be over by then.
+        // A job may be over when it is explained.
         if self.changes.load(Ordering::SeqCst) != before || (ran.code != Some(0) && question[1] == "explain") {
             return None;
         }

@@ -1,8 +1,8 @@
-//! What `lq`, `lconf` and the report say beside what the journal holds: two users with arrays, failures and quotas work on
-//! a cluster whose prices, limits, budgets and policies change, and whose nodes and master die. Each answer must have been
-//! true at a time between its question and its end.
+//! Compares answers of `lq`, `lconf` and the report with the journal. Two users with arrays, failures and quotas work
+//! on a cluster whose prices, limits, budgets and policies change, and whose nodes and master die. Each answer must
+//! have been true at a time between its question and its end.
 //!
-//! `LIMO_STATEMENTS` says for how long, such as `2h`; 1 min unless set. `LIMO_SEED` repeats the choices of a run.
+//! `LIMO_STATEMENTS` is the duration, such as `2h`; by default 1 min. `LIMO_SEED` repeats the choices of a run.
 
 mod claims;
 mod life;

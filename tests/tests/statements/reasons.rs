@@ -8,10 +8,10 @@ use crate::claims::Verdict;
 use crate::timeline::While;
 use crate::world::{Counts, JobHistory, NodeHistory, World};
 
-/// A round looks at a new job at once; on a busy machine that takes a while.
+/// Limit for the first round after a submission, on a busy machine.
 const FIRST_LOOK_MS: i64 = 2_000;
 
-/// For so long nothing is assigned to a node that did not acknowledge an assignment.
+/// Time without assignments for a node that did not acknowledge one.
 const SUSPECT_MS: i64 = 60_000;
 
 pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory), said: &Value) {
@@ -72,7 +72,7 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
     });
 }
 
-/// What is between two pieces of text.
+/// Returns the text between two pieces.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(before)?;
     Some(rest.split_once(after).map_or(rest, |(found, _)| found))
@@ -133,7 +133,8 @@ fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
         let has_room = |node: &&NodeHistory| {
             let used: u32 = node.jobs.at(at).map_or(0, |jobs| jobs.values().sum());
             let is_open = node.connected.at(at) == Some(&true) && node.closed.at(at) == Some(&false);
-            // Algorithm 3.3 starts jobs on free units only; and who does not want the cap of a unit does not share it.
+            // Algorithm 3.3 starts jobs on free units only; and a job that does not use the cap of a unit does not
+            // share it.
             let is_shared = world.policy.at(at).is_some_and(|policy| policy == "limo-prototype")
                 || node.caps.was(of, |caps| caps.iter().any(Option::is_some));
             is_open && node.cores - used >= job.request.cores.on(node.cores) && (used == 0 || !is_shared)

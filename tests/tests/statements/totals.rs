@@ -1,5 +1,5 @@
-//! What is said of the whole run: energy and cost of the cluster beside the integral of its readings, and what `lsim` says
-//! of its history.
+//! Totals of the run: energy and cost of the cluster compared with the integral of its readings, and with `lsim`'s
+//! figures of its history.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::claims::Verdict;
 use crate::timeline::While;
 use crate::world::{JobHistory, World};
 
-/// Part by which the energy may differ: a start is believed before a reading shows it, and while the master is away nobody
-/// reads.
+/// Tolerated relative difference of energy: a start is believed before a reading shows it, and there are no readings
+/// while the master is away.
 const PART: f64 = 0.03;
 
-/// What `lconf status` says now, and then what `lsim` says.
+/// Final values of `lconf status`, then those of `lsim`.
 pub fn check(verdict: &mut Verdict<'_>, operator: &Submitter, state_dir: &Path) {
     let status = json(operator, "lconf", &["status", "--json"]);
     let now = status["now_unix_ms"].as_i64().unwrap_or(0);
@@ -54,13 +54,13 @@ fn json(operator: &Submitter, program: &str, arguments: &[&str]) -> Value {
     serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{program} {arguments:?} printed no JSON: {answer}"))
 }
 
-/// What the meters of all nodes showed.
+/// Energy by the meters of all nodes.
 #[derive(Debug, Default)]
 struct Drawn {
     joules: f64,
-    /// What that cost, as far as prices were known.
+    /// Its cost, as far as prices were known.
     euros: f64,
-    /// What was paid, and what was earned below a price of zero.
+    /// Amounts paid, and earned below a price of zero.
     turnover: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What the journal says: how jobs, nodes and settings were at each time. Made from its entries alone, without the core.
+//! State of jobs, nodes and settings over time, from the entries of the journal, without the core.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::timeline::{Timeline, While};
 /// From the note of a kill to the master's end, at most.
 const KILLED_MS: i64 = 500;
 
-/// What became of a job, or of an array.
+/// History of a job or an array.
 pub struct JobHistory {
     pub request: Request,
     pub submitted: i64,
-    /// How many tasks an array has; 0 for a job.
+    /// Number of tasks of an array; 0 for a job.
     pub tasks: u32,
     pub state: Timeline<JobState>,
     pub placement: Timeline<Option<Placement>>,
@@ -37,11 +37,11 @@ pub struct NodeHistory {
     /// Cores of each job.
     pub jobs: Timeline<BTreeMap<u64, u32>>,
     pub reading: Timeline<Power>,
-    /// What its units are to be held at.
+    /// Caps of its units.
     pub caps: Timeline<Vec<Option<Power>>>,
 }
 
-/// How many of a user's jobs run, with how many cores, and how many wait.
+/// Numbers of a user's running jobs, their cores, and waiting jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub running: u64,
@@ -61,7 +61,7 @@ pub struct Sums {
 pub struct World {
     pub jobs: BTreeMap<u64, JobHistory>,
     pub nodes: Vec<NodeHistory>,
-    /// By user; all of them under an empty name.
+    /// By user; the total is under an empty name.
     pub counts: BTreeMap<String, Timeline<Counts>>,
     pub sums: BTreeMap<String, Timeline<Sums>>,
     pub policy: Timeline<String>,
@@ -70,16 +70,16 @@ pub struct World {
     pub prices: Timeline<Option<Curve<Price>>>,
     pub quotas: Timeline<Quotas>,
     pub reservations: Timeline<BTreeMap<String, Reservation>>,
-    /// Whether there was a budget for any period.
+    /// True if there was a budget for any period.
     pub budgets: Timeline<bool>,
-    /// When a node was last told to be suspect.
+    /// When a node last became suspect.
     pub suspected: Timeline<i64>,
     /// Plans that broke a rule, with the policy of the time and the rules.
     pub rejected: Vec<String>,
     kills: Vec<i64>,
     /// The last time at which the first node was away: only the master's death takes it away.
     died: i64,
-    /// Attempts that are over, and not yet known whether their job is.
+    /// Attempts that are over, with unknown state of their jobs.
     open: Vec<(u64, i64)>,
 }
 
@@ -179,7 +179,7 @@ impl World {
         for finished in round.finished {
             self.finish(at, finished);
         }
-        // What is over and not finished is to run again.
+        // A job that is over and not finished will run again.
         for (job, ended) in std::mem::take(&mut self.open) {
             if self.job(job).finished.is_none() {
                 self.unassign(ended, job);
@@ -203,7 +203,7 @@ impl World {
         if node == NodeId(0) {
             self.died = at;
         }
-        // It may write until a moment after the time of its kill was noted.
+        // It may write until a moment after the recorded time of its kill.
         let died = self.kills.iter().find(|kill| at == self.died && **kill + KILLED_MS >= at);
         died.map_or(at, |kill| at.max(*kill))
     }
@@ -375,7 +375,7 @@ impl World {
         pieces.map(|(from, to, price)| price.eur_per_mwh() * (to - from).secs()).collect()
     }
 
-    /// The limits in `now` by the curves that held in `of`, in watts; `None` is no limit.
+    /// Returns the limits in `now` by the curves that held in `of`, in watts; `None` means no limit.
     pub fn bands(&self, of: While, now: While) -> Vec<(Option<f64>, Option<f64>)> {
         let shown = |band: Option<&Band>| {
             let band = band.copied().unwrap_or(Band::UNLIMITED);
