@@ -1,4 +1,4 @@
-//! What is taken and drawn, counted beside the index and by simpler means: what the checker goes by.
+//! Books of the checker: taken resources and draw, counted apart from the index and by simpler means.
 //!
 //! Told of each change by the events that make it, like the index, and sharing nothing with it. A debug build compares the
 //! books with a recount before each plan of a small cluster.

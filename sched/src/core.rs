@@ -165,7 +165,7 @@ impl Core {
         JobId(self.cluster.state.next_job)
     }
 
-    /// Whether a request could ever run on the nodes that are known.
+    /// Checks that a request could run on the nodes that are known.
     ///
     /// # Errors
     /// [`Refused::TooLarge`] and its like, saying what the largest node offers.
@@ -173,7 +173,7 @@ impl Core {
         apply::check_request(&self.cluster, request)
     }
 
-    /// Whether a job can be held.
+    /// Checks that a job can be held.
     ///
     /// # Errors
     /// [`Refused`], where it is over or does not wait.
@@ -181,7 +181,7 @@ impl Core {
         apply::check_hold(&self.cluster.state, job)
     }
 
-    /// Whether a job can be released.
+    /// Checks that a job can be released.
     ///
     /// # Errors
     /// [`Refused`], where it is over or not held.
@@ -189,7 +189,7 @@ impl Core {
         apply::check_release(&self.cluster.state, job)
     }
 
-    /// Whether a node can be removed.
+    /// Checks that a node can be removed.
     ///
     /// # Errors
     /// [`Refused`], where it is up, reserved, or has jobs.
@@ -202,7 +202,7 @@ impl Core {
         self.cluster.state.nodes.iter().filter(|node| !node.is_removed())
     }
 
-    /// Whether a job's priority can be changed.
+    /// Checks that a job's priority can be changed.
     ///
     /// # Errors
     /// [`Refused`], where it is over or does not wait.
@@ -210,17 +210,17 @@ impl Core {
         apply::check_priority_of(&self.cluster.state, job, priority)
     }
 
-    /// What users used, by name; only counted while there are quotas or shares.
+    /// Usage by user name; counted only while there are quotas or shares.
     pub fn used(&self) -> &BTreeMap<String, Used> {
         &self.cluster.state.used
     }
 
-    /// What makes up the priority of a waiting job; by what its user had used when the queue was ranked last.
+    /// The parts of a waiting job's priority, by its user's usage when the queue was last ranked.
     pub fn standing(&self, now: Time, job: &Job) -> Standing {
         apply::standing(&self.cluster.state, now, job)
     }
 
-    /// Whether a job can be requeued.
+    /// Checks that a job can be requeued.
     ///
     /// # Errors
     /// [`Refused`], where it is over, does not run, or may not run twice.
@@ -248,7 +248,7 @@ impl Core {
         self.cluster.state.array_of(job)
     }
 
-    /// What policies see.
+    /// The view of policies.
     pub fn view(&self, now: Time) -> View<'_> {
         View::new(&self.cluster, now.max(self.cluster.state.sums.since))
     }
@@ -303,7 +303,7 @@ impl Core {
         own + jobs.iter().filter_map(hidden).sum::<Power>()
     }
 
-    /// What a node is expected to draw where nothing measures it: without a job on it, and by the estimates of its jobs.
+    /// Expected draw of a node that nothing measures: without a job on it, and by the estimates of its jobs.
     pub fn node_estimate(&self, node: NodeId) -> Power {
         let expected = |id: &JobId| Some(self.cluster.state.jobs.get(*id)?.assignment()?.draw_on(node));
         let still = self.node(node).map(|node| node.still_draw()).unwrap_or_default();
@@ -311,7 +311,7 @@ impl Core {
         still + held + self.cluster.jobs_on(node).iter().filter_map(expected).sum::<Power>()
     }
 
-    /// What a node drew until `now`, and what that cost while a price was known; `None` if none ever was.
+    /// Energy of a node until `now`, and its cost while a price was known; `None` if none ever was.
     pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Option<Money>) {
         let Some(of) = self.node(node) else { return Default::default() };
         let prices = self.prices();
@@ -348,7 +348,7 @@ impl Core {
     }
 }
 
-/// What a job draws on a node that no reading shows, and since when.
+/// The draw of a job on a node that no reading shows, and since when.
 fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     let assignment = job.assignment().filter(|assignment| assignment.pending.is_zero())?;
     let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));

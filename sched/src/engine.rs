@@ -7,7 +7,7 @@ use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::state::Job;
 
-/// What was decided about one job.
+/// The decision about one job.
 pub(crate) enum Verdict {
     Start(Start),
     Wait(Wait),

@@ -1,4 +1,4 @@
-//! What can happen to the cluster. An event records; it decides nothing. The journal holds exactly these.
+//! Events: the things that can happen to a cluster. An event decides nothing. The journal holds exactly these.
 
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ pub enum Event {
         tasks: Tasks,
         request: Box<Request>,
     },
-    /// What holds by the grid's limits in place of the operator's own, which stay known. [`Event::LimitsSet`] ends it.
+    /// Limits of the grid in place of the operator's own, which stay known. [`Event::LimitsSet`] ends them.
     GridLimited {
         limits: Curve<Band>,
     },

@@ -1,4 +1,4 @@
-//! What `lq explain` and `--dry-run` tell: every unit on which a job could run, and what stands against each.
+//! Answers `lq explain` and `--dry-run`: every unit on which a job could run, and the obstacle on each.
 
 use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId, Wait};
 
@@ -20,14 +20,14 @@ pub struct Possibility {
     pub origin: String,
     /// If it started now, at the mean of the prices that are known for its duration; `None` if none is.
     pub cost: Option<Money>,
-    /// What else a start now is weighed by, for a job that may wait for a better price.
+    /// The other terms by which a start now is weighed, for a job that may wait for a better price.
     pub waiting: Money,
     pub band: Money,
-    /// What stands against starting here now, apart from other waiting jobs.
+    /// The obstacle to a start here now, apart from other waiting jobs.
     pub obstacle: Option<Wait>,
 }
 
-/// Where a request that was submitted then could run, in order of nodes and units.
+/// The units on which a request submitted then could run, in order of nodes and units.
 pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec<Possibility> {
     let future = Future::new(view);
     let draw = future.draw_at(view.now());
@@ -88,7 +88,7 @@ fn obstacle(view: &View<'_>, future: &Future<'_>, choice: &Choice, unit: UnitId)
     (until != Some(now)).then_some(Wait::Band { needs: choice.estimate.power, left, until })
 }
 
-/// What the next round would do with a job that asked for this, without asking.
+/// The decision of the next round about a job with a given request, which is not submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prospect {
     Starts { unit: Option<UnitId>, estimate: Estimate },

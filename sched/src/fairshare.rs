@@ -1,4 +1,4 @@
-//! What waiting and the use of a cluster add to a priority. Integers only: every machine finds the same.
+//! Shares of age and usage in a priority. Integers only: every machine finds the same.
 
 use limo_model::{Fairshare, Span};
 
@@ -51,7 +51,7 @@ fn halved(n: u128, d: u128) -> u64 {
     of_bits.fold(ONE, |product, (_, root)| (product * root) >> 32) >> whole
 }
 
-/// What is left of `used` after that time.
+/// Decays `used` over that time.
 pub(crate) fn decayed(used: u64, after: Span, half_life: Span) -> u64 {
     let (after, half_life) = (after.ms().max(0).unsigned_abs(), half_life.ms().max(1).unsigned_abs());
     ((u128::from(used) * u128::from(halved(u128::from(after), u128::from(half_life)))) >> 32) as u64

@@ -5,7 +5,7 @@ use limo_model::{Curve, Mode, ModeSetting, Price, Time};
 use crate::options::PriceRule;
 use crate::state::Settings;
 
-/// What an operator set is in force at once.
+/// Puts the mode that an operator set into force at once.
 pub(crate) fn follow_setting(settings: &mut Settings) {
     match settings.mode_setting {
         ModeSetting::High => settings.mode = Mode::High,

@@ -1,4 +1,4 @@
-//! What nodes have for a job, before it is submitted: on how many of them its tasks have room.
+//! Counts the nodes that have room for the tasks of a job which is not submitted yet.
 
 use limo_model::{Request, UnitKind};
 

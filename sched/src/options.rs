@@ -1,11 +1,11 @@
-//! What an operator can choose beside the preset and the mode: the numbers that the policies use.
+//! Options of the policies: the numbers that an operator can choose beside the preset and the mode.
 
 use std::str::FromStr;
 
 use limo_model::{Overrides, Price, Span};
 use serde::{Deserialize, Serialize};
 
-/// Where the price turns the mode, when the mode is [`ModeSetting::Auto`].
+/// The price at which the mode turns if it is [`ModeSetting::Auto`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceRule {
@@ -141,9 +141,9 @@ pub struct Options {
     pub preempt: Preempt,
     /// How long before a limit that is known to fall running jobs give way: a round, and the time until a cap has its effect.
     pub steer_lead: Span,
-    /// What an hour until its end is worth for each MWh of a job that waits for a better price.
+    /// Worth of an hour until its end, for each MWh of a job that waits for a better price.
     pub waiting_weight: Price,
-    /// What each MWh is worth that lifts the draw from below the lower limit towards it.
+    /// Worth of each MWh that raises the draw from below the lower limit towards it.
     pub band_weight: Price,
     /// The jobs at hand must last to hold the lower limit for so long, or are spared; zero spares none.
     pub sparing: Span,

@@ -1,4 +1,4 @@
-//! What a policy returns: a proposal, which the checker looks at before anything of it is done.
+//! A plan: the proposal of a policy, which is checked before any of it is done.
 
 use limo_model::{Energy, Estimate, JobId, Memory, NodeId, Placement, Power, Time, UnitId, Wait};
 use serde::{Deserialize, Serialize};
@@ -31,12 +31,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether another plan follows at once, which tells why jobs wait.
+    /// Returns true if another plan follows at once, which tells why jobs wait.
     pub(crate) fn is_followed(&self) -> bool {
         !self.starts.is_empty() || !self.refusals.is_empty()
     }
 
-    /// Whether it changes something about jobs that run.
+    /// Returns true if it changes running jobs.
     pub(crate) fn steers(&self) -> bool {
         !(self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty() && self.requeues.is_empty())
     }

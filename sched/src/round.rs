@@ -1,4 +1,4 @@
-//! What a round returns: commands, reasons for waiting, finished jobs, and when to ask again.
+//! The result of a round: commands, reasons for waiting, finished jobs, and when to ask again.
 
 use limo_model::{
     Attempt, Energy, Estimate, JobEnd, JobId, Money, NodeId, Placement, Power, StopReason, TaskCounts, Time, Usage,
@@ -19,11 +19,11 @@ pub struct Round {
     pub finished: Vec<Finished>,
     /// Ask again at this time, even if nothing happens until then.
     pub wake_at: Option<Time>,
-    /// What the checker found in the plan. Where it is not empty, nothing of the plan was put into commands.
+    /// Violations that the checker found in the plan. If there are any, none of the plan became a command.
     pub violations: Vec<Violation>,
 }
 
-/// What to do. Repeating a command changes nothing: each names the attempt that it is about.
+/// A command to a node. Repeating it changes nothing, because it names its attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -87,7 +87,7 @@ pub struct Finished {
     pub placement: Placement,
     pub usage: Usage,
     pub account: Account,
-    /// Whether it ran from its start to its end as it was started: never suspended, under the same cap all the time.
+    /// True if it was never suspended and kept the same cap from its start to its end.
     pub steady: bool,
     /// Of an array: how its tasks ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -56,12 +56,12 @@ pub struct State {
     #[serde(with = "pairs")]
     pub(crate) profiles: BTreeMap<ProfileKey, Profile>,
     pub(crate) sums: Sums,
-    /// What jobs drew on each node while no reading of it showed them: settled when they end or become visible.
+    /// Energy of jobs on each node while no reading showed them; settled when they end or a reading shows them.
     pub(crate) job_energy: NodeSums,
     pub(crate) job_cost: NodeSums,
     /// Over since the last round.
     pub(crate) finished: Vec<Finished>,
-    /// Whether something happened that a plan could depend on.
+    /// True if something has happened on which a plan could depend.
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,
     pub(crate) spending: Spending,
@@ -76,17 +76,17 @@ pub struct State {
     /// Blocked jobs that only wait for room in their users' quotas.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) over_quota: JobSet,
-    /// What jobs that run or are in the queue have of their users' quotas.
+    /// The part of its user's quota that each running or queued job has.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) charges: BTreeMap<JobId, Charge>,
-    /// What users used, by name, since there are quotas or shares.
+    /// Usage by user name, since there are quotas or shares.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) used: BTreeMap<String, Used>,
     #[serde(default, skip_serializing_if = "Clock::is_default")]
     pub(crate) clock: Clock,
 }
 
-/// What operators and prices decide.
+/// The choices of operators, and the mode that follows from prices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     pub preset: Preset,
@@ -96,11 +96,11 @@ pub struct Settings {
     pub mode: Mode,
     /// In force.
     pub limits: Curve<Band>,
-    /// What the operator set, while the grid's limits hold in its place.
+    /// The operator's limits, while those of the grid are in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
-    /// Who set or forgot the prices last; empty where nobody ever did.
+    /// The user who set or removed the prices last; empty if they were never set.
     #[serde(default)]
     pub prices_by: String,
     pub budgets: Budgets,
@@ -111,7 +111,7 @@ pub struct Settings {
     pub denied: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Fairshare::is_default")]
     pub fairshare: Fairshare,
-    /// What requeueable jobs get when they are assigned.
+    /// The lease that a requeueable job gets when it is assigned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
 }
@@ -145,12 +145,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether what users use is counted.
+    /// Returns true if the usage of users is counted.
     pub(crate) fn counts_users(&self) -> bool {
         !self.quotas.is_empty() || self.fairshare.weight > 0
     }
 
-    /// What the operator allows, whether or not the grid allows as much.
+    /// Limits of the operator, also while those of the grid are in force.
     pub fn operator_limits(&self) -> &Curve<Band> {
         self.own_limits.as_ref().unwrap_or(&self.limits)
     }
@@ -177,7 +177,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// What is believed to be drawn now; `draw` is what is spoken for.
+    /// The believed draw now; `draw` also has what is promised to jobs.
     pub fn drawn(&self) -> Power {
         self.draw - self.pending
     }

@@ -1,4 +1,4 @@
-//! What policies and the checker see: the recorded state at one moment, read only.
+//! The view of policies: the recorded state at one moment, read only.
 
 use limo_model::{
     Band, Budget, Curve, Estimate, JobId, Memory, Mode, NodeId, Part, Parts, Placement, Power, Price, Request, Time,
@@ -20,12 +20,12 @@ pub struct View<'a> {
     now: Time,
 }
 
-/// Where a job could run, perhaps capped, and what is expected there.
+/// A placement that a job could have, perhaps capped, with its estimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub placement: Placement,
     pub estimate: Estimate,
-    /// Whether nobody else may be on its nodes.
+    /// True if no other job may be on its nodes.
     pub alone: bool,
 }
 
@@ -51,7 +51,7 @@ impl<'a> View<'a> {
         self.cluster.state.spending.release_of(budget, self.idle(), self.prices())
     }
 
-    /// What of a budget is released and not used, in µJ; none before its period.
+    /// Energy of a budget that is released and not used, in µJ; zero before its period.
     pub(crate) fn available(&self, budget: &Budget) -> i128 {
         self.cluster.state.spending.available(budget)
     }
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
         self.cluster.state.queue.place(id)
     }
 
-    /// Who waits at a place of the queue.
+    /// Returns the job at a place of the queue.
     pub(crate) fn job_at(&self, place: u64) -> JobId {
         self.cluster.state.queue.job_at(place)
     }
@@ -182,12 +182,12 @@ impl<'a> View<'a> {
         std::iter::once(None).chain(known.into_iter().map(Some)).collect()
     }
 
-    /// Whether the job may be put on the node now, if there is room for it.
+    /// Returns true if the job may be put on the node now, provided that it has room.
     pub(crate) fn may_use(&self, request: &Request, node: &Node) -> bool {
         allows_node(request, node) && bar(self.cluster, self.now, request, node).is_none()
     }
 
-    /// Whether there may be nodes that the job must not have: else [`Self::may_use`] need not be asked.
+    /// Returns true if some nodes may be denied to the job. If not, [`Self::may_use`] need not be asked.
     pub(crate) fn may_be_denied(&self, request: &Request) -> bool {
         may_be_denied(request) || !self.cluster.state.reservations.is_empty()
     }

@@ -43,7 +43,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
         }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
         let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
-        // What stands against the array stands against its tasks no more.
+        // The reason of the array is no longer that of its tasks.
         let request = match job.request.conditions {
             None => Arc::clone(&job.request),
             Some(_) => Arc::new(Request { conditions: None, ..Request::clone(&job.request) }),

@@ -15,7 +15,7 @@ pub(super) fn offset(cluster: &mut Cluster, now: Time, clock: Clock) -> Result<(
         cluster.state.clock = clock;
         return Ok(());
     }
-    // What was used until now was used at the prices and limits of the clock as it was.
+    // Usage until now counts at the prices and limits of the previous clock.
     settle(cluster, now);
     settle_nodes(&mut cluster.state, now);
     cluster.state.clock = clock;

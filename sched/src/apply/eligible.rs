@@ -31,7 +31,7 @@ pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {
     }
 }
 
-/// What a new job still has to wait for.
+/// The conditions for which a new job still waits.
 pub(super) fn conditions(state: &State, job: &mut Job) {
     let Some(conditions) = &job.request.conditions else { return };
     let is_met = |on: &Dependency| {
@@ -47,7 +47,7 @@ pub(crate) fn obstacle(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> 
     condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id))
 }
 
-/// What must still be so before a job may run, its user's quota aside.
+/// The conditions that a job still waits for, without its user's quota.
 fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     let job = cluster.state.jobs.get(id)?;
     if let Some(by) = &job.held {
@@ -135,7 +135,7 @@ pub(crate) fn begin_due(cluster: &mut Cluster, now: Time) {
     }
 }
 
-/// What blocked jobs are to be told: each reason once.
+/// Tells blocked jobs why they wait, each reason once.
 pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait)> {
     let mut told_now = Vec::new();
     for id in std::mem::take(&mut cluster.index.blocked.untold).iter() {
@@ -147,7 +147,7 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
             continue;
         }
         *told = Some(wait.clone());
-        // What holds back the next task of an array holds back the array.
+        // The reason of the next task of an array is that of the array.
         let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
         match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
@@ -277,7 +277,7 @@ pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
             quota::give_back(cluster, now, id, &user);
         }
     } else if cluster.state.arrays.contains_key(&id) && !cluster.state.blocked.contains(id) {
-        // What began goes on.
+        // A job that has begun goes on.
         arrays::unmake_tasks(cluster, now, id);
         block(cluster, now, id);
     }

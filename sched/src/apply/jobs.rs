@@ -13,7 +13,7 @@ use crate::refused::Refused;
 use crate::round::{Account, Finished};
 use crate::state::{Assignment, Job, Phase, Running, State};
 
-/// Whether a submission can be recorded now: of a job, or of an array.
+/// Checks that the submission of a job or an array can be recorded now.
 pub(super) fn check_submission(
     cluster: &Cluster,
     now: Time,
@@ -366,7 +366,7 @@ mod tests {
         core
     }
 
-    /// Whether the policy is asked after one more job.
+    /// True if the policy is asked after one more job.
     fn asks(preset: Preset, waiting: u64, request: Request) -> bool {
         let mut core = busy(preset, waiting);
         assert!(!core.state().dirty, "a round leaves nothing to ask");

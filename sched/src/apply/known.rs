@@ -24,7 +24,7 @@ pub(super) fn added(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result
     Ok(())
 }
 
-/// Whether a node may be forgotten.
+/// Checks that a node may be forgotten.
 pub(crate) fn check_removal(cluster: &Cluster, id: NodeId) -> Result<(), Refused> {
     let node = cluster.state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
     let name = || node.spec.name.clone();
@@ -37,7 +37,7 @@ pub(crate) fn check_removal(cluster: &Cluster, id: NodeId) -> Result<(), Refused
     if !node.held.is_empty() {
         return Err(Refused::NodeHoldsDraw { name: name(), held: node.held_draw() });
     }
-    // What ended there is told of with its node.
+    // The report of a job that ended there names its node.
     let ended = cluster.state.finished.iter().find(|over| over.placement.iter().any(|part| part.is_on(id)));
     if let Some(over) = ended {
         return Err(Refused::NodeHasJob { name: name(), job: over.job });

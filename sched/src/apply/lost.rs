@@ -54,7 +54,7 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
     }
 }
 
-/// Whether what the job drew on the node is held there.
+/// Returns true if the draw of the job is held on the node.
 pub(super) fn is_held(cluster: &Cluster, id: NodeId, job: JobId) -> bool {
     cluster.index.held.contains(&id)
         && cluster.state.node(id).is_some_and(|node| node.held.iter().any(|held| held.job == job))

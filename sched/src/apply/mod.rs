@@ -106,7 +106,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             Ok(())
         }
     }?;
-    // What begins as planned takes nothing away from what the last plan found.
+    // A job that begins as planned leaves the last plan as it is.
     if !matches!(event, Event::Started { .. }) {
         cluster.index.cache = None;
     }

@@ -75,7 +75,7 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
     }
 }
 
-/// Whether jobs can be put on the node may have changed.
+/// Notes that the node may take jobs now, or no longer.
 fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
@@ -148,7 +148,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
     }
     cluster.state.sums.pending -= assignment.pending;
     let share = assignment.share();
-    // What has drawn nothing is nobody's to pay.
+    // No user pays for a node that has drawn nothing.
     let since = if assignment.pending.is_zero() { assignment.hidden_since } else { now };
     for part in &assignment.placement {
         if seen.is_empty() {

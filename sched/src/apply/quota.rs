@@ -60,7 +60,7 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
     Charge { cores: cores.saturating_mul(parts), energy: energy.scaled(i64::from(parts), 1) }
 }
 
-/// What stands against a job beside so many jobs, cores and so much energy.
+/// The limit of a quota that a job would exceed beside so many jobs, cores and so much energy.
 fn beyond(
     quota: &Quota,
     need: &Charge,
@@ -108,7 +108,7 @@ pub(super) fn make_room(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
         return true;
     }
     let need = need(cluster, &job.request);
-    // What comes back gives its part back first: the quota, or the nodes that it will be on, may be others now.
+    // A job that comes back gives its part back first: the quota or its nodes may be others now.
     charge(cluster, &user, id, None);
     let line = cluster.index.users.as_ref().and_then(|users| users.get(&user)).map(|held| &held.waiting);
     let is_first = line.and_then(|line| line.first()).is_none_or(|first| rank < *first);
@@ -123,7 +123,7 @@ pub(super) fn make_room(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     false
 }
 
-/// What a job has of its user's quota from now on.
+/// Charges a job to its user's quota from now on.
 fn charge(cluster: &mut Cluster, user: &str, id: JobId, charge: Option<Charge>) {
     let before = match charge {
         Some(charge) => cluster.state.charges.insert(id, charge),
@@ -245,7 +245,7 @@ pub(crate) fn next_turn(cluster: &Cluster) -> Option<Time> {
     turns(cluster).map(|(at, _)| at).min()
 }
 
-/// What was used in the day, week or month before no longer counts.
+/// Forgets the usage of the previous day, week or month.
 pub(crate) fn turn(cluster: &mut Cluster, now: Time) {
     let users: Vec<String> = turns(cluster).filter(|(at, _)| *at <= now).map(|(_, user)| user.clone()).collect();
     for user in users {

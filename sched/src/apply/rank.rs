@@ -54,7 +54,7 @@ pub(super) fn priority_set(cluster: &mut Cluster, now: Time, id: JobId, priority
     Ok(())
 }
 
-/// What was used counts by the half-life that held until now.
+/// Decays usage by the half-life that held until now.
 pub(super) fn fairshare_set(state: &mut State, now: Time, fairshare: &Fairshare) -> Result<(), Refused> {
     let half_life = state.settings.fairshare.half_life;
     state.used.values_mut().for_each(|used| used.count(now, [0; 2], half_life));
@@ -85,7 +85,7 @@ pub(crate) fn standing(state: &State, now: Time, job: &Job) -> Standing {
     Standing { own, age: age_points(fairshare, now - job.eligible()), share }
 }
 
-/// What is smaller is before the other.
+/// Orders jobs: the smaller rank is first.
 fn rank_of(state: &State, now: Time, id: JobId, job: &Job) -> (i64, JobId) {
     (-standing(state, now, job).total(), id)
 }
@@ -146,7 +146,7 @@ pub(crate) fn rank(cluster: &mut Cluster, now: Time) {
     let order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
     if cluster.state.queue.rank(&order) {
         cluster.index.queue_again(&cluster.state);
-        // Who is no longer the first waits for another reason.
+        // A job that is no longer the first waits for another reason.
         let passed = first.map(|(_, id)| id).filter(|id| order.first() != Some(id));
         if let Some((id, job)) = passed.and_then(|id| cluster.state.jobs.get_mut(id).map(|job| (id, job))) {
             job.phase = Phase::Waiting(None);

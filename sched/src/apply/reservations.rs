@@ -35,7 +35,7 @@ pub(crate) fn bar<'a>(cluster: &'a Cluster, now: Time, request: &'a Request, nod
     })
 }
 
-/// Whether a job on the node must not stand still: then its time limit would end it later than was reckoned with.
+/// Returns true if a job on the node must not be suspended: its time limit would end it later than the reservation expects.
 pub(crate) fn is_reserved(cluster: &Cluster, node: NodeId) -> bool {
     cluster.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
 }

@@ -84,7 +84,7 @@ pub(super) fn budgets(cluster: &mut Cluster, now: Time, budgets: &Budgets) -> Re
     Ok(())
 }
 
-/// What was consumed since the last reading of the site's meter, in place of what was estimated.
+/// Records the consumption since the last reading of the site's meter, in place of the estimate.
 pub(super) fn metered(cluster: &mut Cluster, now: Time, energy: Energy) -> Result<(), Refused> {
     settle(cluster, now);
     cluster.state.spending.measured(energy);

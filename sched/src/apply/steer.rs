@@ -1,4 +1,4 @@
-//! What changes about jobs while they run: caps, suspension, requeueing, and what readings say of their draw.
+//! Changes to running jobs: caps, suspension, requeueing, and corrections of their draw by readings.
 
 use limo_model::{Attempt, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
 
@@ -105,7 +105,7 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, why): (Power, Ch
     }
 }
 
-/// What it drew until now is settled: from now on it draws something else.
+/// Settles the energy of a job until now, because its draw changes.
 fn spend(job: &mut Job, now: Time) {
     if let Some((assignment, running)) = job.running_mut() {
         running.spent += assignment.draw * (now - running.since);
@@ -244,7 +244,7 @@ struct Shown {
     draw: Power,
     /// Without a cap.
     full: Power,
-    /// Whether the cap of its unit holds it down.
+    /// Returns true if the cap of its unit slows it down.
     is_held: bool,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Debt {
 
 #[derive(Debug, Clone)]
 pub(super) struct Balance {
-    /// Where the balance begins: with the period, or now within it.
+    /// Begin of the balance: that of the period, or now within it.
     start: i64,
     until: i64,
     available: i128,
@@ -121,7 +121,7 @@ impl Balance {
         }
     }
 
-    /// What keeps a load of `extra` mW (positive) from running from the start of the balance until `to`.
+    /// The debt that keeps a load of `extra` mW (positive) from running from the start of the balance until `to`.
     pub(super) fn debt(&self, extra: i64, to: i64) -> Option<Debt> {
         let first = self.points.first().filter(|_| to > self.start)?;
         if first.balance < 0 {
@@ -198,7 +198,7 @@ impl Balance {
         while at < self.until {
             let before = at;
             at = self.rises_from(at, 0);
-            // What a point asks for does not depend on the start: once it is met, it stays met.
+            // The demand of a point does not depend on the start: once it is met, it stays met.
             while let Some(point) = entering.next_if(|point| point.at <= at.saturating_add(load.span)) {
                 let needs = i128::from(load.extra) * i128::from(point.at.saturating_sub(at));
                 if point.balance < 0 {
@@ -244,7 +244,7 @@ impl Balance {
     fn tightest(&self, begin: usize, end: usize) -> Option<usize> {
         let begin = begin.max(1);
         let points = self.points.get(begin..end).filter(|points| !points.is_empty())?;
-        // What is borne falls until the slope is above it.
+        // The bearable load falls until the slope is above it.
         let falls = |point: &Point| {
             let length = point.at.saturating_sub(self.start);
             i128::from(point.slope) * i128::from(length) < point.balance

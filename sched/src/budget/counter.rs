@@ -70,7 +70,7 @@ impl Counter {
         self.at
     }
 
-    /// Whether the period has ended: the account is to be closed, and the next one opened with the same `since`.
+    /// Returns true if the period has ended: the account is to be closed, and the next one opened with the same `since`.
     pub fn is_over(&self, now: Time) -> bool {
         now >= self.budget.until
     }

@@ -1,4 +1,4 @@
-//! What an upper limit on the draw leaves over time. Answers in O(log n) whether a load fits from now on.
+//! Headroom below an upper limit over time. Answers in O(log n) if a load fits from now on.
 
 use super::steps::{Steps, differences};
 

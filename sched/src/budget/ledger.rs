@@ -219,7 +219,7 @@ mod tests {
         // 5,000 J are spent at 50 s; from then on as much is released as is drawn.
         check(5_000, 100, None, None);
         check(5_000, 101, None, Some((5_050, 5_000, 50_000)));
-        // Who is in debt starts nothing.
+        // A budget in debt starts nothing.
         check(-1, 1, Some(1_000), Some((0, -1, 0)));
         check(-1, -1, Some(1_000), None);
     }

@@ -58,7 +58,7 @@ impl World {
         falls.chain(ends).chain(endless).max().unwrap_or(self.now)
     }
 
-    /// Whether a load may run in `[start, to)`, asked at `start`.
+    /// Returns true if a load may run in `[start, to)`, asked at `start`.
     fn admits(&self, extra: i64, start: i64, to: i64) -> bool {
         if extra <= 0 {
             return true;

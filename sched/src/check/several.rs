@@ -1,4 +1,4 @@
-//! Whether a job that asks for several accelerators of each node gets them. Whether they are free is asked for all jobs alike.
+//! Checks that a job gets the accelerators of each node that it asks for. That they are free is checked for all jobs alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(super) fn nodes(placement: &[Part]) -> u32 {
     runs(placement).iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
 }
 
-/// Whether each node has that many parts, on different units of one type, which together have the memory once.
+/// Returns true if each node has that many parts, on different units of one type, which together have the memory once.
 pub(super) fn as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
     let mut by_node: BTreeMap<NodeId, Vec<&Part>> = BTreeMap::new();
     for (part, node) in placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {

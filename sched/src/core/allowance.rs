@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::round::Command;
 use crate::state::{Job, Phase, State};
 
-/// What a job costs is looked at again so often at most: its mean price is not a straight line over time.
+/// The cost of a job is checked again after this time at the latest: its mean price is not linear over time.
 const COST_AGAIN: Span = Span::from_ms(1_000);
 
 /// Marks the jobs that end because of it, and returns the warnings for the others. Each is told once an attempt.

@@ -18,7 +18,7 @@ use crate::round::{Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
 
-/// Makes, checks and executes one plan; whether another one could find more to do.
+/// Makes, checks and executes one plan. Returns true if another one could find more to do.
 pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> bool {
     if let Some(steered) = steer_once(cluster, now, round) {
         return steered;

@@ -1,11 +1,11 @@
-//! What running jobs would draw under other caps than now.
+//! Draw of running jobs under caps other than the present ones.
 
 use limo_model::{Estimate, Part, Power, Request};
 
 use super::estimate::{Known, under_cap};
 use crate::state::{Job, State};
 
-/// What a job with that request is expected to do with its unit at `cap`: by its estimate, corrected by readings.
+/// Expected draw and duration of a job with its unit at `cap`: its estimate, corrected by readings.
 pub(crate) fn expected(
     state: &State,
     job: &Job,
@@ -17,12 +17,12 @@ pub(crate) fn expected(
     Some(under_cap(Known::of(state), request, unit, (cap, measured)))
 }
 
-/// What an active job on one unit would draw with that unit at `cap`, if it went on.
+/// Draw of an active job on one unit with that unit at `cap`, if the job is not suspended.
 pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Power> {
     Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
 }
 
-/// What an active job draws, or would draw if it were not suspended, under the cap that its unit has.
+/// Draw of an active job under the present cap of its unit, as if it were not suspended.
 pub(crate) fn draw_if_on(state: &State, job: &Job) -> Power {
     let Some(assignment) = job.assignment() else { return Power::ZERO };
     let cap = assignment.sole_part().and_then(|part| state.node(part.unit.node)?.cap(part.unit.unit));

@@ -1,4 +1,4 @@
-//! What a job is expected to do on a unit: from profiles, else from the nameplate; and says which.
+//! Expected duration and draw of a job on a unit, from profiles, else from the nameplate, with the source.
 //!
 //! Profiles are looked for in this order: those of the job's application and size class; if the size class is a number,
 //! those of the numbers next to it, between which logarithms are interpolated; those of the application without a size
@@ -100,7 +100,7 @@ fn share(request: &Request, unit: &UnitSpec, cap: Power) -> Power {
     cap.scaled(i64::from(cores_on(request, unit)), i64::from(unit.cores))
 }
 
-/// What there is to know of an application on a type of hardware: looked up once for many jobs.
+/// The profiles of an application on a type of hardware, looked up once for many jobs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Looked {
     /// Of the size class, or of the sizes on both sides of it with how far it is from the first.

@@ -1,4 +1,4 @@
-//! Whether a job could run on a node if nothing else were there. Does not know what is free.
+//! Checks if a job could run on an empty node. Does not know what is free.
 
 use limo_model::{Cores, Request, Span, UnitKind, UnitSpec};
 
@@ -9,17 +9,17 @@ pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
 }
 
-/// Whether a unit of the node could run the job, if nothing else were on it.
+/// Returns true if a unit of the empty node could run the job.
 pub(crate) fn fits_node(request: &Request, node: &Node) -> bool {
     request.memory <= node.spec.memory && first_fit(request, &node.spec.units).is_some()
 }
 
-/// Whether there may be nodes that the job must not have: else [`allows_node`] need not be asked.
+/// Returns true if some nodes may be denied to the job. If not, [`allows_node`] need not be asked.
 pub(crate) fn may_be_denied(request: &Request) -> bool {
     !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
 }
 
-/// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command, or
+/// Returns true if the job may run on a unit of this type and has a command for it: a variant, or on a CPU its main command, or
 /// on what it asks for with `--gres`.
 pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);

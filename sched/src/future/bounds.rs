@@ -117,7 +117,7 @@ impl Future<'_> {
         !self.later[place] && need.memory == 0 && matches!(need.of, Units::Cores { .. })
     }
 
-    /// What other bounds for as many cores tell of these: they are of a shorter time, or of any where things only end.
+    /// Takes over what other bounds for as many cores tell: those for a shorter time, or any for nodes on which jobs only end.
     fn new_bounds(&self, all: &BTreeMap<BoundKey, Bounds>, key: &BoundKey) -> Bounds {
         let nodes = self.places.len();
         let classes = self.view.index().classes.len();
@@ -142,7 +142,7 @@ impl Future<'_> {
     }
 
     fn key(&self, need: &NodeNeed, (from, span): (Time, Span)) -> BoundKey {
-        // What only becomes less is free for long where it is free at all.
+        // If jobs only end, a node that is free stays free.
         let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
         let every = Span::from_ms(LEAST.max(1 << power));
         let passed = (from - self.now).max(Span::ZERO).ms() / every.ms();

@@ -43,7 +43,7 @@ pub(crate) struct Future<'a> {
     /// By class.
     pub rooms: Vec<Room>,
     power: Option<PowerLine>,
-    /// Whether anything begins after now.
+    /// True if anything begins after now.
     has_later: bool,
     /// By node, its class, and its position there.
     places: Vec<(u32, u32)>,
@@ -59,7 +59,7 @@ pub(crate) struct Future<'a> {
 #[derive(Debug, Clone)]
 struct PowerLine {
     draw: Draw,
-    /// Whether there is any upper limit.
+    /// True if there is any upper limit.
     is_limited: bool,
     powered: RefCell<Powered>,
 }
@@ -175,7 +175,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// Whether the limits leave `need` now, for however short.
+    /// Returns true if the limits leave `need` now, for however short.
     pub(crate) fn has_power_now(&self, need: Power) -> bool {
         let line = self.line().filter(|line| line.is_limited);
         line.is_none_or(|line| line.draw.earliest(need, (self.now, self.now), SOON).is_some())
@@ -245,7 +245,7 @@ impl PowerLine {
     fn add(&mut self, (from, to): (Time, Time), draw: Power) {
         self.draw.add(from, to, draw.mw());
         if draw < Power::ZERO {
-            // What had no room may have it now.
+            // A job that had no room may have it now.
             self.powered.get_mut().forget();
         }
     }

@@ -67,7 +67,7 @@ impl Block {
     }
 }
 
-/// What is drawn from each step on, without an end, and what may be.
+/// The draw and its ceiling from each step on, without an end.
 #[derive(Debug, Clone)]
 pub(super) struct Draw {
     blocks: Vec<Block>,
@@ -152,7 +152,7 @@ impl Draw {
     /// `latest`.
     pub fn earliest(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let (first, place) = self.place(from);
-        // Where the room of the pieces before began; none where there is none.
+        // Begin of the room of the pieces before; none if there is none.
         let mut start: Option<Time> = None;
         for (index, block) in self.blocks.iter().enumerate().skip(first) {
             let begin = if index == first { place } else { 0 };
@@ -208,13 +208,13 @@ impl Draw {
 }
 
 impl Block {
-    /// Whether `need` fits on all pieces, or on none; `None` where each has to be asked.
+    /// Returns true if `need` fits on all pieces, false if on none, and `None` if each has to be asked.
     fn all(&self, need: Power) -> Option<bool> {
         let more = i128::from(self.more);
         let need = i128::from(need.mw());
         let highest = i128::from(self.levels.1) + more + need;
         if highest > i128::from(i64::MAX) {
-            // Where there is no limit, everything fits, even this.
+            // Without a limit everything fits, even this.
             return None;
         }
         if self.left.0 - more >= need {

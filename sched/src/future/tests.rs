@@ -1,4 +1,4 @@
-//! What searches remember changes no answer: each is compared with one that asks every node, and looks at all of the draw.
+//! Caches of searches change no answer: each search is compared with one over every node and the whole draw.
 
 use limo_model::{
     Band, Curve, Estimate, EstimateSource, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Span, Time, UnitId,
@@ -65,7 +65,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
     let latest = proptest::option::weighted(0.3, 0..700_000_i64);
     (any::<bool>(), 0..70_u32, need, 0..12_u8, (0..25_i64, from, span, latest)).prop_map(
         |(plans, node, (unit, cores, memory), kind, (watts, from, span, latest))| {
-            // Who is alone has all cores of the unit.
+            // A job with its node alone has all cores of the unit.
             let (alone, units) = (kind == 0, if unit == 1 && (1..4).contains(&kind) { 2 } else { 1 });
             let all = if unit == 1 { 1 } else { 2 + 2 * (node % 2) };
             let cores = if alone || unit == 1 { all } else { cores };
@@ -146,7 +146,7 @@ proptest! {
             let until = step.latest.unwrap_or(step.from);
             let soon = future.earliest_power(step.draw, (step.from, until), step.span);
             prop_assert_eq!(soon.filter(|at| *at <= until), plain.filter(|at| *at <= until), "{:?}", step);
-            // Who could begin now has what `free_now` and `has_power_now` ask for.
+            // A job that could begin now passes `free_now` and `has_power_now`.
             for node in &nodes {
                 let begins = future.earliest_on(*node, &step.need, NOW, step.span) == Some(NOW);
                 if let Units::Cores { unit, cores } = step.need.of {

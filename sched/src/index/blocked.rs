@@ -1,4 +1,4 @@
-//! What jobs wait for that may not run yet: times, other jobs, earlier jobs of their name. Decides nothing.
+//! Conditions of blocked jobs: times, other jobs, earlier jobs of their name. Decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

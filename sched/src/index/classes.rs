@@ -20,7 +20,7 @@ pub(crate) struct Class {
     metered: bool,
     /// By position; a node that became another kind left a dead position behind.
     pub nodes: Vec<NodeId>,
-    /// Whether the node numbers go up by one from position to position, as they do unless a node changed its kind.
+    /// True if node numbers go up by one from position to position, as they do unless a node changed its kind.
     is_linear: bool,
     /// Free cores, by unit. Only nodes that can take a job at once are usable there.
     pub levels: Vec<Levels>,
@@ -84,7 +84,7 @@ impl Classes {
         &self.all[class]
     }
 
-    /// Where a node is: class and position.
+    /// Class and position of a node.
     pub fn place_of(&self, node: NodeId) -> Option<(usize, u32)> {
         self.places.get(node.0 as usize).map(|place| (place.class as usize, place.position))
     }

@@ -1,4 +1,4 @@
-//! Whether an index that was kept up to date says what one would that is found anew. For debug builds and tests.
+//! Compares an index that was kept up to date with a new one. For debug builds and tests.
 
 use super::{Blocked, Class, Classes, Index, Shapes};
 use crate::state::State;
@@ -32,7 +32,7 @@ impl Index {
             reserved,
             boundaries,
             users,
-            // What a round or a plan left behind for the next one.
+            // A round or a plan left these behind for the next one.
             counted: _,
             cache: _,
             mode_until: _,

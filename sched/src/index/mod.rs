@@ -24,7 +24,7 @@ pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
 
-/// What the end of a job gives back.
+/// The resources that the end of a job gives back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub power: Power,
@@ -32,7 +32,7 @@ pub(crate) struct Freed {
     pub whole: Option<(usize, u16, u32)>,
     /// The positions of those nodes in their class, where they are one run.
     pub run: Option<(u32, u32)>,
-    /// Whether the job is ended then if it does not end by itself.
+    /// True if the job is ended then if it does not end by itself.
     pub is_sure: bool,
 }
 
@@ -75,17 +75,17 @@ pub(crate) struct Index {
     pub active_draw: Power,
     /// Nodes that are not awake.
     pub sleeping: u32,
-    /// What the last plan knows that still holds.
+    /// Findings of the last plan that still hold.
     pub cache: Option<PlanCache>,
     /// Until when the mode need not be looked at: the price does not change before.
     pub mode_until: Option<Time>,
-    /// What waiting jobs wait for that may not run yet.
+    /// The conditions of blocked jobs.
     pub blocked: Blocked,
     /// Reserved nodes, each with the names of its reservations.
     pub reserved: BTreeSet<(NodeId, String)>,
     /// When reservations begin and end.
     pub boundaries: BTreeSet<Time>,
-    /// What jobs of users come to, while there are quotas.
+    /// Sums over the jobs of users, while there are quotas.
     pub users: Option<Users>,
 }
 
@@ -179,7 +179,7 @@ impl Index {
         }
     }
 
-    /// What ends a running job that does not end by itself.
+    /// Notes the limits that end a running job.
     pub fn note_bounds(&mut self, id: JobId, job: &Job) {
         self.limits.extend(job.limit_end().map(|end| (end, id)));
         self.warnings.extend(job.warning_at().map(|at| (at, id)));

@@ -1,4 +1,4 @@
-//! What the last plan found about the jobs that wait, kept until something happens that could change it.
+//! Findings of the last plan about waiting jobs, kept until something happens that could change them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,9 +25,9 @@ pub(crate) struct PlanCache {
 pub(crate) struct HeadReservation {
     /// When it is expected to start; the end of time where nothing that is known makes room for it.
     pub at: Time,
-    /// Whether that is when something is expected that should have come already: nobody knows when it will.
+    /// True if that is the time of something overdue, which is unknown.
     pub is_guess: bool,
-    /// What it will draw, and for how long.
+    /// Its draw and duration.
     pub power: Power,
     pub span: Option<Span>,
     /// By how much the draw will have fallen by then.

@@ -11,7 +11,7 @@ use crate::facts::{Known, estimate};
 use crate::facts::{cores_on, first_fit, may_be_denied, units_wanted};
 use crate::structure::{Need, Waiting};
 
-/// What a job wants of each of its nodes.
+/// The resources that a job needs of each of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeKey {
     cores: Cores,

@@ -1,4 +1,4 @@
-//! What the jobs of each user come to, where users have quotas. Decides nothing.
+//! Sums over the jobs of each user, while there are quotas. Decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub(crate) struct Users(BTreeMap<String, UserSums>);
 pub(crate) struct UserSums {
     /// Jobs and arrays that are not over; tasks are not among them.
     pub submitted: BTreeSet<JobId>,
-    /// What those take together for which there is room.
+    /// Sums of the jobs that have room in the quota.
     pub jobs: u32,
     pub cores: u64,
     pub energy: Energy,

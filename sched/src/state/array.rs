@@ -20,7 +20,7 @@ pub struct Array {
     pub made: u32,
     /// Of those, how many wait.
     pub(crate) waiting: u32,
-    /// Who does not want the others to become jobs any more.
+    /// The user who cancelled the tasks that are not jobs yet.
     pub cancelled_by: Option<String>,
     pub ended: Ended,
     /// Places of tasks that were cancelled before they became jobs: they are over, and never become any.
@@ -59,7 +59,7 @@ impl Array {
         if self.cancelled_by.is_some() { 0 } else { self.tasks.count() - self.made - self.dropped_count() }
     }
 
-    /// Whether the task at `place` will become a job.
+    /// Returns true if the task at `place` will become a job.
     pub fn is_coming(&self, place: u32) -> bool {
         self.left() > 0 && place >= self.made && !self.dropped.contains(&place)
     }
@@ -73,7 +73,7 @@ impl Array {
         self.made - 1
     }
 
-    /// Whether nothing of it will run any more.
+    /// Returns true if none of its tasks will run any more.
     pub(crate) fn is_over(&self) -> bool {
         self.left() == 0 && self.live() == 0
     }
@@ -102,7 +102,7 @@ pub(crate) fn array_of(arrays: &BTreeMap<JobId, Array>, job: JobId) -> Option<(J
 }
 
 impl State {
-    /// Whether a task will become a job.
+    /// Returns true if a task will become a job.
     pub fn is_coming(&self, job: JobId) -> bool {
         let coming = |(own, array): (JobId, &Array)| Some(array.is_coming(array.place_of(own, job)?));
         self.array_of(job).and_then(coming).unwrap_or(false)

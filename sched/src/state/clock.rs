@@ -6,7 +6,7 @@
 use limo_model::{Budgets, Curve, Reservation, Span, Time, Wall, Window};
 use serde::{Deserialize, Serialize};
 
-/// Wall time beside cluster time, and where the cluster's time comes from.
+/// Wall time beside cluster time, and the source of the cluster's time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clock {
     /// Wall time less cluster time.
@@ -22,7 +22,7 @@ impl Clock {
         *self == Self::default()
     }
 
-    /// What the wall clock says at a moment of cluster time.
+    /// Wall time at a moment of cluster time.
     pub fn wall(&self, at: Time) -> Wall {
         Wall::from_unix_ms(self.shown(at).unix_ms())
     }

@@ -19,16 +19,16 @@ pub struct Job {
     pub submitted: Time,
     /// Attempts made so far.
     pub attempts: u32,
-    /// What attempts used from which it was taken to run again.
+    /// Usage of attempts after which it was requeued.
     pub(crate) lost: Account,
     pub phase: Phase,
     /// How often it ran and was ended to run again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
-    /// Who holds it back, where somebody does.
+    /// The user who holds it, if it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// What must still become of other jobs before it may run.
+    /// Dependencies on other jobs that are not met yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Dependency>,
     /// Since when it may run, where that is not since its submission.
@@ -40,7 +40,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Where a job is in its life. A finished job is no longer in the state.
+/// The phase of a job. A finished job is no longer in the state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -69,16 +69,16 @@ pub struct Assignment {
     pub(crate) hidden_since: Time,
     /// Why it shall end, and whether the command to end it was given.
     pub stop: Option<(StopReason, bool)>,
-    /// Of its nodes those whose part of it is over, while others' are not.
+    /// The nodes on which its part has ended, while others still run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<PartEnd>,
-    /// Whether nobody else may be on its nodes.
+    /// True if no other job may be on its nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
     /// How long its nodes may run it without the master. Only a requeueable job has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// What is expected of it and not drawn yet, because a node of it wakes.
+    /// Expected draw that is not drawn yet, because one of its nodes wakes.
     #[serde(default, skip_serializing_if = "super::is_nothing")]
     pub(crate) pending: Power,
 }
@@ -88,25 +88,25 @@ pub struct Running {
     pub started: Time,
     /// The nodes of which a reading contains it.
     pub seen_on: BTreeSet<NodeId>,
-    /// What readings say that it draws, in thousandths of what is expected of it.
+    /// Its draw by readings, in thousandths of the expected one.
     pub measured_permille: i64,
     /// What it used until `since`, from when on it draws what is expected of it now.
     pub spent: Energy,
     pub since: Time,
     /// Since when it runs without a pause.
     pub resumed: Time,
-    /// Whether it runs as it was started.
+    /// True if it runs as it was started.
     pub steady: bool,
-    /// Whether it was warned that its time limit comes.
+    /// True if it was warned of its time limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) warned: bool,
-    /// What it had used when its user was told that it is all that was allowed.
+    /// Usage at the time when its user was told that the allowance is used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
 }
 
 impl Running {
-    /// What it used until now, as far as is expected of it.
+    /// Expected usage until now.
     pub fn used(&self, assignment: &Assignment, now: Time) -> Energy {
         self.spent + assignment.draw * (now - self.since)
     }
@@ -220,20 +220,20 @@ impl Job {
         Some(if end > now { end } else { now + (now - end).max(least) })
     }
 
-    /// Whether it has a unit, nobody has told it to end, and it is not suspended.
+    /// Returns true if it has a unit, was not told to end, and is not suspended.
     pub(crate) fn is_active_and_kept(&self) -> bool {
         let kept = self.assignment().is_some_and(|assignment| assignment.stop.is_none());
         kept && !matches!(self.phase, Phase::Suspended(..))
     }
 
-    /// Whether it runs and nobody has told it to end.
+    /// Returns true if it runs and was not told to end.
     pub(crate) fn is_running_on(&self) -> bool {
         matches!(&self.phase, Phase::Running(assignment, _) if assignment.stop.is_none())
     }
 }
 
 impl Assignment {
-    /// Whether it shall end only to run again.
+    /// Returns true if it is to end only to run again.
     pub(crate) fn runs_again(&self) -> bool {
         self.stop.as_ref().is_some_and(|(why, _)| why.runs_again())
     }

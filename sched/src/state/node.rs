@@ -1,4 +1,4 @@
-//! What is recorded of a node: what it is made of, whether it takes jobs, its draw and its caps.
+//! The record of a node: its hardware, its state, its draw and its caps.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ pub struct Node {
     pub(crate) suspect_until: Option<Time>,
     pub(crate) sleep: Sleep,
     pub(crate) reading: Option<Reading>,
-    /// What it draws apart from jobs that no reading of it shows: its fresh reading, else its idle or sleeping draw.
+    /// Its draw without jobs that no reading shows: its fresh reading, else its idle or sleeping draw.
     pub(crate) own: Power,
-    /// What `own` came to until `since`.
+    /// Energy and cost of `own` until `since`.
     pub(crate) bill: Bill,
     pub(crate) since: Time,
     /// Since when no job is on it.
     pub(crate) idle_since: Time,
     pub(crate) caps: Caps,
-    /// What it was told of jobs that it has not confirmed, and by how much its readings are off until then.
+    /// Orders about jobs that it has not confirmed, and the error of its readings until then.
     pub(crate) unseen: Vec<(Change, Power)>,
     /// Since when it is unreachable, in cluster time. None while it is connected, and for a node that never registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub struct Held {
     pub draw: Power,
 }
 
-/// What a node confirms.
+/// An order that a node confirms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Change {
     /// A job runs under other caps.
@@ -75,7 +75,7 @@ pub(crate) struct Caps {
     pub failed: BTreeSet<u16>,
 }
 
-/// Whether a node is on. Switching is a state of the node, never a job.
+/// The power state of a node. Switching is a state of the node, never a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sleep {
@@ -107,7 +107,7 @@ impl Node {
         self.id
     }
 
-    /// Whether it was forgotten, so that only its number is left.
+    /// Returns true if it was forgotten, so that only its number is left.
     pub fn is_removed(&self) -> bool {
         self.spec.units.is_empty()
     }
@@ -144,12 +144,12 @@ impl Node {
         self.suspect_until.is_some_and(|until| now < until)
     }
 
-    /// Whether it may get new jobs.
+    /// Returns true if it may get new jobs.
     pub fn is_available(&self, now: Time) -> bool {
         self.connected && self.drained.is_none() && !self.is_suspect(now)
     }
 
-    /// Whether its believed draw comes from a reading.
+    /// Returns true if its believed draw comes from a reading.
     pub fn is_measured(&self, now: Time, stale_after: Span) -> bool {
         self.reading.is_some_and(|reading| now - reading.at <= stale_after)
     }
@@ -162,7 +162,7 @@ impl Node {
         self.sleep == Sleep::Awake
     }
 
-    /// Whether a job could be put on it at once.
+    /// Returns true if a job could be put on it at once.
     pub(crate) fn is_usable(&self, now: Time) -> bool {
         self.is_available(now) && self.sleep == Sleep::Awake
     }

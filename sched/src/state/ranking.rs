@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Ranking {
-    /// Whether priorities in the queue may differ, or have: as long as none did nothing is compared.
+    /// True if priorities in the queue may differ, or have differed. Otherwise nothing is compared.
     pub mixed: bool,
-    /// Whether jobs may not stand in the order of their priorities.
+    /// True if jobs may be out of the order of their priorities.
     pub due: bool,
     /// Last.
     pub at: Option<Time>,

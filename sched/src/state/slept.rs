@@ -1,4 +1,4 @@
-//! What a node drew while it was not awake.
+//! Energy of a node while it was not awake.
 
 use limo_model::{Energy, Time};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ impl Slept {
 }
 
 impl Node {
-    /// What it drew asleep and on its way, until `now`.
+    /// Its energy asleep and while switching, until `now`.
     pub fn slept(&self, now: Time) -> Slept {
         let mut bill = self.bill;
         bill.add(self.own, self.since, now, None);

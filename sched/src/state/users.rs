@@ -13,7 +13,7 @@ pub struct Charge {
     pub energy: Energy,
 }
 
-/// What a user used. Jobs count when they end, or end to run again.
+/// Usage of a user. Jobs count when they end, or end to run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
     /// The energy of the last day, week and month in which a job ended, and when those began, in wall time.
@@ -30,7 +30,7 @@ impl Used {
         if begin >= window.begin(wall) { energy } else { Energy::ZERO }
     }
 
-    /// What counts of it now.
+    /// The part of it that counts now.
     pub fn counted(&self, fairshare: &Fairshare, now: Time) -> u64 {
         decayed(self.counted[fairshare.measure as usize], now - self.at, fairshare.half_life)
     }

@@ -45,7 +45,7 @@ fn masks(range: Range<u32>, mut each: impl FnMut(usize, u64) -> ControlFlow<()>)
     let _ = each(last, mask & below);
 }
 
-/// Where the first run of at least `n` ones begins; `n` is 1 to 63. Each step joins pieces that are known to be runs.
+/// Finds the first run of at least `n` ones; `n` is 1 to 63. Each step joins pieces that are known to be runs.
 fn run_in_word(mut word: u64, n: u32) -> Option<u32> {
     let mut have = 1;
     while have < n && word != 0 {
@@ -112,7 +112,7 @@ impl Bits {
         dropped
     }
 
-    /// Whether it was no member before. Panics at and above `len`.
+    /// Returns true if it was not a member before. Panics at and above `len`.
     #[inline]
     pub(crate) fn insert(&mut self, position: u32) -> bool {
         assert!(position < self.len, "position {position} of {}", self.len);
@@ -120,7 +120,7 @@ impl Bits {
         self.add(at, bit) == 1
     }
 
-    /// Whether it was a member before.
+    /// Returns true if it was a member before.
     #[inline]
     pub(crate) fn remove(&mut self, position: u32) -> bool {
         let (at, bit) = place(position);
@@ -175,7 +175,7 @@ impl Bits {
         self.count = 0;
     }
 
-    /// Whether a member lies in the range.
+    /// Returns true if the range has a member.
     pub(crate) fn intersects_range(&self, range: Range<u32>) -> bool {
         let mut found = false;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -185,7 +185,7 @@ impl Bits {
         found
     }
 
-    /// Whether all of the range are members; so it is for an empty range.
+    /// Returns true if the whole range are members, as it is for an empty range.
     pub(crate) fn contains_range(&self, range: Range<u32>) -> bool {
         let mut all = range.is_empty() || range.end <= self.len;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -253,7 +253,7 @@ impl Bits {
         self.runs().flatten()
     }
 
-    /// Where the first run of at least `n` members begins; 0 is read as 1. Cost: a few steps per word that has members,
+    /// Finds the begin of the first run of at least `n` members; 0 is read as 1. Cost: a few steps per word that has members,
     /// however they are scattered.
     pub(crate) fn first_run(&self, n: u32) -> Option<u32> {
         let n = n.max(1);
@@ -298,7 +298,7 @@ impl Bits {
 pub(crate) struct Runs<'a> {
     bits: &'a Bits,
     at: usize,
-    /// What of the word `at` has not been handed out.
+    /// Bits of the word `at` that are still to be returned.
     rest: u64,
 }
 

@@ -95,7 +95,7 @@ impl JobSet {
         self.words.get(job.0 / PAGE).is_some_and(|word| word >> (job.0 % PAGE) & 1 == 1)
     }
 
-    /// Whether it is new.
+    /// Returns true if it is new.
     pub fn insert(&mut self, job: JobId) -> bool {
         let (word, bit) = (self.words.reach(job.0 / PAGE), 1 << (job.0 % PAGE));
         let is_new = *word & bit == 0;
@@ -104,7 +104,7 @@ impl JobSet {
         is_new
     }
 
-    /// Whether it was there.
+    /// Returns true if it was there.
     pub fn remove(&mut self, job: JobId) -> bool {
         let bit = 1 << (job.0 % PAGE);
         let Some(word) = self.words.get_mut(job.0 / PAGE).filter(|word| **word & bit != 0) else { return false };
@@ -195,7 +195,7 @@ impl<T> JobMap<T> {
         self.pages.get_mut(job.0 / PAGE)?.as_mut()?[(job.0 % PAGE) as usize].as_mut()
     }
 
-    /// What was there before.
+    /// Returns the previous value.
     pub fn insert(&mut self, job: JobId, value: T) -> Option<T> {
         self.keys.insert(job);
         let slots = self.pages.reach(job.0 / PAGE).get_or_insert_with(|| Box::new([const { None }; PAGE as usize]));

@@ -21,7 +21,7 @@ pub(crate) struct Levels {
     /// Ascending; `sets[i]` holds the usable positions with `levels[i]` free cores. A set that became empty stays.
     levels: Vec<u32>,
     sets: Vec<Bits>,
-    /// Where the set of a level is, or `NOWHERE`; only for the levels that nodes have in practice.
+    /// By level, the place of its set, or `NOWHERE`; only for the levels that nodes have in practice.
     places: Vec<u32>,
 }
 
@@ -67,7 +67,7 @@ impl Levels {
         &self.usable
     }
 
-    /// Whether that changed anything.
+    /// Returns true if that changed anything.
     pub(crate) fn set_usable(&mut self, position: u32, usable: bool) -> bool {
         let level = self.free(position);
         if usable {

@@ -13,7 +13,7 @@ use super::JobSet;
 pub struct Queue {
     /// Those that are taken.
     places: JobSet,
-    /// Who is at a place that is not its number, both ways.
+    /// Jobs at places that differ from their numbers, both ways.
     at: BTreeMap<JobId, JobId>,
     place_of: BTreeMap<JobId, JobId>,
 }
@@ -27,7 +27,7 @@ impl Queue {
         self.places.is_empty()
     }
 
-    /// Whether a job has a place that is not its number.
+    /// Returns true if a job has a place that differs from its number.
     pub fn is_ranked(&self) -> bool {
         !self.at.is_empty()
     }
@@ -43,7 +43,7 @@ impl Queue {
         (self.places.contains(job) && self.job_at(job.0) == job).then_some(job.0)
     }
 
-    /// Who is at a place that is taken.
+    /// Returns the job at a place that is taken.
     pub fn job_at(&self, place: u64) -> JobId {
         let place = JobId(place);
         if self.at.is_empty() { place } else { self.at.get(&place).copied().unwrap_or(place) }

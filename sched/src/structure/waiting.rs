@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-/// What a job asks for, as far as a search can tell.
+/// The part of a request that a search compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Nodes or processors; below `u32::MAX`, which marks an empty place.
@@ -66,7 +66,7 @@ impl Waiting {
         Self { keys: Vec::new(), needs: Vec::new(), tree, head: 0, len: 0 }
     }
 
-    /// What the job with this key needs.
+    /// Returns the need of the job with this key.
     #[cfg(debug_assertions)]
     pub(crate) fn at(&self, key: u64) -> Option<Need> {
         let place = self.keys.binary_search(&key).ok()?;
@@ -84,7 +84,7 @@ impl Waiting {
         self.len == 0
     }
 
-    /// Whether a job with this key or a larger one may wait.
+    /// Returns true if a job with this key or a larger one may wait.
     pub(crate) fn reaches(&self, from: u64) -> bool {
         self.len > 0 && self.keys.last().is_some_and(|last| *last >= from)
     }
@@ -139,7 +139,7 @@ impl Waiting {
         let mut at = self.leaf(place);
         while at > 0 {
             let least = self.tree[at].least(&need);
-            // What is above is not larger than this.
+            // The nodes above are not larger than this one.
             if least == self.tree[at] {
                 break;
             }
@@ -148,7 +148,7 @@ impl Waiting {
         }
     }
 
-    /// What the job needed, or nothing when it does not wait.
+    /// Returns the need of the removed job; none if it does not wait.
     pub(crate) fn remove(&mut self, key: u64) -> Option<Need> {
         let place = self.place_of(key)?;
         let need = self.needs[place];
@@ -181,7 +181,7 @@ impl Waiting {
         }
     }
 
-    /// What the job needs, when it waits.
+    /// Returns the need of a waiting job.
     #[cfg(test)]
     pub(crate) fn need(&self, key: u64) -> Option<Need> {
         self.place_of(key).map(|place| self.needs[place])

@@ -12,7 +12,7 @@
 
 use limo_model::{EstimateSource, Power, Profile, Span, UnitSpec};
 
-/// What is expected of a run, and from what.
+/// The expected duration and draw of a run, and their source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value {
     pub duration: Span,
