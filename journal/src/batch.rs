@@ -54,7 +54,7 @@ pub struct FinishedRow {
     pub cost: Option<Money>,
     /// What a start at its submission would have cost.
     pub start_now_cost: Option<Money>,
-    /// Whether its watts are modelled by emulated hardware.
+    /// True if its watts are modelled by emulated hardware.
     pub emulated: bool,
     /// Whether its energy was measured, or estimated; `None` of rows that are older than this column.
     pub measured: Option<bool>,

@@ -111,7 +111,7 @@ impl Journal {
         answered.await.unwrap_or(Err(RecoverError::Closed))
     }
 
-    /// Whether the ballast is in its place. While it is not, new jobs should be refused: the room that is left belongs to
+    /// Returns true if the ballast is in its place. While it is not, new jobs should be refused: the room that is left belongs to
     /// the ends of those that are running.
     pub fn has_ballast(&self) -> bool {
         self.ballast.load(Ordering::Acquire)

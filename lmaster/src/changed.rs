@@ -215,7 +215,7 @@ impl Back {
         }
     }
 
-    /// Whether what the change set is still so.
+    /// Returns true if what the change set is still so.
     pub fn holds(&self, core: &Core, now: Time) -> bool {
         let (settings, clock) = (core.settings(), core.clock());
         match self {

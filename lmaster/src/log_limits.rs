@@ -25,7 +25,7 @@ pub fn configure(lines: u32) {
     LINES.store(lines, Ordering::Relaxed);
 }
 
-/// Whether one more line of this kind about a user is to be logged. The first that is not begins a count, which is logged
+/// Returns true if one more line of this kind about a user is to be logged. The first that is not begins a count, which is logged
 /// when the minute is over.
 pub fn may_log(user: Option<u32>, kind: &'static str) -> bool {
     let (may, is_first) = lock().count((user, kind), LINES.load(Ordering::Relaxed));

@@ -32,7 +32,7 @@ pub struct Restored {
     pub entries: usize,
     /// The time of the last entry.
     pub last: Time,
-    /// Whether nothing was ever recorded.
+    /// True if nothing was ever recorded.
     pub fresh: bool,
     /// Events that were refused now, and rounds that came out otherwise now, than when they were recorded.
     pub mismatches: usize,

@@ -332,7 +332,7 @@ pub fn shorten(candidates: &mut Vec<Candidate>) -> u32 {
     u32::try_from(more).unwrap_or(u32::MAX)
 }
 
-/// Whether a candidate is this unit.
+/// Returns true if a candidate is this unit.
 pub fn is_at(core: &Core, unit: UnitId, candidate: &Candidate) -> bool {
     core.node(unit.node).is_some_and(|node| {
         let spec = node.spec();

@@ -215,7 +215,7 @@ struct Shell {
     accounts: Accounts,
     limits: Limits,
     next_peer: u64,
-    /// Whether the journal was given something that it has not looked at yet.
+    /// True if the journal was given something that it has not looked at yet.
     to_write: bool,
     /// Of queries.
     pace: Pace,

@@ -310,7 +310,7 @@ impl Shepherd {
         }
     }
 
-    /// Whether nothing is left of any job but what its leader leads: whatever outlives its parent becomes a child of this
+    /// Returns true if nothing is left of any job but what its leader leads: whatever outlives its parent becomes a child of this
     /// process. `false` also if the kernel does not say.
     fn is_alone_with_leaders(&self) -> bool {
         let own = |child: &Pid| {

@@ -49,7 +49,7 @@ impl Became {
         }
     }
 
-    /// Whether that is what a job waited for; if not, it never will be.
+    /// Returns true if that is what a job waited for; if not, it never will be.
     pub fn meets(self, condition: Condition) -> bool {
         let is_well = self == Self::Exited(0);
         match condition {

@@ -70,7 +70,7 @@ impl Budget {
         Self { from: self.from.moved(by), until: self.until.moved(by), ..*self }
     }
 
-    /// Whether `at` lies in the period.
+    /// Returns true if `at` lies in the period.
     pub fn contains(&self, at: Time) -> bool {
         self.from <= at && at < self.until
     }

@@ -159,7 +159,7 @@ impl Curve<Band> {
         self.changes(at).map(|(time, band)| (time, band.copied().unwrap_or(Band::UNLIMITED)))
     }
 
-    /// Whether there is an upper limit at any time.
+    /// Returns true if there is an upper limit at any time.
     pub fn is_limited(&self) -> bool {
         self.steps.iter().any(|(_, band)| !band.high().is_unlimited())
     }

@@ -110,7 +110,7 @@ pub const VARIABLES: [Variable; 33] = [
     },
 ];
 
-/// Whether Limo sets a variable of this name, so that one that a job inherits from another means nothing.
+/// Returns true if Limo sets a variable of this name, so that one that a job inherits from another means nothing.
 pub fn is_own(name: &[u8]) -> bool {
     name.starts_with(b"LIMO_") && VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
 }

@@ -30,7 +30,7 @@ pub struct JournalId {
 }
 
 impl JournalId {
-    /// Whether a job that is recorded under `record` is this journal's own. Records from before there were cluster ids
+    /// Returns true if a job that is recorded under `record` is this journal's own. Records from before there were cluster ids
     /// name neither cluster nor incarnation; they belong to journals that have no incarnation either.
     pub fn owns(self, record: Self) -> bool {
         let nameless = record == Self::default() && self.incarnation == Incarnation::default();

@@ -104,7 +104,7 @@ impl Quota {
         *self == Self::default()
     }
 
-    /// Whether it holds jobs back that were accepted.
+    /// Returns true if it holds jobs back that were accepted.
     pub fn holds_back(&self) -> bool {
         self.jobs.is_some() || self.cores.is_some() || self.energy.is_some()
     }

@@ -134,7 +134,7 @@ impl Power {
         as_float(self.0) / 1e3
     }
 
-    /// Whether this stands for "no limit".
+    /// Returns true if this stands for "no limit".
     pub fn is_unlimited(self) -> bool {
         self == Self::MAX
     }

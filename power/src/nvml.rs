@@ -58,7 +58,7 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Whether there is no such library, as on machines without a GPU.
+    /// Returns true if there is no such library, as on machines without a GPU.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Load { source: NvmlError::LibloadingError(_), .. })
     }

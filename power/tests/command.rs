@@ -71,7 +71,7 @@ fn a_command_has_a_time_limit() {
     }
 }
 
-/// Whether a process of this number, of its group or begun by it is not over; whoever collects those may take its time.
+/// Returns true if a process of this number, of its group or begun by it is not over; whoever collects those may take its time.
 fn is_alive(number: &str) -> bool {
     fs::read_dir("/proc").expect("Linux").flatten().any(|entry| {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();

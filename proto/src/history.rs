@@ -34,7 +34,7 @@ pub struct ItemReport {
     /// Empty where nothing is there since.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub new: String,
-    /// Whether it can be set back, if it was not changed since.
+    /// True if it can be set back, if it was not changed since.
     pub can_undo: bool,
 }
 

@@ -42,13 +42,13 @@ pub struct Launch {
 /// How the tasks of a job share its streams, and its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parallel {
-    /// Whether each line of output begins with the number of its task.
+    /// True if each line of output begins with the number of its task.
     pub label: bool,
     /// The task that gets stdin; all do where it is not said.
     pub reader: Option<u32>,
-    /// Whether the others are ended when one task fails.
+    /// True if the others are ended when one task fails.
     pub kill_on_bad_exit: bool,
-    /// Whether nothing is said of tasks that failed.
+    /// True if nothing is said of tasks that failed.
     pub quiet: bool,
 }
 
@@ -143,7 +143,7 @@ pub struct Files {
     pub stdout: Option<Vec<u8>>,
     /// Where only `stdout` is given, stderr goes there too.
     pub stderr: Option<Vec<u8>>,
-    /// Whether what is in the output files stays.
+    /// True if what is in the output files stays.
     pub append: bool,
 }
 

@@ -137,7 +137,7 @@ pub struct SendExec {
     pub request: Request,
     /// `uid` is filled in by the master.
     pub launch: Launch,
-    /// Whether it may have been sent before with this key: then the master looks for its job. One that was, and does not
+    /// True if it may have been sent before with this key: then the master looks for its job. One that was, and does not
     /// say so, becomes another job where the first is over.
     pub again: bool,
 }

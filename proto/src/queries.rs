@@ -182,7 +182,7 @@ pub struct ReadingsQuery {
 /// The answer to a [`ReadingsQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadingsReport {
-    /// Whether the watts are emulated, or some of them.
+    /// True if the watts are emulated, or some of them.
     pub emulated: bool,
     /// In the order of time.
     pub intervals: Vec<Drawn>,
@@ -193,7 +193,7 @@ pub struct ReadingsReport {
 pub struct SelectQuery {
     /// Which jobs.
     pub selection: Selection,
-    /// Whether only those that are not over.
+    /// True if only those that are not over.
     pub live: bool,
 }
 
@@ -202,7 +202,7 @@ pub struct SelectQuery {
 pub struct HistoryPage {
     /// Newest first.
     pub jobs: Vec<JobReport>,
-    /// Whether there are more behind the last of them.
+    /// True if there are more behind the last of them.
     pub more: bool,
 }
 
@@ -224,7 +224,7 @@ pub struct ChangesQuery {
 pub struct ChangesPage {
     /// Newest first.
     pub changes: Vec<ChangeReport>,
-    /// Whether there are more behind the last of them.
+    /// True if there are more behind the last of them.
     pub more: bool,
 }
 

@@ -28,7 +28,7 @@ pub struct Reader<In> {
     buffer: BytesMut,
     /// Longest body that is read.
     limit: usize,
-    /// Whether room for a large frame is kept before it is announced.
+    /// True if room for a large frame is kept before it is announced.
     eager: bool,
     message: PhantomData<fn() -> In>,
 }

@@ -71,7 +71,7 @@ pub struct AttemptReport {
 pub struct Kept {
     /// Stdin that has come, whether or not the job has taken it.
     pub stdin: u64,
-    /// Whether the end of stdin has come.
+    /// True if the end of stdin has come.
     pub stdin_ended: bool,
     /// From here on stdout and stderr can be sent.
     pub stdout: u64,

@@ -59,7 +59,7 @@ pub struct JobReport {
     pub cost: Option<Money>,
     /// What a start at its submission would have cost; `None` if no price was known then.
     pub start_now_cost: Option<Money>,
-    /// Whether its watts are modelled by emulated hardware.
+    /// True if its watts are modelled by emulated hardware.
     pub emulated: bool,
     /// Of a job that ran and is over: whether its energy was measured, or estimated. Reports of before do not say it.
     #[serde(default)]
@@ -146,7 +146,7 @@ pub struct NodeReport {
     pub idle: Power,
     /// Believed draw of the whole node, `held` included.
     pub draw: Power,
-    /// Whether `draw` is a reading, or an estimate.
+    /// True if `draw` is a reading, or an estimate.
     pub measured: bool,
     /// What its draw is known from.
     pub meter: Meter,
@@ -189,7 +189,7 @@ pub struct UnreachableReport {
     pub name: String,
     /// Since when, if that is known.
     pub since: Option<Time>,
-    /// Whether its jobs have ended because of that.
+    /// True if its jobs have ended because of that.
     pub lost: bool,
     /// Jobs that are believed to run on it.
     pub jobs: u32,
@@ -266,7 +266,7 @@ pub struct Status {
     pub nodes_up: u32,
     /// All nodes that are known.
     pub nodes: u32,
-    /// Whether any of the watts are modelled by emulated hardware.
+    /// True if any of the watts are modelled by emulated hardware.
     pub emulated: bool,
     /// Of the whole cluster, since the journal began.
     pub energy: Energy,

@@ -183,7 +183,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Whether the receiver has everything, the end included.
+    /// Returns true if the receiver has everything, the end included.
     pub fn is_done(&self) -> bool {
         self.closed && self.base > self.tail
     }

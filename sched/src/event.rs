@@ -29,7 +29,7 @@ pub enum Event {
         job: JobId,
         attempt: Attempt,
         reason: String,
-        /// Whether its node is to blame: then it gets no job for a while, registered again or not.
+        /// True if its node is to blame: then it gets no job for a while, registered again or not.
         suspect: bool,
         /// Of several nodes the one to blame; all are where none is named.
         #[serde(default, skip_serializing_if = "Option::is_none")]

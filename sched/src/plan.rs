@@ -19,7 +19,7 @@ pub struct Plan {
     pub refusals: Vec<(JobId, Wait)>,
     /// Why each other job that was looked at waits.
     pub waits: Vec<(JobId, Wait)>,
-    /// Whether it left off once it was clear that nobody else starts: why the others wait is told by the plan that follows
+    /// True if it left off once it was clear that nobody else starts: why the others wait is told by the plan that follows
     /// one which starts or refuses something.
     pub is_unfinished: bool,
     /// When the plan could become another one without any event.

@@ -98,7 +98,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError>
 }
 
 impl ChannelError {
-    /// Whether there is just nothing to receive now.
+    /// Returns true if there is just nothing to receive now.
     pub fn is_would_block(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::WouldBlock)
     }

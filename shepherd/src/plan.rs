@@ -18,7 +18,7 @@ pub struct Identity {
 pub struct Output {
     /// Made if it is not there.
     pub name: Vec<u8>,
-    /// Whether the present content of the file stays.
+    /// True if the present content of the file stays.
     pub keep: bool,
 }
 
@@ -113,9 +113,9 @@ pub struct Plan {
     pub stdout: Option<Output>,
     /// `None` for the descriptor that comes with the plan.
     pub stderr: Option<Output>,
-    /// Whether stdin is a terminal that becomes the job's own.
+    /// True if stdin is a terminal that becomes the job's own.
     pub terminal: bool,
-    /// Whether all signals are still blocked when the program begins: it runs the job's tasks, whose signals are not its own.
+    /// True if all signals are still blocked when the program begins: it runs the job's tasks, whose signals are not its own.
     pub blocked: bool,
     /// The value of `LIMO_ATTEMPT`, by which the job's processes are found.
     pub cookie: String,

@@ -126,7 +126,7 @@ fn carriers(mark: &Mark) -> impl Iterator<Item = Carrier> {
     })
 }
 
-/// Whether the process has the user as its real, effective or saved one.
+/// Returns true if the process has the user as its real, effective or saved one.
 fn is_of(pid: i32, uid: u32) -> bool {
     // The owner of the directory is the effective user, or root if the process has changed its privileges.
     match fs::metadata(format!("/proc/{pid}")).map(|directory| directory.uid()) {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// What the master sends over a connection.
 pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
-    /// Whether the peer asked for it, and has to take it soon.
+    /// Returns true if the peer asked for it, and has to take it soon.
     fn is_answer(&self) -> bool;
 
     /// Whether the peer must give signs of life. A client need not: its user may have stopped it.

@@ -28,7 +28,7 @@ impl Controller {
         self.submissions.of(job)
     }
 
-    /// Whether the core has this job, or will make this task a job.
+    /// Returns true if the core has this job, or will make this task a job.
     pub(super) fn is_known(&self, job: JobId) -> bool {
         self.core.job(job).is_some() || self.core.state().is_coming(job)
     }
@@ -65,7 +65,7 @@ impl Controller {
         self.core.array(own).map(|array| &array.tasks)
     }
 
-    /// Whether lists leave the job out: a task that waits is in the report of its array.
+    /// Returns true if lists leave the job out: a task that waits is in the report of its array.
     pub(super) fn is_folded(&self, id: JobId, job: &limo_sched::Job) -> bool {
         matches!(job.phase, Phase::Waiting(_)) && self.core.array_of(id).is_some()
     }

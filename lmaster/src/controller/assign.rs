@@ -49,11 +49,11 @@ pub(super) enum Verdict {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Belief {
     pub(super) running: bool,
-    /// Whether `Go` may have been sent.
+    /// True if `Go` may have been sent.
     pub(super) released: bool,
-    /// Whether the job shall end.
+    /// True if the job shall end.
     pub(super) stop: bool,
-    /// Whether the node is known to be the same incarnation as when the attempt was assigned.
+    /// True if the node is known to be the same incarnation as when the attempt was assigned.
     pub(super) same_incarnation: bool,
 }
 
@@ -90,7 +90,7 @@ impl Controller {
         self.nodes.welcomed(node)
     }
 
-    /// Whether a job is in this attempt, on this node.
+    /// Returns true if a job is in this attempt, on this node.
     pub(super) fn is_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
         self.assignment(job, attempt).is_some_and(|assignment| place_of(assignment, node).is_some())
     }

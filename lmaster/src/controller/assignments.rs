@@ -69,7 +69,7 @@ impl Assignments {
         self.awaited.insert(job, awaited);
     }
 
-    /// Whether a node was asked for an acknowledgement of this attempt, on this connection.
+    /// Returns true if a node was asked for an acknowledgement of this attempt, on this connection.
     pub(super) fn is_asked(&self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) -> bool {
         let asked = self.awaited.get(&job).filter(|asked| asked.attempt == attempt);
         asked.is_some_and(|asked| asked.peers.get(&node) == Some(&peer))
@@ -139,7 +139,7 @@ impl Assignments {
         gathered.held.insert(node);
     }
 
-    /// Whether a node has acknowledged its part, and was not released since.
+    /// Returns true if a node has acknowledged its part, and was not released since.
     pub(super) fn is_part_held(&self, job: JobId, attempt: Attempt, node: NodeId) -> bool {
         let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
         gathered.is_some_and(|gathered| gathered.held.contains(&node))
@@ -159,12 +159,12 @@ impl Assignments {
         gathered.begun.insert(node);
     }
 
-    /// Whether any node has begun its part.
+    /// Returns true if any node has begun its part.
     pub(super) fn has_any_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
         !self.gathered(job, attempt).begun.is_empty()
     }
 
-    /// Whether all of these nodes have begun their parts, and there are any.
+    /// Returns true if all of these nodes have begun their parts, and there are any.
     pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt, nodes: &[NodeId]) -> bool {
         let gathered = self.gathered(job, attempt);
         !gathered.begun.is_empty() && nodes.iter().all(|node| gathered.begun.contains(node))

@@ -84,27 +84,27 @@ impl Commits {
         None
     }
 
-    /// Whether something is gated on the open batch.
+    /// Returns true if something is gated on the open batch.
     pub(super) fn gates(&self, is_meant: impl FnMut(&After) -> bool) -> bool {
         self.open.gates(is_meant)
     }
 
-    /// Whether nothing is under way, and nothing may be for some time.
+    /// Returns true if nothing is under way, and nothing may be for some time.
     pub(super) fn is_pausing(&self, now: Time) -> bool {
         matches!(self.phase, Phase::Idle) && !self.may_commit(now)
     }
 
-    /// Whether a batch with a round is to be committed: something has happened, or a round or a snapshot is due.
+    /// Returns true if a batch with a round is to be committed: something has happened, or a round or a snapshot is due.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.open.is_due(now) || self.wake_at.is_some_and(|at| at <= now) || self.snapshot_wanted
     }
 
-    /// Whether the open batch keeps texts, which need no round.
+    /// Returns true if the open batch keeps texts, which need no round.
     pub(super) fn keeps_texts(&self) -> bool {
         self.open.keeps_texts()
     }
 
-    /// Whether a snapshot is due, after `every` entries with the round that follows.
+    /// Returns true if a snapshot is due, after `every` entries with the round that follows.
     pub(super) fn snapshot_is_due(&self, every: usize) -> bool {
         // The room that is left on a full disk belongs to the ends of jobs.
         self.snapshot_wanted || (self.since_snapshot + self.open.len() + 1 >= every && self.trouble.is_none())
@@ -177,17 +177,17 @@ impl Commits {
         pause
     }
 
-    /// Whether there is a state that events can be applied to.
+    /// Returns true if there is a state that events can be applied to.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Idle | Phase::Committing(_))
     }
 
-    /// Whether the state is being read back: there will be one in a moment.
+    /// Returns true if the state is being read back: there will be one in a moment.
     pub(super) fn is_recovering(&self) -> bool {
         matches!(self.phase, Phase::Recovering)
     }
 
-    /// Whether the state on disk could not be read back.
+    /// Returns true if the state on disk could not be read back.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.phase, Phase::Broken(_))
     }

@@ -104,7 +104,7 @@ impl Controller {
         held.iter().map(|held| (held.job, held.attempt)).collect()
     }
 
-    /// Whether the core no longer has the attempt on the node.
+    /// Returns true if the core no longer has the attempt on the node.
     fn is_over_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
         !self.is_on(node, job, attempt) || !self.open_nodes(job).contains(&node)
     }

@@ -26,7 +26,7 @@ pub trait Lookup: Debug + Send + Sync + 'static {
     /// Takes note that there is no answer. The client is told by the caller.
     fn failed(&self, _desk: &mut Controller, _reason: &str) {}
 
-    /// Whether an event may follow from the answer.
+    /// Returns true if an event may follow from the answer.
     fn changes_something(&self) -> bool {
         false
     }

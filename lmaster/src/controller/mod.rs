@@ -298,7 +298,7 @@ impl Controller {
         .min()
     }
 
-    /// Whether everything that was taken in is on disk.
+    /// Returns true if everything that was taken in is on disk.
     pub fn is_quiet(&self) -> bool {
         self.commits.is_quiet()
     }

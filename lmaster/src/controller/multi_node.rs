@@ -48,7 +48,7 @@ pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
     }
 }
 
-/// Whether a job is over several nodes.
+/// Returns true if a job is over several nodes.
 fn is_multi_node(assignment: &Assignment) -> bool {
     match &assignment.placement[..] {
         [part] => part.count > 1,
@@ -143,7 +143,7 @@ impl Controller {
         self.release_parts(job, attempt);
     }
 
-    /// Whether all nodes that still have a part of a job have begun it.
+    /// Returns true if all nodes that still have a part of a job have begun it.
     pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
         let open = self.open_nodes(job);
         self.assignments.have_all_begun(job, attempt, &open)
@@ -202,7 +202,7 @@ impl Controller {
         }
     }
 
-    /// Whether a part of a job has ended so that the others must not go on.
+    /// Returns true if a part of a job has ended so that the others must not go on.
     pub(super) fn is_doomed(&self, job: JobId) -> bool {
         let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return false };
         let parallel = self.live_of(job).and_then(|live| live.launch.parallel);

@@ -24,7 +24,7 @@ pub(super) enum NodePeer {
 pub(super) struct NodeLink {
     pub(super) peer: PeerId,
     pub(super) instance: String,
-    /// Whether the registration is on disk and the node was told so: it hears nothing before.
+    /// True if the registration is on disk and the node was told so: it hears nothing before.
     pub(super) welcome: bool,
 }
 

@@ -28,7 +28,7 @@ const ROWS: u32 = 64;
 pub(super) struct Cursor {
     made: Answer,
     more: More,
-    /// Whether it tells what was changed: then it waits until that is on disk, however long that takes.
+    /// True if it tells what was changed: then it waits until that is on disk, however long that takes.
     changed: bool,
 }
 

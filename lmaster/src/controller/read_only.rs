@@ -148,7 +148,7 @@ impl Controller {
     }
 }
 
-/// Whether a request can be served without recording anything, or is refused by itself.
+/// Returns true if a request can be served without recording anything, or is refused by itself.
 pub(super) fn changes_nothing(message: &ClientToMaster) -> bool {
     match message {
         ClientToMaster::Ask(_)

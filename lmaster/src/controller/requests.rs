@@ -10,7 +10,7 @@ use super::deeds::DEEDS;
 use super::numbers::Numbers;
 use super::{Controller, Effect, PeerId};
 
-/// Whether a request costs more than a look, and waits for its turn.
+/// Returns true if a request costs more than a look, and waits for its turn.
 fn is_heavy(message: &ClientToMaster) -> bool {
     match message {
         ClientToMaster::Ask(query) => query.cost() == Cost::Heavy,
@@ -48,7 +48,7 @@ impl Controller {
         }
     }
 
-    /// Whether [`Controller::turn`] has something to do.
+    /// Returns true if [`Controller::turn`] has something to do.
     pub fn has_turn(&self) -> bool {
         self.sessions.has_turn() && !self.commits.is_recovering()
     }

@@ -14,7 +14,7 @@ pub(super) struct Flow {
     pub(super) taken: u64,
     /// Nothing at or above was passed on.
     pub(super) passed: u64,
-    /// Whether the end was passed on.
+    /// True if the end was passed on.
     pub(super) ended: bool,
     /// Where the receiver's connection is: it gets nothing behind a gap.
     pub(super) next: u64,
@@ -33,7 +33,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Whether data follows what the receiver's connection was given, which then counts as given. What is behind a gap
+    /// Returns true if data follows what the receiver's connection was given, which then counts as given. What is behind a gap
     /// comes again.
     pub(super) fn follows(&mut self, data: &Data) -> bool {
         let follows = data.offset <= self.next;
@@ -63,7 +63,7 @@ pub(super) struct Route {
     /// When the job is given up, while it has no client.
     give_up_at: Option<Time>,
     pub(super) stdin: Flow,
-    /// Whether the job's node says that it is over, which is not recorded yet: how much it took is forgotten.
+    /// True if the job's node says that it is over, which is not recorded yet: how much it took is forgotten.
     pub(super) stdin_is_over: bool,
     /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
     pub(super) stdin_on: BTreeMap<NodeId, u64>,
@@ -71,7 +71,7 @@ pub(super) struct Route {
     pub(super) outputs: Vec<Outputs>,
     /// The nodes that still have output of the job, once the job is over.
     over_on: Vec<NodeId>,
-    /// Whether the end of the job is on disk and the client, where there is one, was told.
+    /// True if the end of the job is on disk and the client, where there is one, was told.
     told: bool,
 }
 

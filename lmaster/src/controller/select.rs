@@ -43,7 +43,7 @@ impl Selecting {
         Self { selection, purpose, over: BTreeMap::new() }
     }
 
-    /// Whether jobs are ended, or sent a signal.
+    /// Returns true if jobs are ended, or sent a signal.
     fn changes_something(&self) -> bool {
         !matches!(self.purpose, Purpose::Tell { .. })
     }

@@ -55,7 +55,7 @@ impl ClientPeer {
         }
     }
 
-    /// Whether a request is not answered yet.
+    /// Returns true if a request is not answered yet.
     pub(super) fn is_occupied(&self) -> bool {
         self.busy.is_some() || self.heavy.is_some() || self.cursor.is_some()
     }
@@ -108,7 +108,7 @@ impl Sessions {
         Err(format!("{user} has {running} queries running and {queued} waiting: the limit is reached"))
     }
 
-    /// Whether it is the turn of a query.
+    /// Returns true if it is the turn of a query.
     pub(super) fn has_turn(&self) -> bool {
         !self.turns.is_empty()
     }
@@ -166,7 +166,7 @@ impl Sessions {
         self.waits.len()
     }
 
-    /// Whether somebody waits for an answer.
+    /// Returns true if somebody waits for an answer.
     #[cfg(test)]
     pub(super) fn is_held_up(&self) -> bool {
         let waits = |client: &ClientPeer| client.is_occupied() || !client.over.is_empty() || !client.backlog.is_empty();

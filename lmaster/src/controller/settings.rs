@@ -26,7 +26,7 @@ pub struct Settings {
     pub limits: Limits,
     pub initial: Initial,
     pub idle: IdleSettings,
-    /// Whether feeds of prices are configured.
+    /// True if feeds of prices are configured.
     pub has_feeds: bool,
 }
 

@@ -35,7 +35,7 @@ impl<'a> Sieve<'a> {
         Self { users: set(&filter.users), names: set(&filter.names), nodes: set(&filter.nodes), states }
     }
 
-    /// Whether a job passes as far as its request tells; a report costs more.
+    /// Returns true if a job passes as far as its request tells; a report costs more.
     pub(super) fn may_pass(&self, job: &Job) -> bool {
         let among = |set: &HashSet<&str>, value: &str| set.is_empty() || set.contains(value);
         among(&self.users, &job.request.user) && among(&self.names, &job.request.name)
@@ -45,7 +45,7 @@ impl<'a> Sieve<'a> {
         !self.states.is_empty() || !self.nodes.is_empty()
     }
 
-    /// Whether a job passes for which [`Sieve::may_pass`] holds.
+    /// Returns true if a job passes for which [`Sieve::may_pass`] holds.
     pub(super) fn passes(&self, report: &JobReport) -> bool {
         (self.states.is_empty() || self.states.contains(&report.state))
             && (self.nodes.is_empty() || report.nodes.iter().any(|node| self.nodes.contains(node.as_str())))

@@ -89,7 +89,7 @@ impl Sleepers {
         Some((node, step))
     }
 
-    /// Whether an assignment was not sent yet because a node of it wakes.
+    /// Returns true if an assignment was not sent yet because a node of it wakes.
     pub(super) fn is_unsent(&self, job: JobId, attempt: Attempt) -> bool {
         self.starts.get(&job) == Some(&attempt)
     }
@@ -124,7 +124,7 @@ impl Controller {
         }
     }
 
-    /// Whether nodes of this assignment are not awake yet.
+    /// Returns true if nodes of this assignment are not awake yet.
     pub(super) fn awaits_waking(&mut self, job: JobId, attempt: Attempt) -> bool {
         let waits = self.assignment(job, attempt).is_some_and(|assignment| wakes(&self.core, assignment));
         if waits {
@@ -187,7 +187,7 @@ impl Controller {
         tracing::info!(node = self.name_of(node), "the node falls asleep");
     }
 
-    /// Whether a node that registers now does so although it was to sleep.
+    /// Returns true if a node that registers now does so although it was to sleep.
     pub(super) fn was_to_sleep(&self, node: NodeId) -> bool {
         matches!(self.sleep_of(node), Sleep::GoingDown | Sleep::Asleep)
     }

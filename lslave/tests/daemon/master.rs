@@ -221,7 +221,7 @@ impl Session {
         .await
     }
 
-    /// Whether data of a stream came while something else was waited for.
+    /// Returns true if data of a stream came while something else was waited for.
     pub fn has_early_data(&self, job: u64, channel: Channel) -> bool {
         let wanted = StreamId::new(JobId(job), channel);
         self.early.iter().any(|frame| matches!(frame, Frame::Data(data) if data.stream == wanted))
@@ -321,7 +321,7 @@ pub fn detached(job: u64, script: &str, dir: &Path) -> DoExec {
     exec
 }
 
-/// Whether a process of this number runs; a zombie does not.
+/// Returns true if a process of this number runs; a zombie does not.
 pub fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))

@@ -63,7 +63,7 @@ fn hash(text: String) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether the request proves that it knows the password; the counters that were used are in `seen`.
+/// Returns true if the request proves that it knows the password; the counters that were used are in `seen`.
 fn is_proven(request: &Request, nonce: &str, seen: &mut Vec<String>) -> bool {
     let Some(count) = field(request, "nc") else { return false };
     let of = |name: &str| field(request, name).expect("a whole answer");

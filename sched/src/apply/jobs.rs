@@ -57,7 +57,7 @@ pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Ar
     Ok(())
 }
 
-/// Whether a plan can be another one for a job that was just submitted. It is not where the policy only looks at the first
+/// Returns true if a plan can be another one for a job that was just submitted. It is not where the policy only looks at the first
 /// `depth` jobs, and had more than those before: whether there are more is known to it.
 pub(super) fn matters(state: &State, id: JobId) -> bool {
     let looks_at_all = state.settings.parts().starts_one_by_one();

@@ -134,7 +134,7 @@ fn hold_at(cluster: &mut Cluster, now: Time, (node, caps): (NodeId, Vec<Option<P
     round.commands.push(Command::Cap { node, generation, caps });
 }
 
-/// Whether a waiting job was not told this last.
+/// Returns true if a waiting job was not told this last.
 fn tell(state: &mut State, id: JobId, wait: &Wait) -> bool {
     let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { return false };
     let is_new = told.as_ref() != Some(wait);

@@ -111,7 +111,7 @@ impl Future<'_> {
         found
     }
 
-    /// Whether what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
+    /// Returns true if what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
     /// than cores: a bound is exact then.
     fn only_ends(&self, place: usize, need: &NodeNeed) -> bool {
         !self.later[place] && need.memory == 0 && matches!(need.of, Units::Cores { .. })

@@ -40,7 +40,7 @@ const SPARING_PERMILLE: i64 = 1_250;
 /// A deadline is kept with a tenth of the expected duration to spare: profiles have a spread.
 const DEADLINE_SLACK: i64 = 10;
 
-/// Whether the bottom of the band is aimed for.
+/// Returns true if the bottom of the band is aimed for.
 pub(super) fn aims_low(view: &View<'_>) -> bool {
     Aim::of(view, view.parts()).bottom
 }
@@ -218,12 +218,12 @@ impl PlanBuilder<'_> {
         self.trough() >= self.view.band().low()
     }
 
-    /// Whether the draw with `choice` is not below the band.
+    /// Returns true if the draw with `choice` is not below the band.
     fn lands(&self, offer: &Offer) -> bool {
         self.trough() + offer.estimate.power >= self.view.band().low()
     }
 
-    /// Whether the draw, which is below the lower limit by `gap`, reaches it with `offer` and some others that draw so much,
+    /// Returns true if the draw, which is below the lower limit by `gap`, reaches it with `offer` and some others that draw so much,
     /// the largest first.
     fn reaches(&self, gap: Power, offer: &Offer, others: impl Iterator<Item = Power>) -> bool {
         let mut others: Vec<Power> = others.collect();
@@ -316,12 +316,12 @@ fn spare<'f, 'o>(builder: &PlanBuilder<'_>, startable: &[&'f Found<'o>]) -> Opti
     startable.iter().copied().min_by_key(|found| rank(found))
 }
 
-/// Whether a price says that energy is dear, in the low mode.
+/// Returns true if a price says that energy is dear, in the low mode.
 fn is_dear(view: &View<'_>) -> bool {
     view.settings().mode_setting == ModeSetting::Auto && view.prices().is_some()
 }
 
-/// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit for as long as the
+/// Returns true if the jobs at hand, each where it needs least energy, would not last to hold the lower limit for as long as the
 /// options say. With a queue longer than a round looks there is nothing to spare.
 fn is_sparing<'a>(view: &View<'a>, parts: Parts) -> bool {
     let (now, ahead) = (view.now(), view.options().sparing);

@@ -63,7 +63,7 @@ pub(super) struct Ask {
     /// No start after that is of any interest.
     pub latest: Time,
     pub respect: Respect,
-    /// Whether units must be free of all jobs.
+    /// True if units must be free of all jobs.
     pub whole: bool,
 }
 

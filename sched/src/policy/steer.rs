@@ -43,7 +43,7 @@ struct SharedUnit {
     aim: (Option<Power>, Power),
 }
 
-/// Whether [`steer`] could find something to do, now or later.
+/// Returns true if [`steer`] could find something to do, now or later.
 fn concerns(view: &View<'_>) -> bool {
     let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
@@ -156,7 +156,7 @@ fn cap_of(view: &View<'_>, unit: UnitId) -> Option<Power> {
     view.node(unit.node)?.cap(unit.unit)
 }
 
-/// Whether all nodes of a job are there to be told something.
+/// Returns true if all nodes of a job are there to be told something.
 fn hears(view: &View<'_>, job: &Job) -> bool {
     let mut nodes = job.assignment().into_iter().flat_map(|assignment| &assignment.placement).flat_map(Part::nodes);
     nodes.all(|node| view.node(node).is_some_and(Node::is_connected))
@@ -351,7 +351,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     }
 }
 
-/// Whether its cap is below what it may be raised to, and long enough.
+/// Returns true if its cap is below what it may be raised to, and long enough.
 fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
     let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
     let aim = if below { None } else { unit.aim.0 };

@@ -199,7 +199,7 @@ impl Job {
         self.limit_end().filter(|_| !is_warned).map(|end| end - before)
     }
 
-    /// Whether what it uses is to be looked at: it runs, something is allowed, and nobody was told yet that it is used.
+    /// Returns true if what it uses is to be looked at: it runs, something is allowed, and nobody was told yet that it is used.
     pub(crate) fn is_on_allowance(&self) -> bool {
         self.request.allowance.is_some()
             && self.is_running_on()

@@ -105,7 +105,7 @@ impl Waiting {
         self.needs[block * BLOCK..end].iter().fold(Need::NONE, |least, need| least.least(need))
     }
 
-    /// Whether the key was new; a known one gets the new need. Cost: log(n) for the largest key so far and for one whose
+    /// Returns true if the key was new; a known one gets the new need. Cost: log(n) for the largest key so far and for one whose
     /// place is still there, n for another. Panics on `u32::MAX` parts.
     pub(crate) fn insert(&mut self, key: u64, need: Need) -> bool {
         assert!(!need.is_none(), "job {key} needs {} parts", need.parts);

@@ -104,7 +104,7 @@ type Started = (Time, JobId, Placement);
 struct Truth<'a> {
     world: World,
     case: &'a Case,
-    /// Whether prices change while jobs run.
+    /// True if prices change while jobs run.
     changes: bool,
     budgets: Budgets,
     /// By job, what it draws in percent of what is believed.

@@ -88,7 +88,7 @@ fn world(preset: Preset, options: Options, nodes: &[Node]) -> World {
 /// A run in which every told start is noted, and none is missed.
 struct Run {
     world: World,
-    /// Whether a told start holds for every job, or for the first alone.
+    /// True if a told start holds for every job, or for the first alone.
     all: bool,
     told: BTreeMap<JobId, Time>,
 }

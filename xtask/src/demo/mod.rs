@@ -66,9 +66,9 @@ pub struct Arguments {
 struct Run {
     name: &'static str,
     policy: &'static str,
-    /// Whether the limits of the whole hour are known from its begin; else each comes when it is in force.
+    /// True if the limits of the whole hour are known from its begin; else each comes when it is in force.
     forecast: bool,
-    /// Whether jobs bring commands for the accelerators, too.
+    /// True if jobs bring commands for the accelerators, too.
     accelerators: bool,
     units: usize,
 }

@@ -212,7 +212,7 @@ impl MachineFigures {
         self.units.iter().map(mean).sum()
     }
 
-    /// Whether for each benchmark there are units that bring the draw into the band when they run it.
+    /// Returns true if for each benchmark there are units that bring the draw into the band when they run it.
     fn reach(&self, low: f64, high: f64) -> bool {
         let within = |draw: f64| draw >= low && draw <= high * (1.0 - RESERVE);
         self.units.iter().all(|units| {

@@ -162,7 +162,7 @@ struct Bench {
     /// Clients take nothing of what they are sent until the test says so.
     slow_clients: bool,
     undrained: Vec<PeerId>,
-    /// Whether the test gives turns to queries.
+    /// True if the test gives turns to queries.
     slow_turns: bool,
     answers: VecDeque<Input>,
     committing: VecDeque<Batch>,

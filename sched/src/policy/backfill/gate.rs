@@ -57,7 +57,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether a job that adds `power` may start now; `end` is when it is ended at the latest, where it is.
+    /// Returns true if a job that adds `power` may start now; `end` is when it is ended at the latest, where it is.
     pub fn admits(&mut self, power: Power, end: Option<Time>) -> bool {
         self.below_reduced(power)
             && self.leaves_room(power, end)
@@ -68,7 +68,7 @@ impl<'a> Gate<'a> {
             }
     }
 
-    /// Whether limits change or there are budgets.
+    /// Returns true if limits change or there are budgets.
     pub fn is_ledger(&self) -> bool {
         matches!(self.kind, PowerLimit::Ledger)
     }
@@ -88,7 +88,7 @@ impl<'a> Gate<'a> {
         self.reduced.is_none_or(|reduced| power <= Power::ZERO || self.draw + power <= reduced)
     }
 
-    /// Whether a job that would not be over by then leaves the first one its power.
+    /// Returns true if a job that would not be over by then leaves the first one its power.
     fn leaves_room(&self, power: Power, end: Option<Time>) -> bool {
         let beside = self.beside.filter(|(at, _)| end.is_none_or(|end| end > *at));
         beside.is_none_or(|(_, left)| power <= left.at_least_zero())
@@ -103,7 +103,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether a limit that never changes leaves `power` when the draw has fallen by `freed`.
+    /// Returns true if a limit that never changes leaves `power` when the draw has fallen by `freed`.
     pub fn leaves(&self, power: Power, freed: Power) -> bool {
         match &self.kind {
             PowerLimit::Cap(limit) => self.draw - freed + power <= *limit,
@@ -111,7 +111,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether energy is held for a first job that may run since then.
+    /// Returns true if energy is held for a first job that may run since then.
     fn holds(&self, since: Time) -> bool {
         let (options, settings) = (self.view.options(), self.view.settings());
         self.view.parts().admission != AdmissionRule::Ledger

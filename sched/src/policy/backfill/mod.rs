@@ -41,7 +41,7 @@ use planned::Asker;
 pub(super) use conservative::ConservativePass;
 
 impl PlanCache {
-    /// Whether the first job would still draw what is held for it: after a start it may be on other nodes.
+    /// Returns true if the first job would still draw what is held for it: after a start it may be on other nodes.
     fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
         self.wait.is_some() || self.reservation.power == reservation::power(view, head)
     }
@@ -224,7 +224,7 @@ impl<'a> EasyPass<'a> {
         PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
-    /// Whether a plan after a start beside the reservation would find the same again, but for the power of the first job:
+    /// Returns true if a plan after a start beside the reservation would find the same again, but for the power of the first job:
     /// the same reservation, and that no job before `next` may start. With a budget the reservation comes later; with
     /// neighbours only, or nodes that sleep, it may have become another one; and what looked possible once may have
     /// become so on other nodes.
@@ -337,7 +337,7 @@ impl<'a> EasyPass<'a> {
     }
 }
 
-/// Whether reservations keep a job from running now, whatever is free.
+/// Returns true if reservations keep a job from running now, whatever is free.
 fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
     crate::apply::reason(view.cluster(), view.now(), &job.request).is_some()
 }

@@ -112,7 +112,7 @@ impl HeadReservation {
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
     }
 
-    /// Whether a job on `placement` until `end`, perhaps alone there, leaves `head` what it needs.
+    /// Returns true if a job on `placement` until `end`, perhaps alone there, leaves `head` what it needs.
     pub(super) fn leaves_room(&self, view: &View<'_>, head: JobId, start: (&Placement, bool), end: Time) -> bool {
         end <= self.at || self.run.is_some() || self.cost(view, head, start) <= self.extra
     }
@@ -325,7 +325,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the first job could have the node of a unit, as far as its cores go.
+    /// Returns true if the first job could have the node of a unit, as far as its cores go.
     fn is_free(&self, unit: UnitId, way: &Way) -> bool {
         let cores = self.view.unit(unit).map_or(0, |(_, spec)| spec.cores);
         let free = cores.saturating_sub(self.view.index().cores_used(unit));

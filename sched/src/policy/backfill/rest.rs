@@ -34,7 +34,7 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = &'a Node>
     nodes.filter(|node| node.spec.rest.is_some())
 }
 
-/// Whether what the way down draws more than an idle node is saved again before the budget's period ends.
+/// Returns true if what the way down draws more than an idle node is saved again before the budget's period ends.
 fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
     let Some(budget) = view.settings().budgets.at(view.now()) else { return true };
     let more = (rest.down.draw - node.spec.idle).at_least_zero();

@@ -17,7 +17,7 @@ pub(super) struct PoolKind {
     pub unit: u16,
     /// Where jobs are on it, the cap that it has.
     pub shared: Option<Option<Power>>,
-    /// Whether it can be capped.
+    /// True if it can be capped.
     pub obeys: bool,
 }
 

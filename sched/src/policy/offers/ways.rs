@@ -138,7 +138,7 @@ impl Room {
 }
 
 impl Offer {
-    /// Whether it could be that a job starts on this way now: where not, it does not, however few jobs are planned.
+    /// Returns true if it could be that a job starts on this way now: where not, it does not, however few jobs are planned.
     pub fn may_begin(&self, future: &Future<'_>, room: &Room, respect: Respect) -> bool {
         let has_room = self.sources.iter().any(|source| {
             let most = room.0.get(&(source.kind.class, source.kind.unit));

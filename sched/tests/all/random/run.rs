@@ -211,7 +211,7 @@ impl Run {
         }
     }
 
-    /// Whether one of the units is that of a job over several units.
+    /// Returns true if one of the units is that of a job over several units.
     fn shares_with_wide(&self, placement: &[Part]) -> bool {
         let units = |placement: &[Part]| placement.iter().flat_map(Part::units).collect::<BTreeSet<UnitId>>();
         let own = units(placement);

@@ -20,13 +20,13 @@ pub struct Host {
     daemons: u8,
     node: Node,
     pub link: Option<PeerId>,
-    /// Whether the master has heard who it is on this connection.
+    /// True if the master has heard who it is on this connection.
     pub introduced: bool,
     /// On its disk.
     pub records: BTreeMap<Key, Found>,
     /// Records on their way to the disk, in order.
     writes: VecDeque<(Ticket, Record)>,
-    /// Whether the disk takes nothing until the connection ends.
+    /// True if the disk takes nothing until the connection ends.
     pub is_stuck: bool,
     /// What the daemon hears later.
     later: VecDeque<Happened>,

@@ -54,9 +54,9 @@ impl Dice {
 /// What a world is like.
 #[derive(Debug, Clone, Copy)]
 struct WorldKind {
-    /// Whether jobs are over several nodes.
+    /// True if jobs are over several nodes.
     wide: bool,
-    /// Whether people do more than hand in jobs, and nodes more than run them.
+    /// True if people do more than hand in jobs, and nodes more than run them.
     busy: bool,
 }
 
@@ -94,7 +94,7 @@ struct World {
     exits: BTreeMap<(JobId, Attempt, String), Outcome>,
     /// Jobs that ran when the daemon of their node was killed.
     cut_down: BTreeSet<JobId>,
-    /// Whether a node was ever out of reach for its lease.
+    /// True if a node was ever out of reach for its lease.
     lost: bool,
     /// Jobs with an attempt that ended because its node was out of reach or its daemon was killed.
     failed: BTreeSet<JobId>,
@@ -171,12 +171,12 @@ impl World {
         self.root = self.bench.client(0);
     }
 
-    /// Whether something happens now that happens once in so many times, to a world that is busy and not healed.
+    /// Returns true if something happens now that happens once in so many times, to a world that is busy and not healed.
     fn rarely(&mut self, times: usize) -> bool {
         self.busy && !self.healed && self.dice.roll(times) == 0
     }
 
-    /// Whether a fault that is due comes: in most worlds in which people are busy, few do, so that jobs get far.
+    /// Returns true if a fault that is due comes: in most worlds in which people are busy, few do, so that jobs get far.
     fn strikes(&mut self) -> bool {
         !self.busy || self.stormy || self.dice.roll(5) == 0
     }
@@ -317,13 +317,13 @@ impl World {
         })
     }
 
-    /// Whether somebody may have cancelled a job, or the array that it is a task of.
+    /// Returns true if somebody may have cancelled a job, or the array that it is a task of.
     fn is_unwanted(&self, job: JobId) -> bool {
         let own = self.plan_of(job).map(|(own, _)| own);
         self.unwanted.contains(&job) || own.is_some_and(|own| self.unwanted.contains(&own))
     }
 
-    /// Whether the core may requeue a job, or somebody has.
+    /// Returns true if the core may requeue a job, or somebody has.
     fn may_run_again(&self, job: JobId) -> bool {
         let allowed = self.plan_of(job).is_some_and(|(_, exec)| exec.request.may_requeue);
         allowed && (self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))

@@ -21,7 +21,7 @@ fn about(message: &NodeToMaster) -> Option<Key> {
     }
 }
 
-/// Whether an outcome is that of a process.
+/// Returns true if an outcome is that of a process.
 fn is_of_process(outcome: &Outcome) -> bool {
     let node = matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. } | Outcome::NotStarted { .. });
     !node
@@ -318,7 +318,7 @@ impl World {
         }
     }
 
-    /// Whether an attempt of the job ended because its node was out of reach.
+    /// Returns true if an attempt of the job ended because its node was out of reach.
     pub fn has_failed(&self, job: JobId) -> bool {
         let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::NodeFailed { .. });
         let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());
