@@ -71,7 +71,7 @@ fn a_backup_overwrites_nothing_and_leaves_nothing_where_it_fails() {
     // A link to elsewhere is not followed.
     std::os::unix::fs::symlink("mine", submitter.path("link")).expect("a link");
     submitter.lconf(&["backup", "link"]).failed("link exists already");
-    submitter.lconf(&["--json", "backup", "other.tar"]).failed("--json is for");
+    submitter.lconf(&["--json", "backup", "other.tar"]).failed("--json works only with");
     cluster.terminate_master();
     submitter.lconf(&["backup", "other.tar"]).failed("cannot");
     assert!(!submitter.path("other.tar").exists() && !submitter.path("other.tar.part").exists());

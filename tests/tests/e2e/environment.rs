@@ -78,6 +78,6 @@ fn the_submitter_chooses_what_comes_along() {
     check("B,C", &[("B", "b c")]);
     check("ALL,A=9,D='x,y'", &[("A", "9"), ("B", "b c"), ("D", "x,y")]);
     check("LIMO_ATTEMPT=mine,A", &[("A", "1")]);
-    submitter.lrun(&["--export", "NONE,A", "true"]).failed("NONE stands alone");
+    submitter.lrun(&["--export", "NONE,A", "true"]).failed("NONE cannot be combined with names");
     submitter.lrun(&["--export", "=1", "true"]).failed("invalid value '=1' for '--export <LIST>': a name is empty");
 }

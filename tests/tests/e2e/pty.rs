@@ -181,7 +181,7 @@ fn a_shell_that_is_cancelled_ends_before_the_grace_is_over() {
 fn where_there_is_no_terminal_or_no_use_for_one() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
-    submitter.lrun(&["--pty", "true"]).failed("standard input is no terminal");
+    submitter.lrun(&["--pty", "true"]).failed("--pty needs a terminal, but standard input is not one");
     for other in [&["-o", "x"][..], &["-e", "x"], &["-i", "x"], &["--detach"], &["--wait"]] {
         let arguments: Vec<&str> = ["--pty"].iter().chain(other).chain(&["true"]).copied().collect();
         submitter.lrun(&arguments).failed("cannot be used with");

@@ -96,10 +96,10 @@ fn files_that_cannot_travel() {
     write(submitter, "plain", "echo\n");
     submitter.lrun(&["--script", "plain"]).failed("plain does not begin with `#!`");
     write(submitter, "large.sh", &format!("#!/bin/sh\n{}", "#\n".repeat(600_000)));
-    submitter.lrun(&["--script", "large.sh"]).failed("large.sh is larger than 1048576 bytes");
+    submitter.lrun(&["--script", "large.sh"]).failed("large.sh has more than 1048576 bytes");
     write(submitter, "nearly.sh", &format!("#!/bin/sh\n{}", "#".repeat(1_048_500)));
-    submitter.lrun(&["--script", "nearly.sh"]).failed("nearly.sh, which has 1048510 bytes, its arguments and the");
+    submitter.lrun(&["--script", "nearly.sh"]).failed("nearly.sh (1048510 bytes), its arguments and the");
     write(submitter, "odd.sh", "#!/no/such/interpreter\n");
     let odd = submitter.lrun(&["--script", "odd.sh"]);
-    assert!(odd.code == Some(127) && odd.stderr.contains("odd.sh came with the job, but the interpreter"), "{odd:?}");
+    assert!(odd.code == Some(127) && odd.stderr.contains("odd.sh was sent with the job, but the interpreter"), "{odd:?}");
 }
