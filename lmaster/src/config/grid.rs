@@ -349,7 +349,7 @@ mod tests {
             |zone: &str, line: &str| format!("{head}schedule = {{ zone = \"{zone}\", lines = [{{{line}}}] }}\n");
         let line = "from = \"17:00\", until = \"20:00\", high = \"5 W\"";
         assert_eq!(grid(&schedule("Europe/Berlin", line)).map(|grid| grid.sources.len()), Ok(1));
-        refused(&schedule("Europe/Atlantis", line), "`Europe/Atlantis` is no time zone");
+        refused(&schedule("Europe/Atlantis", line), "`Europe/Atlantis` is not a time zone");
         refused(
             &schedule("UTC", "from = \"17\", until = \"20:00\""),
             "line 1: `17` is not a time of day: write for example `17:30`",
