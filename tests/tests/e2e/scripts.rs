@@ -101,5 +101,8 @@ fn files_that_cannot_travel() {
     submitter.lrun(&["--script", "nearly.sh"]).failed("nearly.sh (1048510 bytes), its arguments and the");
     write(submitter, "odd.sh", "#!/no/such/interpreter\n");
     let odd = submitter.lrun(&["--script", "odd.sh"]);
-    assert!(odd.code == Some(127) && odd.stderr.contains("odd.sh was sent with the job, but the interpreter"), "{odd:?}");
+    assert!(
+        odd.code == Some(127) && odd.stderr.contains("odd.sh was sent with the job, but the interpreter"),
+        "{odd:?}"
+    );
 }
