@@ -125,7 +125,7 @@ pub struct NoRoom {
     pub needed: u64,
 }
 
-/// Why there is no ballast.
+/// Reasons for a missing ballast.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BallastError {

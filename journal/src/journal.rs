@@ -139,7 +139,7 @@ impl Journal {
     }
 
     /// Writes a copy of the journal, as it is now, to the file `to`, which must not exist. Batches are committed meanwhile; none
-    /// of them waits for it. Needs room for the copy and [`crate::BACKUP_RESERVE`] bytes more, and leaves nothing behind where it fails.
+    /// of them waits for it. Needs room for the copy and [`crate::BACKUP_RESERVE`] bytes more, and leaves nothing behind if it fails.
     ///
     /// # Errors
     /// [`BackupError`] where there is not enough room, or the copy cannot be made.

@@ -55,13 +55,13 @@ pub struct Charge {
     size: usize,
 }
 
-/// What bytes are.
+/// Kinds of queued bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BytesKind {
     Answer,
-    /// What jobs write.
+    /// Output of jobs.
     Output,
-    /// What jobs are to read.
+    /// Input of jobs.
     Input,
 }
 

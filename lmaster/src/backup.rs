@@ -11,7 +11,7 @@ use limo_journal::Journal;
 use limo_profiles::ProfileDb;
 use limo_proto::{BACKUP_PART, BackupFile, BackupReport};
 
-/// Where copies are made. For the master's user alone, as all of the state directory.
+/// Directory of the copies. For the master's user alone, as all of the state directory.
 const DIR: &str = "backup";
 
 /// The copies.
@@ -34,7 +34,7 @@ impl Copies {
     /// Copies the journal, then the profiles. The rest of the directory is made anew by the master that opens it.
     ///
     /// # Errors
-    /// Where there is no room, or a file cannot be copied; nothing is left then.
+    /// If there is no room, or a file cannot be copied; nothing is left then.
     pub async fn make(state_dir: &Path, journal: &Journal, profiles: &ProfileDb) -> Result<Self> {
         clean(state_dir);
         let made = Self::make_in(state_dir, journal, profiles).await;
@@ -63,7 +63,7 @@ impl Copies {
     /// Bytes of a file from `offset` on: as many as one part has, or the rest.
     ///
     /// # Errors
-    /// Where there is no such file or place, or it cannot be read.
+    /// If there is no such file or place, or it cannot be read.
     pub fn part(&self, file: u32, offset: u64) -> Result<Vec<u8>> {
         let (of, file) = self.files.get(file as usize).with_context(|| format!("the backup has no file {file}"))?;
         let left = of.bytes.checked_sub(offset).with_context(|| format!("{} has no byte {offset}", of.name))?;

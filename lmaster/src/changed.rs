@@ -304,7 +304,7 @@ fn service(core: &Core, node: limo_model::NodeId, new: Option<Drained>) -> Optio
     Some(changed(&format!("node {name}"), shown, Some(Back::Node { name, old, new })))
 }
 
-/// What is done to a job by another than its user.
+/// Actions on a job of another user.
 fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option<Back>) -> Option<Changed> {
     let job = core.job(id).filter(|job| job.request.user != by)?;
     let (old, new) = words;
@@ -317,7 +317,7 @@ fn reserved(reservation: Option<&Reservation>) -> String {
     format!("{} for {users}, for {}", of.nodes.join(", "), of.span())
 }
 
-/// What a curve says at `now`, and how often it changes after that.
+/// The value of a curve at `now`, and the number of later changes.
 fn curve<T: PartialEq>(curve: &Curve<T>, now: Time, show: impl Fn(&T) -> String) -> String {
     let value = curve.at(now).map_or("none".into(), show);
     match curve.changes(now).count() {

@@ -58,7 +58,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What one source says. The same for flags, variables and the file.
+/// The values of one source: flags, variables or the file.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Layer {

@@ -44,7 +44,7 @@ enum Item {
     Drained,
 }
 
-/// What an item counts for until it is written.
+/// Bytes charged for an item until it is written.
 struct Held {
     waiting: Arc<Queued>,
     size: usize,
@@ -52,7 +52,7 @@ struct Held {
     _charge: Option<Charge>,
 }
 
-/// What waits to be written to a connection.
+/// Counts of messages and bytes that wait to be written to a connection.
 #[derive(Debug)]
 struct Queued {
     messages: AtomicUsize,
@@ -131,7 +131,7 @@ impl<M: Outgoing> Link<M> {
     /// connection has drained.
     ///
     /// # Errors
-    /// Where too much is queued already: the reason to hang up.
+    /// If too much is queued already: the reason to hang up.
     pub fn send(&self, frame: Frame<M>) -> Result<bool, String> {
         let message = match frame {
             Frame::Message(message) => message,
@@ -193,7 +193,7 @@ impl<M: Outgoing> Link<M> {
 
     fn queue(&self, item: Item) {
         if let Some(queue) = &self.queue {
-            // Where the writer is gone, the reader tells of it.
+            // If the writer is gone, the reader reports it.
             let _ = queue.send(item);
         }
     }

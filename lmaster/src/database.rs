@@ -44,7 +44,7 @@ pub trait Database: Send + Sync {
     /// What a node drew, or the cluster if `node` is empty, in the intervals that begin in `[from, until)`; at most `limit`.
     async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>>;
 
-    /// What operators changed, newest first.
+    /// Changes of operators, newest first.
     async fn changes(&self, query: ChangesQuery) -> Result<Vec<ChangeRow>>;
 
     /// The change of this number, or the newest that can be set back.
@@ -156,7 +156,7 @@ impl Database for Databases {
     }
 }
 
-/// What of the jobs a client wants to see, in the words of the journal.
+/// The selection of jobs that a client wants to see, in the words of the journal.
 pub fn row_filter(filter: JobFilter, since: Option<Time>, until: Option<Time>) -> FinishedFilter {
     let JobFilter { users, states, names, nodes } = filter;
     let states = states.iter().map(|state| state.name().to_owned()).collect();

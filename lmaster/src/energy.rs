@@ -12,7 +12,7 @@ pub const SUMS_LIMIT: u32 = 4_000;
 /// Asks the journal for the sums.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub async fn sums(journal: &Journal, query: EnergyQuery) -> Result<EnergyReport> {
     let EnergyQuery { by, filter, since, until, limit } = query;
     let limit = limit.min(SUMS_LIMIT);

@@ -1,4 +1,4 @@
-//! What the world outside tells the master: feeds are asked here, and the controller is told. Decides nothing about jobs.
+//! Asks feeds of prices and limits, and passes their reports to the controller. Decides nothing about jobs.
 
 pub mod grid;
 mod kept;

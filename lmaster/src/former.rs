@@ -24,7 +24,7 @@ struct FormerIncarnation {
     boot: String,
 }
 
-/// What the files hold, and where they are.
+/// Contents and paths of the files.
 #[derive(Debug, Default)]
 pub struct Former {
     pub nodes: Vec<NodeRow>,

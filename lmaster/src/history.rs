@@ -11,10 +11,10 @@ use crate::controller::Found;
 /// Changes that are looked at together.
 const PAGE: u32 = 100;
 
-/// What the rows of a change say.
+/// Parses the items of a change.
 ///
 /// # Errors
-/// Where one of them makes no sense.
+/// If one of them makes no sense.
 pub fn items(row: &ChangeRow) -> Result<Vec<Changed>> {
     let read = |body: &str| serde_json::from_str(body);
     let items = row.items.iter().map(|item| read(&item.body)).collect::<Result<_, _>>();
@@ -25,7 +25,7 @@ pub fn items(row: &ChangeRow) -> Result<Vec<Changed>> {
 /// which something became another.
 ///
 /// # Errors
-/// Where the journal cannot be read.
+/// If the journal cannot be read.
 pub async fn to_undo(journal: &Journal, number: Option<u64>) -> Result<Option<Found>> {
     let row = match number {
         Some(number) => journal.change(number).await?,

@@ -48,7 +48,7 @@ pub enum Arrival {
     Client(Connection<ClientToMaster, MasterToClient>, Caller, Place),
 }
 
-/// Where the master listens.
+/// Addresses on which the master listens.
 #[derive(Debug)]
 pub struct Listeners {
     unix: UnixListener,
@@ -142,10 +142,10 @@ impl Listener {
     }
 }
 
-/// What every caller has to pass.
+/// The checks that every caller has to pass.
 #[derive(Debug, Clone)]
 struct Door {
-    /// What callers are told of this master.
+    /// The identity of this master for callers.
     identity: Identity,
     admission: Admission,
     names: Names,

@@ -22,7 +22,7 @@ fn parse(filter: &str) -> Result<EnvFilter> {
 }
 
 /// # Errors
-/// Where `filter` cannot be read.
+/// If `filter` cannot be read.
 pub fn check(filter: &str) -> Result<()> {
     parse(filter).map(drop)
 }
@@ -30,7 +30,7 @@ pub fn check(filter: &str) -> Result<()> {
 /// Begins to log.
 ///
 /// # Errors
-/// Where `filter` cannot be read, or something in this process logs already.
+/// If `filter` cannot be read, or something in this process logs already.
 pub fn start(format: LogFormat, filter: &str) -> Result<Log> {
     let (level, handle) = reload::Layer::new(parse(filter)?);
     let colour = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -45,7 +45,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Log> {
 
 impl Log {
     /// # Errors
-    /// Where `filter` cannot be read.
+    /// If `filter` cannot be read.
     pub fn set(&self, filter: &str) -> Result<()> {
         self.filter.reload(parse(filter)?).context("cannot change what is logged")
     }

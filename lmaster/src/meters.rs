@@ -58,7 +58,7 @@ pub struct Device {
 /// Makes the meters ready; asks none of them yet.
 ///
 /// # Errors
-/// Where a file with a password cannot be used.
+/// If a file with a password cannot be used.
 pub fn open(meters: &[Shared]) -> Result<Vec<Device>> {
     let device = |(index, meter): (usize, &Shared)| {
         let access = match &meter.access {

@@ -1,4 +1,4 @@
-//! What reports say of nodes that are unreachable.
+//! Unreachable nodes in reports.
 
 use limo_model::Time;
 use limo_proto::{UNREACHABLE_LIMIT, UnreachableReport};

@@ -1,4 +1,4 @@
-//! What nodes and the cluster drew, by interval: for the journal's table. Pure: knows no clock and no disk.
+//! Energy of nodes and the cluster by interval, for the journal's table. Pure: knows no clock and no disk.
 //!
 //! A node's sample is the mean since the sample before it, and counts for that time, also over the border of two intervals.
 //! Where the sample before is older than a reading counts, nothing is known of the time between, and it is not filled in.
@@ -52,7 +52,7 @@ pub struct Ledger {
 struct Line {
     /// Until when its draw is known.
     last: Option<Time>,
-    /// What rounding left over, in µJ.
+    /// Remainder of rounding, in µJ.
     over: i128,
     open: Option<Open>,
 }
@@ -205,7 +205,7 @@ impl Ledger {
 }
 
 impl Line {
-    /// What was drawn in `(from, to]`, in the intervals that this touches.
+    /// Energy in `(from, to]`, in the intervals that this touches.
     fn add(&mut self, node: &str, (from, to): (Time, Time), sample: &Sample, out: (Slots, &mut Vec<ReadingRow>)) {
         let (slots, over) = out;
         let mut at = from;

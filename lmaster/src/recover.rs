@@ -15,7 +15,7 @@ use limo_sched::{Core, Options};
 use crate::budget::Stages;
 use crate::controller::{Launches, Live, NodeIncarnation};
 
-/// What holds after the last entry.
+/// The state after the last entry.
 pub struct Restored {
     pub journal: JournalId,
     /// The incarnation in which each node got its last assignments, by name.

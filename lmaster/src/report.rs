@@ -1,4 +1,4 @@
-//! What clients are told about jobs, nodes and the cluster, made from the core's state. Decides nothing.
+//! Reports of jobs, nodes and the cluster for clients, made from the core's state. Decides nothing.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -30,7 +30,7 @@ impl Room {
         Self { account, held: None }
     }
 
-    /// What arrives next. Safe to cancel.
+    /// Returns the next input. Safe to cancel.
     ///
     /// # Errors
     /// As [`Reader::receive`], and if a frame takes too long while others wait for its room.

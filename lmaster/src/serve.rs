@@ -45,7 +45,7 @@ const LAST_COMMIT: Duration = Duration::from_secs(10);
 /// Runs the master until it is told to stop.
 ///
 /// # Errors
-/// Where it cannot begin.
+/// If it cannot begin.
 pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let descriptors = raise_descriptor_limit().context("cannot raise the limit of open files")?;
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
@@ -123,7 +123,7 @@ pub fn now() -> Time {
     Time::from_unix_ms(clock::wall().unix_ms())
 }
 
-/// What the configuration was, and how to read it again.
+/// The configuration in force, and how to read it again.
 struct Configuration {
     cli: Cli,
     settings: ProgramSettings,

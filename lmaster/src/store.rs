@@ -26,7 +26,7 @@ impl Store {
     /// Opens both in `dir`. Answers go to `answers`.
     ///
     /// # Errors
-    /// Where one of them cannot be opened.
+    /// If one of them cannot be opened.
     pub async fn open(dir: &Path, answers: UnboundedSender<Input>) -> Result<(Self, Recovered)> {
         let (journal, recovered) = Journal::open(dir).await.context("cannot open the journal")?;
         let recovered = take_up_files(dir, &journal, recovered).await?;

@@ -6,7 +6,7 @@ use limo_shepherd::Identity;
 use nix::unistd::{Uid, User, getgrouplist};
 use thiserror::Error;
 
-/// Why a user cannot be looked up.
+/// Errors of the lookup of a user.
 #[derive(Debug, Error)]
 pub enum LookUpError {
     #[error("the user id {uid} is unknown on this node")]

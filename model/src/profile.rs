@@ -19,7 +19,7 @@ pub struct ProfileKey {
     /// Cores of the unit that the run had. `None` holds for any number: such profiles are imported, never learned.
     #[serde(default)]
     pub cores: Option<u32>,
-    /// `None` is without a cap.
+    /// `None` if the run had no cap.
     pub cap: Option<Power>,
 }
 

@@ -17,7 +17,7 @@ pub enum Window {
     Day,
     /// From Monday on.
     Week,
-    /// From the first on.
+    /// From the first day of the month.
     Month,
 }
 

@@ -38,10 +38,10 @@ pub struct ItemReport {
     pub can_undo: bool,
 }
 
-/// Which change is to be set back, and how.
+/// The change to set back, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
-    /// The newest that can be, where there is no number.
+    /// `None` for the newest change that can be undone.
     pub number: Option<u64>,
     /// Also what was changed again since.
     pub force: bool,

@@ -22,12 +22,12 @@ pub struct FeedReport {
     pub known_until: Option<Time>,
 }
 
-/// What a feed tells.
+/// Kinds of feeds, by what they report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FeedKind {
-    /// What energy costs.
+    /// Prices of energy.
     Price,
-    /// How much carbon dioxide is emitted to generate energy.
+    /// Carbon dioxide that is emitted to generate energy.
     Carbon,
 }
 

@@ -57,7 +57,7 @@ pub struct JobReport {
     pub energy: Option<Energy>,
     /// Of the time in which a price was known; `None` if none was.
     pub cost: Option<Money>,
-    /// What a start at its submission would have cost; `None` if no price was known then.
+    /// The cost if it had started at its submission; `None` if no price was known then.
     pub start_now_cost: Option<Money>,
     /// True if its watts are modelled by emulated hardware.
     pub emulated: bool,

@@ -18,7 +18,7 @@ impl std::fmt::Display for Handle {
 pub struct Launch {
     /// Repeated by every order and answer about this launch.
     pub handle: Handle,
-    /// How long the command may run, time while it is frozen excluded. `None` for as long as it likes.
+    /// Time limit of the command, without the time while it is frozen. `None` for no limit.
     pub time_limit: Option<u64>,
     /// A signal for its process group, and how long before the time limit.
     pub warning: Option<(i32, u64)>,

@@ -147,7 +147,7 @@ struct LineTable {
 }
 
 /// # Errors
-/// Where a table has no kind or two, a name is there twice, or a value makes no sense.
+/// If a table has no kind or two, a name is there twice, or a value makes no sense.
 pub fn resolve(tables: Vec<GridTable>, operator_priority: Option<u32>) -> Result<GridSources> {
     let mut grid =
         GridSources { operator_priority: operator_priority.unwrap_or(OPERATOR_PRIORITY), sources: Vec::new() };

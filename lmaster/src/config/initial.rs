@@ -28,7 +28,7 @@ pub(super) struct InitialLayer {
 }
 
 impl InitialLayer {
-    /// What this layer does not say, the one below does.
+    /// Values that this layer does not set are those of the layer below.
     pub(super) fn over(self, below: Self) -> Self {
         Self {
             policy: self.policy.or(below.policy),

@@ -102,7 +102,7 @@ pub(super) struct PolicyLayer {
 }
 
 impl PolicyLayer {
-    /// What this layer does not say, the one below does.
+    /// Values that this layer does not set are those of the layer below.
     pub(super) fn over(self, under: Self) -> Self {
         // A price rule replaces the other kind of price rule of the layer below.
         let ruled = self.price_threshold.is_some() || self.price_quantile_permille.is_some();

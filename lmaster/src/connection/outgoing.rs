@@ -1,9 +1,9 @@
-//! What the master sends over its connections, as far as a connection has to know that.
+//! Messages of the master, as far as a connection has to know them.
 
 use limo_proto::{MasterToClient, MasterToNode, Replace};
 use serde::Serialize;
 
-/// What the master sends over a connection.
+/// A message of the master over a connection.
 pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
     /// Returns true if the peer asked for it, and has to take it soon.
     fn is_answer(&self) -> bool;

@@ -59,7 +59,7 @@ impl Assignments {
         self.released.iter().map(|(job, attempt)| (*job, *attempt))
     }
 
-    /// What was not sent was not released.
+    /// Forgets a release that was not sent.
     pub(super) fn not_released(&mut self, is_unsent: impl Fn(JobId) -> bool) {
         self.released.retain(|job, _| !is_unsent(*job));
     }
@@ -99,7 +99,7 @@ impl Assignments {
         self.awaited.values().map(|awaited| awaited.until).min()
     }
 
-    /// What was not acknowledged in time.
+    /// Attempts that were not acknowledged in time.
     pub(super) fn missed(&self, now: Time) -> Vec<(JobId, Awaited)> {
         let missed = self.awaited.iter().filter(|(_, asked)| asked.until <= now);
         missed.map(|(job, asked)| (*job, asked.clone())).collect()
@@ -197,7 +197,7 @@ impl Assignments {
         gathered.told.insert(node);
     }
 
-    /// What the nodes of a job said counts no longer.
+    /// Forgets the reports of the nodes of a job.
     pub(super) fn forget_parts(&mut self, job: JobId) {
         self.gathered.remove(&job);
     }

@@ -17,7 +17,7 @@ pub(super) struct OpenBatch {
     entries: Vec<(Time, Entry)>,
     submissions: Vec<Submission>,
     gated: Vec<After>,
-    /// What operators changed, each with the number of the input that did.
+    /// Changes of operators, each with the number of its input.
     changes: Vec<(u64, ChangeRow)>,
     nodes: Vec<NodeRow>,
     kept: BTreeMap<String, String>,

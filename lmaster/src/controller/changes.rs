@@ -246,7 +246,7 @@ impl Controller {
         }
     }
 
-    /// What the core does not ask of a new reservation.
+    /// Checks of a new reservation that the core does not make.
     fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
         check_name("reservation", name).map_err(|error| error.to_string())?;
         if self.core.reservations().contains_key(name) {

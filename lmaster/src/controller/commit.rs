@@ -329,7 +329,7 @@ impl Controller {
     }
 }
 
-/// What a client is told whose request could not be made durable.
+/// The answer to a request that could not be made durable.
 pub(super) fn not_written(reason: &str) -> MasterToClient {
     let hint = "make room on the disk of the master's state directory, or make it writable, then try again".to_owned();
     MasterToClient::Refused { reason: format!("the journal cannot be written: {reason}"), hint: Some(hint) }

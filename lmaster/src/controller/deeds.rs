@@ -14,7 +14,7 @@ pub(super) const DEEDS: usize = 500;
 /// something meanwhile waits for that.
 const FREED: usize = 16 << 20;
 
-/// What is done to each job.
+/// The action on each job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deed {
     Cancel,

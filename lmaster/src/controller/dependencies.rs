@@ -10,7 +10,7 @@ use super::lookup::Lookup;
 use super::{Controller, PeerId};
 use crate::database::Database;
 
-/// What is to be done once it is known what became of jobs.
+/// The action that follows once the ends of jobs are known.
 #[derive(Debug)]
 pub(super) enum Wanted {
     Submission(Box<SendExec>),
@@ -30,7 +30,7 @@ impl Wanted {
     }
 }
 
-/// What became of these jobs, on which a request depends.
+/// Ends of the jobs on which a request depends.
 #[derive(Debug)]
 struct DependenciesLookup {
     wanted: Wanted,

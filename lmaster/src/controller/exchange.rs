@@ -1,4 +1,4 @@
-//! What the controller is told, and what it wants done: all that passes between it and the rest of the program.
+//! Inputs and effects of the controller: everything that passes between it and the rest of the program.
 
 use limo_feeds::grid::Word;
 use limo_journal::{Batch, CommitError, NoRoom, RecoverError, Recovered};
@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{Caller, Lesson, News, PeerId, Question, Reply, Settings, Ticket};
 use crate::wake::WakeOrder;
 
-/// What happens to the master.
+/// An input of the controller.
 #[derive(Debug)]
 pub enum Input {
     NodeConnected(PeerId),
@@ -29,7 +29,7 @@ pub enum Input {
     Learned(ProfileKey, Profile),
     /// [`Controller::deadline`] has come.
     Timer,
-    /// What the feeds tell of prices now.
+    /// New reports of price feeds.
     Feeds(Box<News>),
     /// A source of limits, by its place in the configuration, has said something.
     Word(usize, Word),
@@ -51,7 +51,7 @@ pub enum Input {
     WakeFailed(NodeId, String),
 }
 
-/// What the master wants done, in order.
+/// Effects of the controller, in order.
 #[derive(Debug)]
 pub enum Effect {
     ToNode(PeerId, Frame<MasterToNode>),

@@ -22,7 +22,7 @@ pub struct Grid {
     logged: Vec<Logged>,
 }
 
-/// What the log says of a source.
+/// State of a source in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Logged {
     mode: Option<Mode>,

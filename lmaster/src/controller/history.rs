@@ -33,7 +33,7 @@ pub struct Found {
     pub since: Vec<Option<u64>>,
 }
 
-/// What operators changed.
+/// Changes of operators.
 #[derive(Debug)]
 struct ChangesLookup {
     /// Asks for one more than `limit`.

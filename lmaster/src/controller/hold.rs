@@ -46,7 +46,7 @@ impl Controller {
         Ok(())
     }
 
-    /// What an operator holds, only an operator releases.
+    /// Only an operator releases a job that an operator holds.
     fn may_release(&self, peer: PeerId, job: JobId) -> Result<(), String> {
         self.core.check_release(job).map_err(|refused| refused.to_string())?;
         let owner = self.live_of(job).map(|live| &live.request.user);

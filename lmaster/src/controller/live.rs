@@ -8,7 +8,7 @@ use limo_proto::{Launch, SubmissionKey, encoded_len};
 
 use crate::limits::Limits;
 
-/// What is freed at least before it is given back to the kernel.
+/// Freed bytes after which memory is given back to the kernel.
 const GIVEN_BACK: usize = 16 << 20;
 
 /// Small, and it points to the rest: there are as many as jobs in a queue.
@@ -95,7 +95,7 @@ pub struct Launches {
     freed: usize,
 }
 
-/// What the jobs of a user take that are not over.
+/// Sums over the unfinished jobs of a user.
 #[derive(Debug, Default)]
 struct Used {
     /// An array is one.

@@ -23,7 +23,7 @@ const HELD_PART: i64 = 10;
 struct SharedMeter {
     source: String,
     serves: Serves,
-    /// What it showed last, and when.
+    /// Its newest value, with the time.
     last: Option<(Time, Power)>,
     /// Why it shows nothing.
     failing: Option<String>,
@@ -38,7 +38,7 @@ impl From<&Shared> for SharedMeter {
 }
 
 impl SharedMeter {
-    /// What it shows, as long as that counts.
+    /// Returns its newest value, unless it is too old.
     fn shown(&self, core: &Core, now: Time) -> Option<Power> {
         let (at, draw) = self.last.filter(|_| self.failing.is_none())?;
         is_fresh(core, at, now).then_some(draw)
@@ -53,7 +53,7 @@ fn is_fresh(core: &Core, at: Time, now: Time) -> bool {
 #[derive(Debug)]
 pub(super) struct Metering {
     meters: Vec<SharedMeter>,
-    /// What nodes' own meters showed last, where there are meters that serve several.
+    /// Newest values of nodes' own meters, while there are meters that serve several.
     own: HashMap<NodeId, (Time, Power)>,
     ledger: Ledger,
     /// The newest reading of each node since the last that were recorded.
@@ -241,7 +241,7 @@ impl Metering {
         self.ledger.take(now)
     }
 
-    /// What is not on disk of a node, or of the cluster (an empty name).
+    /// Intervals of a node that are not on disk, or of the cluster (an empty name).
     pub(super) fn unwritten(&self, node: &str) -> Vec<Drawn> {
         self.ledger.unwritten(node)
     }

@@ -109,7 +109,7 @@ impl PeerId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// Who is at the other end of a client's connection.
+/// The caller of a client's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub uid: u32,
@@ -139,7 +139,7 @@ pub struct NodeIncarnation {
     pub boot: String,
 }
 
-/// What is known beside the journal when the process begins.
+/// Inputs beside the journal when the process begins.
 #[derive(Debug)]
 pub struct Outside {
     /// The sources of limits, as of `clock`.
@@ -172,7 +172,7 @@ pub struct Controller {
     foreign: Foreign,
     commits: Commits,
     questions: Questions,
-    /// What the feeds told last.
+    /// Newest reports of the feeds.
     news: Option<News>,
     probes: Probes,
     effects: Vec<Effect>,

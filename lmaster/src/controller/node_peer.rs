@@ -28,7 +28,7 @@ pub(super) struct NodeLink {
     pub(super) welcome: bool,
 }
 
-/// What a node is told when its registration is on disk.
+/// Messages to a node once its registration is on disk.
 #[derive(Debug)]
 pub(super) struct Welcome {
     pub(super) peer: PeerId,

@@ -32,7 +32,7 @@ pub(super) struct Cursor {
     changed: bool,
 }
 
-/// What follows what is made.
+/// The action after a page is made.
 #[derive(Debug)]
 enum More {
     Nothing,

@@ -100,7 +100,7 @@ impl Controller {
         self.probes_broke(node);
     }
 
-    /// What a node sends while nothing is recorded. It says again what is dropped here.
+    /// Handles messages of a node while nothing is recorded. The node repeats those that are dropped here.
     pub(super) fn unrecorded_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
         match (self.nodes.get_mut(peer), frame) {
             (Some(NodePeer::Registered(node)), Frame::Data(data)) => {

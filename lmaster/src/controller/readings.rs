@@ -15,7 +15,7 @@ use crate::database::Database;
 /// Most intervals in one answer: a month of minutes, and some 4 MB.
 const READINGS_LIMIT: u32 = 50_000;
 
-/// What a node drew, or the cluster (an empty name).
+/// Energy of a node, or of the cluster (an empty name).
 #[derive(Debug)]
 struct ReadingsLookup {
     node: String,
@@ -65,7 +65,7 @@ impl Controller {
         }
     }
 
-    /// What counts as the draw of a node.
+    /// Returns the draw that counts for a node.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // The room that is left on a full disk belongs to the ends of jobs.
         if self.commits.trouble().is_none()
@@ -104,7 +104,7 @@ impl Controller {
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 
-    /// What a node drew, or the cluster.
+    /// Energy of a node, or of the cluster.
     fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
         let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
         let emulated = match &node {

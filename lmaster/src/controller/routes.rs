@@ -75,7 +75,7 @@ pub(super) struct Route {
     told: bool,
 }
 
-/// What one node of a job writes.
+/// Output of one node of a job.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Outputs {
     pub(super) stdout: Flow,

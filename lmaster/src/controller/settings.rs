@@ -1,4 +1,4 @@
-//! What an operator can choose of how the controller works, and how it comes into force.
+//! Settings of the controller, and how they come into force.
 
 use limo_model::{Band, ModeSetting, Preset, Span};
 use limo_sched::Options;
@@ -8,7 +8,7 @@ use crate::changed::CONFIGURATION;
 use crate::limits::Limits;
 use crate::meters::Shared;
 
-/// What an operator can choose of how the controller works.
+/// Settings of the controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub ack_timeout: Span,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub has_feeds: bool,
 }
 
-/// What holds when the journal begins.
+/// Settings when the journal begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Initial {
     pub preset: Preset,

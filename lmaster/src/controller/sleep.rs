@@ -41,7 +41,7 @@ pub struct IdleSettings {
     pub wake_tries: u32,
     /// Run with the name of a node to wake it.
     pub wake_command: Option<String>,
-    /// Where magic packets go to.
+    /// Port for magic packets.
     pub wol_port: u16,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Sleepers {
     starts: BTreeMap<JobId, Attempt>,
 }
 
-/// What is waited for.
+/// The awaited change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     /// The answer of a node that was told to sleep.

@@ -35,7 +35,7 @@ impl Controller {
         own.unwrap_or(self.settings.kill_grace)
     }
 
-    /// What a node that registers has to know again.
+    /// Orders that are repeated to a node that registers.
     pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
         let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
             if !self.open_nodes(job).contains(&node) {

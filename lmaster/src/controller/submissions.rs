@@ -38,7 +38,7 @@ impl Submissions {
         self.live.contains_key(&job)
     }
 
-    /// What is known of a job, or of the array that it is a task of.
+    /// Returns the submission of a job, or of the array that it is a task of.
     pub(super) fn of(&self, job: JobId) -> Option<&Live> {
         let (own, live) = self.live.range(..=job).next_back()?;
         (*own == job || live.task(job).is_some()).then_some(live)

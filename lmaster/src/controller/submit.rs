@@ -38,7 +38,7 @@ pub(super) struct Attach {
     pub(super) read: Vec<(u64, u64)>,
 }
 
-/// What the journal knows of a submission.
+/// The journal's record of a submission.
 #[derive(Debug)]
 struct Known {
     job: JobId,
@@ -53,7 +53,7 @@ async fn known(from: &dyn Database, key: &SubmissionKey) -> anyhow::Result<Optio
     Ok(Some(Known { job, uid, report: from.finished_job(job).await?.map(Box::new) }))
 }
 
-/// What became of a job that may have been submitted before.
+/// Looks up an earlier submission with the same key.
 #[derive(Debug)]
 struct SubmissionLookup(Box<SendExec>);
 
@@ -76,7 +76,7 @@ impl Lookup for SubmissionLookup {
     }
 }
 
-/// What became of a job whose client is back.
+/// Looks up a job whose client is back.
 #[derive(Debug)]
 struct AttachLookup(Attach);
 
@@ -293,7 +293,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     }
 }
 
-/// What the core does not look at.
+/// Checks that the core does not make.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;

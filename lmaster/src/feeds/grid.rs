@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::config::grid::SourceKind;
 
-/// What another process kept in the journal; nothing if `text` cannot be read.
+/// The record of an earlier process in the journal; empty if `text` cannot be read.
 pub fn kept(text: Option<&String>) -> Kept {
     let read = |text: &String| {
         serde_json::from_str(text).unwrap_or_else(|error| {
@@ -30,7 +30,7 @@ pub fn kept(text: Option<&String>) -> Kept {
 /// dropped.
 ///
 /// # Errors
-/// Where an address cannot be listened on, or the authorities of a source cannot be read.
+/// If an address cannot be listened on, or the authorities of a source cannot be read.
 pub async fn start(
     sources: &[(Source, SourceKind)],
     kept: &Kept,

@@ -23,7 +23,7 @@ pub fn key(kind: &str, name: &str, currency: &str) -> String {
     format!("{kind} {name} in {currency}")
 }
 
-/// What the feeds told, by [`key`]; nothing if `text` cannot be read.
+/// Reports of the feeds, by [`key`]; empty if `text` cannot be read.
 pub fn read(text: &str) -> BTreeMap<String, Value> {
     parse(text).unwrap_or_else(|error| {
         tracing::warn!(error = format!("{error:#}"), "what the feeds told before is no longer known");

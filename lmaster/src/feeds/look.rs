@@ -61,7 +61,7 @@ impl<V: Quantity> Look<V> {
     /// To be asked at once.
     ///
     /// # Errors
-    /// Where its certificate authorities are none.
+    /// If its certificate authorities cannot be used.
     pub fn new(feed: Feed<V>, kind: FeedKind, now: Time) -> Result<Self, FetchError> {
         let fetcher = Fetcher::new(limo_feeds::fetch::TIMEOUT, feed.authorities.as_deref())?;
         let (state, failures) = (State::New, 0);
@@ -148,7 +148,7 @@ impl<V: Quantity> Look<V> {
         }
     }
 
-    /// What its slots are kept by.
+    /// Key of its slots in the journal.
     pub fn key(&self) -> String {
         super::kept::key(self.kind.name(), &self.feed.name, self.feed.source.currency())
     }

@@ -54,7 +54,7 @@ pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) 
     }
 }
 
-/// What was kept of a feed.
+/// The kept reports of a feed.
 fn taken_up<V: Quantity>(feed: &Look<V>, kept: &BTreeMap<String, Value>) -> Series<V> {
     let Feed { stale_after, fallback, ref name, .. } = feed.feed;
     let mut series = Series::new(stale_after, fallback);

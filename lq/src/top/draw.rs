@@ -111,7 +111,7 @@ fn draw_curve(frame: &mut Frame, top: &Top, area: Rect) {
     for limit in limits {
         let line = line_of(limit, highest);
         draw_limit(frame, curve, line);
-        // The first and the last line say already what they mean.
+        // The first and the last line have labels already.
         if let Some(label) = labels.get_mut(line).filter(|label| label.is_empty()) {
             *label = limit.to_string();
         }

@@ -9,7 +9,7 @@ use serde::de::{
     Visitor,
 };
 
-/// Which variant to make of an enum, by their names.
+/// By the name of an enum, the variant to make.
 pub type Choices = BTreeMap<&'static str, &'static str>;
 
 #[derive(Default)]

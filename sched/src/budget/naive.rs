@@ -50,7 +50,7 @@ impl World {
         self.draw - falls.sum::<i64>() + self.loads.iter().filter(runs).map(|load| load.extra).sum::<i64>()
     }
 
-    /// When the last load ends.
+    /// End of the last load.
     fn horizon(&self) -> i64 {
         let falls = self.falls.iter().map(|(end, _)| (*end).max(self.now + 1));
         let ends = self.loads.iter().map(|load| load.to.map_or(END, |to| to.max(load.from.max(self.now) + 1)));

@@ -86,7 +86,7 @@ pub struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     pub started: Time,
-    /// The nodes of which a reading contains it.
+    /// Nodes whose readings contain its draw.
     pub seen_on: BTreeSet<NodeId>,
     /// Its draw by readings, in thousandths of the expected one.
     pub measured_permille: i64,

@@ -121,7 +121,7 @@ impl Node {
         self.away_since
     }
 
-    /// Since when it is lost: its jobs ended without its word.
+    /// Time since which it is lost; its jobs ended without a report.
     pub fn lost_since(&self) -> Option<Time> {
         self.lost
     }

@@ -157,7 +157,7 @@ impl<'a> Truth<'a> {
         self.world.advance(to);
     }
 
-    /// Reads the meter, and tells what was used where a period runs or ends now.
+    /// Reads the meter, and tells the usage if a period runs or ends now.
     fn read(&mut self) {
         let (now, uj) = (self.world.now, self.used - self.read);
         self.read = self.used;

@@ -51,7 +51,7 @@ impl Aim {
     }
 }
 
-/// The units that keys end in, and how each is written.
+/// Units at the end of keys, with their symbols.
 const UNITS: [(&str, &str); 10] = [
     ("_mb_per_s", " MB/s"),
     ("_per_s", "/s"),

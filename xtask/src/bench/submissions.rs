@@ -1,4 +1,4 @@
-//! How fast jobs are taken in, what a million tasks take, and what a crash takes. No node is there: nothing runs.
+//! Rates of submissions and array tasks, and the time of a restart after a crash. Without nodes nothing runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
