@@ -4,12 +4,17 @@
 mod bounds;
 mod chances;
 mod count;
+mod now;
+mod open;
+mod planned;
 mod power;
 mod powered;
 mod rooms;
 mod seats;
+mod slack;
 #[cfg(test)]
 mod tests;
+mod then;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,8 +27,11 @@ use power::Draw;
 use powered::Powered;
 
 pub(crate) use chances::{Chance, Chances};
+pub(crate) use now::{add, asks_each, could_have, free, has_room};
+pub(crate) use planned::{Asker, Planned, Planner};
 pub(crate) use rooms::Room;
 pub(crate) use seats::{NodeNeed, Seats, Units, bytes};
+pub(crate) use slack::PowerRoom;
 
 /// How far ahead something is expected that should have come already, or takes no known time.
 pub(crate) const SOON: Span = Span::from_ms(1);

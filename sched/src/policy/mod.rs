@@ -2,18 +2,15 @@
 //! parts are here, each with its idea and its source, and [`crate::engine`] has the loop that runs them. What becomes of jobs
 //! that run is decided apart from it, in `steer`.
 
-mod backfill;
-mod builder;
-mod first_fit;
-mod limo;
-mod offers;
-mod prototype;
+mod admission;
+mod idle;
+mod order;
+mod placement;
 mod steer;
-mod weigh;
 
+pub use placement::Weighed;
+pub(crate) use placement::weigh;
 pub(crate) use steer::{look_again, steer};
-pub use weigh::Weighed;
-pub(crate) use weigh::weigh;
 
 use limo_model::{OrderRule, PlacementRule};
 
@@ -27,8 +24,8 @@ use crate::view::View;
 pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
     let parts = view.parts();
     match (parts.order, parts.placement) {
-        (OrderRule::Easy, _) => engine::plan(&mut backfill::EasyPass::of(view)),
-        (OrderRule::Conservative, PlacementRule::LeastRoom) => engine::plan(&mut backfill::ConservativePass::of(view)),
-        _ => engine::plan(&mut builder::PlanBuilder::of(view)),
+        (OrderRule::Easy, _) => engine::plan(&mut order::EasyPass::of(view)),
+        (OrderRule::Conservative, PlacementRule::LeastRoom) => engine::plan(&mut order::ConservativePass::of(view)),
+        _ => engine::plan(&mut order::PlanBuilder::of(view)),
     }
 }

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
-use super::limo;
+use super::placement::aims_low;
 use crate::apply::is_reserved;
 use crate::facts::{draw_at, draw_if_on};
 use crate::options::Preempt;
@@ -318,7 +318,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
         return;
     }
     let draw = view.draw();
-    let bottom = limo::aims_low(view).then(|| view.band().low());
+    let bottom = aims_low(view).then(|| view.band().low());
     let is_held = bottom.is_some_and(|low| draw >= low);
     if let Some(id) = next_to_resume(view, room, is_held) {
         plan.resumes.push(id);

@@ -3,7 +3,7 @@
 //! Idea (energy-budget-2017, Algorithm 1): jobs in the order of the queue start while there is room; the first that has to
 //! wait gets a reservation at the earliest time at which enough running jobs are expected to have ended; a later job may
 //! start now if it is expected to end before that, or leaves what the reservation needs. With a power limit or an energy
-//! budget ([`gate`]) "room" also means power and energy, and the reservation holds them too (Algorithm 2).
+//! budget ([`Gate`]) "room" also means power and energy, and the reservation holds them too (Algorithm 2).
 //! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
 //! `default_duration`, and is never ended. All jobs that are expected to end at the instant of the reservation count for
 //! it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is the first run of nodes that
@@ -16,39 +16,30 @@
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
 //! `hold_after`, `monitor_every`, `rest`.
 
-mod conservative;
-mod gate;
-mod open;
-mod place;
-mod planned;
-mod reservation;
-mod rest;
-mod then;
-
 use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};
 
 use crate::engine::{Pass, Verdict};
 use crate::facts::Known;
+use crate::future::{Asker, asks_each, has_room};
 use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::options::Allocation;
 use crate::plan::{Plan, Start};
+use crate::policy::admission::Gate;
+use crate::policy::idle;
+use crate::policy::placement::least_room;
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
-use gate::Gate;
-use planned::Asker;
-
-pub(super) use conservative::ConservativePass;
 
 impl PlanCache {
     /// Returns true if the first job would still draw what is held for it: after a start it may be on other nodes.
     fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
-        self.wait.is_some() || self.reservation.power == reservation::power(view, head)
+        self.wait.is_some() || self.reservation.power == head_power(view, head)
     }
 }
 
 /// One plan in the making.
-pub(super) struct EasyPass<'a> {
+pub(in crate::policy) struct EasyPass<'a> {
     view: View<'a>,
     gate: Gate<'a>,
     has_begun: bool,
@@ -204,7 +195,7 @@ impl<'a> EasyPass<'a> {
     /// Starts the job now if there is room for it beside what the first job has reserved.
     fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
-        let placement = place::find(&self.view, candidate.shape, candidate.job, reservation)?;
+        let placement = least_room::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
         let end = self.view.now() + estimate.duration;
         let start = (&placement, candidate.job.request.exclusive);
@@ -217,7 +208,9 @@ impl<'a> EasyPass<'a> {
 
     /// What there is to know about the first job, which cannot start now.
     fn cache(&mut self, head: &Candidate<'_>) -> PlanCache {
-        let reservation = HeadReservation::of(self, head);
+        let (view, power) = (self.view, head_power(&self.view, head));
+        let asker = Asker { job: head.job, shape: head.shape };
+        let reservation = HeadReservation::of(&view, asker, power, &mut self.gate);
         let until = reservation.expected();
         let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
         let until = self.gate.until(&self.view);
@@ -239,7 +232,7 @@ impl<'a> EasyPass<'a> {
     /// Returns true if each node has to be asked for the job, so that its nodes are not counted.
     fn asks_each(&self, job: JobId) -> bool {
         let shape = self.view.job(job).and_then(|job| self.view.index().shapes.find(&job.request));
-        shape.is_none_or(|shape| place::asks_each(&self.view, shape))
+        shape.is_none_or(|shape| asks_each(&self.view, shape))
     }
 
     /// Why the first job waits, after all that was started.
@@ -257,7 +250,7 @@ impl<'a> EasyPass<'a> {
         let now = self.view.now();
         let mut best: Option<(u64, Need, &'a Shape)> = None;
         for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(cache.next)) {
-            let (room, spare) = place::room(&self.view, shape, &cache.reservation);
+            let (room, spare) = least_room::room(&self.view, shape, &cache.reservation);
             let gate = &mut self.gate;
             let looks_possible = |need: &Need| {
                 let end = now + Span::from_ms(need.span);
@@ -275,7 +268,7 @@ impl<'a> EasyPass<'a> {
 
     /// No job waits that could ever run.
     fn nobody_waits(&mut self, plan: &mut Plan) {
-        (plan.sleeps, plan.wake_at) = rest::sleeps(&self.view);
+        (plan.sleeps, plan.wake_at) = idle::sleeps(&self.view);
         for (id, job) in self.view.untold() {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, Wait::NoNode));
@@ -303,7 +296,7 @@ impl<'a> EasyPass<'a> {
             list.push((id, wait));
         }
         let due;
-        (plan.sleeps, due) = rest::sleeps(&view);
+        (plan.sleeps, due) = idle::sleeps(&view);
         plan.wake_at = [self.gate.wake(&view, &cache.reservation), due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
         cache.wait = Some(wait);
@@ -328,7 +321,7 @@ impl<'a> EasyPass<'a> {
     fn obstacle(&mut self, job: &Job, until: Option<Time>) -> Option<Wait> {
         let shape = self.view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty());
         let Some(shape) = shape else { return Some(Wait::NoNode) };
-        if !place::has_room(&self.view, Asker { job, shape }) {
+        if !has_room(&self.view, Asker { job, shape }) {
             return Some(Wait::Resources { until });
         }
         let need = shape.need(Known::of(self.view.state()), &self.view.index().classes, &job.request);
@@ -338,13 +331,20 @@ impl<'a> EasyPass<'a> {
 }
 
 /// Returns true if reservations keep a job from running now, whatever is free.
-fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
+pub(super) fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
     crate::apply::reason(view.cluster(), view.now(), &job.request).is_some()
+}
+
+/// What the first job will draw. Where there are nodes already, what it would draw on them; else the least that it can.
+fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
+    let placement = least_room::find(view, head.shape, head.job, None);
+    let known = placement.map(|placement| estimate(view, head.job, &placement).power);
+    known.unwrap_or(Power::from_mw(head.need.power))
 }
 
 /// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum
 /// over its nodes.
-fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
+pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
     let (known, classes) = (Known::of(view.state()), &view.index().classes);
     let mut power = Power::ZERO;
     let (mut source, mut runs) = (limo_model::EstimateSource::Nameplate, 0);
@@ -366,6 +366,6 @@ fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
         power += Power::from_mw(each.mw().saturating_mul(i64::from(part.count)));
     }
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
-    let duration = walltime + place::waking(view, placement);
+    let duration = walltime + least_room::waking(view, placement);
     Estimate { duration, power, energy: power * duration, source, runs }
 }

@@ -1,25 +1,24 @@
 //! A plan in the making for `fifo`, `limo-prototype` and `limo`: goes through the queue once, or until no other job can start
 //! where another plan follows. Under the conservative order a job that waits also gets a planned start, which no later job
-//! may delay. Decides nothing about the price: that is [`super::limo`].
+//! may delay. Decides nothing about the price: that is [`Aim`].
 
 use std::rc::Rc;
 
 use limo_model::{AdmissionRule, CapRule, JobId, OrderRule, Parts, PlacementRule, Power, Request, Span, Time, Wait};
 
-use super::limo::Aim;
-use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
-use super::steer;
 use crate::engine::{Pass, Verdict};
 use crate::facts::draw_if_on;
 use crate::future::{Future, Respect};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
+use crate::policy::placement::{Against, Aim, AllWays, Ask, Found, Offer, Pools, Room, Ways};
+use crate::policy::steer;
 use crate::state::{Job, Phase};
 use crate::view::{Choice, View};
 
 /// When a job starts, and what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(in crate::policy) enum Decision {
     Start(Choice),
     /// Planned for later.
     Later {
@@ -36,7 +35,7 @@ pub(super) enum Decision {
 
 /// A job to decide about.
 #[derive(Clone, Copy)]
-pub(super) struct AskedJob<'d> {
+pub(in crate::policy) struct AskedJob<'d> {
     pub job: &'d Job,
     pub ways: &'d Ways,
     /// True if it is told why it waits.
@@ -44,13 +43,13 @@ pub(super) struct AskedJob<'d> {
 }
 
 /// A waiting job for which a later start is planned.
-pub(super) struct Reserved {
+pub(in crate::policy) struct Reserved {
     pub job: JobId,
     pub at: Time,
 }
 
 /// A plan in the making.
-pub(super) struct PlanBuilder<'a> {
+pub(in crate::policy) struct PlanBuilder<'a> {
     pub view: View<'a>,
     pub parts: Parts,
     /// Running jobs and the starts of this plan.
@@ -213,7 +212,7 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    pub(super) fn respect(&self) -> Respect {
+    pub(in crate::policy) fn respect(&self) -> Respect {
         match self.parts.admission {
             AdmissionRule::Band => Respect::ResourcesAndBand,
             _ => Respect::Resources,
@@ -221,7 +220,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Every way to run the job on nodes that take jobs.
-    pub(super) fn ways(&self, request: &'a Request) -> Rc<Ways> {
+    pub(in crate::policy) fn ways(&self, request: &'a Request) -> Rc<Ways> {
         self.ways.of(&self.view, &self.pools, request, self.parts.caps == CapRule::Moved)
     }
 
@@ -243,7 +242,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The ways on which the job fits now, in order of nodes and units; `whole`: on units that no job is on.
-    pub(super) fn fit_now<'o>(
+    pub(in crate::policy) fn fit_now<'o>(
         &self,
         future: &Future<'_>,
         offers: &'o [Offer],
@@ -259,29 +258,29 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The first time from `from` on at which the job delays nothing that is running or planned, on one way.
-    pub(super) fn earliest<'o>(&self, offer: &'o Offer, from: Time) -> Option<Found<'o>> {
+    pub(in crate::policy) fn earliest<'o>(&self, offer: &'o Offer, from: Time) -> Option<Found<'o>> {
         self.earliest_for(offer, offer.ask(from, self.respect()))
     }
 
     /// The same for what is asked.
-    pub(super) fn earliest_for<'o>(&self, offer: &'o Offer, ask: Ask) -> Option<Found<'o>> {
+    pub(in crate::policy) fn earliest_for<'o>(&self, offer: &'o Offer, ask: Ask) -> Option<Found<'o>> {
         offer.find(&self.planned, &self.pools, ask)
     }
 
     /// The same on each way, in order of nodes and units.
-    pub(super) fn starts<'o>(&self, offers: &'o [Offer], from: Time) -> Vec<Found<'o>> {
+    pub(in crate::policy) fn starts<'o>(&self, offers: &'o [Offer], from: Time) -> Vec<Found<'o>> {
         let mut found: Vec<Found<'o>> = offers.iter().filter_map(|offer| self.earliest(offer, from)).collect();
         found.sort_unstable_by_key(|found| found.first);
         found
     }
 
     /// Where the job then is.
-    pub(super) fn choice(&self, found: &Found<'_>) -> Option<Choice> {
+    pub(in crate::policy) fn choice(&self, found: &Found<'_>) -> Option<Choice> {
         found.choice(&self.planned, &self.pools)
     }
 
     /// The verdict for a job whose best start is `best`, which is not now.
-    pub(super) fn later(&self, asked: AskedJob<'_>, best: Option<&Found<'_>>) -> Decision {
+    pub(in crate::policy) fn later(&self, asked: AskedJob<'_>, best: Option<&Found<'_>>) -> Decision {
         let wait = self.obstacle(asked, best.map(|found| found.at));
         match best.and_then(|found| Some((found.at, self.choice(found)?))) {
             Some((at, choice)) => Decision::Later { choice, at, wait },
@@ -290,7 +289,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// What stands against starting on any way now; `until` is when the job is expected to start.
-    pub(super) fn obstacle(&self, asked: AskedJob<'_>, until: Option<Time>) -> Wait {
+    pub(in crate::policy) fn obstacle(&self, asked: AskedJob<'_>, until: Option<Time>) -> Wait {
         let ways = asked.ways;
         if !asked.tells {
             return Wait::Resources { until };

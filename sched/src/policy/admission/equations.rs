@@ -12,9 +12,9 @@
 
 use limo_model::{Band, Mode, Power, Wait};
 
-use super::builder::{Decision, PlanBuilder};
-use super::offers::Offer;
 use crate::future::Respect;
+use crate::policy::order::{Decision, PlanBuilder};
+use crate::policy::placement::Offer;
 
 impl PlanBuilder<'_> {
     /// The draw as limo-2018's prototype knows it, with what this plan has started.
@@ -22,7 +22,7 @@ impl PlanBuilder<'_> {
         self.view.estimated_draw() + self.started
     }
 
-    pub(super) fn by_algorithm_3_3(&self, offers: &[Offer]) -> Decision {
+    pub(in crate::policy) fn by_algorithm_3_3(&self, offers: &[Offer]) -> Decision {
         let (mode, band, draw) = (self.view.mode(), self.view.band(), self.prototype_draw());
         if !may_dispatch(mode, draw, band) {
             let wait = Wait::LowMode { draw, low: band.low(), price: self.view.price() };

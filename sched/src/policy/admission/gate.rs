@@ -10,11 +10,12 @@
 use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
 
 use crate::budget::{Ledger, Obstacle};
+use crate::future::PowerRoom;
 use crate::index::HeadReservation;
 use crate::options::Horizon;
 use crate::view::View;
 
-pub(super) struct Gate<'a> {
+pub(in crate::policy) struct Gate<'a> {
     view: View<'a>,
     kind: PowerLimit,
     ledger: Option<Box<Ledger>>,
@@ -94,23 +95,6 @@ impl<'a> Gate<'a> {
         beside.is_none_or(|(_, left)| power <= left.at_least_zero())
     }
 
-    /// The first time from `not_before` on at which the job could start; a limit that never changes is asked for with
-    /// [`Gate::leaves`].
-    pub fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
-        match &mut self.kind {
-            PowerLimit::Free | PowerLimit::Cap(_) => Some(not_before),
-            PowerLimit::Ledger => self.ledger().earliest(power, span, not_before),
-        }
-    }
-
-    /// Returns true if a limit that never changes leaves `power` when the draw has fallen by `freed`.
-    pub fn leaves(&self, power: Power, freed: Power) -> bool {
-        match &self.kind {
-            PowerLimit::Cap(limit) => self.draw - freed + power <= *limit,
-            PowerLimit::Free | PowerLimit::Ledger => true,
-        }
-    }
-
     /// Returns true if energy is held for a first job that may run since then.
     fn holds(&self, since: Time) -> bool {
         let (options, settings) = (self.view.options(), self.view.settings());
@@ -180,6 +164,22 @@ impl<'a> Gate<'a> {
                 Err(Obstacle::Power { needs, left }) => Some(Wait::Band { needs, left, until }),
                 Err(Obstacle::Energy { needs, left, .. }) => Some(Wait::Budget { needs, left, until }),
             },
+        }
+    }
+}
+
+impl PowerRoom for Gate<'_> {
+    fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
+        match &mut self.kind {
+            PowerLimit::Free | PowerLimit::Cap(_) => Some(not_before),
+            PowerLimit::Ledger => self.ledger().earliest(power, span, not_before),
+        }
+    }
+
+    fn leaves(&self, power: Power, freed: Power) -> bool {
+        match &self.kind {
+            PowerLimit::Cap(limit) => self.draw - freed + power <= *limit,
+            PowerLimit::Free | PowerLimit::Ledger => true,
         }
     }
 }

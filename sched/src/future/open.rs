@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{NodeId, Span, Time};
 
-use crate::future::{Chance, Chances, SOON, Seats};
+use super::{Chance, Chances, SOON, Seats};
 use crate::index::Class;
 use crate::view::View;
 

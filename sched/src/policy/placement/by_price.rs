@@ -24,11 +24,11 @@
 
 use limo_model::{CapRule, Energy, Mode, ModeSetting, Money, Parts, PlacementRule, Power, Request, Span, Time, Wait};
 
-use super::builder::{AskedJob, Decision, PlanBuilder};
 use super::offers::{AllWays, Ask, Found, Offer, Pools};
 use super::weigh::{patience, weigh};
 use crate::options::Preempt;
 use crate::plan::Plan;
+use crate::policy::order::{AskedJob, Decision, PlanBuilder};
 use crate::state::{Clock, Job};
 use crate::view::View;
 
@@ -41,12 +41,12 @@ const SPARING_PERMILLE: i64 = 1_250;
 const DEADLINE_SLACK: i64 = 10;
 
 /// Returns true if the bottom of the band is aimed for.
-pub(super) fn aims_low(view: &View<'_>) -> bool {
+pub(in crate::policy) fn aims_low(view: &View<'_>) -> bool {
     Aim::of(view, view.parts()).bottom
 }
 
 /// What this round aims for.
-pub(super) struct Aim {
+pub(in crate::policy) struct Aim {
     /// The bottom of the band, where there is one.
     bottom: bool,
     /// Because the queue is too short, not because energy is dear.
@@ -56,7 +56,7 @@ pub(super) struct Aim {
 }
 
 impl Aim {
-    pub(super) fn of(view: &View<'_>, parts: Parts) -> Self {
+    pub(in crate::policy) fn of(view: &View<'_>, parts: Parts) -> Self {
         if parts.placement != PlacementRule::ByPrice {
             return Self { bottom: false, sparing: false, patience: Span::ZERO };
         }
@@ -66,7 +66,7 @@ impl Aim {
         Self { bottom: sparing || low_mode, sparing, patience: patience(view) }
     }
 
-    pub(super) fn decide(&self, builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
+    pub(in crate::policy) fn decide(&self, builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
         let AskedJob { job, ways, .. } = asked;
         let now = builder.view.now();
         if job.request.filler {
@@ -187,7 +187,7 @@ impl Aim {
     }
 
     /// When a waiting job becomes pressed, or no longer waits because the draw holds the lower limit.
-    pub(super) fn look_again<'a>(&self, builder: &PlanBuilder<'a>, plan: &Plan) -> Option<Time> {
+    pub(in crate::policy) fn look_again<'a>(&self, builder: &PlanBuilder<'a>, plan: &Plan) -> Option<Time> {
         if builder.parts.placement != PlacementRule::ByPrice {
             return None;
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use limo_model::{JobId, NodeId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::then::Then;
-use super::{Candidate, EasyPass, place};
+use super::{Asker, now};
 use crate::index::{Freed, Gains, HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
@@ -13,10 +13,21 @@ use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::View;
 
+/// The power that a job which is reserved may have, apart from nodes.
+pub(crate) trait PowerRoom {
+    /// The first time from `not_before` on at which limits that change, or budgets, leave `power`.
+    fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time>;
+
+    /// Returns true if a limit that never changes leaves `power` when the draw has fallen by `freed`.
+    fn leaves(&self, power: Power, freed: Power) -> bool;
+}
+
 /// The future, end by end.
 struct Walk<'a> {
     view: View<'a>,
-    head: Candidate<'a>,
+    head: Asker<'a>,
+    /// Nodes that the job asks for.
+    wanted: u32,
     count: u32,
     freed: Power,
     gains: Gains,
@@ -30,11 +41,10 @@ struct Walk<'a> {
 }
 
 impl HeadReservation {
-    pub(super) fn of(pass: &mut EasyPass<'_>, head: &Candidate<'_>) -> Self {
-        let view = pass.view;
+    /// The earliest time at which there are enough nodes for the first job, and `power` for its draw.
+    pub(crate) fn of(view: &View<'_>, head: Asker<'_>, power: Power, room: &mut impl PowerRoom) -> Self {
         let span = head.job.request.time_limit;
-        let mut walk = Walk::new(&view, head);
-        let power = power(&view, head);
+        let mut walk = Walk::new(view, head);
         let mut at = walk.switches(view.now());
         let mut guess = Some(at).filter(|at| *at > view.now());
         let mut ends = view.index().ends.iter().peekable();
@@ -42,15 +52,15 @@ impl HeadReservation {
         let mut not_before = None;
         let found = loop {
             if not_before.is_none() && walk.fits() {
-                not_before = Some(pass.gate.earliest(power, span, at));
+                not_before = Some(room.earliest(power, span, at));
             }
             match not_before {
-                Some(Some(earliest)) if earliest <= at && pass.gate.leaves(power, walk.freed) => break true,
+                Some(Some(earliest)) if earliest <= at && room.leaves(power, walk.freed) => break true,
                 Some(None) => break false,
                 _ => {}
             }
             let Some(((end, _), _)) = ends.peek() else {
-                break not_before.flatten().is_some() && pass.gate.leaves(power, walk.freed);
+                break not_before.flatten().is_some() && room.leaves(power, walk.freed);
             };
             let next = overdue(*end, view.now()).max(at);
             if let Some(earliest) = not_before.flatten().filter(|earliest| *earliest > at && *earliest < next) {
@@ -64,14 +74,14 @@ impl HeadReservation {
             }
         };
         let at = if found { at.max(not_before.flatten().unwrap_or(at)) } else { Time::MAX };
-        let run = walk.free.as_ref().and_then(|free| first_run(&head.shape.ways, free, head.need.parts));
+        let run = walk.free.as_ref().and_then(|free| first_run(&head.shape.ways, free, walk.wanted));
         Self {
             at,
             is_guess: guess == Some(at),
             power,
             span,
             freed: walk.freed,
-            extra: walk.count.saturating_sub(head.need.parts),
+            extra: walk.count.saturating_sub(walk.wanted),
             shape: head.shape.number,
             run: run.filter(|_| found),
             gains: walk.gains,
@@ -80,7 +90,7 @@ impl HeadReservation {
     }
 
     /// When it is expected to start, where anybody knows.
-    pub(super) fn expected(&self) -> Option<Time> {
+    pub(crate) fn expected(&self) -> Option<Time> {
         Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
     }
 
@@ -89,7 +99,7 @@ impl HeadReservation {
     }
 
     /// Takes the nodes of the reservation out of `free` positions of a class.
-    pub(super) fn remove_from(&self, class: usize, free: &mut Bits) {
+    pub(crate) fn remove_from(&self, class: usize, free: &mut Bits) {
         if let Some((of, run)) = &self.run
             && *of == class
         {
@@ -99,7 +109,7 @@ impl HeadReservation {
 
     /// The most nodes that a job of the shape can have which would not be over by then: a bound, exact where all units
     /// are taken whole.
-    pub(super) fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
+    pub(crate) fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
         if self.run.is_some() || self.by_node {
             return u32::MAX;
         }
@@ -113,12 +123,12 @@ impl HeadReservation {
     }
 
     /// Returns true if a job on `placement` until `end`, perhaps alone there, leaves `head` what it needs.
-    pub(super) fn leaves_room(&self, view: &View<'_>, head: JobId, start: (&Placement, bool), end: Time) -> bool {
+    pub(crate) fn leaves_room(&self, view: &View<'_>, head: JobId, start: (&Placement, bool), end: Time) -> bool {
         end <= self.at || self.run.is_some() || self.cost(view, head, start) <= self.extra
     }
 
     /// A job starts beside the reservation of `head`.
-    pub(super) fn give(&mut self, view: &View<'_>, head: JobId, start: &Start, end: Time) {
+    pub(crate) fn give(&mut self, view: &View<'_>, head: JobId, start: &Start, end: Time) {
         let alone = view.job(start.job).is_some_and(|job| job.request.exclusive);
         if end <= self.at {
             self.freed += start.estimate.power;
@@ -205,13 +215,6 @@ fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[
     parts.iter().for_each(|part| gains.add_memory(node, part.memory));
 }
 
-/// What the first job will draw. Where there are nodes already, what it would draw on them; else the least that it can.
-pub(super) fn power(view: &View<'_>, head: &Candidate<'_>) -> Power {
-    let placement = place::find(view, head.shape, head.job, None);
-    let known = placement.map(|placement| super::estimate(view, head.job, &placement).power);
-    known.unwrap_or(Power::from_mw(head.need.power))
-}
-
 /// An end that should have come already is expected at once.
 fn overdue(end: Time, now: Time) -> Time {
     if end < now { now + Span::from_ms(1) } else { end }
@@ -225,18 +228,19 @@ fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u
 }
 
 impl<'a> Walk<'a> {
-    fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
-        let asks_each = place::asks_each(view, head.shape);
+    fn new(view: &View<'a>, head: Asker<'a>) -> Self {
+        let asks_each = now::asks_each(view, head.shape);
         let by_node = asks_each || !head.shape.ask.is_plain();
         let contiguous = view.options().allocation == Allocation::Contiguous;
         let free: Option<Vec<Bits>> = (asks_each || contiguous)
-            .then(|| head.shape.ways.iter().map(|way| place::could_have(view, head.shape, way, head.job)).collect());
+            .then(|| head.shape.ways.iter().map(|way| now::could_have(view, head.shape, way, head.job)).collect());
         let count = match &free {
             Some(free) if asks_each => free.iter().map(Bits::count).sum(),
             _ => head.shape.room(),
         };
         let free = free.filter(|_| contiguous);
-        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: Gains::NONE, by_node, free, has_run: None }
+        let wanted = head.job.request.nodes.get();
+        Self { view: *view, head, wanted, count, freed: Power::ZERO, gains: Gains::NONE, by_node, free, has_run: None }
     }
 
     /// Counts what is on its way to sleep or to wake, which takes some time; returns the first time to look at.
@@ -247,7 +251,7 @@ impl<'a> Walk<'a> {
         let before = self.count;
         for (index, way) in self.head.shape.ways.iter().enumerate() {
             let class = self.view.index().classes.class(way.class);
-            for at in place::soon(&self.view, way) {
+            for at in now::soon(&self.view, way) {
                 let node = class.nodes[at as usize];
                 if self.by_node && !self.serves(way, node) {
                     continue;
@@ -262,7 +266,7 @@ impl<'a> Walk<'a> {
     }
 
     fn fits(&mut self) -> bool {
-        let wanted = self.head.need.parts;
+        let wanted = self.wanted;
         let run = |free: &Vec<Bits>| first_run(&self.head.shape.ways, free, wanted).is_some();
         self.count >= wanted && *self.has_run.get_or_insert_with(|| self.free.as_ref().is_none_or(run))
     }
@@ -272,7 +276,7 @@ impl<'a> Walk<'a> {
         if let Some(free) = self.free.as_mut().and_then(|free| free.get_mut(way)) {
             free.insert_range(run.clone());
             if self.has_run == Some(false) {
-                self.has_run = Some(free.run_around(run.start).len() >= self.head.need.parts as usize);
+                self.has_run = Some(free.run_around(run.start).len() >= self.wanted as usize);
             }
         }
     }

@@ -18,8 +18,8 @@ use crate::view::{Choice, View};
 
 use pools::{PoolKind, looked_up};
 
-pub(super) use pools::Pools;
-pub(super) use ways::{Against, AllWays, Room, Ways};
+pub(in crate::policy) use pools::Pools;
+pub(in crate::policy) use ways::{Against, AllWays, Room, Ways};
 
 /// Nodes on which a part of a job could be, all with the same estimate.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ struct Source {
 
 /// One way to run a job.
 #[derive(Debug, Clone)]
-pub(super) struct Offer {
+pub(in crate::policy) struct Offer {
     sources: Vec<Source>,
     nodes: usize,
     cap: Option<Power>,
@@ -57,7 +57,7 @@ pub(super) struct Offer {
 
 /// What is asked of a way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ask {
+pub(in crate::policy) struct Ask {
     pub from: Time,
     pub span: Span,
     /// No start after that is of any interest.
@@ -69,7 +69,7 @@ pub(super) struct Ask {
 
 /// The first start on one way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found<'o> {
+pub(in crate::policy) struct Found<'o> {
     pub at: Time,
     pub offer: &'o Offer,
     ask: Ask,
@@ -87,7 +87,12 @@ struct Seat {
 }
 
 /// Every way to run a job on the nodes of `pools`, free or not; with `caps`, also at every cap of which there is a profile.
-pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Vec<Offer> {
+pub(in crate::policy) fn offers<'a>(
+    view: &View<'_>,
+    pools: &Pools<'a>,
+    request: &'a Request,
+    caps: bool,
+) -> Vec<Offer> {
     let (known, on_units) = (Known::of(view.state()), pools.on_units(request));
     let units = units_wanted(request);
     let mut ways: Vec<(&UnitSpec, Option<Power>, usize, Source)> = Vec::new();

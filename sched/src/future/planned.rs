@@ -8,10 +8,9 @@
 use limo_model::{Placement, Span, Time};
 
 use super::open::{Open, OpenNodes};
-use super::place;
+use super::{Chance, Future, NodeNeed, Room, SOON, Units, bytes, now};
 use crate::apply::bar;
 use crate::facts::{allows_node, may_be_denied, units_wanted};
-use crate::future::{Chance, Future, NodeNeed, Room, SOON, Units, bytes};
 use crate::index::{Class, Shape, Way};
 use crate::options::Allocation;
 use crate::state::Job;
@@ -20,13 +19,13 @@ use crate::view::{View, on_units};
 
 /// A job that waits, and what it wants of each node.
 #[derive(Clone, Copy)]
-pub(super) struct Asker<'a> {
+pub(crate) struct Asker<'a> {
     pub job: &'a Job,
     pub shape: &'a Shape,
 }
 
 /// When a job is planned for.
-pub(super) enum Planned {
+pub(crate) enum Planned {
     Now(Placement),
     /// It holds what it needs from then on.
     Later(Time),
@@ -35,7 +34,7 @@ pub(super) enum Planned {
 }
 
 /// The nodes from now on, with what is planned.
-pub(super) struct Planner<'a> {
+pub(crate) struct Planner<'a> {
     view: View<'a>,
     future: Future<'a>,
     /// By class: where nodes are counted, those of jobs that start with this plan.
@@ -267,13 +266,13 @@ impl<'a> Planner<'a> {
             let started = &mut self.started[way.class];
             let mut placement = Placement::new();
             let class = self.view.index().classes.class(way.class);
-            let mut free = place::free(&self.view, asker.shape, way);
+            let mut free = now::free(&self.view, asker.shape, way);
             for run in started.runs() {
                 free.remove_range(run);
             }
             let found = free.lowest(job.request.nodes.get(), |run| {
                 started.insert_range(run.clone());
-                place::add(&mut placement, class, way, job, run);
+                now::add(&mut placement, class, way, job, run);
             });
             return (found == job.request.nodes.get()).then_some(placement);
         }
@@ -285,7 +284,7 @@ impl<'a> Planner<'a> {
             let (way, first) = (&ways[run[0].way], run[0].open.position);
             let class = self.view.index().classes.class(way.class);
             if job.request.accelerators.is_none() {
-                place::add(&mut placement, class, way, job, first..first + run.len() as u32);
+                now::add(&mut placement, class, way, job, first..first + run.len() as u32);
                 continue;
             }
             for seat in run {

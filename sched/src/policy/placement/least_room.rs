@@ -5,24 +5,17 @@ use std::ops::Range;
 
 use limo_model::{NodeId, Part, Placement, Span, UnitId};
 
-use super::planned::Asker;
-use super::then;
 use crate::facts::{units_like, units_wanted};
-use crate::index::HeadReservation;
-use crate::index::{Class, Shape, Way};
+use crate::future::{add, asks_each, could_have, free};
+use crate::index::{HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::state::{Job, Sleep};
 use crate::structure::Bits;
 use crate::view::{View, on_units};
 
-/// Returns true if each node has to be asked: by what a job of the shape wants, or since caps of another policy are left.
-pub(super) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
-    shape.asks_each || !view.index().capped.is_empty()
-}
-
 /// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
 /// would not. Bounds; the second is exact where all units are taken whole.
-pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation) -> (u32, u32) {
+pub(in crate::policy) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation) -> (u32, u32) {
     if asks_each(view, shape) {
         return (u32::MAX, u32::MAX);
     }
@@ -38,51 +31,9 @@ pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation
     })
 }
 
-/// Positions of a class with what a job of the shape wants, awake or asleep.
-pub(super) fn free(view: &View<'_>, shape: &Shape, way: &Way) -> Bits {
-    let class = view.index().classes.class(way.class);
-    let mut free = view.index().classes.members(way, &shape.ask);
-    free.grow(class.nodes.len() as u32);
-    free.union_with(&class.asleep);
-    free
-}
-
-/// Those of them that the job could have now: each is asked, if it must be.
-pub(super) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -> Bits {
-    let mut free = free(view, shape, way);
-    if !asks_each(view, shape) {
-        return free;
-    }
-    let (class, then) = (view.index().classes.class(way.class), then::now(view));
-    let serves = |at: &u32| then.serves(job, (way, class.nodes[*at as usize]), &[]);
-    let others: Vec<u32> = free.iter().filter(|at| !serves(at)).collect();
-    for at in others {
-        free.remove(at);
-    }
-    free
-}
-
-/// Returns true if there are enough nodes for a job now, with nothing held for others.
-pub(super) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
-    let wanted = job.request.nodes.get();
-    if !asks_each(view, shape) {
-        return wanted <= shape.room();
-    }
-    let each = shape.ways.iter().map(|way| could_have(view, shape, way, job).count());
-    wanted <= each.sum()
-}
-
-/// Positions of a class on their way to sleep or to wake that will be free then.
-pub(super) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u32> {
-    let class = view.index().classes.class(way.class);
-    let levels = class.levels.get(usize::from(way.unit));
-    let is_free = move |at: &u32| levels.is_some_and(|levels| levels.free(*at) >= way.cores);
-    class.switching.iter().filter(is_free)
-}
-
 /// A placement for the job now, if there is one. With neighbours only, a job that would not be over before the
 /// reservation stays out of its nodes.
-pub(super) fn find(
+pub(in crate::policy) fn find(
     view: &View<'_>,
     shape: &Shape,
     job: &Job,
@@ -149,14 +100,6 @@ fn add_some(
     found
 }
 
-/// Adds the job's part of a run of nodes.
-pub(super) fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
-    class.node_runs(run, |node, count| {
-        let unit = UnitId { node, unit: way.unit };
-        placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: None });
-    });
-}
-
 /// The units of a way's type that are free on a node, as many as the job wants.
 fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u16> {
     let units = view.node(node).map_or(&[][..], |node| &node.spec.units);
@@ -197,7 +140,7 @@ fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&He
 }
 
 /// How long the nodes of a placement need until all of them are awake.
-pub(super) fn waking(view: &View<'_>, placement: &Placement) -> Span {
+pub(in crate::policy) fn waking(view: &View<'_>, placement: &Placement) -> Span {
     if view.index().sleeping == 0 {
         return Span::ZERO;
     }

@@ -2,7 +2,7 @@
 //!
 //! Idea (the other of the two classic ways to backfill; energy-budget-2017 builds on EASY alone): jobs in order of
 //! submission; each gets the earliest time at which enough is free for all of its walltime beside what runs and what was
-//! planned before it ([`super::planned`]); who can start now starts. Plans are made anew in each round, so an early end moves
+//! planned before it ([`Planner`]); who can start now starts. Plans are made anew in each round, so an early end moves
 //! them forward.
 //! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
 //! `default_duration`. A plan counts everything that a job asks of a node: cores, accelerators, memory, and whether it may
@@ -13,11 +13,12 @@
 
 use limo_model::{JobId, Wait};
 
-use super::planned::{Asker, Planned, Planner};
-use super::{estimate, is_kept_away, place, rest};
+use super::easy::{estimate, is_kept_away};
 use crate::engine::{Pass, Verdict};
+use crate::future::{Asker, Planned, Planner, has_room};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
+use crate::policy::idle;
 use crate::state::Job;
 use crate::view::View;
 
@@ -73,7 +74,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
         }
         let wait = match (asker, self.first) {
             (None, _) => Wait::NoNode,
-            (Some(asker), Some(first)) if place::has_room(view, asker) => Wait::Behind { job: first, until },
+            (Some(asker), Some(first)) if has_room(view, asker) => Wait::Behind { job: first, until },
             _ => Wait::Resources { until },
         };
         self.first = self.first.or(asker.map(|_| id));
@@ -100,7 +101,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, Wait::Depth { depth }));
         }
-        (plan.sleeps, plan.wake_at) = rest::sleeps(view);
+        (plan.sleeps, plan.wake_at) = idle::sleeps(view);
         None
     }
 }

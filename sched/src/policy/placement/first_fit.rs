@@ -5,10 +5,10 @@
 //! frugal a unit is. A job for which no node is up holds nobody back. Cost: for each job until the first that waits one look
 //! at each kind of unit, and at the nodes that may be free soonest. No options.
 
-use super::builder::{AskedJob, Decision, PlanBuilder};
+use crate::policy::order::{AskedJob, Decision, PlanBuilder};
 
 impl PlanBuilder<'_> {
-    pub(super) fn first_fit(&self, asked: AskedJob<'_>) -> Decision {
+    pub(in crate::policy) fn first_fit(&self, asked: AskedJob<'_>) -> Decision {
         let now = self.view.now();
         let starts = self.starts(asked.ways, now);
         let first = starts.iter().min_by_key(|found| found.at);

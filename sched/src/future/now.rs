@@ -1,0 +1,66 @@
+//! What of the nodes a job could have now, by what is free and by what it may use. Chooses none of them.
+
+use std::ops::Range;
+
+use limo_model::{Part, Placement, UnitId};
+
+use super::{Asker, then};
+use crate::index::{Class, Shape, Way};
+use crate::state::Job;
+use crate::structure::Bits;
+use crate::view::View;
+
+/// Returns true if each node has to be asked: by what a job of the shape wants, or since caps of another policy are left.
+pub(crate) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
+    shape.asks_each || !view.index().capped.is_empty()
+}
+
+/// Positions of a class with what a job of the shape wants, awake or asleep.
+pub(crate) fn free(view: &View<'_>, shape: &Shape, way: &Way) -> Bits {
+    let class = view.index().classes.class(way.class);
+    let mut free = view.index().classes.members(way, &shape.ask);
+    free.grow(class.nodes.len() as u32);
+    free.union_with(&class.asleep);
+    free
+}
+
+/// Those of them that the job could have now: each is asked, if it must be.
+pub(crate) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -> Bits {
+    let mut free = free(view, shape, way);
+    if !asks_each(view, shape) {
+        return free;
+    }
+    let (class, then) = (view.index().classes.class(way.class), then::now(view));
+    let serves = |at: &u32| then.serves(job, (way, class.nodes[*at as usize]), &[]);
+    let others: Vec<u32> = free.iter().filter(|at| !serves(at)).collect();
+    for at in others {
+        free.remove(at);
+    }
+    free
+}
+
+/// Returns true if there are enough nodes for a job now, with nothing held for others.
+pub(crate) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
+    let wanted = job.request.nodes.get();
+    if !asks_each(view, shape) {
+        return wanted <= shape.room();
+    }
+    let each = shape.ways.iter().map(|way| could_have(view, shape, way, job).count());
+    wanted <= each.sum()
+}
+
+/// Positions of a class on their way to sleep or to wake that will be free then.
+pub(crate) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u32> {
+    let class = view.index().classes.class(way.class);
+    let levels = class.levels.get(usize::from(way.unit));
+    let is_free = move |at: &u32| levels.is_some_and(|levels| levels.free(*at) >= way.cores);
+    class.switching.iter().filter(is_free)
+}
+
+/// Adds the job's part of a run of nodes.
+pub(crate) fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
+    class.node_runs(run, |node, count| {
+        let unit = UnitId { node, unit: way.unit };
+        placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: None });
+    });
+}

@@ -1,0 +1,9 @@
+//! Orders: which job is next, and which may pass one that cannot start.
+
+mod builder;
+mod conservative;
+mod easy;
+
+pub(super) use builder::{AskedJob, Decision, PlanBuilder};
+pub(super) use conservative::ConservativePass;
+pub(super) use easy::EasyPass;

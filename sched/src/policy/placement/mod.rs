@@ -1,0 +1,12 @@
+//! Placements: the nodes, the cap and the start time that a job gets.
+
+mod by_price;
+mod first_fit;
+pub(super) mod least_room;
+mod offers;
+mod weigh;
+
+pub(super) use by_price::{Aim, aims_low};
+pub(super) use offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
+pub use weigh::Weighed;
+pub(crate) use weigh::weigh;
