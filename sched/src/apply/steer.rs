@@ -1,6 +1,6 @@
 //! Changes to running jobs: caps, suspension, requeueing, and corrections of their draw by readings.
 
-use limo_model::{Attempt, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
+use limo_model::{Attempt, Causes, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
 
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
@@ -116,7 +116,7 @@ fn spend(job: &mut Job, now: Time) {
 pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {
     with_times(cluster, id, |job| {
         if let Phase::Running(assignment, running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, now);
+            job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, Causes::limit(now));
         }
     });
     set_draw(cluster, now, id, (Power::ZERO, Change::Pause(id)));
@@ -124,8 +124,8 @@ pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {
 
 pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
     with_times(cluster, id, |job| {
-        if let Phase::Suspended(assignment, running, since) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            let assignment = Assignment { held: assignment.held + (now - since), ..assignment };
+        if let Phase::Suspended(assignment, running, causes) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
+            let assignment = Assignment { held: assignment.held + (now - causes.since()), ..assignment };
             job.phase = Phase::Running(assignment, Running { resumed: now, ..running });
         }
     });

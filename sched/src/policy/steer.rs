@@ -28,7 +28,7 @@ use crate::apply::is_reserved;
 use crate::facts::{draw_at, draw_if_on};
 use crate::options::Preempt;
 use crate::plan::Plan;
-use crate::state::{Job, Node, Phase};
+use crate::state::{Job, Node};
 use crate::view::View;
 
 /// A unit with jobs that run.
@@ -86,8 +86,8 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     let mut times: Vec<Time> = view.limits().bands(now).map(|(at, _)| at - options.steer_lead).collect();
     if !view.index().suspended.is_empty() || !view.index().capped.is_empty() {
         for job in view.index().suspended.iter().filter_map(|id| state.jobs.get(*id)) {
-            if let Phase::Suspended(_, _, since) = &job.phase {
-                times.extend([*since + options.least_off, pressed_at(view, job, *since)]);
+            if let Some(since) = job.limited_since() {
+                times.extend([since + options.least_off, pressed_at(view, job, since)]);
             }
         }
         let nodes = view.index().capped.iter().filter_map(|id| view.node(*id));
@@ -376,14 +376,15 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
     let (state, options, now) = (view.state(), view.options(), view.now());
     let mut jobs: Vec<_> = Vec::new();
     for (id, job) in view.index().suspended.iter().filter_map(|id| Some((*id, &**state.jobs.get(*id)?))) {
-        let Phase::Suspended(assignment, _, since) = &job.phase else { continue };
-        let pressed = pressed_at(view, job, *since) <= now;
-        let rests = now - *since < options.least_off || (is_held && !pressed);
-        if assignment.stop.is_some() || rests || !hears(view, job) {
+        let Some(since) = job.limited_since() else { continue };
+        let pressed = pressed_at(view, job, since) <= now;
+        let rests = now - since < options.least_off || (is_held && !pressed);
+        let ends = job.assignment().is_some_and(|assignment| assignment.stop.is_some());
+        if ends || rests || !hears(view, job) {
             continue;
         }
         if draw_if_on(state, job) <= room {
-            jobs.push((!pressed, job.request.filler, job.request.deadline.is_none(), *since, id));
+            jobs.push((!pressed, job.request.filler, job.request.deadline.is_none(), since, id));
         }
     }
     jobs.into_iter().min().map(|(.., id)| id)

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use limo_model::{
-    Attempt, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span, StopReason, Time,
-    UsedUp, Wait, width,
+    Attempt, Cause, Causes, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span,
+    StopReason, Time, UsedUp, Wait, width,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +49,8 @@ pub enum Phase {
     /// Assigned; its node has not said that it runs.
     Starting(Assignment),
     Running(Assignment, Running),
-    /// Its processes stand still, since then; it keeps its cores and its memory.
-    Suspended(Assignment, Running, Time),
+    /// Its processes stand still for these causes; it keeps its cores and its memory.
+    Suspended(Assignment, Running, Causes),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +171,19 @@ impl Job {
         }
     }
 
+    /// Why it stands still, if it does.
+    pub fn causes(&self) -> Option<&Causes> {
+        match &self.phase {
+            Phase::Suspended(_, _, causes) => Some(causes),
+            _ => None,
+        }
+    }
+
+    /// Since when it stands still for the upper limit.
+    pub(crate) fn limited_since(&self) -> Option<Time> {
+        self.causes()?.since_of(Cause::Limit)
+    }
+
     /// When its estimate ends, from its start on. A suspended job has no end.
     pub(crate) fn estimated_end(&self) -> Option<Time> {
         match &self.phase {
@@ -211,10 +224,10 @@ impl Job {
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
         let duration = self.assignment()?.estimate.duration;
         let least = duration.scaled(1, 20).max(Span::from_ms(1));
-        if let Phase::Suspended(assignment, running, since) = &self.phase {
+        if let Phase::Suspended(assignment, running, causes) = &self.phase {
             // As if it went on now: nobody knows when it will.
             let end = running.started + assignment.estimate.duration + assignment.held;
-            return Some(now + (end - *since).max(least));
+            return Some(now + (end - causes.since()).max(least));
         }
         let end = self.estimated_end()?;
         Some(if end > now { end } else { now + (now - end).max(least) })

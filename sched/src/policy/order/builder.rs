@@ -13,7 +13,7 @@ use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::policy::placement::{Against, Aim, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use crate::policy::steer;
-use crate::state::{Job, Phase};
+use crate::state::Job;
 use crate::view::{Choice, View};
 
 /// When a job starts, and what it waits for.
@@ -173,12 +173,8 @@ fn told(wait: Wait, tells: bool) -> Verdict {
 /// What each suspended job will draw and how long, in the order in which they were suspended.
 fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
     let now = view.now();
-    let since = |job: &Job| match &job.phase {
-        Phase::Suspended(_, _, since) => Some(*since),
-        _ => None,
-    };
     let jobs = view.index().suspended.iter().filter_map(|id| Some((*id, view.job(*id)?)));
-    let mut jobs: Vec<_> = jobs.filter_map(|(id, job)| Some((since(job)?, id, job))).collect();
+    let mut jobs: Vec<_> = jobs.filter_map(|(id, job)| Some((job.limited_since()?, id, job))).collect();
     jobs.sort_unstable_by_key(|(since, id, _)| (*since, *id));
     let rest = |job: &Job| job.expected_end(now).map_or(Span::ZERO, |end| end - now);
     jobs.into_iter().map(|(_, _, job)| (draw_if_on(view.state(), job), rest(job))).collect()
