@@ -1,5 +1,5 @@
-//! What the master holds for each user that was not taken yet, in encoded bytes: charged when it is queued, credited when it is
-//! written. Counts; what happens above a limit is decided by those who charge.
+//! Counts of the encoded bytes that the master has queued for each user. Bytes are charged when they are queued and
+//! credited when they are written. The callers that charge decide what happens above a limit.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +12,17 @@ use tokio::time::sleep;
 
 use crate::limits::Limits;
 
-/// Frames of one user that are read and not looked at yet, over all connections: each is at most 1 MiB, and those of others
-/// wait behind them.
+/// Frames of one user that were read and are not yet handled, over all connections. Each is at most 1 MiB, and frames
+/// of other users wait behind them.
 const IN_FLIGHT: usize = 16;
 
-/// The same for operators.
+/// The same limit for an operator.
 const OPERATORS_IN_FLIGHT: usize = 128;
 
 /// Bytes for each permit of the room for frames that are being read.
 const READING_UNIT: usize = 1024;
 
-/// Between two looks whether others wait for the room of a slow frame.
+/// Interval between two checks if other frames wait for the room of a slow frame.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The accounts of all users that have connections.
@@ -35,7 +35,7 @@ pub struct Account {
     answers: AtomicUsize,
     output: AtomicUsize,
     input: AtomicUsize,
-    /// Told whenever input was taken.
+    /// Notified whenever input was taken.
     room: Notify,
     in_flight: Arc<Semaphore>,
     /// Room for frames that are being read.
@@ -66,7 +66,7 @@ enum BytesKind {
 }
 
 impl Accounts {
-    /// The account of a user, kept as long as somebody holds it.
+    /// Returns the account of a user, which exists as long as a connection holds it.
     pub fn of(&mut self, uid: u32, operator: bool, limits: &Limits) -> Arc<Account> {
         if let Some(account) = self.0.get(&uid).and_then(Weak::upgrade) {
             return account;
@@ -89,7 +89,7 @@ impl Accounts {
         account
     }
 
-    /// The limits have changed.
+    /// Applies changed limits.
     pub fn configure(&self, limits: &Limits) {
         for account in self.0.values().filter_map(Weak::upgrade) {
             account.configure(limits.of(account.operator));
@@ -109,7 +109,7 @@ impl Account {
         let surplus = before.saturating_sub(after);
         let left = surplus - self.reading.forget_permits(surplus);
         if let (Ok(runtime), Ok(left @ 1..)) = (tokio::runtime::Handle::try_current(), u32::try_from(left)) {
-            // They are held at present.
+            // These permits are in use now.
             let reading = Arc::clone(&self.reading);
             runtime.spawn(async move { reading.acquire_many_owned(left).await.map(OwnedSemaphorePermit::forget) });
         }
@@ -132,10 +132,10 @@ impl Account {
         Charge { account: Arc::clone(self), kind, size }
     }
 
-    /// Charges an answer of so many bytes.
+    /// Charges an answer of `size` bytes.
     ///
     /// # Errors
-    /// Where the user has too much queued: what to say of that.
+    /// If the user has too much queued: the message to show.
     pub fn answer(self: &Arc<Self>, size: usize) -> Result<Charge, String> {
         let limit = self.limits().answers;
         if self.answers.load(Ordering::Relaxed).saturating_add(size) > limit {
@@ -146,14 +146,14 @@ impl Account {
         Ok(self.charge(BytesKind::Answer, size))
     }
 
-    /// Charges output of a job; `None` where there is no room for it. A connection that has nothing queued always has room,
-    /// so that it is never stopped for good by others of its user.
+    /// Charges output of a job; `None` if the limit leaves no room for it. A connection that has nothing queued always
+    /// has room, so the user's other connections cannot block it forever.
     pub fn output(self: &Arc<Self>, size: usize, has_queued: bool) -> Option<Charge> {
         let full = self.output.load(Ordering::Relaxed).saturating_add(size) > self.limits().stdio / 2;
         (!full || !has_queued).then(|| self.charge(BytesKind::Output, size))
     }
 
-    /// The same bytes, charged as input of a job until the last copy of them is gone.
+    /// Returns the same bytes, charged as input of a job until their last copy is dropped.
     pub fn input(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         if bytes.is_empty() {
             return bytes;
@@ -166,7 +166,7 @@ impl Account {
     pub async fn input_room(&self) {
         loop {
             let mut taken = std::pin::pin!(self.room.notified());
-            // From here on none is missed.
+            // Misses no notification from here on.
             taken.as_mut().enable();
             if self.input.load(Ordering::Relaxed) < self.limits().stdio / 2 {
                 return;
@@ -175,15 +175,15 @@ impl Account {
         }
     }
 
-    /// Room for a frame of so many bytes, which is about to be read. Frames of a user get it in the order in which they ask.
+    /// Waits for room for a frame of `size` bytes. Frames of a user get room in the order of their requests.
     pub async fn room(&self, size: usize) -> Option<OwnedSemaphorePermit> {
-        // No frame is larger than the least limit.
+        // No frame is larger than the smallest limit.
         let permits = u32::try_from(size.div_ceil(READING_UNIT)).ok()?;
         let _waiting = Counted::new(&self.announced);
         Arc::clone(&self.reading).acquire_many_owned(permits).await.ok()
     }
 
-    /// Returns when others of the user wait for room, but not before `patience` is over.
+    /// Returns when other frames of the user wait for room, but not before `patience` is over.
     pub async fn crowded(&self, patience: Duration) {
         sleep(patience).await;
         while self.announced.load(Ordering::Relaxed) == 0 {
@@ -191,13 +191,13 @@ impl Account {
         }
     }
 
-    /// A place for one more frame that is read and not looked at yet.
+    /// Waits for a place for one more frame that was read and is not yet handled.
     pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.in_flight).acquire_owned().await.ok()
     }
 }
 
-/// Counts for as long as it is there.
+/// Counts itself from its creation until it is dropped.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(account.reading.available_permits(), 1024);
     }
 
-    /// What a future gives at once.
+    /// Returns the output of a future that is ready at once.
     async fn futures_now<F: Future + Unpin>(future: F) -> Option<F::Output> {
         tokio::select! {
             biased;

@@ -1,5 +1,5 @@
-//! A backup of the state directory: copies of its files as they are at one instant, held open without a name until somebody
-//! has fetched them. Nothing is left of them when they are let go, or when the process ends in any way but for a moment.
+//! A backup of the state directory: copies of its files at one instant. The copies are open files without names, so
+//! they vanish when they are dropped or the process ends.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -11,7 +11,7 @@ use limo_journal::Journal;
 use limo_profiles::ProfileDb;
 use limo_proto::{BACKUP_PART, BackupFile, BackupReport};
 
-/// Directory of the copies. For the master's user alone, as all of the state directory.
+/// Directory of the copies. Like the whole state directory, only the master's user can access it.
 const DIR: &str = "backup";
 
 /// The copies.
@@ -20,21 +20,21 @@ pub struct Copies {
     files: Vec<(BackupFile, File)>,
 }
 
-/// Removes what a process before left of a backup that it was making.
+/// Removes the remains of an unfinished backup of an earlier process.
 pub fn clean(state_dir: &Path) {
     let dir = state_dir.join(DIR);
     if let Err(error) = fs::remove_dir_all(&dir)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, dir = %dir.display(), "what is left of a backup cannot be removed");
+        tracing::warn!(%error, dir = %dir.display(), "cannot remove the remains of a backup");
     }
 }
 
 impl Copies {
-    /// Copies the journal, then the profiles. The rest of the directory is made anew by the master that opens it.
+    /// Copies the journal, then the profiles. A master that opens the copies creates the other files again.
     ///
     /// # Errors
-    /// If there is no room, or a file cannot be copied; nothing is left then.
+    /// If the disk is full, or a file cannot be copied. Nothing remains then.
     pub async fn make(state_dir: &Path, journal: &Journal, profiles: &ProfileDb) -> Result<Self> {
         clean(state_dir);
         let made = Self::make_in(state_dir, journal, profiles).await;
@@ -60,10 +60,10 @@ impl Copies {
         BackupReport { files, uid, gid }
     }
 
-    /// Bytes of a file from `offset` on: as many as one part has, or the rest.
+    /// Returns bytes of a file from `offset` on: one part, or the rest of the file.
     ///
     /// # Errors
-    /// If there is no such file or place, or it cannot be read.
+    /// If the file or the offset does not exist, or the file cannot be read.
     pub fn part(&self, file: u32, offset: u64) -> Result<Vec<u8>> {
         let (of, file) = self.files.get(file as usize).with_context(|| format!("the backup has no file {file}"))?;
         let left = of.bytes.checked_sub(offset).with_context(|| format!("{} has no byte {offset}", of.name))?;

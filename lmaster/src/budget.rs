@@ -1,38 +1,38 @@
-//! The account of an energy budget on a live cluster: monitoring stages, which put what the master believes was used in
-//! the place of what the core over-estimates (energy-budget-2017, section IV-C.1), and the account at any moment.
+//! The account of an energy budget on a live cluster, and its monitoring stages. A stage replaces the use that the core
+//! over-estimated by the use that the master believes (energy-budget-2017, section IV-C.1).
 //!
-//! What was used is the integral of the believed draw, which the core keeps: readings where there are meters, estimates
-//! elsewhere. Keeps the one number that the core does not: how much that was at the last stage. Every snapshot is written
-//! right after a stage, so this number can be had again from the state. Does not know who runs, and decides nothing.
+//! The energy used is the integral of the believed draw, which the core keeps: readings of meters, else estimates. This
+//! module keeps only the energy used at the last stage. Every snapshot is written right after a stage, so this number
+//! can be derived from the state. The module knows no jobs and decides nothing.
 
 use limo_model::{Budget, Energy, Span, Time};
 use limo_proto::BudgetAccount;
 use limo_sched::budget::{Counter, release};
 use limo_sched::{Core, Event, Refused, Round, Sums};
 
-/// The stages of the period that runs.
+/// The stages of the current period.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stages {
-    /// Whose account is open.
+    /// The budget with an open account.
     of: Option<Budget>,
-    /// All that the cluster had used when the account was opened, or at the last stage.
+    /// Energy that the cluster had used when the account was opened, or at the last stage.
     mark: Energy,
-    /// When that was, or when a stage was due that could not be.
+    /// Time of `mark`, or of a later stage that had nothing to record.
     last: Time,
 }
 
 impl Stages {
-    /// From a state that has had its stage just now, or has no account open.
+    /// Resumes from a state right after a stage, or without an open account.
     pub fn resume(core: &Core) -> Self {
         let sums = core.sums();
         let of = core.counter().map(|counter| *counter.budget());
         Self { of, mark: sums.bill.energy(), last: sums.since }
     }
 
-    /// Applies an event to the core and takes note of what it does to the account. Events come by no other way.
+    /// Applies an event to the core and updates the account. All events go through this function.
     ///
     /// # Errors
-    /// As [`Core::apply`].
+    /// Same as [`Core::apply`].
     pub fn apply(&mut self, core: &mut Core, now: Time, event: &Event) -> Result<(), Refused> {
         let before = *core.sums();
         core.apply(now, event)?;
@@ -44,7 +44,7 @@ impl Stages {
         Ok(())
     }
 
-    /// The same for a round.
+    /// Runs a round and updates the account.
     pub fn round(&mut self, core: &mut Core, now: Time) -> Round {
         let before = *core.sums();
         let round = core.round(now);
@@ -52,7 +52,7 @@ impl Stages {
         round
     }
 
-    /// The core's time has gone on from `before`; until now the draw was what it was then.
+    /// Updates the account after the core's time has moved on from `before`; the draw was constant until now.
     fn observe(&mut self, before: Sums, core: &Core) {
         let open = core.counter().map(|counter| *counter.budget());
         if open == self.of {
@@ -65,19 +65,19 @@ impl Stages {
         }
     }
 
-    /// What was used since the last stage, or since the account was opened; `None` where no period runs.
+    /// Returns the energy used since the last stage or since the account was opened; `None` if no period runs.
     pub fn used(&self, core: &Core, now: Time) -> Option<Energy> {
         let runs = core.counter().is_some_and(|counter| counter.budget().contains(now));
         (runs && self.of.is_some()).then(|| energy_at(*core.sums(), now) - self.mark)
     }
 
-    /// The stage of `now` is over, whether there was anything to record or not.
+    /// Marks the stage of `now` as done, even if it had nothing to record.
     pub fn pass(&mut self, now: Time) {
         self.last = self.last.max(now);
     }
 
-    /// When the next stage is due: `every` after the beginning of the period, twice that, and so on; none at its end, where
-    /// the account is closed.
+    /// Returns the time of the next stage: a multiple of `every` after the beginning of the period. At the end of the
+    /// period the account is closed, so no stage is due there.
     pub fn due(&self, every: Span) -> Option<Time> {
         let budget = self.of.as_ref()?;
         let every = every.max(Span::from_ms(1));
@@ -86,14 +86,14 @@ impl Stages {
     }
 }
 
-/// All that was used until `at`, with the draw as it was last known.
+/// Returns the total energy used until `at`, assuming the last known draw.
 fn energy_at(sums: Sums, at: Time) -> Energy {
     let mut bill = sums.bill;
     bill.add(sums.drawn(), sums.since, at, None);
     bill.energy()
 }
 
-/// The account of the period that runs at `now`. The core's own is as old as what happened last.
+/// Returns the account of the period that runs at `now`. The core's own account is as old as its last event.
 pub fn account(core: &Core, now: Time) -> Option<BudgetAccount> {
     let budget = core.settings().budgets.at(now)?;
     let since = core.sums().since;

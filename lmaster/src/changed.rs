@@ -1,5 +1,5 @@
-//! What an event changes of the cluster, in words for the history and, where it can be set back, in values. The one place
-//! that knows this of each kind of event. Decides nothing and writes nothing.
+//! Changes that an event makes to the cluster: in words for the history and, if the change can be undone, as values.
+//! Only this module knows them for each kind of event. Decides nothing and writes nothing.
 
 mod users;
 
@@ -10,7 +10,7 @@ use limo_model::{Band, Budgets, Curve, Fairshare, JobId, ModeSetting, Preset, Pr
 use limo_sched::{Core, Drained, Event};
 use serde::{Deserialize, Serialize};
 
-/// Who is named where no operator changed something. What these changed cannot be undone: they would change it again.
+/// The author of changes that no operator made. They cannot be undone, because the configuration would make them again.
 pub const CONFIGURATION: &str = "configuration";
 pub const FEEDS: &str = "price feed";
 pub const GRID: &str = "grid";
@@ -18,20 +18,20 @@ pub const LEARNING: &str = "learning";
 pub const DATABASE: &str = "profile database";
 pub const LOST: &str = "lmaster";
 
-/// One thing that was changed.
+/// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// What: changes of the same subject follow one another.
+    /// The subject: changes with the same subject follow one another.
     pub subject: String,
-    /// In words; empty where nothing was there.
+    /// In words; empty if there was no value.
     pub old: String,
     pub new: String,
-    /// `None` where it cannot be set back.
+    /// `None` if it cannot be undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
 
-/// The values before and after a change that can be set back.
+/// The values before and after a change that can be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Back {
@@ -56,13 +56,13 @@ pub enum Back {
         old: Budgets,
         new: Budgets,
     },
-    /// Why it takes no jobs; `None` where it does.
+    /// The reason of the drain; `None` if the node takes jobs.
     Node {
         name: String,
         old: Option<Drained>,
         new: Option<Drained>,
     },
-    /// A job of somebody else that was held, or released.
+    /// A job of another user that was held, or released.
     Held {
         job: JobId,
         held: bool,
@@ -84,7 +84,7 @@ pub enum Back {
         old: BTreeSet<String>,
         new: BTreeSet<String>,
     },
-    /// A job of somebody else.
+    /// A job of another user.
     Priority {
         job: JobId,
         old: i32,
@@ -92,8 +92,9 @@ pub enum Back {
     },
 }
 
-/// Who made the event, and what it changes at `now`; `None` where it is not an operator's matter. To be asked before the event
-/// is applied. `now` and all times are wall times. `actor` is the operator on whose word it is made, where the event names another.
+/// Returns the author of an event and the change that it makes at `now`; `None` if it is not an operator's change. Must
+/// be called before the event is applied. `now` and all times are wall times. `actor` is the operator behind an event
+/// that names another author.
 pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<(String, Changed)> {
     let (settings, clock) = (core.settings(), core.clock());
     let (by, changed) = match event {
@@ -196,7 +197,7 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
 }
 
 impl Back {
-    /// Returns true if the new value is the old one: there is nothing to set back.
+    /// Returns true if the new value equals the old one, so there is nothing to undo.
     pub fn is_nothing(&self) -> bool {
         match self {
             Self::Limits { old, new } => old == new,
@@ -215,7 +216,7 @@ impl Back {
         }
     }
 
-    /// Returns true if what the change set is still so.
+    /// Returns true if the cluster still has the value that the change set.
     pub fn holds(&self, core: &Core, now: Time) -> bool {
         let (settings, clock) = (core.settings(), core.clock());
         match self {
@@ -238,17 +239,17 @@ impl Back {
         }
     }
 
-    /// The event by which `by` sets the old value back.
+    /// Returns the event by which `by` restores the old value.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason if the change cannot be undone.
     pub fn event(&self, core: &Core, now: Time, by: &str) -> Result<Event, String> {
         let by = by.to_owned();
         Ok(match self {
             Self::Limits { old, .. } => Event::LimitsSet { limits: old.clone(), by },
             Self::Mode { old, .. } => Event::ModeSet { mode: *old, by },
             Self::Policy { old, .. } => Event::PolicySet { preset: *old, options: core.settings().options, by },
-            // Prices that nobody had set, or that the feeds had told, are theirs again.
+            // Prices without an author, or from the feeds, belong to the feeds again.
             Self::Prices { old, old_by, .. } if old_by.is_empty() || old_by == FEEDS => {
                 Event::PricesSet { prices: old.clone(), by: old_by.clone() }
             }
@@ -258,7 +259,7 @@ impl Back {
                 Event::BudgetsSet { budgets: Budgets::new(periods).map_err(|error| error.to_string())?, by }
             }
             Self::Node { name, old, .. } => {
-                let node = core.node_named(name).ok_or_else(|| format!("there is no node `{name}` any more"))?.id();
+                let node = core.node_named(name).ok_or_else(|| format!("node `{name}` no longer exists"))?.id();
                 match old {
                     Some(Drained { reason, .. }) => Event::NodeDrained { node, reason: reason.clone(), by },
                     None => Event::NodeResumed { node, by },

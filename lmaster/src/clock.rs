@@ -1,4 +1,4 @@
-//! The clocks of the process: cluster time from the kernel's boot-time clock, which no one can set, and the wall clock.
+//! The clocks of the process: cluster time from the kernel's boot-time clock, which cannot be set, and the wall clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,17 +6,17 @@ use limo_model::{Mono, Now, Span, Time, Wall};
 use limo_sched::Clock;
 use nix::time::{ClockId, clock_gettime};
 
-/// Tells what time it is.
+/// Reads both clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
-    /// Cluster time when the kernel booted.
+    /// Cluster time at the boot of the kernel.
     since: Time,
 }
 
 impl Clocks {
-    /// Goes on from a journal whose last entry is at `last` and whose clock was `recorded`. Under the same kernel the time
-    /// that has passed is known exactly; under another one the wall clocks are compared, and time never goes back.
-    /// Returns the clock of this process, too.
+    /// Continues from a journal whose last entry is at `last` and whose clock was `recorded`. Under the same kernel the
+    /// elapsed time is known exactly. Under another kernel the wall clocks are compared, and time never goes back. Also
+    /// returns the clock of this process.
     pub fn resume(recorded: &Clock, last: Time) -> (Self, Clock) {
         Self::resume_at(recorded, last, (mono(), wall()), boot_id())
     }
@@ -52,7 +52,7 @@ pub fn wall() -> Wall {
     Wall::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The kernel's boot id; empty if it does not tell.
+/// Returns the kernel's boot id; empty if it is unavailable.
 fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.map(|text| text.trim().to_owned()).unwrap_or_default()
@@ -64,7 +64,7 @@ mod tests {
 
     const LAST: i64 = 1_000_000;
 
-    /// The cluster's time and the offset after a start, `mono` ms after the boot of `boot`.
+    /// Checks the cluster's time and offset after a start, `mono` ms after the boot of `boot`.
     fn check(recorded: &Clock, mono: i64, wall: i64, boot: &str, expected: (i64, i64)) {
         let times = (Mono::from_ms(mono), Wall::from_unix_ms(wall));
         let (clocks, clock) = Clocks::resume_at(recorded, Time::from_unix_ms(LAST), times, boot.to_owned());
@@ -77,16 +77,16 @@ mod tests {
     fn time_goes_on_from_the_journal() {
         let since = Time::from_unix_ms(LAST - 5_000);
         let recorded = Clock { offset: Span::from_ms(70), boot: "one".into(), since };
-        // The same kernel, 3 s later, whatever the wall clock says.
+        // The same kernel, 3 s later: the wall clock does not matter.
         for wall in [LAST + 3_070, LAST + 3_600_000, LAST - 3_600_000] {
             check(&recorded, 8_000, wall, "one", (LAST + 3_000, wall - LAST - 3_000));
         }
-        // Another kernel: by the wall clock, if that has not gone back.
+        // Another kernel: the wall clock counts if it has not gone back.
         check(&recorded, 200, LAST + 9_070, "two", (LAST + 9_000, 70));
         check(&recorded, 200, LAST - 9_000, "two", (LAST, -9_000));
-        // A kernel of the same name whose clock is behind: a machine that was set back.
+        // A kernel of the same name whose clock is behind: a machine that was restored to an earlier state.
         check(&recorded, 1_000, LAST + 9_070, "one", (LAST + 9_000, 70));
-        // A journal of before, which says nothing of clocks.
+        // A journal of an earlier version, which records no clocks.
         check(&Clock::default(), 200, LAST + 9_000, "one", (LAST + 9_000, 0));
         check(&Clock::default(), 200, LAST + 9_000, "", (LAST + 9_000, 0));
     }

@@ -1,5 +1,5 @@
-//! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
-//! means to the rest of the program and what values make no sense; opens nothing but the file.
+//! Settings from flags, `LIMO_*` variables, a TOML file and defaults, in this order of precedence. Knows the meaning
+//! and valid range of each setting. Opens only the file.
 
 mod connections;
 pub mod grid;
@@ -30,21 +30,21 @@ use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
 
-/// Read where it exists and no other file is named.
+/// Read if it exists and no other file is named.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
 
-/// The master of a Limo cluster: holds the queue, decides what runs where and when, relays what jobs read and write.
+/// The master of a Limo cluster: keeps the queue, decides where and when jobs run, and relays their input and output.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lmaster", version)]
 pub struct Cli {
-    /// Read settings from this file [default: /etc/limo/lmaster.toml, where it exists]
+    /// Read settings from this file [default: /etc/limo/lmaster.toml, if it exists]
     #[arg(long, value_name = "FILE", env = "LIMO_CONFIG")]
     config: Option<PathBuf>,
-    /// Check the settings, say what is wrong with them, and end
+    /// Check the settings, report what is wrong, and exit
     #[arg(long)]
     pub check_config: bool,
-    /// Say that the state directory was restored from a copy, and end: the next start is a new incarnation, under which nodes
-    /// end what they run of the one before. Copies made by `lconf backup` need no such word
+    /// Record that the state directory was restored from a copy, and exit: the next start is a new incarnation, under
+    /// which nodes end the jobs of the previous one. Copies made by `lconf backup` do not need this
     #[arg(long)]
     pub restored: bool,
     #[command(flatten)]
@@ -62,14 +62,14 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Layer {
-    /// Keep the journal and the profiles here; made where it is missing [default: /var/lib/limo/lmaster
-    /// for root, else ~/.local/state/limo/lmaster]
+    /// Keep the journal and the profiles here; created if missing [default: /var/lib/limo/lmaster for root, else
+    /// ~/.local/state/limo/lmaster]
     #[arg(long, value_name = "DIR", env = "LIMO_STATE_DIR")]
     state_dir: Option<PathBuf>,
     /// Listen on this Unix socket [default: /run/limo/master.sock for root, else $XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, value_name = "PATH", env = "LIMO_SOCKET")]
     socket: Option<PathBuf>,
-    /// Listen here on loopback, too; port 0 chooses a free one, which DIR/address then names [default: nowhere]
+    /// Listen also on this loopback address; port 0 chooses a free port, which DIR/address then names [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
     /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
@@ -94,23 +94,23 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_NODE_LEASE")]
     #[serde(with = "as_text::option")]
     node_lease: Option<Span>,
-    /// Time between two signs of life on a connection; a node that gives none for three of them is unreachable, 100ms to
-    /// 1min [default: 5s]
+    /// Time between two signs of life on a connection; a node is unreachable after three such times without one, 100ms
+    /// to 1min [default: 5s]
     #[arg(long, value_name = "SPAN", env = "LIMO_HEARTBEAT")]
     #[serde(with = "as_text::option")]
     heartbeat: Option<Span>,
     /// Write a snapshot after this many entries of the journal [default: 10000]
     #[arg(long, value_name = "COUNT", env = "LIMO_SNAPSHOT_EVERY")]
     snapshot_every: Option<u32>,
-    /// Record readings of the meters at most this often, when nothing else happens [default: 1s]
+    /// Record readings of the meters at most this often, if nothing else happens [default: 1s]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_EVERY")]
     #[serde(with = "as_text::option")]
     readings_every: Option<Span>,
-    /// What was drawn is kept by intervals of this length, from 1min to 1d [default: 1min]
+    /// Length of the intervals for which energy is recorded, from 1min to 1d [default: 1min]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_RESOLUTION")]
     #[serde(with = "as_text::option")]
     readings_resolution: Option<Span>,
-    /// What was drawn is kept this long [default: 400d]
+    /// Keep recorded energy this long [default: 400d]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_KEEP")]
     #[serde(with = "as_text::option")]
     readings_keep: Option<Span>,
@@ -125,7 +125,7 @@ struct Layer {
     idle: IdleTable,
     #[command(flatten)]
     policy: PolicyLayer,
-    /// Where the operator's own limits stand among the sources of `[[grid]]`: before higher numbers [default: 100]
+    /// Priority of the operator's own limits among the sources of `[[grid]]`: before higher numbers [default: 100]
     #[arg(long, value_name = "NUMBER", env = "LIMO_OPERATOR_PRIORITY")]
     operator_priority: Option<u32>,
     #[command(flatten)]
@@ -135,7 +135,7 @@ struct Layer {
     /// Only in the file.
     #[arg(skip)]
     feed: FeedTables,
-    /// Who may set limits from outside; in the file only: `[[grid]]`.
+    /// Sources that may set limits from outside; in the file only: `[[grid]]`.
     #[arg(skip)]
     grid: Vec<grid::GridTable>,
 }
@@ -152,16 +152,16 @@ pub struct ProgramSettings {
     /// Time between two signs of life.
     pub heartbeat: Duration,
     pub controller: controller::Settings,
-    /// Good, as far as can be told without asking.
+    /// Valid as far as can be known without asking the feeds.
     pub feeds: FeedTables,
     pub grid: grid::GridSources,
 }
 
 impl Cli {
-    /// Reads the file and puts the layers over each other. May be called again when the file has changed.
+    /// Reads the file and merges the layers. May be called again when the file has changed.
     ///
     /// # Errors
-    /// Where the file cannot be read, has an unknown key or a value without its unit, or a value makes no sense.
+    /// If the file cannot be read, has an unknown key or a value without its unit, or a value is out of range.
     pub fn settings(&self) -> Result<ProgramSettings> {
         let default = Path::new(DEFAULT_FILE);
         let file = self.config.as_deref().or_else(|| default.exists().then_some(default));
@@ -258,7 +258,7 @@ impl Layer {
     }
 }
 
-/// The state directory and the socket.
+/// Returns the state directory and the socket.
 fn places(state_dir: Option<PathBuf>, socket: Option<PathBuf>) -> Result<(PathBuf, PathBuf)> {
     let homeless = |option: &str| format!("this user has no home directory: name one by {option}");
     let state_dir = state_dir.or_else(|| default_state_dir("lmaster")).with_context(|| homeless("--state-dir"))?;
@@ -267,7 +267,8 @@ fn places(state_dir: Option<PathBuf>, socket: Option<PathBuf>) -> Result<(PathBu
     Ok((state_dir, socket))
 }
 
-/// Shorter intervals would be a reason for more commits; longer ones tell nothing of a day.
+/// Checks the interval and the retention of readings. Shorter intervals would cause more commits; longer ones could not
+/// show a day.
 fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     let resolution = resolution.unwrap_or(Span::from_secs(60));
     let (least, most) = (Span::from_secs(60), Span::from_secs(86_400));

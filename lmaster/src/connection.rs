@@ -1,4 +1,4 @@
-//! One connection of a node or a client: a task that reads, a task that writes what is queued for it.
+//! One connection of a node or a client: one task reads, another writes the queue.
 
 mod outgoing;
 
@@ -22,25 +22,25 @@ use crate::room::Room;
 use crate::signs::{Signs, SignsOfLife};
 use outgoing::Outgoing;
 
-/// Most bytes of messages that may wait for a node that does not read. What clients send to its jobs is in the accounts of
-/// their users.
+/// Most bytes of messages that may wait for a node that does not read. Data from clients to its jobs counts in the
+/// accounts of their users.
 const NODE_QUEUE_LIMIT: usize = 64 << 20;
 
-/// How long a client may leave an answer untaken.
+/// Longest time that a client may leave an answer unread.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a peer that is hung up on may take to read the last that was said to it.
+/// Longest time for a peer to read the reason before its connection is closed.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Makes an input of what a peer sent.
+/// Turns a received frame into an input.
 type Wrap<In> = fn(PeerId, Frame<In>) -> Input;
 
-/// Something to send.
+/// An item of the queue.
 enum Item {
-    /// An encoded message, and whether it is an answer.
+    /// An encoded message; true if it is an answer.
     Message(Bytes, Held, bool),
     Data(Data, Held),
-    /// Everything before this was taken: the controller is told so.
+    /// Marks that everything before it was taken; reported to the controller.
     Drained,
 }
 
@@ -58,7 +58,7 @@ struct Queued {
     messages: AtomicUsize,
     data: AtomicUsize,
     answers: AtomicUsize,
-    /// When the last answer was taken, or the first of those that wait was queued.
+    /// Time at which the last answer was taken, or the oldest waiting one was queued.
     since: Mutex<Instant>,
 }
 
@@ -67,7 +67,7 @@ impl Queued {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Returns when an answer was left untaken for too long.
+    /// Returns when an answer was left unread for too long.
     async fn ignored(&self) {
         loop {
             let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,11 +88,11 @@ impl Drop for Held {
     }
 }
 
-/// The master's side of a connection. Dropping it hangs up, after what is queued was sent.
+/// The master's side of a connection. Dropping it closes the connection after the queue was sent.
 pub struct Link<M> {
     queue: Option<UnboundedSender<Item>>,
     waiting: Arc<Queued>,
-    /// Of the user of a client.
+    /// The account of a client's user.
     account: Option<Arc<Account>>,
     reader: AbortHandle,
     writer: AbortHandle,
@@ -100,8 +100,8 @@ pub struct Link<M> {
 }
 
 impl<M: Outgoing> Link<M> {
-    /// Starts both tasks. What is read goes to `inputs` by `input`, and so does, once, the end of the connection. A client
-    /// has the account of its user.
+    /// Starts both tasks. Received frames and finally the end of the connection go to `inputs`, wrapped by `input`. A
+    /// client has the account of its user.
     pub fn start<In: DeserializeOwned + Send + 'static>(
         peer: PeerId,
         connection: Connection<In, M>,
@@ -127,11 +127,11 @@ impl<M: Outgoing> Link<M> {
         Self { queue: Some(queue), waiting, account, reader, writer, message: PhantomData }
     }
 
-    /// Queues a frame. Returns whether it was taken: output of a job may be dropped, and is then to be sent again once the
+    /// Queues a frame. Returns true if it was queued: output of a job may be dropped, and is sent again once the
     /// connection has drained.
     ///
     /// # Errors
-    /// If too much is queued already: the reason to hang up.
+    /// If too much is queued already: the reason to close the connection.
     pub fn send(&self, frame: Frame<M>) -> Result<bool, String> {
         let message = match frame {
             Frame::Message(message) => message,
@@ -141,7 +141,7 @@ impl<M: Outgoing> Link<M> {
         let frame = Frame::Message(message);
         let body = match (frame.encode(), &frame) {
             (Ok(body), _) => body,
-            // It will not fit at the next attempt either.
+            // A retry would not fit either.
             (Err(error), Frame::Message(message)) => match message.replacement(&error) {
                 Some(instead) => Frame::Message(instead).encode().map_err(|error| error.to_string())?,
                 None => return Err(format!("a message to it is too large: {error}")),
@@ -181,12 +181,12 @@ impl<M: Outgoing> Link<M> {
         true
     }
 
-    /// Whose connection it is; `None` for a node's.
+    /// Returns the user of a client; `None` for a node.
     pub fn user(&self) -> Option<u32> {
         self.account.as_ref().map(|account| account.uid())
     }
 
-    /// Has the controller told when everything that is queued now was taken.
+    /// Reports to the controller when everything that is queued now was taken.
     pub fn tell_when_drained(&self) {
         self.queue(Item::Drained);
     }
@@ -202,7 +202,7 @@ impl<M: Outgoing> Link<M> {
 impl<M> Drop for Link<M> {
     fn drop(&mut self) {
         self.reader.abort();
-        // The writer ends when the queue is closed and empty, or is made to.
+        // The writer ends when the queue is closed and empty, or is aborted.
         drop(self.queue.take());
         let writer = self.writer.clone();
         if let (false, Ok(runtime)) = (writer.is_finished(), tokio::runtime::Handle::try_current()) {
@@ -245,7 +245,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
     loop {
         match life.receive((&mut reader, &mut room)).await {
             Ok(Some(frame)) => {
-                // It counts here until it has its place below.
+                // The frame counts in this room until it has its place below.
                 let room = room.take();
                 let (frame, is_data) = match frame {
                     Frame::Data(data) => {
@@ -272,7 +272,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
                 tracing::warn!(peer = peer.0, "hung up on a node that gives no sign of life");
                 break;
             }
-            // The length of a frame over the limit is an error of input, too.
+            // A frame length over the limit is an error of input, too.
             Err(ConnectionError::Io(error))
                 if ![ErrorKind::InvalidData, ErrorKind::TimedOut].contains(&error.kind()) =>
             {
@@ -298,13 +298,7 @@ async fn write<M: Outgoing>(
 ) {
     let ignored = async || {
         let seconds = PATIENCE.as_secs();
-        log_of!(
-            warn,
-            user,
-            "no answer taken",
-            peer = peer.0,
-            "hung up on a client that took no answer for {seconds} s"
-        );
+        log_of!(warn, user, "no answer read", peer = peer.0, "hung up on a client that took no answer for {seconds} s");
         let _ = inputs.send(Input::Gone(peer)).await;
     };
     loop {
@@ -331,7 +325,7 @@ async fn write<M: Outgoing>(
                 return tracing::debug!(peer = peer.0, %error, "cannot send");
             }
             if drains {
-                // Nobody listens any more when the process ends.
+                // The receiver is gone when the process ends.
                 let _ = inputs.send(Input::Drained(peer)).await;
             }
             next = queued.try_recv().ok();

@@ -1,5 +1,5 @@
-//! What the master reads from disk: the journal, the profile database and the copies of a backup, in the words of its
-//! clients. Reads, and changes nothing but profiles and copies.
+//! Reads from disk for clients: the journal, the profile database and the copies of a backup. Changes only profiles and
+//! copies.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::backup::Copies;
 use crate::controller::Found;
 use crate::{energy, history};
 
-/// What can be read. Each method fails if its database cannot be read. Tests have a model of it.
+/// Databases that the master can read. Each method fails if its database cannot be read. Tests have a model of it.
 #[async_trait]
 pub trait Database: Send + Sync {
     /// The job that was submitted with a key, and the uid that submitted it.
@@ -26,7 +26,7 @@ pub trait Database: Send + Sync {
     /// A finished job.
     async fn finished_job(&self, job: JobId) -> Result<Option<JobReport>>;
 
-    /// Finished jobs, in this order; those that are not there are left out.
+    /// Finished jobs, in the order of `jobs`; jobs that are not found are left out.
     async fn finished_jobs(&self, jobs: &[JobId]) -> Result<Vec<JobReport>> {
         let mut reports = Vec::new();
         for job in jobs {
@@ -38,16 +38,17 @@ pub trait Database: Send + Sync {
     /// Finished jobs, newest first.
     async fn finished(&self, query: Finished) -> Result<Vec<JobReport>>;
 
-    /// The newest job of a uid, over or not.
+    /// The newest job of a uid, finished or not.
     async fn newest_of(&self, uid: u32) -> Result<Option<JobId>>;
 
-    /// What a node drew, or the cluster if `node` is empty, in the intervals that begin in `[from, until)`; at most `limit`.
+    /// The draw of a node, or of the cluster if `node` is empty, in the intervals that begin in `[from, until)`; at
+    /// most `limit`.
     async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>>;
 
     /// Changes of operators, newest first.
     async fn changes(&self, query: ChangesQuery) -> Result<Vec<ChangeRow>>;
 
-    /// The change of this number, or the newest that can be set back.
+    /// The change of this number, or the newest that can be undone.
     async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>>;
 
     /// Sums of energy and cost.
@@ -56,19 +57,19 @@ pub trait Database: Send + Sync {
     /// Everything in the profile database.
     async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>>;
 
-    /// Imports profiles; returns what now holds.
+    /// Imports profiles; returns the resulting ones.
     async fn store_profiles(&self, given: Vec<(ProfileKey, Profile)>) -> Result<Vec<(ProfileKey, Profile)>>;
 
-    /// Forgets a profile; returns whether there was one.
+    /// Deletes a profile; returns true if it existed.
     async fn forget_profile(&self, key: &ProfileKey) -> Result<bool>;
 
-    /// Copies what is on disk.
+    /// Copies the databases.
     async fn make_backup(&self) -> Result<BackupReport>;
 
     /// A part of a file of the copies.
     async fn backup_part(&self, file: u32, offset: u64) -> Result<Vec<u8>>;
 
-    /// Gives room in the journal that is no longer used back to the file system.
+    /// Returns unused space of the journal to the file system.
     async fn compact(&self) -> Result<JournalSizes>;
 }
 
@@ -78,12 +79,12 @@ pub struct Databases {
     pub journal: Arc<Journal>,
     pub profiles: Arc<ProfileDb>,
     pub state_dir: PathBuf,
-    /// The backup that somebody is fetching.
+    /// The backup that a client is fetching.
     pub copies: Arc<Mutex<Option<Copies>>>,
 }
 
 impl Databases {
-    /// Nobody fetches the backup any more.
+    /// Drops the backup when no client fetches it.
     pub fn drop_backup(&self) {
         *self.copies.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -156,7 +157,7 @@ impl Database for Databases {
     }
 }
 
-/// The selection of jobs that a client wants to see, in the words of the journal.
+/// Translates a client's selection of jobs into a filter of the journal.
 pub fn row_filter(filter: JobFilter, since: Option<Time>, until: Option<Time>) -> FinishedFilter {
     let JobFilter { users, states, names, nodes } = filter;
     let states = states.iter().map(|state| state.name().to_owned()).collect();

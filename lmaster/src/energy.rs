@@ -1,4 +1,4 @@
-//! Sums of energy and cost from the journal, as clients are told them.
+//! Sums of energy and cost from the journal, in the form of an answer.
 
 use anyhow::Result;
 use limo_journal::{JobSum, Journal, NodeSum, SumBy};
@@ -6,7 +6,7 @@ use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 
 use crate::database::row_filter;
 
-/// Most sums in one answer; each is below 200 bytes, and a frame is 1 MiB. More days than there are in ten years.
+/// Most sums in one answer: more than the days of ten years. Each is below 200 bytes, and a frame is 1 MiB.
 pub const SUMS_LIMIT: u32 = 4_000;
 
 /// Asks the journal for the sums.
@@ -26,7 +26,7 @@ pub async fn sums(journal: &Journal, query: EnergyQuery) -> Result<EnergyReport>
     let filter = row_filter(filter, since, until);
     let total = journal.sums(SumBy::Nothing, filter.clone(), 1).await?.pop();
     let sums = match &by {
-        // Between less than two times there is no day.
+        // Fewer than two times span no day.
         SumBy::Days(times) if times.len() < 2 => Vec::new(),
         _ => journal.sums(by, filter, limit).await?,
     };
@@ -41,7 +41,7 @@ fn of_jobs(sum: JobSum) -> EnergySum {
 fn nodes(drawn: Vec<NodeSum>, limit: u32) -> EnergyReport {
     let (cluster, nodes): (Vec<NodeSum>, Vec<NodeSum>) = drawn.into_iter().partition(|sum| sum.node.is_empty());
     let of = |NodeSum { node, energy, seen }| EnergySum { key: node, energy, seen: Some(seen), ..EnergySum::default() };
-    // Each node's readings are a meter's.
+    // Readings of a node always come from a meter.
     let of_node = |sum| {
         let sum = of(sum);
         EnergySum { measured: sum.energy, ..sum }

@@ -1,4 +1,4 @@
-//! Asks feeds of prices and limits, and passes their reports to the controller. Decides nothing about jobs.
+//! Queries feeds of prices and limits, and passes their reports to the controller. Decides nothing about jobs.
 
 pub mod grid;
 mod kept;

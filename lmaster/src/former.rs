@@ -1,5 +1,5 @@
-//! Files in which earlier programs kept what is in the journal now: `nodes/NAME.json`, `prices.json` and `grid.json`. They are
-//! taken up once, and removed when the journal has what they held.
+//! Files of earlier versions whose content is now in the journal: `nodes/NAME.json`, `prices.json` and `grid.json`.
+//! They are imported once, and removed when the journal has their content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,8 +33,8 @@ pub struct Former {
 }
 
 impl Former {
-    /// Reads the files of a state directory. One that cannot be read counts as missing: what may have been started in an
-    /// unknown incarnation is lost, feeds and the grid say again what they said.
+    /// Reads the files of a state directory. A file that cannot be read counts as missing: jobs of an unknown
+    /// incarnation are lost, and feeds and the grid report again.
     pub fn read(dir: &Path) -> Self {
         let mut former = Self::default();
         for entry in fs::read_dir(dir.join(NODES)).into_iter().flatten().flatten() {
@@ -64,7 +64,7 @@ impl Former {
         self.paths.is_empty()
     }
 
-    /// Removes the files; the journal has what they held.
+    /// Removes the files; the journal has their content.
     pub fn remove(self, dir: &Path) {
         let removed =
             self.paths.iter().try_for_each(fs::remove_file).and_then(|()| match fs::remove_dir(dir.join(NODES)) {
@@ -77,7 +77,7 @@ impl Former {
     }
 }
 
-/// Of a file that is there.
+/// Returns the content of a file if it exists.
 fn content(path: &Path) -> Option<Vec<u8>> {
     match fs::read(path) {
         Ok(bytes) => Some(bytes),

@@ -1,10 +1,10 @@
-//! Gives memory back to the kernel that was freed in small pieces. Knows nothing of what it was.
+//! Returns memory to the kernel that was freed in small pieces.
 
-/// To be called after much was read at once. glibc keeps what is freed between pieces that stay: of 35 MB
-/// after 10,000 jobs were read back from the journal 14 MB were that. Takes some milliseconds.
+/// Should be called after large reads, because glibc keeps freed memory between pieces in use. After reading 10,000
+/// jobs from the journal, 14 of 35 MB were such memory. Takes some milliseconds.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it has no pointers, changes nothing that is in use, and may be called at any time from any thread.
+    // SAFETY: the call takes no pointers, changes no memory in use, and is allowed at any time from any thread.
     unsafe {
         nix::libc::malloc_trim(0);
     }
@@ -29,7 +29,7 @@ mod tests {
         if !cfg!(target_env = "gnu") {
             return skip(Requirement::Platform, "the memory allocator is not that of glibc");
         }
-        // 32 MiB in pieces that are no mappings of their own; one of a hundred stays.
+        // 32 MiB in pieces too small for mappings of their own; one of a hundred stays.
         let mut pieces: Vec<Option<Vec<u8>>> = (0..32 << 10).map(|_| Some(vec![1; 1 << 10])).collect();
         let full = resident();
         for (place, piece) in pieces.iter_mut().enumerate() {

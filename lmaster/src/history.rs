@@ -1,4 +1,4 @@
-//! Which of the changes in the journal is to be set back. Knows no core and sets nothing back.
+//! Selects the change in the journal to undo. Does not know the core and undoes nothing.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,21 @@ use limo_journal::{ChangeQuery, ChangeRow, Journal};
 use crate::changed::Changed;
 use crate::controller::Found;
 
-/// Changes that are looked at together.
+/// Changes that are read from the journal at once.
 const PAGE: u32 = 100;
 
 /// Parses the items of a change.
 ///
 /// # Errors
-/// If one of them makes no sense.
+/// If an item is damaged.
 pub fn items(row: &ChangeRow) -> Result<Vec<Changed>> {
     let read = |body: &str| serde_json::from_str(body);
     let items = row.items.iter().map(|item| read(&item.body)).collect::<Result<_, _>>();
     items.with_context(|| format!("change {} in the journal is damaged", row.number))
 }
 
-/// The change of that number, or the newest that can be set back: made by an operator, no undo itself, not undone, and of
-/// which something became another.
+/// Returns the change of that number, or the newest that can be undone. Such a change was made by an operator, is not
+/// an undo, is not undone, and has a value that differed.
 ///
 /// # Errors
 /// If the journal cannot be read.
@@ -47,7 +47,7 @@ async fn newest(journal: &Journal) -> Result<Option<ChangeRow>> {
         let Some(last) = rows.last() else { return Ok(None) };
         before = Some(last.number);
         for row in rows {
-            // Newest first, so whatever undid it was seen before.
+            // Newest first, so an undo is seen before its change.
             if undone.contains(&row.number) {
                 continue;
             }
@@ -89,7 +89,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
         let generation = recovered.generation;
-        // The first row of the second page.
+        // The change is the first row of the second page.
         let others = (0..PAGE).map(|_| row("job 7", false, None));
         let changes = std::iter::once(row("mode", true, None)).chain(others).collect();
         journal.commit(Batch { generation, changes, ..Batch::default() }).await.expect("written");

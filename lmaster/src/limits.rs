@@ -1,14 +1,14 @@
-//! Limits on what one user may have of the master at a time. Knows the numbers; the places that count enforce them.
+//! Limits on a user's share of the master's memory and time. Defines the numbers; the code that counts enforces them.
 
-/// How many times as much operators may have. Limits on one request hold for everybody.
+/// Factor by which an operator's limits are larger. Limits on one request are the same for all users.
 const OPERATORS: u32 = 10;
 
 /// Limits for each user. Sizes are in encoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Answers that were not taken yet.
+    /// Answers that were not read yet.
     pub answers: usize,
-    /// Output and input of jobs that were not taken yet; each may have half of it.
+    /// Output and input of jobs that were not read yet; each may have half of it.
     pub stdio: usize,
     /// Messages that are being read.
     pub reading: usize,
@@ -16,11 +16,11 @@ pub struct Limits {
     pub requests: usize,
     /// Jobs that are not over. An array is one.
     pub jobs: u32,
-    /// What those take in memory, where each distinct launch counts once.
+    /// Memory of those jobs' launches; each distinct launch counts once.
     pub launches: usize,
-    /// The same of all users together.
+    /// The same for all users together.
     pub all_launches: usize,
-    /// What they take in the journal, where each has its launch.
+    /// Size of those jobs in the journal, where each has its own launch.
     pub submissions: usize,
     /// Job numbers in one wait or one change.
     pub wait_numbers: u32,
@@ -28,9 +28,9 @@ pub struct Limits {
     pub open_waits: u32,
     /// Selectors in one request.
     pub selectors: u32,
-    /// Queries that cost more than a look and are served at a time.
+    /// Expensive queries that run at a time.
     pub queries_running: u32,
-    /// Queries that wait for those.
+    /// Expensive queries that wait.
     pub queries_queued: u32,
     /// Log lines of one kind a minute.
     pub log_lines: u32,
@@ -58,7 +58,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those of an operator are larger.
+    /// Returns the limits of a user, which are larger for an operator.
     pub fn of(self, operator: bool) -> Self {
         if !operator {
             return self;

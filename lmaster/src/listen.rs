@@ -1,8 +1,8 @@
-//! Who may connect: accepts connections on the Unix socket and over loopback, finds out who calls and as what, and hands
-//! over those that may.
+//! Accepts connections on the Unix socket and over loopback, identifies each caller and its role, and hands over those
+//! that are admitted.
 //!
-//! The acceptor waits for no caller: it knows its user from the kernel, counts it, and turns it away at once if the user
-//! has too many connections. The greeting is waited for in a task of each connection.
+//! The acceptor waits for no caller: it gets the user from the kernel, counts it, and rejects it at once if the user
+//! has too many connections. A task of each connection waits for the greeting.
 
 mod admission;
 
@@ -29,17 +29,17 @@ use crate::controller::Caller;
 use admission::Admission;
 pub use admission::{ConnectionLimits, Place};
 
-/// Callers that may wait to be accepted. The kernel allows as many as net.core.somaxconn (4096) says, and has a caller over
-/// TCP that finds no place try again after 1 s: one user who calls often must not take the places of all others.
+/// Callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller that finds no
+/// place retries after 1 s, so one user's many calls must not fill the places of all others.
 const BACKLOG: u32 = 65_535;
 
-/// After a failure to accept, such as no free descriptor, which does not go away at once.
+/// Pause after a failure to accept, such as no free descriptor, which persists for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the name of a user is taken to be what it was: a user who gets another one calls again soon.
+/// How long the name of a user is cached: a user with a new name connects again soon.
 const KNOWN: Duration = Duration::from_secs(60);
 
-/// Callers whose user is looked up at a time if that means reading the table of all sockets.
+/// User look-ups at a time, if a look-up means reading the table of all sockets.
 const LOOK_UPS: usize = 16;
 
 /// A caller that may connect.
@@ -55,11 +55,11 @@ pub struct Listeners {
     tcp: Option<TcpListener>,
 }
 
-/// Begins to listen on the socket, and on the address if there is one. Writes the address, else the socket, to
-/// DIR/address, whole or not at all; a full disk is only logged.
+/// Binds the socket, and the address if there is one. Writes the address, else the socket, to DIR/address atomically; a
+/// full disk is only logged.
 ///
 /// # Errors
-/// If the socket or the address cannot be had, the socket's directory is not safe, or the file cannot be written.
+/// If the socket or the address cannot be bound, the socket's directory is not safe, or the file cannot be written.
 pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) -> Result<Listeners> {
     let endpoint = Endpoint::unix(socket)?;
     let unix = bind_unix(socket).await.with_context(|| format!("cannot listen on {endpoint}"))?;
@@ -85,13 +85,14 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A master that was restarted takes its address back.
+    // A restarted master takes its address back.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Puts a listening socket in its place at once: whoever finds it can connect. One that nobody listens on is replaced.
+/// Moves a listening socket into its place atomically, so every caller that finds it can connect. Replaces a socket
+/// without a listener.
 async fn bind_unix(path: &Path) -> Result<UnixListener> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let is_new = !directory.exists();
@@ -102,21 +103,21 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
     match UnixStream::connect(path).await {
         Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
         Err(error) => return Err(error.into()),
-        Ok(_) => bail!("another master listens there: choose another place by --socket"),
+        Ok(_) => bail!("another master listens there: choose another path with --socket"),
     }
     let unfinished = PathBuf::from(format!("{}.new", path.display()));
-    // That of a master that was killed just then.
+    // A leftover of a master that was killed at this point.
     let _ = fs::remove_file(&unfinished);
     let socket = UnixSocket::new_stream()?;
     socket.bind(&unfinished)?;
     let listener = socket.listen(BACKLOG)?;
-    // Everybody may call: the kernel tells who does.
+    // Every user may call: the kernel identifies the caller.
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o666))?;
     fs::rename(&unfinished, path)?;
     Ok(listener)
 }
 
-/// Accepts callers until nobody takes them any more.
+/// Accepts callers until the receiver is dropped.
 pub async fn serve(listeners: Listeners, identity: Identity, limits: ConnectionLimits, arrivals: Sender<Arrival>) {
     let (admission, names, look_ups) = (Admission::new(limits), Names::default(), LookUps::default());
     let door = Door { identity, admission, names, arrivals, look_ups };
@@ -153,7 +154,7 @@ struct Door {
     look_ups: LookUps,
 }
 
-/// How many callers' users are being looked up.
+/// Limits the look-ups of users at a time.
 #[derive(Debug, Clone)]
 struct LookUps(Arc<Semaphore>);
 
@@ -176,11 +177,11 @@ impl Door {
         }
     }
 
-    /// Waits for nothing.
+    /// Handles a caller without waiting.
     fn called(&self, socket: Socket) {
         match socket.principal_at_once() {
             Ok(Some(principal)) => self.identified(socket, principal),
-            Ok(None) => tracing::debug!("the kernel knows no user of this machine that calls"),
+            Ok(None) => tracing::debug!("the kernel knows no user of this machine for the caller"),
             Err(_) => {
                 let door = self.clone();
                 tokio::spawn(async move { door.look_up(socket).await });
@@ -194,8 +195,8 @@ impl Door {
         };
         match socket.principal().await {
             Ok(Some(principal)) => self.identified(socket, principal),
-            Ok(None) => tracing::debug!("the kernel knows no user of this machine that calls"),
-            Err(error) => tracing::error!(%error, "cannot find out who calls"),
+            Ok(None) => tracing::debug!("the kernel knows no user of this machine for the caller"),
+            Err(error) => tracing::error!(%error, "cannot identify the caller"),
         }
     }
 
@@ -218,10 +219,10 @@ impl Door {
         }
     }
 
-    /// Logs that a caller was turned away, unless that was logged for the same user just before.
+    /// Logs that a caller was rejected, unless the same user was logged just before.
     fn log(&self, principal: Principal, reason: &str) {
         if let Some(count) = self.admission.turned_away(principal.uid, Instant::now()) {
-            tracing::warn!(uid = principal.uid, via = ?principal.via, count, reason, "a caller was turned away");
+            tracing::warn!(uid = principal.uid, via = ?principal.via, count, reason, "a caller was rejected");
         }
     }
 
@@ -231,7 +232,7 @@ impl Door {
         let turn = place.turn();
         let permit: Option<SemaphorePermit<'_>> = match &turn {
             Some(turn) => match tokio::time::timeout_at(deadline, turn.acquire()).await {
-                Ok(permit) => Some(permit.context("the master ends")?),
+                Ok(permit) => Some(permit.context("the master is stopping")?),
                 Err(_) => {
                     let count = limits.ungreeted_per_user;
                     let reason = format!("{count} connections of yours have not greeted (ungreeted_per_user)");
@@ -253,7 +254,7 @@ impl Door {
             Role::Node => Arrival::Node(greeted.into_connection(), place),
             Role::Client => Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place),
         };
-        // When the master stops, nobody is let in any more.
+        // A master that stops admits no more callers.
         let _ = self.arrivals.send(arrival).await;
         Ok(())
     }
@@ -274,7 +275,7 @@ async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
     bail!(reason)
 }
 
-/// The names of users who called before. A directory over the network may take its time to tell one.
+/// The names of users that called before. A remote directory may be slow to give a name.
 #[derive(Debug, Clone, Default)]
 struct Names(Arc<Mutex<HashMap<u32, (Instant, String)>>>);
 
@@ -289,7 +290,7 @@ impl Names {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, (Instant, String)>> {
-        // The map is whole at every moment, whatever became of who held it.
+        // Every change leaves the map consistent, even if a holder of the lock panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

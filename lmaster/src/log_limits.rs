@@ -1,12 +1,12 @@
-//! Log lines that a user can cause: so many of each kind a minute, and then how many there were. Otherwise one user could fill
-//! the disk of the log, and hide in it what matters.
+//! Limits on log lines that a user can cause: a number of lines of each kind a minute, then a count of the omitted
+//! ones. Otherwise one user could fill the disk of the log, or hide important lines.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long lines are counted together.
+/// Window in which lines are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Lines of one kind that are logged in a window, for each user.
@@ -14,10 +14,10 @@ static LINES: AtomicU32 = AtomicU32::new(10);
 
 static COUNTS: Mutex<Counts> = Mutex::new(Counts(BTreeMap::new()));
 
-/// Users that are counted apart; all others are counted as one, so that the table stays small.
+/// Users with counts of their own; all others share one count, so the table stays small.
 const USERS: usize = 10_000;
 
-/// By user, `None` where it is not known, and kind: lines in the window that is open.
+/// Lines in the open window by user (`None` if unknown) and kind.
 struct Counts(BTreeMap<(Option<u32>, &'static str), u32>);
 
 /// Sets how many lines of one kind are logged a minute for each user.
@@ -25,8 +25,8 @@ pub fn configure(lines: u32) {
     LINES.store(lines, Ordering::Relaxed);
 }
 
-/// Returns true if one more line of this kind about a user is to be logged. The first that is not begins a count, which is logged
-/// when the minute is over.
+/// Returns true if one more line of this kind about a user may be logged. The first line opens a window; when it ends,
+/// the number of omitted lines is logged.
 pub fn may_log(user: Option<u32>, kind: &'static str) -> bool {
     let (may, is_first) = lock().count((user, kind), LINES.load(Ordering::Relaxed));
     if is_first && let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -34,12 +34,7 @@ pub fn may_log(user: Option<u32>, kind: &'static str) -> bool {
             tokio::time::sleep(WINDOW).await;
             let hidden = lock().end((user, kind), LINES.load(Ordering::Relaxed));
             if hidden > 0 {
-                tracing::warn!(
-                    user,
-                    kind,
-                    hidden,
-                    "lines about one user were not logged: there were too many in a minute"
-                );
+                tracing::warn!(user, kind, hidden, "omitted lines about one user: too many in a minute");
             }
         });
     }
@@ -47,12 +42,12 @@ pub fn may_log(user: Option<u32>, kind: &'static str) -> bool {
 }
 
 fn lock() -> MutexGuard<'static, Counts> {
-    // The map is whole at every moment.
+    // Every change leaves the map consistent.
     COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Counts {
-    /// Whether the line may be logged, and whether it is the first of a window.
+    /// Returns true if the line may be logged, and true if it is the first of a window.
     fn count(&mut self, mut key: (Option<u32>, &'static str), lines: u32) -> (bool, bool) {
         if self.0.len() >= USERS && !self.0.contains_key(&key) {
             key.0 = None;
@@ -62,13 +57,13 @@ impl Counts {
         (*count <= lines, *count == 1)
     }
 
-    /// The window is over. Returns how many lines were not logged.
+    /// Closes the window. Returns the number of omitted lines.
     fn end(&mut self, key: (Option<u32>, &'static str), lines: u32) -> u32 {
         self.0.remove(&key).unwrap_or_default().saturating_sub(lines)
     }
 }
 
-/// Logs a line about a user, at a level, unless there were too many of its kind.
+/// Logs a line about a user at a level, within the limit of its kind.
 macro_rules! log_of {
     ($level:ident, $user:expr, $kind:literal, $($line:tt)*) => {
         if $crate::log_limits::may_log($user, $kind) {

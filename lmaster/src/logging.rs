@@ -1,4 +1,4 @@
-//! Where log lines go and in which form: stderr, for people or as JSON. What is logged can be changed while running.
+//! The destination and format of log lines: stderr, as text or JSON. The filter can be changed while the process runs.
 
 use std::io::{IsTerminal, stderr};
 
@@ -11,26 +11,28 @@ use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::config::LogFormat;
 
-/// Changes what is logged.
+/// Changes the log filter.
 pub struct Log {
     filter: Handle<EnvFilter, Registry>,
 }
 
 fn parse(filter: &str) -> Result<EnvFilter> {
     EnvFilter::try_new(filter)
-        .with_context(|| format!("log = `{filter}` is no filter: write a level, or `lmaster=debug,info`"))
+        .with_context(|| format!("log = `{filter}` is not a filter: write a level, or `lmaster=debug,info`"))
 }
 
+/// Checks a filter.
+///
 /// # Errors
-/// If `filter` cannot be read.
+/// If `filter` cannot be parsed.
 pub fn check(filter: &str) -> Result<()> {
     parse(filter).map(drop)
 }
 
-/// Begins to log.
+/// Starts logging.
 ///
 /// # Errors
-/// If `filter` cannot be read, or something in this process logs already.
+/// If `filter` cannot be parsed, or a logger is already installed in this process.
 pub fn start(format: LogFormat, filter: &str) -> Result<Log> {
     let (level, handle) = reload::Layer::new(parse(filter)?);
     let colour = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -44,9 +46,11 @@ pub fn start(format: LogFormat, filter: &str) -> Result<Log> {
 }
 
 impl Log {
+    /// Replaces the filter.
+    ///
     /// # Errors
-    /// If `filter` cannot be read.
+    /// If `filter` cannot be parsed.
     pub fn set(&self, filter: &str) -> Result<()> {
-        self.filter.reload(parse(filter)?).context("cannot change what is logged")
+        self.filter.reload(parse(filter)?).context("cannot change the log filter")
     }
 }

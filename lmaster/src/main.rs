@@ -1,6 +1,6 @@
-//! The master of a Limo cluster: one process that holds the queue, decides, and passes on what jobs read and write.
+//! The master of a Limo cluster: one process that keeps the queue, decides, and relays the input and output of jobs.
 //!
-//! `controller` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
+//! `controller` decides, as a state machine without I/O; all other modules bring its inputs and carry out its effects.
 
 mod accounts;
 mod backup;
@@ -41,7 +41,7 @@ use limo_model::{WRONG_USAGE, plain_words, with_causes};
 
 use config::Cli;
 
-/// How long a meter that is being read may keep the end of the process: an exchange with one takes at most 5 s.
+/// Longest wait for a meter reading at the end of the process: one exchange takes at most 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<()> {
     let settings = cli.settings()?;
     if cli.check_config {
-        println!("the configuration is good");
+        println!("the configuration is valid");
         return Ok(());
     }
     if cli.restored {
@@ -78,11 +78,11 @@ fn run(cli: Cli) -> Result<()> {
         return Ok(());
     }
     let log = logging::start(settings.log_format, &settings.log)?;
-    // One thread: everything that arrives is for the controller, and to wake another thread takes longer than to read a frame. The
-    // connections to the journal and the profile database have threads of their own.
+    // One thread: all input is for the controller, and waking another thread takes longer than reading a frame. The
+    // connections to the journal and the profile database have their own threads.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
     let result = runtime.block_on(serve::run(cli, settings, log));
-    // A read that the kernel holds keeps no master.
+    // A read that blocks in the kernel must not delay the end of the process.
     runtime.shutdown_timeout(UNFINISHED);
     result
 }

@@ -1,5 +1,5 @@
-//! Meters that hang on the master, because each serves several nodes or the whole cluster: reads them, beside the loop, and
-//! brings it what they show. How that is divided is `split`'s business; what follows from it is the controller's.
+//! Meters of the master, each of which measures several nodes or the whole cluster. Reads them beside the loop and
+//! passes their readings to it. `split` divides the readings; the controller draws the conclusions.
 
 mod split;
 
@@ -15,23 +15,23 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::controller::Input;
 pub use split::split;
 
-/// A meter that has not answered for this long fails: its last reading is stale by then.
+/// A meter fails after this long without an answer: its last reading is stale by then.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One meter, as it is configured.
+/// One meter in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
-    /// As it is written: `shelly:http://plug1`.
+    /// The configured text: `shelly:http://plug1`.
     pub source: String,
     pub choice: MeterChoice,
     pub serves: Serves,
-    /// Between two looks: 20 ms to 1 min.
+    /// Time between two samples: 20 ms to 1 min.
     pub interval: Span,
-    /// With user, password and certificates for it.
+    /// File with its user, password and certificates.
     pub access: Option<PathBuf>,
 }
 
-/// Whom a meter measures.
+/// The nodes that a meter measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Serves {
     All,
@@ -48,14 +48,14 @@ impl Serves {
     }
 }
 
-/// A meter that can be read, by its place in the configuration.
+/// An open meter, by its place in the configuration.
 pub struct Device {
     index: usize,
     meter: Box<dyn Meter>,
     interval: Duration,
 }
 
-/// Makes the meters ready; asks none of them yet.
+/// Opens the meters without reading them.
 ///
 /// # Errors
 /// If a file with a password cannot be used.
@@ -72,7 +72,7 @@ pub fn open(meters: &[Shared]) -> Result<Vec<Device>> {
     meters.iter().enumerate().map(device).collect()
 }
 
-/// Reads a meter for as long as somebody listens. One that is late is not asked again until it has answered.
+/// Reads a meter until the receiver is dropped. A slow meter is asked again only after it has answered.
 pub async fn watch(device: Device, inputs: Sender<Input>) {
     let Device { index, mut meter, interval } = device;
     let begin = Instant::now();
@@ -94,7 +94,7 @@ pub async fn watch(device: Device, inputs: Sender<Input>) {
                 read.await
             }
         };
-        // A read that panicked took the meter with it.
+        // A read that panicked has dropped the meter.
         let Ok((back, reading)) = answer else { return };
         meter = back;
         let shown = match reading {

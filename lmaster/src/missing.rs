@@ -4,7 +4,7 @@ use limo_model::Time;
 use limo_proto::{UNREACHABLE_LIMIT, UnreachableReport};
 use limo_sched::{Assignment, Core, Node};
 
-/// Nodes that are missed: unreachable with jobs, or with draw that is held for them.
+/// Returns unreachable nodes that have jobs or held draw.
 pub fn nodes(core: &Core) -> Vec<UnreachableReport> {
     let report = |node: &Node| {
         let jobs = if node.is_connected() { Vec::new() } else { core.jobs_on(node.id()) };
@@ -19,7 +19,7 @@ pub fn nodes(core: &Core) -> Vec<UnreachableReport> {
     core.known_nodes().filter_map(report).take(UNREACHABLE_LIMIT).collect()
 }
 
-/// Those of the nodes of a job that are unreachable, and since when.
+/// Returns the unreachable nodes of a job, each with the time since when.
 pub fn of_job(core: &Core, assignment: &Assignment) -> Vec<(String, Option<Time>)> {
     let nodes = limo_model::nodes(&assignment.placement).filter_map(|node| core.node(node));
     let away = nodes.filter(|node| !node.is_connected());

@@ -1,15 +1,14 @@
-//! How often queries are served: a slice that took long is followed by a pause, so that they never have more than a part of the
-//! master's time, and no other request waits for more than one of them. Some cannot be cut, such as trying out a job
-//! beside a long queue.
+//! The pace of queries: a pause follows each long slice. So queries get only a part of the master's time, and another
+//! request waits for one slice at most. Some queries cannot be cut, such as trying a job beside a long queue.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A slice of up to this time is followed by the next at once.
+/// After a slice of up to this time the next one follows at once.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// How many times as long as a slice the pause after it is.
+/// Ratio of the pause to the slice before it.
 const PAUSE: u32 = 3;
 
 /// Longest pause.
@@ -23,12 +22,12 @@ impl Pace {
         Self(now)
     }
 
-    /// When the next slice may be served.
+    /// Returns the time at which the next slice may run.
     pub fn due(&self) -> Instant {
         self.0
     }
 
-    /// A slice ended now, after so long.
+    /// Records a slice that ended now and took `took`.
     pub fn served(&mut self, now: Instant, took: Duration) {
         self.0 = if took > SLICE { now + (took * PAUSE).min(LONGEST) } else { now };
     }

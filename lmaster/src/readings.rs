@@ -1,9 +1,9 @@
 //! Energy of nodes and the cluster by interval, for the journal's table. Pure: knows no clock and no disk.
 //!
-//! A node's sample is the mean since the sample before it, and counts for that time, also over the border of two intervals.
-//! Where the sample before is older than a reading counts, nothing is known of the time between, and it is not filled in.
-//! The cluster's line is what the master believed, measured or estimated: the same integral that its account is made of.
-//! What the rounding of an interval to millijoules leaves over goes into the next one, so that energies add up.
+//! A node's sample is the mean since its previous sample, and counts for that time, also across two intervals. If the
+//! previous sample is older than a reading counts, the time between is unknown and stays empty. The cluster's series is
+//! the draw that the master believes, measured or estimated: the same integral as its account. The rounding remainder
+//! of an interval, below 1 mJ, goes into the next one, so energies add up.
 
 use std::collections::BTreeMap;
 
@@ -11,53 +11,53 @@ use limo_journal::ReadingRow;
 use limo_model::{Drawn, Energy, Power, Span, Time};
 use limo_proto::Sample;
 
-/// Rows are a reason for a commit of their own at most this often.
+/// Minimum time between commits that are made only for rows.
 const WRITTEN_EVERY: Span = Span::from_secs(60);
 
-/// The believed draw holds until it changes, and somebody looks at least once an interval: after a longer pause the
-/// process, or its machine, stood still.
+/// The believed draw holds until it changes, and is read at least once an interval. After a longer pause the process or
+/// its machine was stopped.
 const LONGEST_PAUSE: i64 = 10;
 
-/// How readings are kept.
+/// Resolution and retention of readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// Of an interval: 1 min to 1 d.
+    /// Length of an interval: 1 min to 1 d.
     pub resolution: Span,
-    /// Intervals that began longer ago are forgotten.
+    /// Intervals that began earlier are deleted.
     pub keep: Span,
 }
 
-/// Intervals under way, and those that are over but not on disk.
+/// Open intervals, and closed ones that are not on disk.
 #[derive(Debug)]
 pub struct Ledger {
     kept: Kept,
-    /// For how long a sample may count.
+    /// Longest time that a sample may cover.
     gap: Span,
-    /// Wall time less the time that is told; rows are in wall time.
+    /// Wall time less cluster time; rows are in wall time.
     offset: Span,
-    /// The least that it ever was: a clock that is wrong for a while must not make old rows forgotten.
+    /// The smallest offset so far: a wrong clock must not cause old rows to be deleted.
     least_offset: Span,
     nodes: BTreeMap<String, Line>,
     cluster: Line,
-    /// In the time that is told, as all times here.
+    /// In cluster time, as all times here.
     over: Vec<ReadingRow>,
-    /// When rows were taken last.
+    /// Time at which rows were last taken.
     written: Time,
-    /// When to look for nodes of which nothing is heard any more.
+    /// Time of the next check for nodes without samples.
     sweep: Time,
 }
 
 /// One node, or the cluster.
 #[derive(Debug, Default)]
 struct Line {
-    /// Until when its draw is known.
+    /// End of the time for which its draw is known.
     last: Option<Time>,
     /// Remainder of rounding, in µJ.
     over: i128,
     open: Option<Open>,
 }
 
-/// An interval under way.
+/// An open interval.
 #[derive(Debug)]
 struct Open {
     at: Time,
@@ -65,7 +65,7 @@ struct Open {
     /// In µJ: 1 mW in 1 ms.
     energy: i128,
     seen: Span,
-    /// Of samples, in mW: their mean where no time was seen.
+    /// Sum of samples, in mW; their mean counts if the samples cover no time.
     sum: i128,
     samples: u32,
     looks: u64,
@@ -74,7 +74,7 @@ struct Open {
 }
 
 impl Ledger {
-    /// Begins at `now`; samples further apart than `gap` leave one.
+    /// Begins at `now`; samples further apart than `gap` leave a gap.
     pub fn new(now: Time, kept: Kept, gap: Span) -> Self {
         let (nodes, cluster) = (BTreeMap::new(), Line::default());
         Self {
@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// Other settings. Intervals under way end where their length changes.
+    /// Applies other settings. Open intervals end if the length changes.
     pub fn configure(&mut self, kept: Kept, gap: Span) {
         if kept.resolution != self.kept.resolution {
             self.end_all();
@@ -98,8 +98,8 @@ impl Ledger {
         (self.kept, self.gap) = (kept, gap);
     }
 
-    /// The wall clock has jumped: intervals under way end, and new ones begin at its round times. An interval that the clock
-    /// shows twice has a row of each time.
+    /// Handles a jump of the wall clock: open intervals end, and new ones begin at round wall times. An interval that
+    /// occurs twice on the clock has a row for each.
     pub fn follow_clock(&mut self, offset: Span) {
         if offset != self.offset {
             self.end_all();
@@ -116,7 +116,7 @@ impl Ledger {
         Slots { resolution: self.kept.resolution, offset: self.offset }
     }
 
-    /// The believed draw of the cluster was `draw` until `now`; `None` where there is nothing that could draw.
+    /// Adds the believed draw of the cluster until `now`; `None` if nothing could draw.
     pub fn pass(&mut self, now: Time, draw: Option<Power>) {
         let longest = self.kept.resolution.scaled(LONGEST_PAUSE, 1);
         let last = self.cluster.last.replace(now).filter(|last| now - *last <= longest);
@@ -127,7 +127,7 @@ impl Ledger {
         self.cluster.end_before("", self.slots().begin(now), &mut self.over);
         if self.sweep <= now {
             self.sweep = self.slots().begin(now) + self.kept.resolution + self.gap;
-            // A sample may still count for the time before.
+            // A sample may still count for earlier time.
             let first = self.slots().begin(now - self.gap);
             for (node, line) in &mut self.nodes {
                 line.end_before(node, first, &mut self.over);
@@ -135,7 +135,7 @@ impl Ledger {
         }
     }
 
-    /// A node drew this since its sample before.
+    /// Adds a node's draw since its previous sample.
     pub fn sample(&mut self, node: &str, now: Time, sample: &Sample) {
         if !self.nodes.contains_key(node) {
             self.nodes.insert(node.to_owned(), Line::default());
@@ -149,14 +149,14 @@ impl Ledger {
         }
     }
 
-    /// Nothing is known of a node from here to its next sample.
+    /// Marks a node's draw as unknown from here to its next sample.
     pub fn interrupt(&mut self, node: &str) {
         if let Some(line) = self.nodes.get_mut(node) {
             line.last = None;
         }
     }
 
-    /// The process ends, or the length of intervals changes: what is under way is over.
+    /// Closes all open intervals, when the process ends or their length changes.
     pub fn end_all(&mut self) {
         for (node, line) in &mut self.nodes {
             line.end(node, &mut self.over);
@@ -164,12 +164,13 @@ impl Ledger {
         self.cluster.end("", &mut self.over);
     }
 
-    /// Nothing can be written: what is over is lost.
+    /// Drops closed intervals, which cannot be written.
     pub fn drop_rows(&mut self) {
         self.over.clear();
     }
 
-    /// Of a node, or of the cluster (an empty name): the intervals that are not on disk, in wall time; the last one goes on.
+    /// Returns the intervals of a node, or of the cluster (empty name), that are not on disk, in wall time. The last
+    /// one is still open.
     pub fn unwritten(&self, node: &str) -> Vec<Drawn> {
         let line = if node.is_empty() { Some(&self.cluster) } else { self.nodes.get(node) };
         let open = line.and_then(|line| Some(line.open.as_ref()?.drawn(line.over).0));
@@ -181,7 +182,7 @@ impl Ledger {
         !self.over.is_empty()
     }
 
-    /// When rows are to be written, or an interval ends that will be; where nothing else is written before.
+    /// Returns the time by which rows should be written, if nothing else is written before.
     pub fn due(&self) -> Option<Time> {
         let next = self.written + WRITTEN_EVERY;
         if self.has_rows() {
@@ -190,14 +191,14 @@ impl Ledger {
         self.cluster.open.as_ref().map(|open| next.max(open.at + self.kept.resolution))
     }
 
-    /// The rows that are to be written at `now`, and from when on rows are kept.
+    /// Returns the rows to write at `now`, and the time before which rows are deleted.
     pub fn take(&mut self, now: Time) -> (Vec<ReadingRow>, Option<Time>) {
         if self.over.is_empty() {
             return (Vec::new(), None);
         }
         self.written = now;
         for row in &mut self.over {
-            // `since` tells rows of one interval apart and stays as it is: the time that is told comes only once.
+            // `since` distinguishes rows of one interval and stays unchanged: cluster time never repeats.
             row.drawn.at = row.drawn.at + self.offset;
         }
         (std::mem::take(&mut self.over), Some(now + self.least_offset - self.kept.keep))
@@ -205,7 +206,7 @@ impl Ledger {
 }
 
 impl Line {
-    /// Energy in `(from, to]`, in the intervals that this touches.
+    /// Adds energy in `(from, to]` to the intervals that it touches.
     fn add(&mut self, node: &str, (from, to): (Time, Time), sample: &Sample, out: (Slots, &mut Vec<ReadingRow>)) {
         let (slots, over) = out;
         let mut at = from;
@@ -230,7 +231,7 @@ impl Line {
         }
     }
 
-    /// The interval of `at`; one before it is over.
+    /// Returns the interval of `at`; closes an earlier one.
     fn open_at(&mut self, node: &str, at: Time, (slots, over): (Slots, &mut Vec<ReadingRow>)) -> &mut Open {
         let begin = slots.begin(at);
         self.end_before(node, begin, over);
@@ -265,7 +266,7 @@ impl Line {
 }
 
 impl Open {
-    /// What was drawn so far, with what rounding had left over, and what it leaves.
+    /// Returns the interval's row including the earlier rounding remainder, and the new remainder.
     fn drawn(&self, over: i128) -> (Drawn, i128) {
         let total = self.energy + over;
         let mj = rounded(total, 1_000);
@@ -283,16 +284,16 @@ impl Open {
     }
 }
 
-/// Which intervals there are: they begin at round wall times.
+/// The grid of intervals: they begin at round wall times.
 #[derive(Debug, Clone, Copy)]
 struct Slots {
     resolution: Span,
-    /// Wall time less the time that is told.
+    /// Wall time less cluster time.
     offset: Span,
 }
 
 impl Slots {
-    /// The beginning of the interval of `at`.
+    /// Returns the beginning of the interval of `at`.
     fn begin(self, at: Time) -> Time {
         let resolution = self.resolution.ms().max(1);
         let wall = (at + self.offset).unix_ms();
@@ -300,7 +301,7 @@ impl Slots {
     }
 }
 
-/// To the nearest. `divisor` is positive.
+/// Divides and rounds to the nearest. `divisor` is positive.
 fn rounded(number: i128, divisor: i128) -> i128 {
     (number + divisor.max(1) / 2).div_euclid(divisor.max(1))
 }

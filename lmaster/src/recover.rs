@@ -1,7 +1,7 @@
-//! From what is on disk to the state that it stands for.
+//! Restores the state from disk.
 //!
-//! The journal begins with an empty core ([`origin`]); each entry after that, or after the newest snapshot, is applied
-//! again, and each round is run again and compared with the one that was recorded.
+//! The journal begins with an empty core ([`origin`]). Each entry after that, or after the newest snapshot, is applied
+//! again. Each round is run again and compared with the recorded one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ pub struct Restored {
     pub journal: JournalId,
     /// The incarnation in which each node got its last assignments, by name.
     pub incarnations: HashMap<String, NodeIncarnation>,
-    /// Texts of others, by name.
+    /// Texts of other components, by name.
     pub kept: BTreeMap<String, String>,
     pub core: Core,
     pub stages: Stages,
     pub live: BTreeMap<JobId, Live>,
     pub generation: u64,
-    /// Why nothing can be written at present.
+    /// The reason if nothing can be written at present.
     pub read_only: Option<String>,
     /// Entries since the snapshot.
     pub entries: usize,
@@ -34,20 +34,20 @@ pub struct Restored {
     pub last: Time,
     /// True if nothing was ever recorded.
     pub fresh: bool,
-    /// Events that were refused now, and rounds that came out otherwise now, than when they were recorded.
+    /// Events that are now refused, and rounds that now differ from the recorded ones.
     pub mismatches: usize,
 }
 
-/// The core at the beginning of a journal whose first entry is at `first`. Everything else about it is an event.
+/// Returns the core at the beginning of a journal whose first entry is at `first`. All later state comes from events.
 pub fn origin(first: Time) -> Core {
     Core::new(first, Preset::DEFAULT, Options::default())
 }
 
-/// Takes up what the journal holds; `now` is the beginning where it holds nothing.
+/// Restores the state from the journal; an empty journal begins at `now`.
 ///
 /// # Errors
-/// Where the snapshot or a submission cannot be read. Mismatches are logged and counted, and are no error: what was
-/// decided cannot be undone, and the nodes will tell what runs.
+/// If the snapshot or a submission cannot be read. Mismatches are only logged and counted: decisions cannot be undone,
+/// and the nodes will report their jobs.
 pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
     let Recovered { journal, snapshot, entries, live, generation, nodes, kept, read_only } = recovered;
     let fresh = snapshot.is_none() && entries.is_empty();
@@ -63,7 +63,7 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
         last = last.max(at);
         if let Err(difference) = replay((&mut core, &mut stages), at, &entry) {
             mismatches += 1;
-            tracing::error!(at = at.unix_ms(), difference, "the journal does not replay: this is a bug of Limo");
+            tracing::error!(at = at.unix_ms(), difference, "the journal does not replay: this is a bug in Limo");
         }
     }
     let live = live_jobs(&core, live)?;
@@ -99,7 +99,8 @@ fn live_jobs(core: &Core, submissions: Vec<Submission>) -> Result<BTreeMap<JobId
     let (mut live, mut launches) = (BTreeMap::new(), Launches::default());
     for submission in submissions {
         if let Some((job, mut found)) = live_job(core, submission)? {
-            // At once: all their environments would not fit the memory that the jobs take afterwards.
+            // Shared at once: separate copies of all environments would not fit the memory that the jobs take
+            // afterwards.
             launches.share(&mut found);
             live.insert(job, found);
         }

@@ -16,7 +16,7 @@ use crate::budget::account;
 use crate::controller::Live;
 use crate::missing;
 
-/// A job that is over.
+/// Reports a job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
     let ran = finished.started.is_some();
     JobReport {
@@ -46,7 +46,7 @@ fn shown_end(end: &JobEnd, clock: &Clock) -> JobEnd {
     }
 }
 
-/// A job that is not over. What it has used so far is what was expected of it.
+/// Reports a job that is not over. Its use so far equals the expectation.
 pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, Time)) -> JobReport {
     let none = Placement::new();
     let assignment = job.assignment();
@@ -96,12 +96,12 @@ fn base(
         Some((node, node.units.get(usize::from(unit.unit))?))
     };
     let mut units: Vec<UnitId> = placement.iter().flat_map(|part| part.units()).collect();
-    // In the order of the nodes' tasks.
+    // Units in the order of the nodes' tasks.
     units.sort_by_key(|unit| unit.node);
     let places: Vec<_> = units.into_iter().filter_map(place).collect();
     let mut names: Vec<String> = places.iter().map(|(node, _)| node.name.clone()).collect();
     names.dedup();
-    // Before the node is known a name may hold one: then it is not told.
+    // A file name may contain the node, so it is unknown before the node is.
     let (stdout, stderr) = live.zip(names.first()).map_or((None, None), |(live, node)| output(job, live, node));
     let conditions = request.conditions.as_ref();
     JobReport {
@@ -145,7 +145,7 @@ fn base(
     }
 }
 
-/// The files of stdout and stderr on `node`, where they go to files.
+/// Returns the paths of stdout and stderr on `node`, if they go to files.
 fn output(job: JobId, live: &Live, node: &str) -> (Option<String>, Option<String>) {
     let Live { request, launch, .. } = live;
     let array = live.task(job).map(|task| (task.array, task.number));
@@ -156,10 +156,10 @@ fn output(job: JobId, live: &Live, node: &str) -> (Option<String>, Option<String
     (path(names.stdout), path(names.stderr))
 }
 
-/// Longest command that is shown, in characters: a listing of thousands of jobs must fit into a frame.
+/// Longest command in a report, in characters: a listing of thousands of jobs must fit into a frame.
 const COMMAND_LIMIT: usize = 1000;
 
-/// As it could be typed into a shell.
+/// Formats the command as shell input.
 fn command(argv: &[Vec<u8>]) -> String {
     let words = argv.iter().map(|word| String::from_utf8_lossy(word));
     let text = shell_words::join(words);
@@ -230,7 +230,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
     let own_band = settings.own_limits.as_ref().map(|own| own.band(now));
     let next_price = core.prices().and_then(|prices| prices.changes(now).next());
     let band = settings.limits.band(now);
-    // Up to now, without changing the state.
+    // Billed up to now, without changing the state.
     let mut bill = sums.bill;
     bill.add(sums.drawn(), sums.since, now, core.prices());
     let permille = |part: i64, whole: i64| u32::try_from(i128::from(part) * 1000 / i128::from(whole)).unwrap_or(1000);
@@ -304,7 +304,7 @@ pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) ->
     Explanation { candidates, more, job, mode: view.mode(), price: view.price(), draw: view.draw(), band: view.band() }
 }
 
-/// Every unit that could run a request.
+/// Returns every unit that could run a request.
 pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request) -> Vec<Candidate> {
     let view = core.view(now);
     let candidate = |found: limo_sched::Possibility| {
@@ -325,7 +325,7 @@ pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request
     possibilities(&view, request, submitted).into_iter().filter_map(candidate).collect()
 }
 
-/// Leaves as many candidates as are told. Returns how many were left out.
+/// Cuts the list to its limit. Returns the number of omitted candidates.
 pub fn shorten(candidates: &mut Vec<Candidate>) -> u32 {
     let more = candidates.len().saturating_sub(CANDIDATES_LIMIT);
     candidates.truncate(CANDIDATES_LIMIT);

@@ -1,5 +1,5 @@
-//! Room for what clients send. A large frame is read only when its user has room for it, over all connections together;
-//! until then it stays with its sender.
+//! Room for messages from clients. A large frame is read only when its user has room for it, over all connections
+//! together. Until then it stays with its sender.
 
 use std::io;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::accounts::Account;
 
-/// Every connection reads frames of up to so many bytes without asking for room.
+/// Frames of up to this size need no room.
 const SMALL: usize = 8 * 1024;
 
-/// How long a frame may take to arrive while others of its user wait for its room.
+/// Longest time for a frame to arrive while others of its user wait for its room.
 const FRAME_TIME: Duration = Duration::from_secs(10);
 
 /// The room of one connection.
 pub struct Room {
-    /// `None` for a node, which has room always: it belongs to an operator.
+    /// `None` for a node, which belongs to an operator and always has room.
     account: Option<Arc<Account>>,
-    /// For the frame that is being read.
+    /// Room for the frame that is being read.
     held: Option<OwnedSemaphorePermit>,
 }
 
@@ -33,7 +33,7 @@ impl Room {
     /// Returns the next input. Safe to cancel.
     ///
     /// # Errors
-    /// As [`Reader::receive`], and if a frame takes too long while others wait for its room.
+    /// Same as [`Reader::receive`], and if a frame takes too long while others wait for its room.
     pub async fn receive<In: DeserializeOwned>(
         &mut self,
         reader: &mut Reader<In>,
@@ -54,7 +54,7 @@ impl Room {
             () = account.crowded(FRAME_TIME) => {
                 let seconds = FRAME_TIME.as_secs();
                 let reason = format!(
-                    "a message did not arrive whole within {seconds} s, while others of its user waited for room \
+                    "a message did not arrive completely within {seconds} s, while others of its user waited for room \
                      (limits.reading)"
                 );
                 Err(io::Error::new(io::ErrorKind::TimedOut, reason).into())
@@ -62,7 +62,7 @@ impl Room {
         }
     }
 
-    /// The room of the frame that was received, to be kept until the frame counts elsewhere.
+    /// Takes the room of the received frame, to be kept until the frame counts elsewhere.
     pub fn take(&mut self) -> Option<OwnedSemaphorePermit> {
         self.held.take()
     }

@@ -1,5 +1,5 @@
-//! The loop of the master: brings everything that happens to the controller as inputs, one after the other, and does what it
-//! wants done. Decides nothing.
+//! The loop of the master: passes all inputs to the controller, one after the other, and carries out its effects.
+//! Decides nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -33,29 +33,29 @@ use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
 
-/// Frames that are read ahead of the controller, of all connections together; each at most 1 MiB, mostly 64 KiB.
+/// Frames of all connections that are read ahead of the controller; each at most 1 MiB, mostly 64 KiB.
 const READ_AHEAD: usize = 256;
 
-/// Inputs that are taken at one reading of the clock.
+/// Inputs per reading of the clock.
 const AT_ONCE: usize = 256;
 
-/// How long the end of the process waits for the journal.
+/// Longest wait for the journal at the end of the process.
 const LAST_COMMIT: Duration = Duration::from_secs(10);
 
-/// Runs the master until it is told to stop.
+/// Runs the master until it is stopped.
 ///
 /// # Errors
-/// If it cannot begin.
+/// If it cannot start.
 pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let descriptors = raise_descriptor_limit().context("cannot raise the limit of open files")?;
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let devices = meters::open(&settings.controller.meters)?;
     let (answers, from_store) = unbounded_channel();
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
-    let restored = recover::restore(recovered, now()).context("cannot take up the journal")?;
+    let restored = recover::restore(recovered, now()).context("cannot restore the state from the journal")?;
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);
-    tracing::info!(jobs = restored.live.len(), entries, mismatches, "journal taken up");
+    tracing::info!(jobs = restored.live.len(), entries, mismatches, "state restored from the journal");
     let listener = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
     let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
@@ -111,19 +111,19 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let configuration = Configuration { cli, settings, log };
     let mut from_store = shell.serve(sources, &configuration).await;
     listening.abort();
-    // Who calls now finds no master, rather than one that has gone. It may have been removed already.
+    // New callers then find no socket instead of a dead one. The file may already be gone.
     let _ = std::fs::remove_file(&configuration.settings.socket);
     telling.abort();
     shell.finish(&mut from_store).await;
     Ok(())
 }
 
-/// The wall clock, for feeds, whose times are wall times.
+/// Returns the wall-clock time, for feeds, whose times are wall times.
 pub fn now() -> Time {
     Time::from_unix_ms(clock::wall().unix_ms())
 }
 
-/// The configuration in force, and how to read it again.
+/// The configuration in force, and the source to read it again.
 struct Configuration {
     cli: Cli,
     settings: ProgramSettings,
@@ -131,17 +131,17 @@ struct Configuration {
 }
 
 impl Configuration {
-    /// What may change while running. Where the file is not good any more, all stays as it is.
+    /// Returns the settings that may change while running. If the file is no longer valid, all stay unchanged.
     fn again(&self) -> Option<Input> {
         let mut settings = match self.cli.settings() {
             Ok(settings) => settings,
             Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "the configuration stays as it was");
+                tracing::error!(error = format!("{error:#}"), "the configuration stays unchanged");
                 return None;
             }
         };
         if let Err(error) = self.log.set(&settings.log) {
-            tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
+            tracing::error!(error = format!("{error:#}"), "the log filter stays unchanged");
         }
         let fixed = |settings: &ProgramSettings| {
             let ProgramSettings { socket, listen, connections, state_dir, log_format, grid, heartbeat, .. } =
@@ -158,7 +158,7 @@ impl Configuration {
             tracing::warn!("meters change only with a restart");
         }
         tracing::info!("configuration read again");
-        // The feeds are those of the start.
+        // Feeds change only with a restart.
         settings.controller.has_feeds = self.settings.controller.has_feeds;
         Some(Input::Configured(Box::new(settings.controller)))
     }
@@ -184,11 +184,11 @@ enum Happened {
 }
 
 impl Sources {
-    /// `turn` is when there is a query to go on with, if nothing else happens before.
+    /// Returns the next input. `turn` is the time of the next slice of a query, if nothing else happens before.
     async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>, turn: Option<Instant>) -> Happened {
         let left = |at: Time| Duration::from_millis(u64::try_from((at - clocks.now().at).ms()).unwrap_or(0));
         let timer = tokio::time::sleep(deadline.map_or(PULSE_EVERY, left).min(PULSE_EVERY));
-        // The journal first: its answers let out what others wait for.
+        // The journal comes first, because other clients wait for its answers.
         tokio::select! {
             biased;
             Some(input) = self.from_store.recv() => Happened::Input(input),
@@ -215,15 +215,15 @@ struct Shell {
     accounts: Accounts,
     limits: Limits,
     next_peer: u64,
-    /// True if the journal was given something that it has not looked at yet.
+    /// True if the journal has a batch that it has not started.
     to_write: bool,
-    /// Of queries.
+    /// Pace of queries.
     pace: Pace,
     waker: Waker,
 }
 
 impl Shell {
-    /// Serves until a signal ends it; gives back where the answers of the store come from.
+    /// Serves until a signal ends it; returns the receiver of the store's answers.
     async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
         self.step(self.clocks.now(), Input::Timer);
         loop {
@@ -233,7 +233,7 @@ impl Shell {
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
-                // Below.
+                // Handled below.
                 Happened::Turn => {}
                 Happened::Arrived(arrival) => self.arrived(now, arrival),
                 Happened::HangUp => {
@@ -245,14 +245,14 @@ impl Shell {
             }
             for _ in 0..AT_ONCE {
                 if std::mem::take(&mut self.to_write) {
-                    // The journal writes from this thread: the disk is to be at work while more is taken in.
+                    // The journal writes from this thread, so the disk works while more input is taken.
                     tokio::task::yield_now().await;
                 }
                 let more = sources.from_store.try_recv().or_else(|_| sources.from_peers.try_recv());
                 let Ok(input) = more else { break };
                 self.step(now, input);
             }
-            // However much arrives, queries go on: one slice each time round.
+            // Queries progress by one slice per iteration, however much input arrives.
             let begin = Instant::now();
             if self.controller.has_turn() && self.pace.due() <= begin {
                 self.step(now, Input::Turn);
@@ -262,9 +262,9 @@ impl Shell {
         }
     }
 
-    /// What was taken in is committed; then the journal is closed.
+    /// Commits the inputs taken so far, then closes the journal.
     async fn finish(mut self, from_store: &mut UnboundedReceiver<Input>) {
-        tracing::info!("stopping; jobs go on on their nodes");
+        tracing::info!("stopping; jobs continue on their nodes");
         self.step(self.clocks.now(), Input::Stop);
         let committed = tokio::time::timeout(LAST_COMMIT, async {
             while !self.controller.is_quiet() {
@@ -274,7 +274,7 @@ impl Shell {
             self.store.close().await;
         });
         if committed.await.is_err() {
-            tracing::error!("the journal did not take the last events; the nodes will report them again");
+            tracing::error!("the journal did not write the last events; the nodes will report them again");
         }
     }
 
@@ -297,7 +297,7 @@ impl Shell {
     }
 
     fn step(&mut self, now: Now, input: Input) {
-        // The place is given back when the input was looked at.
+        // The place is freed when the input was handled.
         let (input, _place) = match input {
             Input::Placed(input, place) => (*input, Some(place)),
             input => (input, None),
@@ -316,7 +316,7 @@ impl Shell {
             let begin = Instant::now();
             let effects = self.controller.step(now, input);
             if effects.iter().any(|effect| matches!(effect, Effect::Commit(_))) {
-                // A round comes with each commit; `cargo xtask bench round` reads this.
+                // Each commit has a round; `cargo xtask bench round` reads this line.
                 tracing::debug!(round_us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), "round");
             }
             for effect in effects {
@@ -325,7 +325,7 @@ impl Shell {
         }
     }
 
-    /// Hangs up on a peer that cannot be sent any more.
+    /// Closes the connection of a peer that can no longer be sent to.
     fn cut_off(&mut self, peer: PeerId, reason: &str) -> Input {
         self.log_hung_up(peer, reason);
         self.hang_up(peer);
@@ -342,7 +342,7 @@ impl Shell {
         self.clients.remove(&peer);
     }
 
-    /// Does what the controller wants; returns what comes of it at once.
+    /// Carries out an effect; returns its immediate result.
     fn perform(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::ToNode(peer, frame) => {

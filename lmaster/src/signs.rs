@@ -1,7 +1,7 @@
-//! Signs of life on the connections of the master: answers pings for the main loop, and notices a node that gives none.
+//! Signs of life on the connections of the master: answers pings for the main loop, and detects silent nodes.
 //!
-//! Pings of nodes are answered at certain times only, on all connections together. Nodes that were answered together ask
-//! together the next time, so the master wakes for many of them at a time.
+//! Pings of nodes are answered at fixed times for all connections together. Nodes that are answered together ping
+//! together the next time, so one wake-up of the master serves many of them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,22 +15,22 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::room::Room;
 
-/// Most signs that wait to be sent: a peer that asks more often than it reads gets fewer answers.
+/// Most signs in the send queue: a peer that pings faster than it reads gets fewer answers.
 const SIGNS: usize = 4;
 
-/// Number of times in a heartbeat at which pings are answered, and silent nodes looked at.
+/// Sweeps per heartbeat; each answers pings and checks silent nodes.
 const SWEEPS: u32 = 25;
 
-/// Gives the signs of life of all connections, and awaits those of nodes.
+/// Sends the signs of life of all connections, and monitors those of nodes.
 #[derive(Debug, Clone)]
 pub struct Signs {
     pub alive: Alive,
-    /// The connections on which a ping waits for its answer.
+    /// The connections with an unanswered ping.
     asked: Arc<Mutex<Vec<Arc<Overseen>>>>,
     watched: Arc<Mutex<Watched>>,
 }
 
-/// The connections on which signs of life are awaited, by when to look at them.
+/// The connections whose signs of life are monitored, by the time of their next check.
 #[derive(Debug, Default)]
 struct Watched {
     lines: BTreeMap<(Instant, u64), Weak<Overseen>>,
@@ -44,18 +44,18 @@ impl Watched {
     }
 }
 
-/// A connection, as the task that sweeps sees it.
+/// The view that the sweeping task has of a connection.
 #[derive(Debug)]
 struct Overseen {
-    /// Of a peer that must give signs of life.
+    /// Heartbeat of a peer that must give signs of life.
     beats: Option<Mutex<Heartbeat>>,
-    /// To be looked at: nothing was heard for long.
+    /// Notified after a long silence.
     silent: Notify,
-    /// The last ping.
+    /// Number of the last ping.
     number: AtomicU64,
     waits: AtomicBool,
     at_once: SignWriter,
-    /// To the writer, where it writes.
+    /// Queue of the writer.
     sign: Sender<Sign>,
 }
 
@@ -76,7 +76,7 @@ impl Signs {
         Self { alive, asked: Arc::default(), watched: Arc::default() }
     }
 
-    /// Answers pings, and looks after silent nodes, for as long as the master runs.
+    /// Answers pings and checks silent nodes until the master ends.
     pub async fn sweep(self) {
         let mut sweeps = tokio::time::interval(self.alive.every / SWEEPS);
         sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -89,7 +89,7 @@ impl Signs {
 
     fn answer(&self) {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
-        // Nothing is said for a loop that is stuck.
+        // A stuck loop must not look alive.
         let is_stuck = self.alive.pulse.is_stuck(Instant::now());
         for line in asked {
             line.waits.store(false, Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Signs {
         }
     }
 
-    /// Most lines were heard of since it was said when to look at them, and cost no more than this look.
+    /// Checks the connections whose time has come. Most have been heard from since, and cost no more than this check.
     fn look_after_silent(&self, now: Instant) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(first) = watched.lines.first_entry().filter(|first| first.key().0 <= now) {
@@ -113,7 +113,7 @@ impl Signs {
             }) else {
                 continue;
             };
-            // Its own task says what is due now.
+            // The connection's own task handles the silence.
             watched.add(due.max(now + self.alive.every / SWEEPS), line);
         }
     }
@@ -126,7 +126,7 @@ pub struct SignsOfLife {
 }
 
 impl SignsOfLife {
-    /// With what its writer has to send. A peer that is `watched` must give signs of life itself.
+    /// Also returns the queue of its writer. A `watched` peer must give signs of life itself.
     pub fn new(signs: Signs, at_once: SignWriter, watched: bool) -> (Self, Receiver<Sign>) {
         let (sign, to_send) = channel(SIGNS);
         let beats = watched.then(|| signs.alive.listener(Instant::now()));
@@ -140,13 +140,13 @@ impl SignsOfLife {
         (Self { signs, line }, to_send)
     }
 
-    /// The next frame; where the peer is dead, that is an error. Safe to cancel.
+    /// Returns the next frame. A dead peer is an error. Safe to cancel.
     pub async fn receive<In: DeserializeOwned>(
         &mut self,
         (reader, room): (&mut Reader<In>, &mut Room),
     ) -> Result<Option<Frame<In>>, ConnectionError> {
         loop {
-            // What arrived is looked at before the peer is called dead: this process may have been stopped.
+            // Received frames are handled before the peer counts as dead: this process may have been stopped.
             tokio::select! {
                 biased;
                 received = room.receive(reader) => {
@@ -167,7 +167,7 @@ impl SignsOfLife {
         }
     }
 
-    /// A peer that asks again before it is answered gets one answer.
+    /// Records a ping. A peer that pings again before its answer gets one answer.
     fn asked(&self, number: u64) {
         self.line.number.store(number, Ordering::Relaxed);
         if !self.line.waits.swap(true, Ordering::Relaxed) {

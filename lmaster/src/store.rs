@@ -1,5 +1,5 @@
-//! The journal and the profile database behind the controller's effects: asks them, and brings their answers back as inputs.
-//! Decides nothing.
+//! The journal and the profile database behind the controller's effects: queries them and returns their answers as
+//! inputs. Decides nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens both in `dir`. Answers go to `answers`.
+    /// Opens both in `dir`. Results go to `answers`.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -43,11 +43,11 @@ impl Store {
 
     fn answer_with(&mut self, answer: impl Future<Output = Option<Input>> + Send + 'static) {
         let answers = self.answers.clone();
-        // Those that are done leave their places.
+        // Removes finished tasks.
         while self.asked.try_join_next().is_some() {}
         self.asked.spawn(async move {
             if let Some(input) = answer.await {
-                // Nobody listens any more when the process ends.
+                // The receiver is gone when the process ends.
                 let _ = answers.send(input);
             }
         });
@@ -75,7 +75,7 @@ impl Store {
         self.answer_with(async move { Some(Input::Answered(ticket, question.answer(&databases).await)) });
     }
 
-    /// Nobody fetches the backup any more.
+    /// Drops the backup when no client fetches it.
     pub fn drop_backup(&self) {
         self.databases.drop_backup();
     }
@@ -88,14 +88,14 @@ impl Store {
             match profiles.learn(run).await {
                 Ok(learned) => learned.map(|profile| Input::Learned(key, profile)),
                 Err(error) => {
-                    tracing::warn!(%error, %job, "nothing was learned from a run");
+                    tracing::warn!(%error, %job, "a run was not added to the profiles");
                     None
                 }
             }
         });
     }
 
-    /// Waits for what is under way, then closes the journal.
+    /// Waits for running queries, then closes the journal.
     pub async fn close(self) {
         let Self { databases, asked, .. } = self;
         asked.join_all().await;
@@ -108,11 +108,11 @@ impl Store {
 /// Begins a new incarnation of the journal in a state directory that was restored from a copy.
 ///
 /// # Errors
-/// If it cannot be opened or written.
+/// If the journal cannot be opened or written.
 pub async fn begin_incarnation(dir: &Path) -> Result<JournalId> {
     let former = Former::read(dir);
     let (journal, recovered) = Journal::open_restored(dir).await.context("cannot open the journal")?;
-    // What nodes had then proves nothing about what they have now.
+    // Earlier reports of nodes prove nothing about their present jobs.
     let batch = Batch { generation: recovered.generation, kept: former.kept.clone(), ..Batch::default() };
     let written = journal.commit(batch).await;
     journal.close().await;
@@ -121,14 +121,14 @@ pub async fn begin_incarnation(dir: &Path) -> Result<JournalId> {
     Ok(recovered.journal)
 }
 
-/// Takes into the journal what earlier programs kept in files beside it.
+/// Imports the files of earlier versions into the journal.
 async fn take_up_files(dir: &Path, journal: &Journal, recovered: Recovered) -> Result<Recovered> {
     let former = Former::read(dir);
     if former.is_empty() {
         return Ok(recovered);
     }
     if let Some(reason) = recovered.read_only {
-        anyhow::bail!("files of an earlier program have to be taken into the journal first: {reason}");
+        anyhow::bail!("files of an earlier version must first be imported into the journal: {reason}");
     }
     let nodes = former.nodes.iter().filter(|node| !recovered.nodes.contains_key(&node.name)).cloned().collect();
     let new = |(name, _): &(&String, &String)| !recovered.kept.contains_key(*name);
@@ -136,7 +136,7 @@ async fn take_up_files(dir: &Path, journal: &Journal, recovered: Recovered) -> R
     let batch = Batch { generation: recovered.generation, nodes, kept, ..Batch::default() };
     match journal.commit(batch).await {
         Ok(_) => former.remove(dir),
-        Err(error) => tracing::warn!(%error, "what earlier programs kept in files stays there"),
+        Err(error) => tracing::warn!(%error, "files of earlier versions stay unread"),
     }
     journal.recover().await.context("cannot read the journal")
 }

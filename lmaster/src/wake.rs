@@ -1,5 +1,5 @@
-//! Wakes nodes: sends magic packets, and runs the command of the master's settings. Decides nothing; that a node is awake
-//! shows when it registers.
+//! Wakes nodes: sends magic packets, and runs the command of the master's settings. Decides nothing. A node that is
+//! awake registers.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Stdio;
@@ -17,10 +17,10 @@ use tokio::sync::mpsc::Sender;
 
 use crate::controller::Input;
 
-/// Commands that run at a time; the others wait for their turn.
+/// Commands that run at a time; others are queued.
 const AT_ONCE: usize = 16;
 
-/// A command that takes longer is killed: it only has to switch a machine on, not to wait for it.
+/// A command that takes longer is killed: it should only switch a machine on, not wait for it.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// How one node is woken.
@@ -32,7 +32,7 @@ pub enum WakeOrder {
     Command { command: String, node: String },
 }
 
-/// Carries orders out, beside the loop.
+/// Carries out wake orders beside the loop.
 pub struct Waker {
     inputs: Sender<Input>,
     places: Arc<Semaphore>,
@@ -55,7 +55,7 @@ impl Waker {
                 }
             };
             if let Err(error) = done {
-                // The loop has ended if nobody listens.
+                // The receiver is gone when the loop has ended.
                 let _ = inputs.send(Input::WakeFailed(node, format!("{error:#}"))).await;
             }
         });
@@ -70,7 +70,7 @@ async fn send(mac: Mac, to: SocketAddrV4) -> Result<()> {
     Ok(())
 }
 
-/// The name is an argument of the shell and no part of its text. What the command prints goes where the master logs.
+/// Passes the name as an argument of the shell, not in its text. Output of the command goes to the master's log.
 async fn run(command: &str, node: &str) -> Result<()> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &format!("{command} \"$1\""), "lmaster", node]);
@@ -79,14 +79,14 @@ async fn run(command: &str, node: &str) -> Result<()> {
     let group = child.id().and_then(|id| i32::try_from(id).ok());
     match tokio::time::timeout(LONGEST, child.wait()).await {
         Ok(status) => {
-            let status = status.with_context(|| format!("the end of the wake command `{command}` is not known"))?;
+            let status = status.with_context(|| format!("cannot wait for the wake command `{command}`"))?;
             if !status.success() {
                 bail!("the wake command `{command}` failed with {status}");
             }
             Ok(())
         }
         Err(_) => {
-            // It was not waited for, so the number is still its own.
+            // The process was not waited for, so its number is still valid.
             let _ = group.map(|group| killpg(Pid::from_raw(group), Signal::SIGKILL));
             bail!("the wake command `{command}` did not end within {} s and was killed", LONGEST.as_secs())
         }

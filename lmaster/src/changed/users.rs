@@ -1,10 +1,10 @@
-//! What a change of quotas, of shares or of who is denied says in words: the parts of the setting that differ.
+//! Changes of quotas, shares and denied users in words: the parts of the setting that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Fairshare, Quotas};
 
-/// The parts that differ, as they were and as they are.
+/// The differing parts, before and after.
 type Words = (String, String);
 
 pub(super) fn quotas(old: &Quotas, new: &Quotas) -> Words {

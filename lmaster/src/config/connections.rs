@@ -1,4 +1,4 @@
-//! How many connections users may have: `[connections]`.
+//! Limits on users' connections: `[connections]`.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use serde::Deserialize;
 
 use crate::listen::ConnectionLimits;
 
-/// The same for flags, variables and the file.
+/// The same settings in flags, variables and the file.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionLayer {
     /// Connections of one user, at most a sixteenth of the process's descriptors; operators have no limit [default: 1024]
     #[arg(id = "per_user", long = "connections-per-user", value_name = "COUNT", env = "LIMO_CONNECTIONS_PER_USER")]
     per_user: Option<usize>,
-    /// Connections of one user that are asked for their greeting at a time; more wait for their turn [default: 16]
+    /// Connections of one user that may be greeting at a time; others are queued [default: 16]
     #[arg(id = "ungreeted", long = "ungreeted-per-user", value_name = "COUNT", env = "LIMO_UNGREETED_PER_USER")]
     ungreeted_per_user: Option<usize>,
-    /// A connection that has not greeted after so long is closed [default: 5s]
+    /// Close a connection that has not greeted after this time [default: 5s]
     #[arg(long, value_name = "SPAN", env = "LIMO_GREETING_TIME")]
     #[serde(with = "as_text::option")]
     greeting_time: Option<Span>,
@@ -40,7 +40,7 @@ impl ConnectionLayer {
             per_user: self.per_user.unwrap_or(1024),
             ungreeted_per_user: self.ungreeted_per_user.unwrap_or(16),
             users: usize::MAX,
-            // Positive.
+            // The time is positive.
             greeting_time: Duration::from_millis(u64::try_from(time.ms()).unwrap_or_default()),
         };
         for (key, count) in [("per_user", limits.per_user), ("ungreeted_per_user", limits.ungreeted_per_user)] {

@@ -1,4 +1,4 @@
-//! Settings of the sources of limits: `[[grid]]`. Each table has one table of its own that says what kind of source it is:
+//! Settings of the sources of limits: `[[grid]]`. Each table contains one table that gives the kind of source:
 //! `openadr`, `pull`, `push`, `file`, `contact` or `schedule`. Opens nothing.
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use limo_feeds::grid::{Failsafe, Source};
 use limo_model::{Band, Power, Span, as_text, check_name};
 use serde::Deserialize;
 
-/// Where the operator's own limits stand, and where a source stands that says nothing else: before the operator.
+/// Priority of the operator's own limits. A source without a priority comes before the operator.
 const OPERATOR_PRIORITY: u32 = 100;
 const PRIORITY: u32 = 50;
 
@@ -24,11 +24,11 @@ const PRIORITY: u32 = 50;
 const HEARTBEAT: Span = Span::from_secs(120);
 const FAILSAFE_FOR: Span = Span::from_secs(7_200);
 
-/// A server is asked this often, a file looked at that often.
+/// Default interval at which a server is queried or a file is checked.
 const ASK_EVERY: Span = Span::from_secs(30);
 const LOOK_EVERY: Span = Span::from_secs(1);
 
-/// No source is asked more often: a server would take it for an attack, and a file needs no more.
+/// Shortest interval: a server would take more for an attack, and a file needs no more.
 const SHORTEST_POLL: Span = Span::from_ms(100);
 
 /// All sources, in the order of the file.
@@ -38,7 +38,7 @@ pub struct GridSources {
     pub sources: Vec<(Source, SourceKind)>,
 }
 
-/// How a source is heard.
+/// The way in which reports of a source arrive.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceKind {
     OpenAdr(OpenAdr, Option<PathBuf>),
@@ -146,8 +146,10 @@ struct LineTable {
     priority: u32,
 }
 
+/// Checks the tables.
+///
 /// # Errors
-/// If a table has no kind or two, a name is there twice, or a value makes no sense.
+/// If a table has no kind or two, a name occurs twice, or a value is out of range.
 pub fn resolve(tables: Vec<GridTable>, operator_priority: Option<u32>) -> Result<GridSources> {
     let mut grid =
         GridSources { operator_priority: operator_priority.unwrap_or(OPERATOR_PRIORITY), sources: Vec::new() };
@@ -203,7 +205,7 @@ impl GridTable {
         Ok((source, kind))
     }
 
-    /// With the pause between two words, where it is Limo that asks and each answer is one.
+    /// Returns the kind. The span is the interval between queries, if Limo queries the source.
     fn kind(self) -> Result<(SourceKind, Option<Span>)> {
         let Self { openadr, pull, push, file, contact, schedule, name, .. } = self;
         let kinds = [

@@ -1,5 +1,5 @@
-//! How nodes are put to sleep and woken, in the section `[idle]` of the settings. Which of them sleep, and when, is a rule of
-//! the policy: `rest` in `[policy]`.
+//! Settings for putting nodes to sleep and waking them: the section `[idle]`. The policy decides which nodes sleep and
+//! when: `rest` in `[policy]`.
 
 use anyhow::{Result, ensure};
 use limo_model::{Span, as_text};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::positive;
 use crate::controller::IdleSettings;
 
-/// More says that nobody wakes the node.
+/// With more tries, an operator would not notice that a node does not wake.
 const MOST_TRIES: u32 = 100;
 
 /// The port of the discard service, which magic packets are usually sent to.

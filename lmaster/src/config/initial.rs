@@ -1,4 +1,4 @@
-//! What holds when the journal begins, in the section `[initial]` of the settings; from then on `lconf` changes it.
+//! Initial values of a new journal: the section `[initial]` of the settings. Later `lconf` changes them.
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -11,7 +11,7 @@ use crate::controller::Initial;
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct InitialLayer {
-    /// Policy of a new cluster, one of those of `lconf set policy --help` [default: limo]
+    /// Policy of a new cluster: a name from `lconf set policy --help` [default: limo]
     #[arg(id = "initial_policy", long = "initial-policy", value_name = "NAME", env = "LIMO_INITIAL_POLICY")]
     policy: Option<Preset>,
     /// Lower power limit of a new cluster [default: none]
@@ -28,7 +28,7 @@ pub(super) struct InitialLayer {
 }
 
 impl InitialLayer {
-    /// Values that this layer does not set are those of the layer below.
+    /// Takes values that this layer does not set from the layer below.
     pub(super) fn over(self, below: Self) -> Self {
         Self {
             policy: self.policy.or(below.policy),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::limits::Limits;
 
-/// Least of a size: a page of an answer and a frame of stdio must fit, several times.
+/// Smallest size: several pages of an answer and frames of stdio must fit.
 const LEAST: usize = 1 << 20;
 
 /// Only in the file: `[limits]`.

@@ -10,10 +10,10 @@ use crate::meters::{Serves, Shared};
 
 const DEFAULT_INTERVAL: Span = Span::from_secs(1);
 
-/// One cycle of the mains: within it there is no power to speak of, only its swing.
+/// One cycle of the mains: within it, power only swings.
 const SHORTEST_INTERVAL: Span = Span::from_ms(20);
 
-/// Counters of energy begin again after some minutes: looks further apart say nothing.
+/// Counters of energy wrap after some minutes, so samples further apart are meaningless.
 const LONGEST_INTERVAL: Span = Span::from_secs(60);
 
 /// One `[[meter]]`.
@@ -34,8 +34,10 @@ enum ServesLayer {
     Nodes(Vec<String>),
 }
 
+/// Checks the meters. A reading counts for `stale_after`.
+///
 /// # Errors
-/// Where a meter cannot be, or two of them serve one node, whose draw would count twice. A reading counts for `stale_after`.
+/// If a meter is invalid, or two meters serve one node, because its draw would count twice.
 pub(super) fn resolve(layers: Vec<MeterLayer>, stale_after: Span) -> Result<Vec<Shared>> {
     let mut meters: Vec<Shared> = Vec::new();
     for layer in layers {

@@ -1,4 +1,4 @@
-//! The numbers of the policies, in the section `[policy]` of the settings.
+//! The parameters of the policies, in the section `[policy]` of the settings.
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -8,11 +8,11 @@ use serde::Deserialize;
 
 use super::{not_negative, permille, positive};
 
-/// The numbers of the policies: `[policy]`.
+/// The parameters of the policies: `[policy]`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct PolicyLayer {
-    /// Low mode above this price, in place of a quantile
+    /// Low mode above this price, instead of a quantile
     #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_THRESHOLD", allow_hyphen_values = true)]
     #[serde(with = "as_text::option")]
     price_threshold: Option<Price>,
@@ -30,79 +30,80 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAD")]
     #[serde(with = "as_text::option")]
     lead: Option<Span>,
-    /// A job that waited this long waits for no price any more [default: 1d]
+    /// After waiting this long, a job no longer waits for a better price [default: 1d]
     #[arg(long, value_name = "SPAN", env = "LIMO_MAX_DELAY")]
     #[serde(with = "as_text::option")]
     max_delay: Option<Span>,
-    /// Taken as the duration of a job of which nothing is known [default: 1h]
+    /// Assumed duration of a job without a better estimate [default: 1h]
     #[arg(long, value_name = "SPAN", env = "LIMO_DEFAULT_DURATION")]
     #[serde(with = "as_text::option")]
     default_duration: Option<Span>,
-    /// How many waiting jobs a round looks at [default: 512]
+    /// How many waiting jobs a round considers [default: 512]
     #[arg(long, value_name = "COUNT", env = "LIMO_DEPTH")]
     depth: Option<u32>,
     /// A reading older than this no longer counts [default: 10s]
     #[arg(long, value_name = "SPAN", env = "LIMO_STALE_AFTER")]
     #[serde(with = "as_text::option")]
     stale_after: Option<Span>,
-    /// How long a node that did not acknowledge a job gets no other [default: 30s]
+    /// How long a node that did not acknowledge a job gets no other job [default: 30s]
     #[arg(long, value_name = "SPAN", env = "LIMO_SUSPECT_FOR")]
     #[serde(with = "as_text::option")]
     suspect_for: Option<Span>,
-    /// Which free nodes a job on several nodes gets: any, or contiguous ones [default: any]
+    /// Allowed nodes for a multi-node job: any, or contiguous ones [default: any]
     #[arg(long, value_name = "WHICH", env = "LIMO_ALLOCATION")]
     allocation: Option<Allocation>,
     /// When idle nodes that can sleep do so: never, idle:SPAN after the last job, or idle-in-budget:SPAN [default: never]
     #[arg(long, value_name = "RULE", env = "LIMO_REST")]
     #[serde(with = "as_text::option")]
     rest: Option<RestRule>,
-    /// How often the account of a budget is corrected by what was used, and the queue looked at again [default: 10min]
+    /// How often the account of a budget is corrected by the energy used, and the queue is considered again [default:
+    /// 10min]
     #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
     #[serde(with = "as_text::option")]
     monitor_every: Option<Span>,
-    /// How long the first job has waited when energybud keeps later ones from the energy that it will need [default: 7d]
+    /// How long the first job has waited before energybud reserves the energy that it will need [default: 7d]
     #[arg(long, value_name = "SPAN", env = "LIMO_HOLD_AFTER")]
     #[serde(with = "as_text::option")]
     hold_after: Option<Span>,
-    /// How far to go with running jobs where the draw is above the upper limit: nothing, caps, suspend or requeue
+    /// How far to restrict running jobs if the draw is above the upper limit: nothing, caps, suspend or requeue
     /// [default: requeue]
     #[arg(long, value_name = "HOW", env = "LIMO_PREEMPT")]
     preempt: Option<Preempt>,
-    /// How long before a limit that is known to fall running jobs give way [default: 1s]
+    /// How long before a known fall of the limit running jobs are restricted [default: 1s]
     #[arg(long, value_name = "SPAN", env = "LIMO_STEER_LEAD")]
     #[serde(with = "as_text::option")]
     steer_lead: Option<Span>,
-    /// What an hour until its end is worth, for each MWh, to a job that waits for a better price [default: 1 EUR/MWh]
+    /// Value of an hour of delay, for each MWh, to a job that waits for a better price [default: 1 EUR/MWh]
     #[arg(long, value_name = "PRICE", env = "LIMO_WAITING_WEIGHT")]
     #[serde(with = "as_text::option")]
     waiting_weight: Option<Price>,
-    /// What each MWh is worth that lifts the draw towards the lower limit [default: 100 EUR/MWh]
+    /// Value of each MWh that raises the draw towards the lower limit [default: 100 EUR/MWh]
     #[arg(long, value_name = "PRICE", env = "LIMO_BAND_WEIGHT")]
     #[serde(with = "as_text::option")]
     band_weight: Option<Price>,
-    /// Jobs are spared that would not last to hold the lower limit for so long; 0s spares none [default: 1h]
+    /// Spare jobs that are too short to hold the lower limit for this long; 0s spares none [default: 1h]
     #[arg(long, value_name = "SPAN", env = "LIMO_SPARING")]
     #[serde(with = "as_text::option")]
     sparing: Option<Span>,
-    /// How much a cap slows a job down of which there is no profile at it, in thousandths: 1000 is as much as it takes
-    /// power [default: 750]
+    /// Slowdown of a job by a cap without a profile, in thousandths: 1000 is as much as the cap takes power [default:
+    /// 750]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_CAP_FACTOR_PERMILLE")]
     cap_factor_permille: Option<u32>,
     /// Kept free beyond the reserve when running jobs get power back, in thousandths of the upper limit [default: 20]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_STEER_MARGIN_PERMILLE")]
     steer_margin_permille: Option<u32>,
-    /// A job that was suspended stays so at least this long, and a cap that was lowered is not raised before [default: 5s]
+    /// Shortest time for which a job stays suspended, and a lowered cap stays [default: 5s]
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_OFF")]
     #[serde(with = "as_text::option")]
     least_off: Option<Span>,
-    /// A suspended job goes on only where there is room for it for at least this long [default: 30s]
+    /// A suspended job resumes only if it can run for at least this long [default: 30s]
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_ON")]
     #[serde(with = "as_text::option")]
     least_on: Option<Span>,
 }
 
 impl PolicyLayer {
-    /// Values that this layer does not set are those of the layer below.
+    /// Takes values that this layer does not set from the layer below.
     pub(super) fn over(self, under: Self) -> Self {
         // A price rule replaces the other kind of price rule of the layer below.
         let ruled = self.price_threshold.is_some() || self.price_quantile_permille.is_some();

@@ -1,17 +1,17 @@
-//! Messages of the master, as far as a connection has to know them.
+//! Messages of the master, as a connection sees them.
 
 use limo_proto::{MasterToClient, MasterToNode, Replace};
 use serde::Serialize;
 
 /// A message of the master over a connection.
 pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
-    /// Returns true if the peer asked for it, and has to take it soon.
+    /// Returns true if the peer asked for it, and must read it soon.
     fn is_answer(&self) -> bool;
 
-    /// Whether the peer must give signs of life. A client need not: its user may have stopped it.
+    /// True if the peer must give signs of life. A client need not, because its user may have stopped it.
     const WATCHED: bool;
 
-    /// Tells a peer why nothing more is read from it.
+    /// Returns the message that tells a peer why its connection is closed.
     fn refusal(reason: String) -> Option<Self>
     where
         Self: Sized;

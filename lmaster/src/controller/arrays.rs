@@ -1,4 +1,4 @@
-//! Arrays: what is known of their tasks, of which only few are jobs at a time.
+//! Arrays and their tasks. Only a few tasks are jobs at a time.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Controller, Live};
 use crate::report;
 
 impl Live {
-    /// Which task of it a job is, where it is an array.
+    /// Returns the task that a job is in this array, if it is an array.
     pub fn task(&self, job: JobId) -> Option<Task> {
         let array = self.launch.array.as_ref()?;
         let place = u32::try_from(job.0.checked_sub(Array::job_at(self.job, 0).0)?).ok()?;
@@ -23,7 +23,7 @@ impl Live {
 }
 
 impl Controller {
-    /// What is known of a job whose end is not on disk, or of the array that it is a task of.
+    /// Returns the accepted job, or the array that it is a task of. Its end is not on disk.
     pub(super) fn live_of(&self, job: JobId) -> Option<&Live> {
         self.submissions.of(job)
     }
@@ -33,8 +33,8 @@ impl Controller {
         self.core.job(job).is_some() || self.core.state().is_coming(job)
     }
 
-    /// The jobs that are these tasks of an array whose tasks are `all`. With `live` those that are not over; one that is
-    /// named alone must be among them.
+    /// Returns the jobs of these tasks of an array with the tasks `all`. With `live`, only unfinished ones; a task that
+    /// is named alone must be unfinished.
     pub(super) fn tasks_named(
         &self,
         (own, all): (JobId, &Tasks),
@@ -60,17 +60,17 @@ impl Controller {
         Ok(jobs)
     }
 
-    /// The tasks of an array that is not over.
+    /// Returns the tasks of an unfinished array.
     pub(super) fn tasks_of(&self, own: JobId) -> Option<&Tasks> {
         self.core.array(own).map(|array| &array.tasks)
     }
 
-    /// Returns true if lists leave the job out: a task that waits is in the report of its array.
+    /// Returns true if lists omit the job: a waiting task is part of its array's report.
     pub(super) fn is_folded(&self, id: JobId, job: &limo_sched::Job) -> bool {
         matches!(job.phase, Phase::Waiting(_)) && self.core.array_of(id).is_some()
     }
 
-    /// A job or an array that is not over.
+    /// Reports an unfinished job or array.
     pub(super) fn job_report(&self, id: JobId, job: &limo_sched::Job) -> JobReport {
         let report = report::current(id, job, self.live_of(id), (&self.core, self.now));
         match self.core.array(id) {
@@ -80,7 +80,7 @@ impl Controller {
     }
 
     fn array_report(&self, report: JobReport, array: &Array) -> JobReport {
-        // Tasks on both sides of one that waits may be on nodes.
+        // Tasks before and after a waiting one may be on nodes.
         let live = (0..array.made).rev().filter_map(|place| {
             let job = self.core.job(Array::job_at(report.job, place))?;
             Some((place, matches!(job.phase, Phase::Waiting(_))))

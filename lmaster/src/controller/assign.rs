@@ -1,12 +1,12 @@
-//! How a durable assignment becomes a process, at most once.
+//! Turns a durable assignment into a process, at most once.
 //!
-//! The assignment is committed, `DoExec` is sent, the node records its intent and answers `JobAck`, `Go` is sent, and only
-//! then the command runs. So as long as no `Go` was sent for an attempt, it may be taken back. Once one may have been sent,
-//! only its node can say what became of it, and this is how its word is taken ([`judge`]):
+//! The assignment is committed, `DoExec` is sent, the node records its intent and answers `JobAck`, `Go` is sent, and
+//! only then the command runs. An attempt may be taken back until `Go` is sent for it. After that only its node knows
+//! its fate. [`judge`] treats its report as follows:
 //!
-//! | the core has it | the node reports | and then |
+//! | state in the core | report of the node | result |
 //! |---|---|---|
-//! | starting | held | `Go` (again): the assignment is durable, and held is not running; taken back where it shall stop |
+//! | starting | held | `Go` (again): the assignment is durable, and held is not running; taken back if it is being cancelled |
 //! | starting | running, ended | that is recorded |
 //! | starting | nothing, and no `Go` was sent | taken back |
 //! | starting | nothing, `Go` may have been sent, same incarnation | taken back: the intent is on record before `JobAck`, `Go` follows `JobAck`, and the record stays until `EndedAck`, so an attempt without a record was not started |
@@ -14,8 +14,8 @@
 //! | running | running, ended | that is recorded |
 //! | running | held, nothing | lost |
 //!
-//! An incarnation of a node is a state directory and a boot of the kernel. What may have been started is given to a node
-//! again only if it may be requeued, as another attempt, once it is certainly over.
+//! An incarnation of a node is a state directory and a boot of the kernel. A job that may have been started runs again
+//! only if it may be requeued, as another attempt, once this one is certainly over.
 
 use std::collections::BTreeMap;
 
@@ -29,15 +29,15 @@ use super::multi_node::{nodes_of, place_of, placed_on};
 use super::{Controller, Fault, PeerId, faults};
 
 /// Reason given when the job is being cancelled.
-pub(super) const UNWANTED: &str = "it shall not run any more";
+pub(super) const UNWANTED: &str = "the job was cancelled";
 
-/// What follows from what a node says of an attempt that the core has on it.
+/// The consequence of a node's report of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Release,
-    /// Held, and shall not run any more: withdrawn as well, but where other nodes may have begun their parts of it.
+    /// Held, and the job is being cancelled: withdrawn as well, unless other nodes may have begun their parts of it.
     Forget,
-    /// Withdrawn; where the node holds it, it is told to forget it.
+    /// Withdrawn; a node that holds it must forget it.
     TakeBack(&'static str),
     Started,
     GoesOn,
@@ -45,13 +45,13 @@ pub(super) enum Verdict {
     Lost(&'static str),
 }
 
-/// What the master knows of an attempt when its node registers.
+/// The master's knowledge of an attempt when its node registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Belief {
     pub(super) running: bool,
     /// True if `Go` may have been sent.
     pub(super) released: bool,
-    /// True if the job shall end.
+    /// True if the job is being cancelled.
     pub(super) stop: bool,
     /// True if the node is known to be the same incarnation as when the attempt was assigned.
     pub(super) same_incarnation: bool,
@@ -73,19 +73,19 @@ pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict 
     }
 }
 
-/// What a node reports of an attempt, of reports in ascending order: a node may have tens of thousands.
+/// Returns the report of an attempt by binary search: a node may send tens of thousands in ascending order.
 pub(super) fn reported(reports: &[AttemptReport], key: (JobId, Attempt)) -> Option<&AttemptReport> {
     let place = reports.binary_search_by_key(&key, |report| (report.job, report.attempt));
     place.ok().and_then(|place| reports.get(place))
 }
 
 impl Controller {
-    /// The assignment of a job, where it is in this attempt.
+    /// Returns the assignment of a job if it is in this attempt.
     pub(super) fn assignment(&self, job: JobId, attempt: Attempt) -> Option<&Assignment> {
         self.core.job(job).and_then(|job| job.assignment()).filter(|assignment| assignment.attempt == attempt)
     }
 
-    /// The connection of a node, once it has been told that it is registered.
+    /// Returns the connection of a node whose registration was confirmed.
     pub(super) fn link(&self, node: NodeId) -> Option<PeerId> {
         self.nodes.welcomed(node)
     }
@@ -99,7 +99,7 @@ impl Controller {
         self.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
     }
 
-    /// The assignment is durable: its nodes may have it.
+    /// Sends a durable assignment to its nodes.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
         if self.awaits_waking(job, attempt) {
             return;
@@ -121,7 +121,7 @@ impl Controller {
         }
     }
 
-    /// The assignment as the node at `index` of the job's nodes gets it.
+    /// Returns the message for the node at `index` among the job's nodes.
     fn exec(&self, job: JobId, attempt: Attempt, (nodes, index): (&[NodeId], usize)) -> Option<DoExec> {
         let (assignment, live) = (self.assignment(job, attempt)?, self.live_of(job)?);
         Some(DoExec {
@@ -144,20 +144,20 @@ impl Controller {
         })
     }
 
-    /// The attempt was not released and will not be.
+    /// Takes back an attempt that was not released.
     pub(super) fn take_back(&mut self, job: JobId, attempt: Attempt, reason: &str) {
         self.withdraw((job, attempt), reason, None);
     }
 
-    /// `blame` is a node that is to get no job for a while. Where there are several, the others forget the attempt; one that
-    /// is away hears it when it is back.
+    /// Withdraws an attempt. `blame` is a node that gets no job for a while. The other nodes forget the attempt; an
+    /// unreachable one hears of it when it returns.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
         let others = if self.is_multi_node(job) { self.open_nodes(job) } else { Vec::new() };
         self.assignments.withdrawn(job);
         self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
-        // Also one that is just being registered, and hears nothing before that is on disk.
+        // Includes a node that is being registered, which gets the message after its registration is on disk.
         let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.nodes.of(*node)?.peer)).collect();
         for peer in peers {
             self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
@@ -170,7 +170,7 @@ impl Controller {
         self.tell_node(peer, order);
     }
 
-    /// The permission to run it, the same for each of its nodes.
+    /// Returns the permission to run a job, the same for each of its nodes.
     pub(super) fn go(&self, job: JobId, attempt: Attempt) -> MasterToNode {
         let each = |of: &Assignment| of.estimate.power.scaled(1, nodes(&of.placement).count().try_into().unwrap_or(1));
         MasterToNode::Go { job, attempt, expected: self.assignment(job, attempt).map_or(Power::ZERO, each) }
@@ -192,7 +192,7 @@ impl Controller {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
                 self.take_back(job, attempt, UNWANTED);
             }
-            // Acknowledged twice: it was released at the first time, or waits for the other nodes of the job.
+            // A repeated acknowledgement: the attempt was already released, or waits for other nodes.
             Some(_)
                 if self.assignments.may_be_released(job, attempt)
                     || self.assignments.is_part_held(job, attempt, node) => {}
@@ -206,7 +206,7 @@ impl Controller {
         }
     }
 
-    /// Takes back what was not acknowledged in time, and hangs up on the nodes that did not.
+    /// Takes back attempts that were not acknowledged in time, and closes the connections of their nodes.
     pub(super) fn acks_missed(&mut self) {
         for (job, Awaited { attempt, peers, .. }) in self.assignments.missed(self.now) {
             if self.assignments.is_awaited(job) {
@@ -220,7 +220,7 @@ impl Controller {
         }
     }
 
-    /// A job must end, and that is durable. A node that is away is told when it is back.
+    /// Stops a job whose end was ordered durably. An unreachable node is told when it returns.
     pub(super) fn halt(&mut self, job: JobId, attempt: Attempt) {
         if self.assignment(job, attempt).is_none() {
             return;
@@ -239,20 +239,20 @@ impl Controller {
         }
     }
 
-    /// The attempts that the core has on a node.
+    /// Returns the attempts that the core has on a node.
     pub(super) fn attempts_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
         let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
         self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
     }
 
-    /// What becomes of each attempt that the core has on a node which reports `reports`, in ascending order.
+    /// Returns the verdict on each attempt that the core has on a node. `reports` are in ascending order.
     pub(super) fn verdicts(
         &self,
         node: NodeId,
         same_incarnation: bool,
         reports: &[AttemptReport],
     ) -> Vec<(JobId, Attempt, Verdict)> {
-        // What no node was sent, no node can know.
+        // A node cannot know an attempt that was never sent.
         let open = |(job, attempt): &(JobId, Attempt)| {
             self.open_nodes(*job).contains(&node) && !self.sleepers.is_unsent(*job, *attempt)
         };
@@ -269,7 +269,7 @@ impl Controller {
         self.attempts_on(node).into_iter().filter(open).map(verdict).collect()
     }
 
-    /// Puts a verdict into force; returns what the node shall be told of it once it is registered.
+    /// Applies a verdict; returns the message for the node after its registration.
     pub(super) fn follow(
         &mut self,
         (job, attempt): (JobId, Attempt),
@@ -293,7 +293,7 @@ impl Controller {
                 order = self.repeated_stop(job, attempt);
             }
             Verdict::GoesOn => order = self.repeated_stop(job, attempt),
-            // The node hears that it is recorded with all other ends that it reports.
+            // The node gets one confirmation for all ends that it reports.
             Verdict::Ended(outcome, usage) => self.must(Event::Ended { job, attempt, outcome, usage }),
             Verdict::Lost(reason) => {
                 tracing::error!(%job, %attempt, reason, "job lost");
@@ -304,7 +304,7 @@ impl Controller {
         order
     }
 
-    /// The node may not have heard that the job shall end.
+    /// Returns the order to stop, which the node may have missed.
     pub(super) fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
         let stopping = self.assignment(job, attempt)?.stop.as_ref().is_some_and(|(_, told)| *told);
         let told = (stopping || self.is_doomed(job)) && !faults::has(Fault::StopNotRepeated);

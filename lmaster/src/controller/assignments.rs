@@ -1,5 +1,5 @@
-//! How far attempts are between their assignment and their start, beside the state: what nodes were asked for and said. It is
-//! not on disk: nodes say it again when they register.
+//! Progress of attempts between assignment and start, beside the state: requests to nodes and their answers. It is not
+//! on disk, because nodes report again when they register.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use limo_model::{Attempt, JobId, NodeId, Time};
 
 use super::PeerId;
 
-/// A `DoExec` without its `JobAck`, or several where the job is over several nodes.
+/// A `DoExec` without its `JobAck`, or several for a multi-node job.
 #[derive(Debug, Clone)]
 pub(super) struct Awaited {
     pub(super) attempt: Attempt,
@@ -15,13 +15,13 @@ pub(super) struct Awaited {
     pub(super) until: Time,
 }
 
-/// What the nodes of one attempt of a job have said. A node that has ended is in the core's state.
+/// Reports of the nodes of one attempt of a job. The end of a node's part is in the core's state.
 #[derive(Debug, Default)]
 struct Gathered {
     attempt: Option<Attempt>,
-    /// Have acknowledged, and were not released since they were last heard of.
+    /// Nodes that acknowledged, and were not released since their last message.
     held: BTreeSet<NodeId>,
-    /// Were released.
+    /// Released nodes.
     told: BTreeSet<NodeId>,
     begun: BTreeSet<NodeId>,
 }
@@ -29,24 +29,24 @@ struct Gathered {
 /// Attempts that were assigned.
 #[derive(Debug, Default)]
 pub(super) struct Assignments {
-    /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
-    /// the job is on disk.
+    /// The attempt of each job for which this process or an earlier one may have sent `Go`. Kept until the end of the
+    /// job is on disk.
     released: BTreeMap<JobId, Attempt>,
     /// Assignments that were sent and not acknowledged.
     awaited: BTreeMap<JobId, Awaited>,
-    /// Jobs that have reached their time limits, and when they are stopped if their nodes have not ended them.
+    /// Jobs that have reached their time limits, with the time at which the master stops them if their nodes do not.
     late: BTreeMap<JobId, (Attempt, Time)>,
-    /// How far jobs are with starting.
+    /// Progress of the start of each multi-node job.
     gathered: BTreeMap<JobId, Gathered>,
 }
 
 impl Assignments {
-    /// These attempts may have been released by an earlier process.
+    /// Adds attempts that an earlier process may have released.
     pub(super) fn take_up(&mut self, released: impl Iterator<Item = (JobId, Attempt)>) {
         self.released = released.collect();
     }
 
-    /// `Go` is about to be sent, or was.
+    /// Records that `Go` was sent or is about to be.
     pub(super) fn release(&mut self, job: JobId, attempt: Attempt) {
         self.released.insert(job, attempt);
     }
@@ -64,12 +64,12 @@ impl Assignments {
         self.released.retain(|job, _| !is_unsent(*job));
     }
 
-    /// Nodes were sent an assignment, each on its connection.
+    /// Records that an assignment was sent, on one connection for each node.
     pub(super) fn sent(&mut self, job: JobId, awaited: Awaited) {
         self.awaited.insert(job, awaited);
     }
 
-    /// Returns true if a node was asked for an acknowledgement of this attempt, on this connection.
+    /// Returns true if this attempt awaits an acknowledgement of the node on this connection.
     pub(super) fn is_asked(&self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) -> bool {
         let asked = self.awaited.get(&job).filter(|asked| asked.attempt == attempt);
         asked.is_some_and(|asked| asked.peers.get(&node) == Some(&peer))
@@ -79,7 +79,7 @@ impl Assignments {
         self.awaited.contains_key(&job)
     }
 
-    /// Nothing more is to be heard from this node before the job may start.
+    /// Expects no further acknowledgement from this node.
     pub(super) fn not_awaited(&mut self, job: JobId, node: NodeId) {
         if let Some(asked) = self.awaited.get_mut(&job) {
             asked.peers.remove(&node);
@@ -89,28 +89,28 @@ impl Assignments {
         }
     }
 
-    /// Nothing more is to be heard before the job may start.
+    /// Expects no further acknowledgement for this job.
     pub(super) fn none_awaited(&mut self, job: JobId) {
         self.awaited.remove(&job);
     }
 
-    /// When the next acknowledgement is late.
+    /// Returns the time at which the next acknowledgement is late.
     pub(super) fn next_missed(&self) -> Option<Time> {
         self.awaited.values().map(|awaited| awaited.until).min()
     }
 
-    /// Attempts that were not acknowledged in time.
+    /// Returns attempts that were not acknowledged in time.
     pub(super) fn missed(&self, now: Time) -> Vec<(JobId, Awaited)> {
         let missed = self.awaited.iter().filter(|(_, asked)| asked.until <= now);
         missed.map(|(job, asked)| (*job, asked.clone())).collect()
     }
 
-    /// The job is stopped at `at` if its node has not ended it.
+    /// Plans to stop the job at `at` if its node has not ended it.
     pub(super) fn stop_at(&mut self, job: JobId, attempt: Attempt, at: Time) {
         self.late.insert(job, (attempt, at));
     }
 
-    /// When the next node is late with ending a job.
+    /// Returns the time of the next planned stop.
     pub(super) fn next_late(&self) -> Option<Time> {
         self.late.values().map(|(_, at)| *at).min()
     }
@@ -119,7 +119,7 @@ impl Assignments {
         self.late.extract_if(.., |_, (_, at)| *at <= now).map(|(job, (attempt, _))| (job, attempt)).collect()
     }
 
-    /// The attempt of a job that is to be stopped some time.
+    /// Removes a planned stop of a job; returns its attempt.
     pub(super) fn take_late_of(&mut self, job: JobId) -> Option<Attempt> {
         self.late.remove(&job).map(|(attempt, _)| attempt)
     }
@@ -132,27 +132,27 @@ impl Assignments {
         gathered
     }
 
-    /// A node of a multi-node job has acknowledged its part, or says that it holds it.
+    /// Records that a node of a multi-node job holds its part.
     pub(super) fn part_held(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
         let gathered = self.gathered(job, attempt);
         gathered.told.remove(&node);
         gathered.held.insert(node);
     }
 
-    /// Returns true if a node has acknowledged its part, and was not released since.
+    /// Returns true if a node holds its part, and was not released since.
     pub(super) fn is_part_held(&self, job: JobId, attempt: Attempt, node: NodeId) -> bool {
         let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
         gathered.is_some_and(|gathered| gathered.held.contains(&node))
     }
 
-    /// The connection to a node broke: what it was told last may not have reached it.
+    /// Records that a node's connection broke: its last order may have been lost.
     pub(super) fn part_away(&mut self, job: JobId, node: NodeId) {
         if let Some(gathered) = self.gathered.get_mut(&job) {
             gathered.held.remove(&node);
         }
     }
 
-    /// A node says that its part of a job runs.
+    /// Records that a node's part of a job runs.
     pub(super) fn part_begun(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
         let gathered = self.gathered(job, attempt);
         gathered.held.remove(&node);
@@ -164,14 +164,14 @@ impl Assignments {
         !self.gathered(job, attempt).begun.is_empty()
     }
 
-    /// Returns true if all of these nodes have begun their parts, and there are any.
+    /// Returns true if all of these nodes have begun their parts. An empty list gives false.
     pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt, nodes: &[NodeId]) -> bool {
         let gathered = self.gathered(job, attempt);
         !gathered.begun.is_empty() && nodes.iter().all(|node| gathered.begun.contains(node))
     }
 
-    /// The nodes that may be released now: once all have acknowledged, the first of them, and the others when that has begun.
-    /// `None` if not all have acknowledged. `ended` have ended their parts.
+    /// Returns the nodes to release now: the first one when all have acknowledged, the others when it has begun. `None`
+    /// if not all have acknowledged. `ended` have ended their parts.
     pub(super) fn ready(
         &mut self,
         (job, attempt): (JobId, Attempt),
@@ -190,7 +190,7 @@ impl Assignments {
         })
     }
 
-    /// A node was released.
+    /// Records that a node was released.
     pub(super) fn part_told(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
         let gathered = self.gathered(job, attempt);
         gathered.held.remove(&node);
@@ -202,30 +202,30 @@ impl Assignments {
         self.gathered.remove(&job);
     }
 
-    /// The attempt was withdrawn.
+    /// Removes a withdrawn attempt.
     pub(super) fn withdrawn(&mut self, job: JobId) {
         self.awaited.remove(&job);
         self.gathered.remove(&job);
     }
 
-    /// The end of a job is on disk.
+    /// Removes a job whose end is on disk.
     pub(super) fn over(&mut self, job: JobId) {
         self.released.remove(&job);
         self.gathered.remove(&job);
     }
 
-    /// The state goes back to what is on disk. What nodes said is kept as long as they stay connected.
+    /// Goes back to the state on disk. Reports of connected nodes are kept.
     pub(super) fn roll_back(&mut self) {
         self.awaited.clear();
         self.late.clear();
     }
 
-    /// All nodes register anew.
+    /// Forgets all reports, because all nodes register again.
     pub(super) fn forget_all_parts(&mut self) {
         self.gathered.clear();
     }
 
-    /// How many entries there are in all.
+    /// Returns the number of all entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.released.len() + self.awaited.len() + self.late.len() + self.gathered.len()

@@ -1,4 +1,4 @@
-//! Backups in the controller: who fetches one. There is one at a time, and it goes with the connection of whoever asked for it.
+//! Backups in the controller. Only one backup exists at a time, and it ends with its client's connection.
 
 use limo_proto::{Answer, BackupPartQuery, BackupReport};
 
@@ -88,7 +88,7 @@ impl Controller {
         self.ask(peer, ReadBackup { file, offset });
     }
 
-    /// A client is gone. While its backup is being made there is nothing to let go yet.
+    /// Drops a disconnected client's backup. A backup in the making is dropped later.
     pub(super) fn backup_unwanted(&mut self, peer: PeerId) {
         if self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
             self.backup = None;

@@ -1,5 +1,5 @@
-//! The open batch: what has happened and is not on its way to the disk, and what is let out once it is there. Whatever the
-//! journal is to hold goes through here.
+//! The open batch: events that are not yet being written, and messages that wait for them. All writes to the journal go
+//! through it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use limo_sched::{Event, Round};
 
 use super::commit::After;
 
-/// Most things in one change: an import of thousands of profiles is several.
+/// Most items in one change: an import of thousands of profiles makes several changes.
 const ITEMS_LIMIT: usize = 1_000;
 
 #[derive(Debug, Default)]
@@ -21,12 +21,12 @@ pub(super) struct OpenBatch {
     changes: Vec<(u64, ChangeRow)>,
     nodes: Vec<NodeRow>,
     kept: BTreeMap<String, String>,
-    /// When it is to be written if nobody waits for any of it.
+    /// Latest time of the write if no message waits for it.
     by: Option<Time>,
 }
 
 impl OpenBatch {
-    /// An event that was applied at `now`, to be written by `by`.
+    /// Adds an event that was applied at `now`, to be written by `by`.
     pub(super) fn event(&mut self, now: Time, event: Event, by: Time) {
         self.entries.push((now, Entry::Event(event)));
         self.by = Some(self.by.map_or(by, |before| before.min(by)));
@@ -36,12 +36,12 @@ impl OpenBatch {
         self.submissions.push(submission);
     }
 
-    /// An incarnation of a node begins with these entries.
+    /// Adds a new incarnation of a node, which begins with this batch.
     pub(super) fn incarnation(&mut self, node: NodeRow) {
         self.nodes.push(node);
     }
 
-    /// Something that an operator changed. What one input changes for one operator is one change.
+    /// Adds an operator's change. All that one input changes for one operator is one change.
     pub(super) fn change(&mut self, input: u64, row: ChangeRow) {
         let same = |(step, before): &&mut (u64, ChangeRow)| {
             *step == input && before.by == row.by && before.undo_of == row.undo_of && before.items.len() < ITEMS_LIMIT
@@ -52,12 +52,12 @@ impl OpenBatch {
         }
     }
 
-    /// A text to be kept in place of the one before. It waits for no entry, and no entry waits for it.
+    /// Replaces a kept text. Texts and entries do not wait for each other.
     pub(super) fn keep(&mut self, name: &str, text: &str) {
         self.kept.insert(name.to_owned(), text.to_owned());
     }
 
-    /// Lets something out once everything in the batch is on disk.
+    /// Releases a message once everything in the batch is on disk.
     pub(super) fn gate(&mut self, after: After) {
         self.gated.push(after);
     }
@@ -66,7 +66,7 @@ impl OpenBatch {
         self.gated.iter().any(is_meant)
     }
 
-    /// How much has happened.
+    /// Returns the number of items.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -83,7 +83,7 @@ impl OpenBatch {
         std::mem::take(&mut self.kept)
     }
 
-    /// When it is to be written: at once if something waits for it.
+    /// Returns the time of the write: at once if a message waits for it.
     pub(super) fn due(&self) -> Option<Time> {
         let awaited = !(self.gated.is_empty() && self.submissions.is_empty());
         let due = if awaited { Time::default() } else { self.by.unwrap_or_default() };
@@ -94,7 +94,7 @@ impl OpenBatch {
         self.due().is_some_and(|due| due <= now)
     }
 
-    /// Closes the batch with the round that follows, and begins an empty one. What it gates comes beside it.
+    /// Closes the batch with its round, and begins an empty one. Also returns the messages that wait for it.
     pub(super) fn close(&mut self, now: Time, round: Round) -> (Batch, Vec<After>) {
         let mut closed = std::mem::take(self);
         closed.entries.push((now, Entry::Round(round)));
@@ -109,7 +109,7 @@ impl OpenBatch {
         (batch, closed.gated)
     }
 
-    /// Nothing of it has happened. What it gated.
+    /// Discards the batch. Returns the messages that waited for it.
     pub(super) fn abandon(&mut self) -> Vec<After> {
         std::mem::take(self).gated
     }

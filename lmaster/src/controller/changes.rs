@@ -1,5 +1,5 @@
-//! What users and operators change: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each change is an
-//! event with the name of who made it.
+//! Changes by users and operators: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each
+//! change is an event with the name of its author.
 
 use std::collections::BTreeSet;
 
@@ -19,13 +19,13 @@ use super::{Controller, PeerId};
 use crate::changed::{DATABASE, LEARNING};
 use crate::database::Database;
 
-/// Signals that would have ended a command; before it runs they cancel the job.
+/// Signals that would end a command; before it runs they cancel the job.
 pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
 pub(super) const LAST_SIGNAL: i32 = 64;
 
-/// Each start looks at those of its node; they go to clients in one message.
+/// Most reservations: each start checks those of its node, and clients get them in one message.
 const RESERVATIONS_LIMIT: usize = 1_000;
 
 /// Longest text in a reservation, in bytes.
@@ -47,7 +47,7 @@ impl Lookup for StoreProfiles {
     }
 }
 
-/// Forgets a profile.
+/// Deletes a profile.
 #[derive(Debug)]
 struct ForgetProfile(ProfileKey);
 
@@ -64,7 +64,7 @@ impl Lookup for ForgetProfile {
     }
 }
 
-/// Everything in the profile database, for the core.
+/// All profiles in the database, for the core.
 #[derive(Debug)]
 pub(super) struct AllProfiles;
 
@@ -190,7 +190,7 @@ impl Controller {
         }
     }
 
-    /// The periods that are not over, or why they cannot be.
+    /// Returns the periods that are not over, or the reason if they are invalid.
     fn budgets(&self, budgets: &Budgets, seen: Option<&Budgets>) -> Result<Budgets, String> {
         let wall = self.wall();
         let present = self.core.clock().shown_budgets(&self.core.settings().budgets);
@@ -222,7 +222,7 @@ impl Controller {
                 return self.refuse(peer, refused.to_string(), Some("lconf node list"));
             }
         }
-        // As for one that registers: nothing here can switch a node on.
+        // As for a registering node: this kind of record cannot switch a node on.
         let specs = specs.into_iter().map(|spec| self.metering.with_meter(NodeSpec { rest: None, ..spec }));
         for spec in specs.collect::<Vec<_>>() {
             self.must(Event::NodeAdded { spec, by: by.to_owned() });
@@ -246,7 +246,7 @@ impl Controller {
         }
     }
 
-    /// Checks of a new reservation that the core does not make.
+    /// Makes those checks of a new reservation that the core does not make.
     fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
         check_name("reservation", name).map_err(|error| error.to_string())?;
         if self.core.reservations().contains_key(name) {
@@ -262,7 +262,7 @@ impl Controller {
         Ok(())
     }
 
-    /// One event for each of some nodes, or none where one of them is not known.
+    /// Makes one event for each named node, or none if one name is unknown.
     fn serve_nodes(&mut self, peer: PeerId, names: &[String], event: impl Fn(NodeId) -> Event) {
         match names.iter().map(|name| self.node(name)).collect::<Result<Vec<NodeId>, Refused>>() {
             Ok(nodes) => {
@@ -282,7 +282,7 @@ impl Controller {
         })
     }
 
-    /// Whether the caller may steer a job that is not over, or why not.
+    /// Checks that the caller may control an unfinished job.
     pub(super) fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
         let (Some(caller), Some(live), true) = (self.caller(peer), self.live_of(job), self.is_known(job)) else {
             return Err(Refused::NoSuchJob { job }.to_string());
@@ -293,7 +293,7 @@ impl Controller {
         Err(format!("job {job} belongs to {}, not to {}", live.request.user, caller.user))
     }
 
-    /// All of them or none.
+    /// Cancels all of the jobs or none.
     fn cancel(&mut self, peer: PeerId, jobs: &[JobId]) {
         match jobs.iter().try_for_each(|job| self.may_steer(peer, *job)) {
             Ok(()) => self.do_all(peer, Deed::Cancel, jobs.iter().copied().collect()),
@@ -310,13 +310,13 @@ impl Controller {
         }
     }
 
-    /// A signal for a job. There is no answer, but where it is refused.
+    /// Sends a signal to a job. Only a refusal is answered.
     pub(super) fn signal(&mut self, peer: PeerId, job: JobId, signal: i32) {
         if !(1..=LAST_SIGNAL).contains(&signal) {
             return self.refuse(peer, format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"), None);
         }
         if self.core.job(job).is_none() && self.core.next_job() > job {
-            // It ended while the signal was under way.
+            // The job ended before the signal arrived.
             return;
         }
         if let Err(reason) = self.may_steer(peer, job) {
@@ -325,7 +325,7 @@ impl Controller {
         self.send_signal(peer, job, signal);
     }
 
-    /// The profile database has changed: so has what the core believes.
+    /// Updates the core's profiles after a change of the database.
     fn profiles_stored(&mut self, peer: PeerId, profiles: Vec<(ProfileKey, Option<Profile>)>) {
         let by = self.caller(peer).map_or_else(String::new, |caller| caller.user.clone());
         for (key, profile) in profiles {
@@ -334,7 +334,7 @@ impl Controller {
         self.after(After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done))));
     }
 
-    /// The profile database is what is true of profiles.
+    /// Replaces the core's profiles by those of the database.
     fn follow_database(&mut self, profiles: Vec<(ProfileKey, Profile)>) {
         let gone = |key: &&ProfileKey| !profiles.iter().any(|(known, _)| known == *key);
         let gone: Vec<ProfileKey> = self.core.profiles().keys().filter(gone).cloned().collect();
@@ -346,7 +346,7 @@ impl Controller {
         }
     }
 
-    /// A finished run has taught something.
+    /// Applies a profile that a finished run has updated.
     pub(super) fn learned(&mut self, key: ProfileKey, profile: Profile) {
         self.profile_is(key, Some(profile), LEARNING);
     }

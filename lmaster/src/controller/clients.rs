@@ -1,4 +1,4 @@
-//! Clients: their connections, who gets told what, and in which order their requests are served.
+//! Clients: their connections, their notifications, and the order of their requests.
 
 use limo_model::{JobId, host_list};
 use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient};
@@ -10,7 +10,7 @@ use super::read_only::changes_nothing;
 use super::submit::Attach;
 use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
 
-/// Requests that a client may have sent ahead of the answer to an earlier one. More is not a way to ask.
+/// Requests that a client may send ahead of the answer to an earlier one.
 pub(super) const BACKLOG_LIMIT: usize = 1024;
 
 impl Controller {
@@ -50,7 +50,7 @@ impl Controller {
         self.sessions.get(peer).map(|client| &client.caller)
     }
 
-    /// Answers after everything that the client was promised before.
+    /// Answers after all earlier answers to the client.
     pub(super) fn answer(&mut self, peer: PeerId, message: MasterToClient) {
         self.after(After::Answer(peer, message));
     }
@@ -60,7 +60,7 @@ impl Controller {
         self.after_read(After::Answer(peer, MasterToClient::Refused { reason: reason.into(), hint }));
     }
 
-    /// Asks a database on behalf of a client, whose further requests wait.
+    /// Queries a database for a client, whose further requests wait.
     pub(super) fn ask<L: Lookup>(&mut self, peer: PeerId, lookup: L) {
         if let Some(client) = self.sessions.get_mut(peer) {
             let ticket = self.questions.ask(peer);
@@ -76,7 +76,7 @@ impl Controller {
 
     pub(super) fn answered(&mut self, ticket: Ticket, reply: Reply) {
         if self.commits.is_recovering() {
-            // What follows from it must follow from the state that is being read back.
+            // The result must be applied to the state that is being read back.
             return self.questions.postpone(ticket, reply);
         }
         let Some(peer) = self.questions.answered(ticket) else { return };
@@ -92,7 +92,7 @@ impl Controller {
         self.serve_backlog(peer);
     }
 
-    /// A client's further requests wait for this one.
+    /// Makes a client's further requests wait for this one.
     pub(super) fn occupy(&mut self, peer: PeerId, ticket: Ticket) {
         if let Some(client) = self.sessions.get_mut(peer) {
             client.busy = Some(ticket);
@@ -110,7 +110,7 @@ impl Controller {
         format!("the journal cannot be written: {}", self.commits.trouble().unwrap_or("it is being read back"))
     }
 
-    /// After the state was read back, or could not be.
+    /// Serves queued requests after the attempt to read the state back.
     pub(super) fn serve_backlogs(&mut self) {
         for (ticket, reply) in self.questions.take_postponed() {
             self.answered(ticket, reply);
@@ -126,7 +126,7 @@ impl Controller {
         }
         match frame {
             Frame::Data(data) => self.input(peer, data),
-            // stdio waits for nothing.
+            // Stdio never waits.
             Frame::Message(ClientToMaster::StreamAck { stream, offset }) => self.output_taken(peer, stream, offset),
             Frame::Message(message) => self.request(peer, message),
         }
@@ -152,15 +152,15 @@ impl Controller {
         }
     }
 
-    /// Tells the client of an attached job.
+    /// Sends a message to the client of an attached job.
     pub(super) fn notify(&mut self, job: JobId, message: MasterToClient) {
         if let Some(client) = self.routes.client(job) {
             self.tell_client(client, message);
         }
     }
 
-    /// A job runs: its client is told where, and its streams are opened. At once: this is what its node says, and it says so
-    /// again to whoever comes after this process, so that nothing of it can turn out not to have happened.
+    /// Tells the client where its job runs, and opens the streams. This need not wait for the disk: the node reports
+    /// the start again to a later process.
     pub(super) fn after_start(&mut self, job: JobId) {
         let Some(assignment) = self.core.job(job).and_then(|found| found.assignment()) else { return };
         let Some(unit) = assignment.placement.first().map(|part| part.unit) else { return };
@@ -172,10 +172,10 @@ impl Controller {
         self.release(After::Running(job, node, unit));
     }
 
-    /// The end of a job is on disk.
+    /// Tells the client of a job's end, which is on disk.
     pub(super) fn finished(&mut self, report: Box<JobReport>) {
         let job = report.job;
-        // An array is known until it is over itself.
+        // An array stays known until it is over itself.
         let (tasks, much_freed) = self.submissions.remove(job);
         if much_freed {
             self.effects.push(Effect::GiveBack);

@@ -1,21 +1,21 @@
-//! Cluster time and the wall clock. The controller works in cluster time, which only goes forward; the offset of the wall clock is
-//! recorded when that jumps, so that prices, begins and what people read follow it.
+//! Cluster time and the wall clock. The controller works in cluster time, which only goes forward. It records the wall
+//! clock's offset after a jump, so that prices, begin times and displayed times follow the wall clock.
 
 use limo_model::{Now, Span, Time};
 use limo_sched::{Clock, Event};
 
 use super::Controller;
 
-/// A smaller difference is not followed: clocks that are kept right by a time service drift by milliseconds.
+/// Smaller differences are ignored: clocks under a time service drift by milliseconds.
 const TOLERANCE: Span = Span::from_secs(1);
 
 impl Controller {
-    /// What the wall clock says now, as far as it is followed.
+    /// Returns the wall-clock time by the recorded offset.
     pub(super) fn wall(&self) -> Time {
         self.core.clock().shown(self.now)
     }
 
-    /// Records it if the wall clock has jumped.
+    /// Records a jump of the wall clock.
     pub(super) fn follow_clock(&mut self, now: Now) {
         if !self.commits.is_open() {
             return;
@@ -30,7 +30,7 @@ impl Controller {
         }
     }
 
-    /// Makes `offset` and the clock of this process those of the cluster.
+    /// Records `offset` and the clock of this process as the cluster's.
     pub(super) fn keep_clock(&mut self, offset: Span) {
         let clock = Clock { offset, ..self.clock.clone() };
         if *self.core.clock() != clock {

@@ -1,6 +1,6 @@
-//! From events to disk, and from disk to the others. One batch is under way at a time; what happens meanwhile is the next
-//! one. Where a commit fails, the state goes back to what is on disk: whoever waited for an answer is told so, and the
-//! nodes, whose reports may have been in the batch, are asked again by closing their connections.
+//! Commits: from events to disk, and from disk to the receivers. One batch is being written at a time; later events
+//! form the next one. If a commit fails, the state goes back to the one on disk, and clients that wait for an answer
+//! get an error. Connections of nodes are closed so that they repeat their reports, which may have been in the batch.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ use super::submit::Attach;
 use super::{Controller, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
 use crate::{recover, report};
 
-/// How long what nobody waits for may stay out of the journal: the end of a short job then goes there with its start, which
-/// is one write to the disk less before its end is told.
+/// Longest delay before an event without a waiting message is written. The end of a short job is then written together
+/// with its start, which saves one write to disk before the end is reported.
 const UNAWAITED: Span = Span::from_ms(5);
 
-/// Something that happens when what it depends on is on disk.
+/// An action after its precondition is on disk.
 #[derive(Debug)]
 pub(super) enum After {
-    /// An answer; where the commit fails, the client is told that instead.
+    /// An answer; replaced by an error if the commit fails.
     Answer(PeerId, MasterToClient),
     Ask(Ticket, Question),
     ToNode(PeerId, MasterToNode),
@@ -35,32 +35,33 @@ pub(super) enum After {
     LimitReached(JobId, Attempt),
     /// The newest caps of a node.
     Caps(NodeId),
-    /// A job is suspended, or goes on.
+    /// A job is suspended, or resumes.
     Pause(JobId, Attempt, bool),
     Waiting(JobId, Wait),
     /// A job, its node and its unit.
     Running(JobId, String, String),
-    /// A client that takes up a live job, and what it has of stdout and stderr.
+    /// A client that attaches to an unfinished job, with its offsets in stdout and stderr.
     Attach(PeerId, Attach),
     Finished(Box<JobReport>),
     Learn(Box<Lesson>),
-    /// A job goes on that has used what it may.
+    /// A job has used up its allowance and continues.
     UsedUp(JobId, UsedUp),
-    /// These nodes are to sleep.
+    /// Nodes that must sleep.
     Sleep(Vec<(NodeId, u32)>),
-    /// These nodes are to wake.
+    /// Nodes that must wake.
     Wake(Vec<(NodeId, u32)>),
-    /// The next slice of what a client does to many jobs: a batch holds one, and others wait for no more than that.
+    /// The next slice of a client's action on many jobs. A batch holds one slice, which bounds the wait of other
+    /// requests.
     Slice(PeerId),
 }
 
 impl Controller {
-    /// Applies an event and puts it into the open batch.
+    /// Applies an event and adds it to the open batch.
     ///
     /// # Errors
     /// [`Refused`]; nothing is changed then.
     pub(super) fn record(&mut self, event: Event) -> Result<(), Refused> {
-        // A reading shows the jobs that were reported before it: it must not be overtaken.
+        // A reading includes the jobs that were reported before it, so it must be recorded first.
         self.record_readings();
         self.apply(event)
     }
@@ -70,29 +71,29 @@ impl Controller {
         let changed = self.changed_by(&event);
         self.stages.apply(&mut self.core, self.now, &event)?;
         self.remember_change(changed);
-        // That a job runs is on record at its node, which says it again: nobody waits for it.
+        // A start is on record at its node, which reports it again, so the write can wait.
         let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
         self.commits.batch().event(self.now, event, by);
         Ok(())
     }
 
-    /// Records an event that cannot be refused, by what was looked at before.
+    /// Records an event that cannot be refused, because it was checked before.
     pub(super) fn must(&mut self, event: Event) {
         if let Err(refused) = self.record(event) {
             tracing::error!(%refused, "an event that had to be possible was refused");
         }
     }
 
-    /// The next monitoring stage. While nothing can be written there is none.
+    /// Returns the time of the next monitoring stage; `None` if nothing can be written.
     pub(super) fn stage_due(&self) -> Option<Time> {
         let every = self.core.settings().options.monitor_every.max(SHORTEST_WAKE);
         let writes = self.commits.is_open() && self.commits.trouble().is_none();
         self.stages.due(every).filter(|_| writes)
     }
 
-    /// A monitoring stage: what the master believes was used replaces what the core over-estimated.
+    /// Records a monitoring stage: the use that the master believes replaces the core's over-estimate.
     pub(super) fn stage(&mut self) {
-        // Readings first: they end what was believed until now.
+        // Readings first: they replace the belief so far.
         self.record_readings();
         if let Some(energy) = self.stages.used(&self.core, self.now) {
             self.must(Event::Metered { energy });
@@ -104,8 +105,7 @@ impl Controller {
         self.commits.batch().submission(submission);
     }
 
-    /// Lets something out as soon as everything that has happened so far is on disk, and not before what was to be let
-    /// out earlier.
+    /// Releases `after` once all events so far are on disk, and after all earlier releases.
     pub(super) fn after(&mut self, after: After) {
         if matches!(after, After::Answer(..)) && faults::has(Fault::AnsweredEarly) {
             return self.release(after);
@@ -115,7 +115,7 @@ impl Controller {
         }
     }
 
-    /// The same for what shows the state without changing it. While nothing can be written for some time, it does not wait.
+    /// Releases an answer that only shows the state. It does not wait while writing is impossible.
     pub(super) fn after_read(&mut self, after: After) {
         let mine = |other: &After| matches!((other, &after), (After::Answer(a, _), After::Answer(b, _)) if a == b);
         if self.commits.is_pausing(self.now) && !self.commits.gates(mine) {
@@ -152,7 +152,7 @@ impl Controller {
         }
     }
 
-    /// Runs a round and commits, where something has happened and nothing is under way.
+    /// Runs a round and commits, if events are waiting and no commit is running.
     pub(super) fn close_batch(&mut self) {
         let now = self.now;
         if !self.commits.may_commit(now) {
@@ -168,7 +168,7 @@ impl Controller {
         }
         let snapshot = self.snapshot_is_due();
         if snapshot {
-            // What was used since the last stage is not part of the state.
+            // The use since the last stage is not part of the state.
             self.stage();
         }
         let round = self.stages.round(&mut self.core, now);
@@ -180,7 +180,7 @@ impl Controller {
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 
-    /// A snapshot costs what the state is large, so a large state is written less often.
+    /// A snapshot's cost grows with the state, so a large state is written less often.
     fn snapshot_is_due(&self) -> bool {
         let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
         self.commits.snapshot_is_due(every)
@@ -192,7 +192,7 @@ impl Controller {
         made.inspect_err(|error| tracing::error!(%error, "the state cannot be written as a snapshot")).ok()
     }
 
-    /// Turns what a round decided into what follows once it is on disk, and returns the rows of finished jobs.
+    /// Gates the commands of a round on its commit, and returns the rows of finished jobs.
     fn account(&mut self, round: &Round) -> Vec<FinishedRow> {
         for violation in &round.violations {
             tracing::error!(?violation, "the plan broke a rule and was not executed");
@@ -231,7 +231,7 @@ impl Controller {
             Command::UsedUp { job, used_up, .. } => Some(After::UsedUp(*job, *used_up)),
             Command::Sleep { nodes } => Some(After::Sleep(nodes.clone())),
             Command::Wake { nodes } => Some(After::Wake(nodes.clone())),
-            // The node warns the job itself.
+            // The node itself warns the job.
             Command::Signal { .. } => None,
         };
         for after in round.commands.iter().filter_map(command) {
@@ -257,7 +257,7 @@ impl Controller {
         }
     }
 
-    /// Nothing of what is not on disk has happened.
+    /// Undoes all events that are not on disk.
     fn roll_back(&mut self, under_way: Vec<After>, error: &CommitError) {
         let reason = error.to_string();
         let (pause, abandoned) = self.commits.roll_back(self.now, &reason);
@@ -329,7 +329,7 @@ impl Controller {
     }
 }
 
-/// The answer to a request that could not be made durable.
+/// Returns the answer to a request that could not be made durable.
 pub(super) fn not_written(reason: &str) -> MasterToClient {
     let hint = "make room on the disk of the master's state directory, or make it writable, then try again".to_owned();
     MasterToClient::Refused { reason: format!("the journal cannot be written: {reason}"), hint: Some(hint) }

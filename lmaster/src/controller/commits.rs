@@ -1,4 +1,5 @@
-//! Commits to the journal: the batch that is open, the one that is under way, and why none can be made. Knows no core.
+//! Commits to the journal: the open batch, the running commit, and the reason if commits are impossible. Does not know
+//! the core.
 
 use std::time::Duration;
 
@@ -10,36 +11,36 @@ use super::Effect;
 use super::batch::OpenBatch;
 use super::commit::After;
 
-/// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
+/// First pause after a failed commit, doubled with each further one up to the longest: retries do not free a full disk.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(30) };
 
-/// A round that wants to be asked again at once would leave no time for anything else.
+/// Shortest time to the next round: an immediate one would leave no time for other work.
 pub(super) const SHORTEST_WAKE: Span = Span::from_ms(10);
 
-/// How often the ballast is tried while it is missing.
+/// Interval between attempts to restore the ballast.
 const BALLAST_EVERY: Span = Span::from_secs(2);
 
 #[derive(Debug)]
 enum Phase {
     Idle,
     Committing(Vec<After>),
-    /// The state is being read back; until then there is none.
+    /// The state is being read back and is unavailable.
     Recovering,
     /// Reading it back failed; tried again at this time.
     Broken(Time),
-    /// The state on disk can be shown and not changed, until the ballast is back.
+    /// The state on disk can be shown but not changed, until the ballast is restored.
     ReadOnly,
 }
 
-/// Why new jobs are refused at present.
+/// The reason why new jobs are refused.
 #[derive(Debug)]
 struct Trouble {
     reason: String,
-    /// When to try to put the ballast back.
+    /// Time of the next attempt to restore the ballast.
     ballast_at: Time,
 }
 
-/// The batches of the journal, and when the next one is due.
+/// The batches of the journal and the time of the next one.
 #[derive(Debug)]
 pub(super) struct Commits {
     generation: u64,
@@ -49,7 +50,7 @@ pub(super) struct Commits {
     snapshot_wanted: bool,
     wake_at: Option<Time>,
     trouble: Option<Trouble>,
-    /// No commit before this time, after so many in a row that failed.
+    /// No commit before this time, after this number of consecutive failures.
     pause: Option<(Time, u32)>,
 }
 
@@ -67,12 +68,12 @@ impl Commits {
         }
     }
 
-    /// The batch that is open.
+    /// Returns the open batch.
     pub(super) fn batch(&mut self) -> &mut OpenBatch {
         &mut self.open
     }
 
-    /// Gates something on all that has happened so far. Gives it back if that is on disk.
+    /// Gates `after` on all events so far. Returns it if they are on disk.
     pub(super) fn gate(&mut self, after: After) -> Option<After> {
         if !self.open.is_empty() {
             self.open.gate(after);
@@ -89,12 +90,12 @@ impl Commits {
         self.open.gates(is_meant)
     }
 
-    /// Returns true if nothing is under way, and nothing may be for some time.
+    /// Returns true if no commit is running and a pause is in force.
     pub(super) fn is_pausing(&self, now: Time) -> bool {
         matches!(self.phase, Phase::Idle) && !self.may_commit(now)
     }
 
-    /// Returns true if a batch with a round is to be committed: something has happened, or a round or a snapshot is due.
+    /// Returns true if a batch with a round is due: for events, a round or a snapshot.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.open.is_due(now) || self.wake_at.is_some_and(|at| at <= now) || self.snapshot_wanted
     }
@@ -104,13 +105,13 @@ impl Commits {
         self.open.keeps_texts()
     }
 
-    /// Returns true if a snapshot is due, after `every` entries with the round that follows.
+    /// Returns true if a snapshot is due, after `every` entries including the next round.
     pub(super) fn snapshot_is_due(&self, every: usize) -> bool {
-        // The room that is left on a full disk belongs to the ends of jobs.
+        // On a full disk the remaining space is reserved for the ends of jobs.
         self.snapshot_wanted || (self.since_snapshot + self.open.len() + 1 >= every && self.trouble.is_none())
     }
 
-    /// The batch with the round that follows is under way. Returns it.
+    /// Closes the open batch with its round and returns it for the commit.
     pub(super) fn close(&mut self, now: Time, round: Round) -> Batch {
         self.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
         let (batch, gated) = self.open.close(now, round);
@@ -119,7 +120,7 @@ impl Commits {
         Batch { generation: self.generation, ..batch }
     }
 
-    /// A snapshot goes with the batch that is under way, or cannot be made.
+    /// Records that a snapshot was added to the running commit, or could not be made.
     pub(super) fn snapshot_made(&mut self, is_made: bool) {
         self.snapshot_wanted = false;
         if is_made {
@@ -127,13 +128,13 @@ impl Commits {
         }
     }
 
-    /// The texts of the open batch are under way by themselves.
+    /// Closes the texts of the open batch for a commit of their own.
     pub(super) fn close_texts(&mut self) -> Batch {
         self.phase = Phase::Committing(Vec::new());
         Batch { generation: self.generation, kept: self.open.take_texts(), ..Batch::default() }
     }
 
-    /// A commit has ended. Returns what was gated on it.
+    /// Ends the running commit. Returns the actions that waited for it.
     pub(super) fn ended(&mut self) -> Option<Vec<After>> {
         if !matches!(self.phase, Phase::Committing(_)) {
             return None;
@@ -144,13 +145,13 @@ impl Commits {
         }
     }
 
-    /// The commit that has ended is on disk.
+    /// Records that the ended commit is on disk.
     pub(super) fn succeeded(&mut self) {
         self.pause = None;
     }
 
-    /// The commit that has ended is not on disk: the state is to be read back. Returns the pause, and what was gated on what
-    /// has happened since.
+    /// Records that the ended commit failed, so the state must be read back. Returns the pause, and the actions that
+    /// waited for later events.
     pub(super) fn roll_back(&mut self, now: Time, reason: &str) -> (Span, Vec<After>) {
         let pause = self.fail(now);
         self.suffer(reason.to_owned(), now);
@@ -159,30 +160,30 @@ impl Commits {
         (pause, self.open.abandon())
     }
 
-    /// The state is the one on disk. Nothing is under way.
+    /// Records that the state equals the one on disk and no commit is running.
     pub(super) fn recovered(&mut self, generation: u64, entries: usize) {
         self.generation = generation;
         self.since_snapshot = entries;
     }
 
-    /// The state that was read back can be changed.
+    /// Allows changes to the state that was read back.
     pub(super) fn go_on(&mut self) {
         self.phase = Phase::Idle;
     }
 
-    /// The state cannot be read back. Returns when that is tried again.
+    /// Records that the state cannot be read back. Returns the pause until the next attempt.
     pub(super) fn broken(&mut self, now: Time) -> Span {
         let pause = self.fail(now);
         self.phase = Phase::Broken(now + pause);
         pause
     }
 
-    /// Returns true if there is a state that events can be applied to.
+    /// Returns true if events can be applied to the state.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Idle | Phase::Committing(_))
     }
 
-    /// Returns true if the state is being read back: there will be one in a moment.
+    /// Returns true while the state is being read back.
     pub(super) fn is_recovering(&self) -> bool {
         matches!(self.phase, Phase::Recovering)
     }
@@ -196,7 +197,7 @@ impl Commits {
         matches!(self.phase, Phase::ReadOnly)
     }
 
-    /// From now on the state is the one on disk, until the ballast is back and it can be written again.
+    /// Makes the state read-only until the ballast is restored.
     pub(super) fn become_read_only(&mut self, reason: &str, now: Time) {
         self.phase = Phase::ReadOnly;
         self.suffer(format!("the master is read-only: {reason}"), now);
@@ -209,26 +210,27 @@ impl Commits {
         matches!(self.phase, Phase::Idle) && self.open.is_empty() && !self.open.keeps_texts() && !self.snapshot_wanted
     }
 
-    /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
+    /// Requests a snapshot at the end of the process. It spares the next process the replay, which a newer version
+    /// might do differently.
     pub(super) fn want_snapshot(&mut self) {
-        // The room that is left on a full disk belongs to the ends of jobs.
+        // On a full disk the remaining space is reserved for the ends of jobs.
         self.snapshot_wanted = self.trouble.is_none() && (self.since_snapshot > 0 || !self.open.is_empty());
     }
 
-    /// Why new jobs are refused.
+    /// Returns the reason why new jobs are refused.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_ref().map(|trouble| trouble.reason.as_str())
     }
 
-    /// From now on new jobs are refused, until the ballast is in its place.
+    /// Refuses new jobs until the ballast is restored.
     pub(super) fn suffer(&mut self, reason: String, now: Time) {
         self.trouble = Some(Trouble { reason, ballast_at: now + BALLAST_EVERY });
     }
 
-    /// The answer to an attempt to put the ballast back.
+    /// Handles the result of an attempt to restore the ballast.
     pub(super) fn ballast(&mut self, result: Result<(), String>, effects: &mut Vec<Effect>) {
         if result.is_ok() && self.is_read_only() {
-            // New jobs are accepted when that has succeeded.
+            // New jobs are accepted after a successful recovery.
             self.phase = Phase::Recovering;
             return effects.push(Effect::Recover);
         }
@@ -244,7 +246,8 @@ impl Commits {
         }
     }
 
-    /// `readings` is when readings are to be recorded, `rows` when the table of what was drawn is to be written.
+    /// Returns the time of the next step. `readings` is the time to record readings, `rows` the time to write energy
+    /// rows.
     pub(super) fn deadline(&self, readings: Option<Time>, rows: Option<Time>) -> Option<Time> {
         let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
         let own = match &self.phase {

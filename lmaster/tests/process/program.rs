@@ -32,7 +32,7 @@ fn a_configuration_is_checked_without_starting_anything() {
         let file = file.to_str().expect("text");
         run(&["--check-config", "--config", file, "--state-dir", state.to_str().expect("text")])
     };
-    assert_eq!(check("kill_grace = \"5s\"\n"), (Some(0), "the configuration is good\n".into(), String::new()));
+    assert_eq!(check("kill_grace = \"5s\"\n"), (Some(0), "the configuration is valid\n".into(), String::new()));
     let (code, _, err) = check("kill_grace = \"5s\"\nkill_grase = \"5s\"\n");
     assert!(code == Some(1) && err.contains("line 2") && err.contains("unknown field `kill_grase`"), "{err}");
     let (code, _, err) = check("kill_grace = 5\n");
