@@ -40,7 +40,10 @@ fn messages_that_never_end() {
         }
         let answer = tokio::time::timeout(PATIENCE, told.join_next()).await.expect("one is hung up on");
         let answer = answer.expect("1,000 of them").expect("no panic");
-        assert!(answer.contains("did not arrive completely within 10 s") && answer.contains("limits.reading"), "{answer}");
+        assert!(
+            answer.contains("did not arrive completely within 10 s") && answer.contains("limits.reading"),
+            "{answer}"
+        );
         told
     });
 }
