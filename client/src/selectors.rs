@@ -136,8 +136,8 @@ mod tests {
         check("0_3", "`0_3`: job numbers begin at 1");
         check("x_3", &format!("`x_3` names no job: {forms}"));
         let ranges = "write for example 0-999, 1,3,7 or 0-100:5, and %50 for at most 50 at a time";
-        check("12_", &format!("`12_` names no tasks: `` is no range of tasks: {ranges}"));
-        check("12_[3", &format!("`12_[3` names no tasks: `[3` is no range of tasks: {ranges}"));
+        check("12_", &format!("`12_` names no tasks: `` is not a range of tasks: {ranges}"));
+        check("12_[3", &format!("`12_[3` names no tasks: `[3` is not a range of tasks: {ranges}"));
         check("12_[9-3]", "`12_[9-3]` names no tasks: `9-3` ends before it begins");
         check("0-3", "`0-3`: job numbers begin at 1");
     }

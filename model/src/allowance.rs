@@ -1,4 +1,4 @@
-//! What a job may use at most, as its user set it, and that it has used so much. When that is so is not decided here.
+//! The most energy and money that a job may use, as its user set it. The scheduler decides when it is used up.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Energy, Money};
 
-/// Of all attempts of a job together, above the idle draw of its nodes; of an array for each of its tasks.
+/// Limits for all attempts of a job together, above the idle draw of its nodes. In an array they hold for each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Allowance {
-    /// Above zero, where set.
+    /// Above zero if set.
     pub energy: Option<Energy>,
-    /// Above zero, where set. At the prices of the time in which it runs; without prices nothing costs anything.
+    /// Above zero if set. At the prices during the run; without prices the cost is zero.
     pub cost: Option<Money>,
-    /// What becomes of the job when a limit is reached.
+    /// The consequence of reaching a limit.
     pub when_used: WhenUsed,
 }
 
-/// What becomes of a job that has used what it may.
+/// The consequence for a job that has used up its allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenUsed {
     /// It is ended, as at its time limit.
     #[default]
     Stop,
-    /// Its user is told, and it goes on.
+    /// Its user is told, and it continues.
     Warn,
 }
 
-/// How much of what was allowed was used, where that is all of it.
+/// The exhausted limit, and the use so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum UsedUp {
     /// Energy above idle, in all attempts.
     Energy { used: Energy, limit: Energy },
-    /// What that energy cost.
+    /// Cost of that energy.
     Cost { used: Money, limit: Money },
 }
 
 impl Allowance {
-    /// Whether it is used up; energy is looked at first.
+    /// Returns the exhausted limit, if any; energy is checked first.
     pub fn used_up(&self, energy: Energy, cost: Money) -> Option<UsedUp> {
         let by_energy = self.energy.filter(|limit| energy >= *limit);
         let by_cost = self.cost.filter(|limit| cost >= *limit);
@@ -62,7 +62,7 @@ impl FromStr for WhenUsed {
     }
 }
 
-/// Goes on from `job 12:`.
+/// Continues a sentence that begins with `job 12:`.
 impl fmt::Display for UsedUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

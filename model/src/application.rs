@@ -1,42 +1,43 @@
-//! The name by which a job's profiles are known: what its submitter calls it, else its user, its command and the shape of
-//! its arguments.
+//! The name by which a job's profiles are known: what its submitter calls it, else its user, its command and the shape
+//! of its arguments.
 //!
-//! `ada+cg+-n+N` is what user `ada` runs as `cg -n 5` and as `cg -n 70`; the numbers are the size class. An interpreter is no
-//! application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which no other name has.
+//! `ada+cg+-n+N` is what user `ada` runs as `cg -n 5` and as `cg -n 70`; the numbers are the size class. An interpreter
+//! is not an application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which other names
+//! cannot contain.
 
 use crate::id::{NAME_LIMIT, NameError, check_name};
 
 /// Joins the parts of a name that was derived from a command.
 pub const JOINT: char = '+';
 
-/// Stands for a command of which nothing can be said, such as a shell that reads its standard input.
+/// The name of an unidentifiable command, such as a shell that reads its standard input.
 pub const UNKNOWN: &str = "_";
 
-/// Run the script or line that follows.
+/// Programs that run the script or line that follows.
 const INTERPRETERS: [&str; 17] = [
     "sh", "ash", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "python", "perl", "ruby", "node", "lua", "julia",
     "Rscript", "java",
 ];
 
-/// Run the command that follows their options.
+/// Programs that run the command after their options.
 const WRAPPERS: [&str; 14] = [
     "env", "nice", "ionice", "time", "timeout", "nohup", "stdbuf", "numactl", "taskset", "setsid", "mpirun", "mpiexec",
     "srun", "exec",
 ];
 
-/// Longest word of the arguments that is kept: a longer one is hardly the name of a mode.
+/// Longest argument that is kept: a longer one is hardly the name of a mode.
 const WORD_LIMIT: usize = 16;
 
-/// What a command is known by.
+/// The name of a command for profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
-    /// Begins with [`JOINT`]: [`of_user`] puts the user before it. Or [`UNKNOWN`].
+    /// Begins with [`JOINT`], because [`of_user`] puts the user before it; or is [`UNKNOWN`].
     pub application: String,
     /// The numbers among its arguments; may be empty.
     pub size: String,
 }
 
-/// What a command line is known by.
+/// Derives the name of a command line.
 pub fn of_command(argv: &[impl AsRef<[u8]>]) -> Derived {
     let words: Vec<_> = argv.iter().map(|word| String::from_utf8_lossy(word.as_ref())).collect();
     let mut rest = words.iter().map(AsRef::as_ref).peekable();
@@ -55,7 +56,8 @@ pub fn of_command(argv: &[impl AsRef<[u8]>]) -> Derived {
     Derived { application: UNKNOWN.to_owned(), size: String::new() }
 }
 
-/// What an interpreter is to run: `None` if `name` is none, `Some(None)` if it does not say.
+/// Returns the program that an interpreter runs: `None` if `name` is not an interpreter, `Some(None)` if the program is
+/// unknown.
 fn interpreted<'a>(name: &str, rest: &mut impl Iterator<Item = &'a str>) -> Option<Option<String>> {
     // `python3.11` is `python`.
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -74,7 +76,7 @@ fn interpreted<'a>(name: &str, rest: &mut impl Iterator<Item = &'a str>) -> Opti
     Some(None)
 }
 
-/// An option, a number or a variable, which a wrapper takes.
+/// Returns true for an option, a number or a variable of a wrapper.
 fn is_setting(word: &str) -> bool {
     word.starts_with('-') || word.contains('=') || is_number(word)
 }
@@ -98,7 +100,7 @@ fn shape<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Derived {
     Derived { application, size }
 }
 
-/// `--size=5` and `-n5` are an option with its value.
+/// Splits an option such as `--size=5` or `-n5` from its value.
 fn split(word: &str) -> (Option<&str>, Option<&str>) {
     if !word.starts_with('-') || is_number(word) {
         return (None, Some(word));
@@ -112,7 +114,7 @@ fn split(word: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Digits with at most one point, a sign before it and a unit of up to two letters after it.
+/// Returns true for digits with at most one point, an optional sign and a unit of up to two letters.
 fn is_number(word: &str) -> bool {
     let word = word.strip_prefix('-').unwrap_or(word);
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -120,7 +122,7 @@ fn is_number(word: &str) -> bool {
     unit <= 2 && digits.parse::<f64>().is_ok() && digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Options and short words as they are, of files the kind: what else is there tells runs apart, not applications.
+/// Keeps options and short words, and the type of a file. Other words differ between runs, not applications.
 fn general(word: &str) -> String {
     let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_');
     if word.len() <= WORD_LIMIT && is_word(word) {
@@ -136,18 +138,18 @@ fn file_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-/// With what a part of a name may not have replaced by `_`.
+/// Replaces characters that a part of a name cannot contain by `_`.
 fn plain(name: &str) -> String {
     let replaced = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
     let name: String = name.chars().map(replaced).collect();
     if name.is_empty() { UNKNOWN.to_owned() } else { name }
 }
 
-/// The name of a user's application, from what [`of_command`] gave or the submitter chose. One that is too long ends in a
+/// Returns the name of a user's application, from [`of_command`] or the submitter's choice. A long name ends in a
 /// digest.
 ///
 /// # Errors
-/// If the name has a `+` elsewhere than at its begin, or is no name: see [`check_name`].
+/// If the name has a `+` after its first character, or is invalid: see [`check_name`].
 pub fn of_user(user: &str, application: &str) -> Result<String, NameError> {
     let Some(rest) = application.strip_prefix(JOINT) else {
         check_name("application", application)?;
@@ -166,12 +168,12 @@ pub fn of_user(user: &str, application: &str) -> Result<String, NameError> {
     Ok(format!("{}{JOINT}{}{JOINT}{:016x}", short(user), short(command), digest(&full)))
 }
 
-/// The command in the name of a user's application; `None` if the submitter chose the name.
+/// Returns the command in the name of a user's application; `None` if the submitter chose the name.
 pub fn command_of(application: &str) -> Option<&str> {
     application.split(JOINT).nth(1).filter(|command| !command.is_empty())
 }
 
-/// FNV-1a, 64 bits. Tells names apart that nobody makes equal on purpose: they are one user's.
+/// Hashes a name by FNV-1a, 64 bits. Collisions on purpose are harmless, because the names belong to one user.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

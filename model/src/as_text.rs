@@ -1,5 +1,5 @@
-//! Serde for configuration files: a quantity is written as text with its unit; a bare number is an error that names
-//! what to write. Used as `#[serde(with = "limo_model::as_text")]`.
+//! Serde for configuration files: a quantity is written as text with its unit; a bare number is an error that shows the
+//! correct form. Used as `#[serde(with = "limo_model::as_text")]`.
 
 use std::fmt;
 use std::marker::PhantomData;

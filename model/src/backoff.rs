@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long to pause after failures in a row.
+/// Pauses after consecutive failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// After the first failure.
@@ -12,15 +12,15 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after so many failures in a row: `first` after one, doubled with each further one up to `longest`. No
-    /// pause after none.
+    /// Returns the pause after this number of consecutive failures: `first` after one, doubled with each further one up
+    /// to `longest`. Zero after none.
     pub fn pause(self, failures: u32) -> Duration {
         let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
         self.first.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(self.longest)
     }
 
-    /// Returns half of that pause to all of it, in whole milliseconds above the half, as `random` says: so that not all who
-    /// failed together come back together.
+    /// Returns half of that pause plus a random part of the other half, in whole milliseconds. So peers that failed
+    /// together do not return together.
     pub fn scattered(self, failures: u32, random: u64) -> Duration {
         let half = self.pause(failures) / 2;
         let ms = u64::try_from(half.as_millis()).unwrap_or(u64::MAX - 1);

@@ -1,4 +1,4 @@
-//! What became of a job that is over, as far as others depend on it.
+//! The end of a job, as far as other jobs depend on it.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JobEnd, StopReason};
 
-/// How a job ended, as users filter by it and dependencies ask for it.
+/// The end of a job, as filters and dependencies name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
@@ -19,20 +19,20 @@ pub enum Became {
     NotStarted,
     /// Its node does not know how it ended.
     Lost,
-    /// Before it ran or while it ran, by somebody or because of what became of another job.
+    /// Cancelled before or during its run, by a user or because of another job's end.
     Cancelled,
     /// At its time limit.
     TimedOut,
-    /// It was to start at once, and could not.
+    /// It required an immediate start, which was impossible.
     Refused,
-    /// It was ended since it had used the energy or the money that its user allowed it.
+    /// It was ended because it had used its allowance of energy or money.
     UsedUp,
-    /// Its node was taken to be lost.
+    /// Its node was declared lost.
     NodeFailed,
 }
 
 impl Became {
-    /// An end as one of these words.
+    /// Classifies an end.
     pub fn of(end: &JobEnd) -> Self {
         match end {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
@@ -49,7 +49,7 @@ impl Became {
         }
     }
 
-    /// Returns true if that is what a job waited for; if not, it never will be.
+    /// Returns true if this end meets the condition; otherwise the condition can never be met.
     pub fn meets(self, condition: Condition) -> bool {
         let is_well = self == Self::Exited(0);
         match condition {
@@ -60,7 +60,7 @@ impl Became {
     }
 }
 
-/// Goes on from `job 12`.
+/// Continues a sentence that begins with `job 12`.
 impl fmt::Display for Became {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,7 +71,7 @@ impl fmt::Display for Became {
             Self::Cancelled => f.write_str("was cancelled"),
             Self::TimedOut => f.write_str("reached its time limit"),
             Self::Refused => f.write_str("was refused"),
-            Self::UsedUp => f.write_str("had used what it may"),
+            Self::UsedUp => f.write_str("had used up its allowance"),
             Self::NodeFailed => f.write_str("ended because its node failed"),
         }
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::Span;
 
-    /// Whether `afterok`, and whether `afternotok` is met; the others always are.
+    /// Checks `afterok` and `afternotok`; the other conditions are always met.
     fn check(end: &JobEnd, words: &str, expected: (bool, bool)) {
         let became = Became::of(end);
         assert_eq!(became.to_string(), words);
@@ -98,7 +98,7 @@ mod tests {
         check(&ran(Outcome::Exited(0), None), "exited with code 0", (true, false));
         check(&ran(Outcome::Exited(3), None), "exited with code 3", (false, true));
         check(&ran(Outcome::Signaled(9), None), "was ended by signal 9", (false, true));
-        // It may have caught the signal: it was not let do what it was to do.
+        // It may have caught the signal, but was prevented from finishing its work.
         check(&ran(Outcome::Exited(0), cancelled()), "was cancelled", (false, true));
         check(&ran(Outcome::Exited(0), limit()), "reached its time limit", (false, true));
         check(&ran(Outcome::Lost { reason: String::new() }, cancelled()), "was lost", (false, true));

@@ -1,5 +1,4 @@
-//! Energy that may be spent in a period. How it becomes available within the period, and who may spend it, is decided
-//! in `sched`.
+//! Energy that may be used in a period. `sched` decides how it is released and which jobs may use it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +9,20 @@ use thiserror::Error;
 use crate::time::{Span, Time};
 use crate::units::Energy;
 
-/// How the energy of a budget becomes available over its period.
+/// The way in which the energy of a budget is released over its period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// At the same rate all the time (energy-budget-2017, IV-B, rule 1).
+    /// At a constant rate (energy-budget-2017, IV-B, rule 1).
     #[default]
     Even,
-    /// More in cheap hours, less in dear ones (energy-budget-2017, VI, future work).
+    /// More in cheap hours than in expensive ones (energy-budget-2017, VI, future work).
     ByPrice,
 }
 
-/// Why a text names no release.
+/// Error for a text that does not name a release.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no way to release a budget (known: even, by-price)")]
+#[error("`{0}` is not a way to release a budget (known: even, by-price)")]
 pub struct ReleaseError(String);
 
 impl fmt::Display for Release {
@@ -46,14 +45,14 @@ impl FromStr for Release {
     }
 }
 
-/// What the whole cluster may use in `[from, until)`.
+/// The energy that the whole cluster may use in `[from, until)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// When the period begins.
+    /// Begin of the period.
     pub from: Time,
-    /// When it ends: after `from`.
+    /// End of the period, after `from`.
     pub until: Time,
-    /// With the idle draw of all nodes; not negative.
+    /// Includes the idle draw of all nodes; not negative.
     pub energy: Energy,
     /// How the energy becomes available over the period.
     pub release: Release,
@@ -65,7 +64,7 @@ impl Budget {
         self.until - self.from
     }
 
-    /// The same energy for a period that is later by `by`.
+    /// Returns the same budget, later by `by`.
     pub fn moved(&self, by: Span) -> Self {
         Self { from: self.from.moved(by), until: self.until.moved(by), ..*self }
     }
@@ -76,12 +75,12 @@ impl Budget {
     }
 }
 
-/// Budgets for successive periods, which may leave gaps; outside of them energy is unlimited. Empty: no budget at all.
+/// Budgets for successive periods, which may leave gaps. Energy is unlimited outside of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Budget>")]
 pub struct Budgets(Vec<Budget>);
 
-/// Why periods do not make budgets. Periods are numbered from 1.
+/// Errors in the periods, which are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BudgetError {
@@ -101,11 +100,10 @@ impl TryFrom<Vec<Budget>> for Budgets {
 }
 
 impl Budgets {
-    /// From periods in ascending order of time.
+    /// Makes budgets of periods in ascending order of time.
     ///
     /// # Errors
-    /// [`BudgetError`] if a period is empty or backward, its energy is negative, or it begins before the one before
-    /// it ends.
+    /// [`BudgetError`] if a period is empty or backward, its energy is negative, or it overlaps the previous one.
     pub fn new(periods: Vec<Budget>) -> Result<Self, BudgetError> {
         for (index, period) in periods.iter().enumerate() {
             let (number, from) = (index + 1, period.from.unix_ms());
@@ -124,12 +122,12 @@ impl Budgets {
         Ok(Self(periods))
     }
 
-    /// The same periods, each later by `by`.
+    /// Returns the same periods, each later by `by`.
     pub fn moved(&self, by: Span) -> Self {
         Self(self.0.iter().map(|budget| budget.moved(by)).collect())
     }
 
-    /// Returns true if there is no period, so that energy is unlimited.
+    /// Returns true if it has no period, so that energy is unlimited.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -139,7 +137,7 @@ impl Budgets {
         self.0.iter()
     }
 
-    /// The periods that end after `at`: the one that contains it, and the later ones.
+    /// Returns the periods that end after `at`.
     pub fn from_then_on(&self, at: Time) -> &[Budget] {
         &self.0[self.0.partition_point(|period| period.until <= at)..]
     }
@@ -149,7 +147,7 @@ impl Budgets {
         self.from_then_on(at).first().filter(|period| period.contains(at))
     }
 
-    /// The next begin or end of a period strictly after `after`.
+    /// Returns the next begin or end of a period strictly after `after`.
     pub fn next_change(&self, after: Time) -> Option<Time> {
         self.from_then_on(after).first().map(|period| if period.from > after { period.from } else { period.until })
     }
@@ -206,6 +204,6 @@ mod tests {
             assert_eq!(release.to_string().parse(), Ok(release));
         }
         let error = "cheap".parse::<Release>().map_err(|e| e.to_string());
-        assert_eq!(error, Err("`cheap` is no way to release a budget (known: even, by-price)".into()));
+        assert_eq!(error, Err("`cheap` is not a way to release a budget (known: even, by-price)".into()));
     }
 }

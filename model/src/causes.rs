@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// Cause of a suspension.
+/// A cause of a suspension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -28,7 +28,7 @@ pub struct Causes {
     by: Option<String>,
 }
 
-/// Forms in snapshots: older ones have the time alone, since only the limit suspended jobs.
+/// Forms in snapshots. Older snapshots have only the time, because only the limit suspended jobs.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -51,22 +51,22 @@ impl From<Written> for Causes {
 }
 
 impl Causes {
-    /// Suspended for the upper limit.
+    /// Makes the causes of a job that the upper limit suspended.
     pub fn limit(now: Time) -> Self {
         Self { since: now, set: BTreeMap::from([(Cause::Limit, now)]), by: None }
     }
 
-    /// Suspended by a person.
+    /// Makes the causes of a job that a person suspended.
     pub fn user(now: Time, by: String) -> Self {
         Self { since: now, set: BTreeMap::from([(Cause::User, now)]), by: Some(by) }
     }
 
-    /// Since when the job stands still.
+    /// Returns the time since when the job is suspended.
     pub fn since(&self) -> Time {
         self.since
     }
 
-    /// Since when a cause is set.
+    /// Returns the time since when a cause is set.
     pub fn since_of(&self, cause: Cause) -> Option<Time> {
         self.set.get(&cause).copied()
     }
@@ -81,12 +81,12 @@ impl Causes {
         self.set.is_empty()
     }
 
-    /// Adds the upper limit as a cause, unless it is one.
+    /// Adds the upper limit as a cause, if it is not set.
     pub fn add_limit(&mut self, now: Time) {
         self.set.entry(Cause::Limit).or_insert(now);
     }
 
-    /// Adds a person as a cause, unless one is.
+    /// Adds a person as a cause, if none is set.
     pub fn add_user(&mut self, now: Time, by: String) {
         self.set.entry(Cause::User).or_insert(now);
         self.by.get_or_insert(by);

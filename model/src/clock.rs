@@ -1,4 +1,5 @@
-//! The three clocks of a daemon. A value of one is never taken for one of another: there is no conversion without an offset.
+//! The three clocks of a daemon. Each has its own type, so their values cannot be confused: every conversion needs an
+//! offset.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mono(i64);
 
-/// What the wall clock says: milliseconds since the Unix epoch. It may jump, in either direction.
+/// Time on the wall clock: milliseconds since the Unix epoch. It may jump, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wall(i64);
@@ -26,7 +27,7 @@ pub struct Now {
 }
 
 impl Mono {
-    /// From milliseconds since the boot of the machine.
+    /// Converts milliseconds since the boot of the machine.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)
     }
@@ -52,7 +53,7 @@ impl std::ops::Sub for Mono {
 }
 
 impl Wall {
-    /// From milliseconds since the Unix epoch.
+    /// Converts milliseconds since the Unix epoch.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
@@ -69,7 +70,7 @@ impl Wall {
 }
 
 impl Now {
-    /// A moment of a simulated cluster, whose clocks all agree.
+    /// Returns a moment of a simulated cluster, whose clocks all agree.
     pub const fn simulated(at: Time) -> Self {
         Self { mono: Mono::from_ms(at.unix_ms()), at, wall: Wall::from_unix_ms(at.unix_ms()) }
     }

@@ -1,4 +1,4 @@
-//! What must be so before a job may run at all, as its user asked for it. Whether it is so is not decided here.
+//! Conditions that a user sets for the start of a job. The scheduler decides if they are met.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 use crate::id::JobId;
 use crate::time::Time;
 
-/// All of them must be met. Most jobs have none.
+/// Conditions that must all be met. Most jobs have none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Not before somebody releases it.
+    /// The job waits until it is released.
     pub hold: bool,
-    /// Not before then.
+    /// The job starts at this time or later.
     pub begin: Option<Time>,
-    /// On jobs that were not over when it was handed in.
+    /// The job depends on other jobs that were unfinished at its submission.
     pub dependencies: Vec<Dependency>,
-    /// Not while an earlier job of the same user and the same name is not over.
+    /// The job waits until all earlier jobs of the same user and name are over.
     pub singleton: bool,
 }
 
-/// Something that must become of another job.
+/// A condition on another job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dependency {
-    /// What must become of it.
+    /// The required state of the other job.
     pub condition: Condition,
     /// The other job.
     pub job: JobId,
 }
 
-/// What must become of it, in the words of `sbatch`.
+/// The required state of another job, named as by `sbatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Condition {
-    /// It has begun, or is over without that.
+    /// It has begun, or is over without having begun.
     After,
     /// It is over.
     AfterAny,
@@ -47,7 +47,7 @@ impl Condition {
     /// All of them, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::After, Self::AfterAny, Self::AfterOk, Self::AfterNotOk];
 
-    /// As it is typed before the colon of `lrun -d`.
+    /// Returns the word before the colon of `lrun -d`.
     pub fn name(self) -> &'static str {
         match self {
             Self::After => "after",
@@ -64,7 +64,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// As it is typed: `afterok:12`.
+/// Formats it as typed: `afterok:12`.
 impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.condition, self.job)

@@ -1,4 +1,4 @@
-//! Values that change at known times: limits and prices, with what is known of their future.
+//! Values that change at known times: limits and prices, with their known future.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -6,8 +6,8 @@ use thiserror::Error;
 use crate::time::{Span, Time};
 use crate::units::{Power, Price};
 
-/// A step function of time: each value holds from its time until the next one, the last one until `until`, or for ever
-/// if that is not set. Before the first value and after the end there is none.
+/// A step function of time: each value holds from its time until the next one, the last one until `until`, or forever
+/// if that is not set. It has no value before the first and after the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedCurve<T>")]
 pub struct Curve<T> {
@@ -15,7 +15,7 @@ pub struct Curve<T> {
     until: Option<Time>,
 }
 
-/// A curve as it arrives from elsewhere.
+/// An unchecked curve from elsewhere.
 #[derive(Deserialize)]
 struct UncheckedCurve<T> {
     steps: Vec<(Time, T)>,
@@ -29,7 +29,7 @@ impl<T> TryFrom<UncheckedCurve<T>> for Curve<T> {
     }
 }
 
-/// Why steps do not make a curve.
+/// Errors in the steps of a curve.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CurveError {
@@ -42,15 +42,15 @@ pub enum CurveError {
 }
 
 impl<T> Curve<T> {
-    /// One value for all time.
+    /// Returns a curve with one value for all time.
     pub fn constant(value: T) -> Self {
         Self { steps: vec![(Time::from_unix_ms(0), value)], until: None }
     }
 
-    /// From steps in ascending order of time.
+    /// Makes a curve of steps in ascending order of time.
     ///
     /// # Errors
-    /// [`CurveError`] if there is no step, the times do not ascend, or `until` is not after the last step.
+    /// [`CurveError`] if the list is empty, the times do not ascend, or `until` is not after the last step.
     pub fn new(steps: Vec<(Time, T)>, until: Option<Time>) -> Result<Self, CurveError> {
         let Some((last, _)) = steps.last() else { return Err(CurveError::Empty) };
         if let Some(until) = until.filter(|until| until <= last) {
@@ -64,7 +64,8 @@ impl<T> Curve<T> {
         Ok(Self { steps, until })
     }
 
-    /// The same values with an end, if there is none: the last of several holds as long as the one before it.
+    /// Returns the same values with an end. If the end is missing, the last of several values holds as long as the one
+    /// before it.
     pub fn closed(mut self) -> Self {
         if let (None, [.., (before, _), (last, _)]) = (self.until, &self.steps[..]) {
             self.until = Some(*last + (*last - *before));
@@ -72,7 +73,7 @@ impl<T> Curve<T> {
         self
     }
 
-    /// The same values, each later by `by`.
+    /// Returns the same values, each later by `by`.
     pub fn moved(&self, by: Span) -> Self
     where
         T: Clone,
@@ -81,17 +82,17 @@ impl<T> Curve<T> {
         Self { steps, until: self.until.map(|until| until.moved(by)) }
     }
 
-    /// At least one; each value holds until the next step, and times ascend.
+    /// Returns the steps, at least one; each value holds until the next step, and times ascend.
     pub fn steps(&self) -> &[(Time, T)] {
         &self.steps
     }
 
-    /// The end, if there is one.
+    /// Returns the end, if any.
     pub fn until(&self) -> Option<Time> {
         self.until
     }
 
-    /// The end, if that is not after `now`.
+    /// Returns the end if it is not after `now`.
     pub fn ended(&self, now: Time) -> Option<Time> {
         self.until.filter(|until| *until <= now)
     }
@@ -132,8 +133,8 @@ impl<T> Curve<T> {
 }
 
 impl Curve<Price> {
-    /// The mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, with the time for which
-    /// there is one; for an empty span the price at `from`. `None` if there is no price in it.
+    /// The mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, with the time that
+    /// has a price. For an empty span it is the price at `from`. `None` if no price is known.
     pub fn mean(&self, from: Time, span: Span) -> Option<(Price, Span)> {
         if span.ms() <= 0 {
             return self.at(from).map(|price| (*price, Span::ZERO));
@@ -159,13 +160,14 @@ impl Curve<Band> {
         self.changes(at).map(|(time, band)| (time, band.copied().unwrap_or(Band::UNLIMITED)))
     }
 
-    /// Returns true if there is an upper limit at any time.
+    /// Returns true if an upper limit holds at any time.
     pub fn is_limited(&self) -> bool {
         self.steps.iter().any(|(_, band)| !band.high().is_unlimited())
     }
 }
 
-/// The lower and upper power limit of the cluster. A lower limit of zero is none; an upper one of [`Power::MAX`] is none.
+/// The lower and upper power limit of the cluster. A lower limit of zero and an upper limit of [`Power::MAX`] do not
+/// limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedBand")]
 pub struct Band {
@@ -173,7 +175,7 @@ pub struct Band {
     high: Power,
 }
 
-/// A band as it arrives from elsewhere.
+/// An unchecked band from elsewhere.
 #[derive(Deserialize)]
 struct UncheckedBand {
     low: Power,
@@ -187,7 +189,7 @@ impl TryFrom<UncheckedBand> for Band {
     }
 }
 
-/// Why two limits do not make a band.
+/// Errors in the limits of a band.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BandError {
@@ -198,9 +200,11 @@ pub enum BandError {
 }
 
 impl Band {
-    /// Any draw is within it.
+    /// The band that contains every draw.
     pub const UNLIMITED: Self = Self { low: Power::ZERO, high: Power::MAX };
 
+    /// Makes a band.
+    ///
     /// # Errors
     /// [`BandError`] if `low` is negative or above `high`.
     pub fn new(low: Power, high: Power) -> Result<Self, BandError> {

@@ -1,25 +1,25 @@
-//! What was drawn in an interval, as tables of readings have it. How it is counted is the master's business.
+//! Draw in an interval, as tables of readings have it. The master computes it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
 
-/// What a node, or the cluster, drew in one interval.
+/// Draw of a node or of the cluster in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drawn {
-    /// When the interval begins.
+    /// Begin of the interval.
     pub at: Time,
-    /// Over `seen`, weighted by time and rounded to mW; that of the looks where nothing was seen for any time.
+    /// Mean draw over `seen`, weighted by time and rounded to mW. Falls back to the unweighted mean of the samples.
     pub mean: Power,
-    /// The lowest draw that was seen.
+    /// The lowest measured draw.
     pub low: Power,
-    /// The highest draw that was seen.
+    /// The highest measured draw.
     pub high: Power,
-    /// In the time that was seen.
+    /// Energy in the time `seen`.
     pub energy: Energy,
-    /// For how much of the interval the draw is known.
+    /// Part of the interval in which the draw is known.
     pub seen: Span,
-    /// How often a meter was looked at.
+    /// Number of samples of the meter.
     pub looks: u64,
 }

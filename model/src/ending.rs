@@ -1,4 +1,4 @@
-//! How jobs end, and why they are ended.
+//! Ends of jobs, and their reasons.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Became, Dependency, Outcome, Power, Span, UsedUp, Wait};
 
-/// Why a running job is ended.
+/// Reason for ending a running job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum StopReason {
-    /// Somebody does not want it any longer.
+    /// A person cancelled it.
     Cancelled { by: String },
-    /// It has run for as long as its time limit.
+    /// It reached its time limit.
     TimeLimit { limit: Span },
-    /// The upper limit leaves no room for it: it runs again from its beginning when there is room.
+    /// The upper limit is too low for it: it runs again from its beginning when power is available.
     Requeued { draw: Power, high: Power },
-    /// Somebody wants it to run again from its beginning.
+    /// A person requeued it, so it runs again from its beginning.
     RequeuedBy { by: String },
-    /// It has used what its user allowed it.
+    /// It has used up its allowance.
     UsedUp { used_up: UsedUp },
 }
 
@@ -30,7 +30,7 @@ impl StopReason {
     }
 }
 
-/// For people who read journals.
+/// Formats it for readers of journals.
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -43,18 +43,18 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// How a job ended, for good.
+/// The final end of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum JobEnd {
-    /// It was started at least once, and is not to run again. `stopped` says why it was ended, if it did not end by itself.
+    /// It was started at least once. `stopped` is the reason if it did not end by itself.
     Ran { outcome: Outcome, stopped: Option<StopReason> },
-    /// Before it ran.
+    /// A person cancelled it before it ran.
     Cancelled { by: String },
-    /// `--immediate`, and it could not start at once.
+    /// It required an immediate start (`--immediate`), which was impossible.
     Refused { wait: Wait },
-    /// Before it ran: what it depended on can never be, because of what became of that job.
+    /// It did not run, because the end of another job made its dependency impossible.
     Unmet { dependency: Dependency, became: Became },
 }
 
@@ -63,14 +63,15 @@ pub enum JobEnd {
 pub struct TaskCounts {
     /// With exit code 0.
     pub completed: u32,
-    /// In any other way, once they ran.
+    /// In any other way after their start.
     pub failed: u32,
-    /// Before they ran, each by itself. What of a cancelled array had not begun is not counted.
+    /// Cancelled one by one before they ran. Tasks that had not begun when the whole array was cancelled are not
+    /// counted.
     pub cancelled: u32,
 }
 
 impl TaskCounts {
-    /// Tasks that ended, in whatever way.
+    /// Returns the number of all ended tasks.
     pub fn all(&self) -> u32 {
         self.completed + self.failed + self.cancelled
     }

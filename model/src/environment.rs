@@ -1,24 +1,24 @@
-//! The variables that Limo sets in the environment of a job: the one list of them, from which `docs/environment.md` is made.
+//! The variables that Limo sets in the environment of a job. `docs/environment.md` is made from this list.
 
 /// A variable of a job's environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
-    /// As the job sees it.
+    /// Name in the environment.
     pub name: &'static str,
-    /// What it tells; a sentence without its full stop.
+    /// The meaning, as a sentence without its full stop.
     pub meaning: &'static str,
-    /// In which jobs it is set.
+    /// The jobs that have it.
     pub set: Set,
-    /// The name by which Slurm tells the same, where it does.
+    /// The equivalent variable of Slurm, if any.
     pub slurm: Option<&'static str>,
 }
 
-/// When a variable is set.
+/// Condition under which a variable is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
     /// In every job.
     Always,
-    /// Where the job has a time limit.
+    /// In a job with a time limit.
     WithTimeLimit,
     /// In a task of an array.
     InArray,
@@ -55,7 +55,7 @@ const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str
     Variable { name, meaning, set: Set::InArray, slurm: Some(slurm) }
 }
 
-/// In the order of the page.
+/// The variables in the order of the page.
 pub const VARIABLES: [Variable; 33] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
@@ -110,7 +110,7 @@ pub const VARIABLES: [Variable; 33] = [
     },
 ];
 
-/// Returns true if Limo sets a variable of this name, so that one that a job inherits from another means nothing.
+/// Returns true if Limo sets a variable of this name. An inherited value is then meaningless.
 pub fn is_own(name: &[u8]) -> bool {
     name.starts_with(b"LIMO_") && VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
 }

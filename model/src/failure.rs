@@ -1,11 +1,11 @@
-//! How programs without a person at their terminal say that they failed.
+//! Messages of failed programs.
 
 use std::error::Error;
 
 /// Exit code for a wrong command line, of every program of Limo.
 pub const WRONG_USAGE: u8 = 125;
 
-/// Replaces the standard library's messages about values that are no numbers or addresses.
+/// Replaces the standard library's messages about invalid numbers and addresses.
 pub fn plain_words(message: &str) -> String {
     const WORDS: [(&str, &str); 6] = [
         ("invalid digit found in string", "it is not a whole number"),

@@ -1,4 +1,4 @@
-//! How far the time that a job waits, and what its user used of late, count beside what its priority was given.
+//! Weights of the waiting time of a job and of the recent use of its user, beside the given priority.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::Span;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Above idle: what is scarce where power is limited.
+    /// Energy above idle, the scarce resource under a power limit.
     #[default]
     Energy,
-    /// Cores times the seconds for which the job had them.
+    /// Cores times the seconds of their allocation.
     CoreSeconds,
 }
 
@@ -25,7 +25,7 @@ impl FromStr for Measure {
         match text {
             "energy" => Ok(Self::Energy),
             "core-seconds" => Ok(Self::CoreSeconds),
-            _ => Err(format!("`{text}` is not what use is measured in: energy, core-seconds")),
+            _ => Err(format!("`{text}` is not a measure of use: energy, core-seconds")),
         }
     }
 }
@@ -39,7 +39,7 @@ impl fmt::Display for Measure {
     }
 }
 
-/// Without weights the queue is in the order of what priorities were given.
+/// Weights for the order of the queue. Without weights only given priorities count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fairshare {
@@ -47,20 +47,20 @@ pub struct Fairshare {
     pub age_weight: u32,
     /// Waiting longer than this earns no more points.
     pub age_max: Span,
-    /// The points that a job gains if its user used nothing; half of it where the user's part of all that was used is the user's part
-    /// of all shares, a quarter at twice that, and so on.
+    /// Points of a job of a user without use. The points are half of it when the user's part of all use equals the
+    /// user's part of all shares, a quarter at twice that, and so on.
     pub weight: u32,
     /// Past use counts half after this time.
     pub half_life: Span,
     /// The quantity that counts as use.
     pub measure: Measure,
-    /// How often the queue is ranked where nothing happens.
+    /// Interval between rankings of the queue if no event causes one.
     pub rank_every: Span,
-    /// By user; others have 1.
+    /// By user; other users have 1.
     pub shares: BTreeMap<String, u32>,
 }
 
-/// The largest weight: a hundred times what a priority can be given.
+/// The largest weight: a hundred times the highest priority.
 pub const WEIGHT_LIMIT: u32 = 1_000_000;
 
 impl Default for Fairshare {

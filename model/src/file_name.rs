@@ -1,16 +1,16 @@
-//! Names of the files that a job's streams go to, in which `%j` and the like stand for facts of the job.
+//! Names of the files for a job's streams. `%j` and the like stand for facts of the job.
 //!
-//! Pure: a name is checked where it is typed ([`check_file_name`]) and expanded where the file is opened
+//! Pure: the client checks a name ([`check_file_name`]), and the node that opens the file expands it
 //! ([`expand_file_name`]). Bytes, because Unix does not promise UTF-8.
 
 use thiserror::Error;
 
 use crate::JobId;
 
-/// Widest number that `%5j` may ask for, as Slurm has it.
+/// Largest width in `%5j`, the same as Slurm's.
 const WIDTH_LIMIT: usize = 10;
 
-/// What the parts of a file name stand for.
+/// The facts that replace the fields of a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts<'a> {
     /// `%j`.
@@ -21,15 +21,16 @@ pub struct FileFacts<'a> {
     pub user: &'a str,
     /// `%N`: the node that opens the file.
     pub node: &'a str,
-    /// `%n`: which of the job's nodes that is, from 0.
+    /// `%n`: index of that node among the job's nodes, from 0.
     pub node_index: u32,
-    /// `%t`: which of the job's tasks, from 0.
+    /// `%t`: index of the task in the job, from 0.
     pub task: u32,
-    /// `%A` and `%a`: the array that the job is a task of, and the task's number. Of another job they are its own and 0.
+    /// `%A` and `%a`: the array that the job is a task of, and the task's number. In other jobs they are the job's
+    /// number and 0.
     pub array: Option<(JobId, u32)>,
 }
 
-/// Why a name is not one of a file.
+/// Errors in a file name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FileNameError {
@@ -38,17 +39,17 @@ pub enum FileNameError {
     #[error("the name has a NUL byte")]
     Nul,
     #[error(
-        "`%{0}` stands for nothing: there are %j (job), %A (array), %a (task of it), %x (its name), %u (user), %N (node), %n (its index), %t (task), %%"
+        "`%{0}` is unknown: there are %j (job), %A (array), %a (task of it), %x (its name), %u (user), %N (node), %n (its index), %t (task), %%"
     )]
     Unknown(char),
-    #[error("a `%` stands at the end: write `%%` for the sign itself")]
+    #[error("a `%` is at the end: write `%%` for the sign itself")]
     Unfinished,
 }
 
-/// Whether every `%` in `name` stands for something.
+/// Checks that every `%` in `name` begins a known field.
 ///
 /// # Errors
-/// [`FileNameError`], which names what does not.
+/// [`FileNameError`], which names the unknown field.
 pub fn check_file_name(name: &[u8]) -> Result<(), FileNameError> {
     if name.is_empty() {
         return Err(FileNameError::Empty);
@@ -70,8 +71,8 @@ pub fn check_file_name(name: &[u8]) -> Result<(), FileNameError> {
     Ok(())
 }
 
-/// The name with the facts in it. What stands for nothing stays as it is. A `/` in the job's name becomes `_`, so that a
-/// name does not choose a directory.
+/// Returns the name with the facts filled in. Unknown fields stay unchanged. A `/` in the job's name becomes `_`, so
+/// that the name cannot choose a directory.
 pub fn expand_file_name(name: &[u8], facts: &FileFacts) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len() + 16);
     let mut rest = name;
@@ -102,13 +103,13 @@ pub fn expand_file_name(name: &[u8], facts: &FileFacts) -> Vec<u8> {
     out
 }
 
-/// What stands before the next `%`, and what after it.
+/// Returns the text before and after the next `%`.
 fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = name.iter().position(|byte| *byte == b'%')?;
     Some((&name[..at], &name[at + 1..]))
 }
 
-/// The digits at the beginning as a number, and what follows them.
+/// Returns the number at the beginning, and the text after it.
 fn width(text: &[u8]) -> (usize, &[u8]) {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(count);
@@ -165,7 +166,7 @@ mod tests {
         check("100%7", Err(FileNameError::Unfinished));
     }
 
-    /// A name that was not checked, from a peer for example, is a name nevertheless.
+    /// A name from a peer was not checked.
     #[test]
     fn expanding_never_fails() {
         for (name, expected) in [("%q%j", "%q128"), ("%", "%"), ("%5", "%5"), ("%5q", "%5q"), ("", "")] {

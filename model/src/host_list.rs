@@ -1,9 +1,9 @@
-//! Names of nodes in short, `n[1-3,7]`, as people type them.
+//! Short lists of node names, such as `n[1-3,7]`, as people type them.
 
-/// A number at the end of a name, or the first and the last of several that follow each other.
+/// A number at the end of a name, or the first and last of consecutive ones.
 type Run<'a> = (&'a str, Option<&'a str>);
 
-/// The names in their order, neighbours that differ only in a number with as many digits in brackets.
+/// Returns the names in their order. Neighbours that differ only in a number of equal length are joined in brackets.
 pub fn host_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut groups: Vec<(&str, Vec<Run>)> = Vec::new();
     for name in names {
@@ -28,7 +28,7 @@ pub fn host_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     groups.iter().map(group).collect::<Vec<_>>().join(",")
 }
 
-/// The digits at the end, and what stands before them.
+/// Splits a name before the digits at its end.
 fn split(name: &str) -> (&str, &str) {
     name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len())
 }

@@ -1,4 +1,4 @@
-//! Numbers and names by which jobs, nodes and units are known.
+//! Numbers and names that identify jobs, nodes and units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use thiserror::Error;
 #[serde(transparent)]
 pub struct JobId(pub u64);
 
-/// Which try of a job: 1 for the first placement, one more after each that was taken back.
-/// A message about an older attempt is ignored.
+/// The number of an attempt: 1 for the first placement, one more after each that was taken back. A message about an
+/// older attempt is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Attempt(pub u32);
 
-/// A node's number: given in order of first registration, kept for good.
+/// A node's number: given in order of first registration, permanent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub u32);
@@ -50,7 +50,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Why a name was refused.
+/// Reason for refusing a name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum NameError {

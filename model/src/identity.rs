@@ -1,4 +1,4 @@
-//! Which cluster, and which life of its journal, something belongs to. Pure data: random numbers are drawn elsewhere.
+//! Identity of a cluster and of an incarnation of its journal. Pure data: random numbers are drawn elsewhere.
 
 use std::fmt;
 
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct ClusterId(pub [u8; 16]);
 
-/// A life of a cluster's journal: random, drawn when the journal is made and when a backup of it is restored. 0 belongs to
-/// journals that were made before there were incarnations.
+/// An incarnation of a cluster's journal: a random number, drawn when the journal is made and when a backup of it is
+/// restored. Journals from before incarnations have 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
 
-/// How often a journal was opened: of two masters with one incarnation, the one with the higher epoch is the later.
+/// Counts the openings of a journal: of two masters with one incarnation, the one with the higher epoch is later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
-/// A journal in one of its lives. Job numbers are unique within it and mean nothing outside of it.
+/// A journal in one of its incarnations. Job numbers are unique within it and mean nothing outside of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct JournalId {
     /// The cluster, which keeps its id when a backup is restored.
     pub cluster: ClusterId,
-    /// Which of the cluster's journals it is.
+    /// The incarnation of the cluster's journal.
     pub incarnation: Incarnation,
 }
 
 impl JournalId {
-    /// Returns true if a job that is recorded under `record` is this journal's own. Records from before there were cluster ids
-    /// name neither cluster nor incarnation; they belong to journals that have no incarnation either.
+    /// Returns true if a job that is recorded under `record` is this journal's own. Records from before there were
+    /// cluster ids name neither cluster nor incarnation; they belong to journals without an incarnation.
     pub fn owns(self, record: Self) -> bool {
         let nameless = record == Self::default() && self.incarnation == Incarnation::default();
         record == self || nameless

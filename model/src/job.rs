@@ -1,4 +1,4 @@
-//! What a job asks for, where it was put, and how it ended.
+//! Requests, placements and ends of jobs.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ use crate::text::clip;
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
 
-/// What decisions need to know of a job. What is needed to launch it (arguments, environment, directory) is not here.
+/// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
     /// Name of the user who submitted it, as the machine of the master knows it.
@@ -24,80 +24,81 @@ pub struct Request {
     pub name: String,
     /// Names the profiles: see [`crate::application`].
     pub application: String,
-    /// The size class of the profile; empty where none was given.
+    /// The size class of the profile; empty if none was given.
     pub size: String,
-    /// How many nodes it runs on, with the same share of each.
+    /// Number of nodes, each with the same share of the job.
     pub nodes: NonZeroU32,
-    /// On each of its nodes.
+    /// Cores on each of its nodes.
     pub cores: Cores,
-    /// Memory on each of its nodes; zero where none was asked for.
+    /// Memory on each of its nodes; zero if not requested.
     pub memory: Memory,
-    /// The job is ended after this time, where set.
+    /// The job is ended after this time, if set.
     pub time_limit: Option<Span>,
     /// Start at once or refuse.
     pub immediate: bool,
-    /// The job should have ended by then: it may wait for a cheaper hour until that would be missed.
+    /// Latest desired end: the job may wait for a cheaper hour until it would miss this time.
     pub deadline: Option<Time>,
-    /// The job should have started by then: it may wait for a cheaper hour until then.
+    /// Latest desired start: the job may wait for a cheaper hour until then.
     pub start_by: Option<Time>,
-    /// Only these nodes, where not empty.
+    /// Only these nodes; empty allows all.
     pub include: Vec<String>,
-    /// Not these nodes, even where included.
+    /// Excludes these nodes, even if they are included.
     pub exclude: Vec<String>,
-    /// Only units of these types, where not empty.
+    /// Only units of these types; empty allows all.
     pub hardware: Vec<String>,
-    /// Types of hardware for which the job brings a command of its own. On others its main command runs, on CPUs only.
+    /// Types of hardware for which the job brings its own command. On other types its main command runs, on CPUs only.
     pub variants: Vec<String>,
-    /// Its processes may be stopped for a while where the upper limit leaves no room for them.
+    /// True if it may be suspended when the upper limit is too low for it.
     pub may_suspend: bool,
-    /// It may be ended and run again from its beginning where the upper limit leaves no room for it.
+    /// True if it may be requeued when the upper limit is too low for it.
     pub may_requeue: bool,
-    /// It only serves to hold the lower limit: it starts where nothing else would, and is the first to give way.
+    /// True for a job that only serves to hold the lower limit: it starts after all others, and is the first to be
+    /// stopped.
     pub filler: bool,
-    /// What must be so before it may run at all; in a box, since most jobs have none.
+    /// Conditions for its start; in a box, because most jobs have none.
     #[serde(default)]
     pub conditions: Option<Box<Conditions>>,
-    /// What it gets ahead of its time limit.
+    /// The signal before its time limit.
     #[serde(default)]
     pub warning: Option<Warning>,
-    /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
+    /// Time from TERM to KILL, if it differs from the cluster's.
     #[serde(default)]
     pub kill_grace: Option<Span>,
-    /// What it may use.
+    /// Its allowance of energy and money.
     #[serde(default)]
     pub allowance: Option<Allowance>,
-    /// Where it has several tasks: what its user asked for of them.
+    /// The wishes for its tasks, if it has several.
     #[serde(default)]
     pub spread: Option<Spread>,
-    /// The name of the reservation that it is to run in.
+    /// The name of the reservation in which it must run.
     #[serde(default)]
     pub reservation: Option<String>,
-    /// The higher is before the lower in the queue; within plus and minus [`PRIORITY_LIMIT`].
+    /// Higher values come first in the queue; within plus and minus [`PRIORITY_LIMIT`].
     #[serde(default)]
     pub priority: i32,
-    /// It has its nodes alone: it starts where no job is, and nobody else does while it is there.
+    /// True if it shares no node with other jobs.
     #[serde(default)]
     pub exclusive: bool,
-    /// Whole accelerators of one type on each of its nodes, on which its main command runs unless it brings a variant for
-    /// them. Without it a job has one unit of a node: its CPU, or an accelerator for which it brings a variant.
+    /// Whole accelerators of one type on each of its nodes, on which its main command runs unless it brings a variant
+    /// for them. If unset, the job has one unit of a node: its CPU, or an accelerator for which it brings a variant.
     #[serde(default)]
     pub accelerators: Option<NonZeroU32>,
 }
 
-/// As far as a priority can be raised or lowered: of the size of Slurm's adjustments by `--nice`.
+/// The largest and, negated, the smallest priority: of the size of Slurm's adjustments by `--nice`.
 pub const PRIORITY_LIMIT: i32 = 10_000;
 
-/// A signal for the job's processes, so long before its time limit.
+/// A signal for the job's processes at a given time before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Warning {
     /// Its number on Linux.
     pub signal: i32,
-    /// How long before the time limit.
+    /// Time before the time limit.
     pub before: Span,
 }
 
 impl Request {
-    /// For one core of one node, without any other wish, of nobody.
+    /// Returns a request for one core of one node, without a user or other wishes.
     pub fn one_core(application: impl Into<String>) -> Self {
         Self {
             user: String::new(),
@@ -131,18 +132,18 @@ impl Request {
     }
 }
 
-/// How many cores of a CPU; an accelerator is always taken whole.
+/// Cores of a CPU; an accelerator is always taken whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cores {
-    /// So many.
+    /// This number of cores.
     Count(NonZeroU32),
-    /// Every core of whichever unit the job is put on.
+    /// Every core of the chosen unit.
     All,
 }
 
 impl Cores {
-    /// Cores taken from a unit that has `total`.
+    /// Returns the number of cores taken from a unit that has `total`.
     pub fn on(self, total: u32) -> u32 {
         match self {
             Self::Count(count) => count.get(),
@@ -173,21 +174,21 @@ impl fmt::Display for Cores {
     }
 }
 
-/// Where a job is: its share of each unit that it is on.
+/// The place of a job: its share of each of its units.
 pub type Placement = Vec<Part>;
 
-/// A job's share of one unit, and of the memory of that unit's node: the same on each of `count` nodes in a row.
+/// A job's share of one unit and of the node's memory, equal on each of `count` consecutive nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// On the first of the nodes; on the others the unit of the same index.
+    /// The unit on the first node; other nodes have the unit of the same index.
     pub unit: UnitId,
-    /// At least 1.
+    /// Number of nodes, at least 1.
     pub count: u32,
-    /// On each of the nodes, at least 1.
+    /// Cores on each of the nodes, at least 1.
     pub cores: u32,
-    /// On each of the nodes.
+    /// Memory on each of the nodes.
     pub memory: Memory,
-    /// The cap to hold the unit at while the job runs, where the policy chose one.
+    /// The cap of the unit while the job runs, if the policy chose one.
     pub cap: Option<Power>,
 }
 
@@ -209,12 +210,12 @@ impl Part {
     }
 }
 
-/// How many nodes a placement is on, counted once for each part.
+/// Returns the number of nodes of a placement, counted once for each part.
 pub fn width(placement: &[Part]) -> u32 {
     placement.iter().fold(0, |sum: u32, part| sum.saturating_add(part.count))
 }
 
-/// The nodes of a placement, each once: runs of neighbours, each the first and how many, in ascending order.
+/// Returns the nodes of a placement, each once, as ranges in ascending order: the first node and the number of nodes.
 pub fn runs(placement: &[Part]) -> Vec<(NodeId, u32)> {
     let mut parts: Vec<(u32, u32)> = placement.iter().map(|part| (part.unit.node.0, part.count)).collect();
     parts.sort_unstable();
@@ -235,7 +236,7 @@ pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> {
     runs(placement).into_iter().flat_map(of_run)
 }
 
-/// How an attempt to run a job ended.
+/// The end of an attempt to run a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -244,9 +245,9 @@ pub enum Outcome {
     Exited(u8),
     /// Ended by this signal.
     Signaled(i32),
-    /// The command could not be started: 126 (not executable) or 127 (not found), and why.
+    /// The command could not be started: code 126 (not executable) or 127 (not found), and the reason.
     NotStarted { code: u8, reason: String },
-    /// The node lost it: the command may or may not have run, and does not run any more.
+    /// The node lost it: the command may or may not have run, and no longer runs.
     Lost { reason: String },
     /// Its node was unreachable for longer than its lease, or an operator declared the node dead.
     NodeFailed { reason: String },
@@ -260,7 +261,7 @@ pub enum Outcome {
 pub const REASON_LIMIT: usize = 1024;
 
 impl Outcome {
-    /// The same end of a command that its node ended at its time limit.
+    /// Returns the same end, marked as ended at the time limit.
     #[must_use]
     pub fn at_limit(self) -> Self {
         match self {
@@ -270,7 +271,7 @@ impl Outcome {
         }
     }
 
-    /// The end as such, and whether the node ended the command at its time limit.
+    /// Returns the end, and true if the node ended the command at its time limit.
     pub fn split_limit(self) -> (Self, bool) {
         match self {
             Self::ExitedAtLimit(code) => (Self::Exited(code), true),
@@ -279,7 +280,7 @@ impl Outcome {
         }
     }
 
-    /// The same with its reason in at most [`REASON_LIMIT`] bytes.
+    /// Returns it with a reason of at most [`REASON_LIMIT`] bytes.
     #[must_use]
     pub fn clipped(self) -> Self {
         match self {
@@ -290,7 +291,7 @@ impl Outcome {
         }
     }
 
-    /// Why it never ran, is lost or failed with its node; `None` if it ran.
+    /// Returns the reason if the command did not run, was lost or failed with its node.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::NotStarted { reason, .. } | Self::Lost { reason } | Self::NodeFailed { reason } => Some(reason),
@@ -298,7 +299,7 @@ impl Outcome {
         }
     }
 
-    /// The exit code that `lrun` ends with: 128+n for signal n, 125 if the job was lost or its node failed.
+    /// Returns the exit code of `lrun`: 128+n for signal n, 125 if the job was lost or its node failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Exited(code) | Self::ExitedAtLimit(code) | Self::NotStarted { code, .. } => *code,
@@ -310,10 +311,10 @@ impl Outcome {
     }
 }
 
-/// What a finished attempt used.
+/// Resources that a finished attempt used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// From exec to exit, by the node's monotonic clock.
+    /// Time from exec to exit, by the node's monotonic clock.
     pub elapsed: Span,
     /// CPU time in user mode, of all of its processes together.
     pub user_cpu: Span,
@@ -321,16 +322,16 @@ pub struct Usage {
     pub system_cpu: Span,
     /// Largest resident set of any of its processes.
     pub max_rss: Memory,
-    /// Energy above idle by the meter of the node, if that saw at least nine tenths of the run.
+    /// Energy above idle by the meter of the node, if it covered at least nine tenths of the run.
     pub energy: Option<Energy>,
-    /// How sure it is that this energy is the run's, in thousandths: 1000 if the run had its node alone, else its mean share
-    /// of all that ran there; less if the meter showed only a few values. 0 without an energy.
+    /// Confidence that this energy is the run's, in thousandths: 1000 if the run had its node alone, else its mean
+    /// share of all jobs there. Lower if the meter gave only a few values; 0 without an energy.
     #[serde(default)]
     pub confidence: u16,
 }
 
 impl Usage {
-    /// Takes the usage of another attempt or job to this one.
+    /// Adds the usage of another attempt or job.
     pub fn add(&mut self, other: &Self) {
         self.elapsed = self.elapsed + other.elapsed;
         self.user_cpu = self.user_cpu + other.user_cpu;

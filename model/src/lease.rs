@@ -1,10 +1,10 @@
-//! How long a node may run a requeueable job without hearing from the master.
+//! Time for which a node may run a requeueable job without contact to the master.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// Time that the master adds for clock rates that differ and for messages under way.
+/// Margin of the master for differing clock rates and messages in transit.
 const MARGIN: Span = Span::from_secs(5);
 
 /// The right of a node to run one attempt. The node counts from the moment at which it sent the newest ping that the
@@ -13,12 +13,12 @@ const MARGIN: Span = Span::from_secs(5);
 pub struct Lease {
     /// After this time without an answer the node ends the attempt with TERM. Positive.
     pub span: Span,
-    /// From TERM to KILL.
+    /// Time from TERM to KILL.
     pub grace: Span,
 }
 
 impl Lease {
-    /// After this time without a connection the master may assume that no process of the attempt is left.
+    /// After this time without a connection the master may assume that all processes of the attempt are gone.
     pub fn fenced_after(self) -> Span {
         self.span + self.grace + MARGIN
     }

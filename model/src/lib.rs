@@ -1,8 +1,8 @@
-//! The words that every part of Limo shares: ids, physical units, time, curves, nodes, jobs, profiles, policies by name, why
-//! jobs wait and how they end.
+//! The vocabulary that all parts of Limo share: ids, physical units, time, curves, nodes, jobs, profiles, policies,
+//! wait reasons and ends of jobs.
 //!
-//! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes
-//! on every machine.
+//! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes on
+//! every machine.
 
 #![warn(missing_docs)]
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::number::{Suffix, UnitError, parse};
 
-/// A size of memory in bytes. `K`, `M`, `G`, `T` are binary, as `--mem` of Slurm has them; `kB`, `MB`, `GB` are decimal.
+/// A size of memory in bytes. `K`, `M`, `G`, `T` are binary, the same as in `--mem` of Slurm; `kB`, `MB`, `GB` are
+/// decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Memory(u64);

@@ -1,4 +1,4 @@
-//! Whether the top or the bottom of the band is aimed for, and who says so.
+//! The mode: aim for the top or the bottom of the band, as set by the operator or the price.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Mode {
     /// The top: energy is cheap.
     High,
-    /// The bottom: energy is dear.
+    /// The bottom: energy is expensive.
     Low,
 }
 
@@ -32,7 +32,7 @@ pub enum ModeSetting {
     High,
     /// Always the bottom.
     Low,
-    /// As the price says: the top while energy is cheap, the bottom while it is dear.
+    /// Follows the price: the top while energy is cheap, the bottom while it is expensive.
     #[default]
     Auto,
 }

@@ -1,4 +1,4 @@
-//! What a node is made of, as its daemon describes it.
+//! The hardware of a node, as its daemon describes it.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,36 +16,36 @@ pub struct NodeSpec {
     pub name: String,
     /// At least one; the order gives each unit its index.
     pub units: Vec<UnitSpec>,
-    /// What the jobs on it may have together.
+    /// Memory for all jobs on it together.
     pub memory: Memory,
-    /// Draw of the whole node with no job on it.
+    /// Draw of the whole node without jobs.
     pub idle: Power,
-    /// What its draw is known from.
+    /// The source of its measured draw.
     pub meter: Meter,
-    /// How it sleeps, where it can be switched off and on.
+    /// Its sleep state, if it can be switched off and on.
     pub rest: Option<Rest>,
 }
 
-/// How a node sleeps (energy-budget-2017, section II-B: the states of a processor).
+/// The sleep state of a node (energy-budget-2017, section II-B: the states of a processor).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
     /// Draw while it sleeps.
     pub draw: Power,
-    /// On the way to sleep.
+    /// The transition to sleep.
     pub down: Switch,
-    /// On the way back.
+    /// The transition back.
     pub up: Switch,
     /// `None` for simulated nodes.
     #[serde(default)]
     pub wake: Option<Wake>,
 }
 
-/// A change between awake and asleep.
+/// A transition between awake and asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
-    /// How long it takes; not negative.
+    /// Its duration; not negative.
     pub span: Span,
-    /// Draw of the whole node meanwhile.
+    /// Draw of the whole node during the transition.
     pub draw: Power,
 }
 
@@ -56,27 +56,27 @@ pub struct UnitSpec {
     pub name: String,
     /// The type by which profiles are shared between equal units.
     pub hardware: String,
-    /// What it is, which decides how jobs share it.
+    /// The kind, which decides how jobs share the unit.
     pub kind: UnitKind,
-    /// Cores of a CPU; 1 for an accelerator, which one job has to itself.
+    /// Cores of a CPU; 1 for an accelerator, which serves one job at a time.
     pub cores: u32,
-    /// Draw above idle with the unit fully used, from its nameplate: the estimate where no profile exists.
+    /// Draw above idle with the unit fully used, from its nameplate: the estimate if no profile exists.
     pub nameplate: Power,
-    /// The lowest and highest cap that the unit obeys, where it can be capped.
+    /// The lowest and highest cap that the unit obeys, if it can be capped.
     pub caps: Option<(Power, Power)>,
 }
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnitKind {
     /// All cores of a node together, which jobs share.
     Cpu,
-    /// One device, such as a GPU, which a job has to itself.
+    /// One device, such as a GPU, which serves one job at a time.
     Accelerator,
 }
 
-/// Where a node's watts come from.
+/// The source of a node's measured draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meter {
@@ -88,7 +88,7 @@ pub enum Meter {
     Powercap,
     /// A sensor of Linux hwmon.
     Hwmon,
-    /// What a command prints.
+    /// The output of a command.
     Command,
     /// The machine's management controller, by IPMI DCMI.
     Ipmi,
@@ -106,12 +106,12 @@ pub enum Meter {
     Shared,
 }
 
-/// More units than any machine has; bounds what one node can make the master keep.
+/// More units than any machine has; bounds the memory that one node can use at the master.
 const UNIT_LIMIT: usize = 64;
 /// Cores that one unit can have.
 pub const CORE_LIMIT: u32 = 65_536;
 
-/// Why a node's description was refused.
+/// Reason for refusing a node's description.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SpecError {
@@ -127,15 +127,17 @@ pub enum SpecError {
     Divisible { unit: String, cores: u32 },
     #[error("{what} of `{name}` is negative: {value}")]
     Negative { what: &'static str, name: String, value: Power },
-    #[error("node `{node}` needs {span} to go to sleep or to wake: not before now")]
+    #[error("node `{node}` has the negative switching time {span}")]
     SwitchTime { node: String, span: Span },
     #[error("the caps of unit `{unit}` are crossed: {low} is above {high}")]
     Caps { unit: String, low: Power, high: Power },
 }
 
 impl NodeSpec {
+    /// Checks the description.
+    ///
     /// # Errors
-    /// [`SpecError`], naming the first thing that cannot be.
+    /// [`SpecError`], naming the first invalid value.
     pub fn check(&self) -> Result<(), SpecError> {
         check_name("node name", &self.name)?;
         if self.units.is_empty() || self.units.len() > UNIT_LIMIT {

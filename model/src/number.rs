@@ -1,8 +1,9 @@
-//! Reads `1.5kW` into a fixed-point integer. Exact decimal arithmetic, no floating point; does not know what a watt is.
+//! Parses text such as `1.5kW` into a fixed-point integer. Exact decimal arithmetic, without floating point or
+//! knowledge of units.
 
 use thiserror::Error;
 
-/// Why a quantity could not be read. The text names the value and the units that are understood.
+/// Error in the text of a quantity. It names the value and the units that are understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum UnitError {
@@ -20,7 +21,7 @@ pub enum UnitError {
     Negative { value: String },
 }
 
-/// One way to write a quantity: the suffix and how many base units one of it is.
+/// One way to write a quantity: the suffix, and its value in base units.
 pub(crate) type Suffix = (&'static str, i64);
 
 pub(crate) fn unit_list(units: &[Suffix]) -> String {
@@ -87,7 +88,7 @@ fn scaled(number: &str, factor: i64) -> Option<i64> {
 
 /// `numerator / denominator`, rounded half away from zero. `denominator` must be positive.
 pub(crate) fn divide_rounded(numerator: i128, denominator: i128) -> i128 {
-    // Divisions of 64 bits are several times faster, and nearly all that is asked for fits.
+    // Divisions of 64 bits are several times faster, and nearly all operands fit.
     if let (Ok(numerator), Ok(denominator)) = (i64::try_from(numerator), i64::try_from(denominator)) {
         let half = denominator / 2;
         let sum = if numerator >= 0 { numerator.checked_add(half) } else { numerator.checked_sub(half) };
@@ -99,7 +100,7 @@ pub(crate) fn divide_rounded(numerator: i128, denominator: i128) -> i128 {
     if numerator >= 0 { (numerator + half) / denominator } else { (numerator - half) / denominator }
 }
 
-/// The result of one rounded physical operation, held at the ends of the range instead of wrapping.
+/// Clamps the result of one rounded physical operation to the range, instead of wrapping.
 pub(crate) fn saturate(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }

@@ -1,25 +1,26 @@
-//! What of a quota stands against a job, with the numbers.
+//! The limit of a quota that keeps a job waiting, with numbers.
 
 use crate::{Energy, JobId, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
-/// Which limit of its user's quota a job waits for: what it needs, what the user has, and the most that there may be.
+/// The limit of its user's quota that a job waits for: the need of the job, the present use, and the most that is
+/// allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum OverQuota {
-    /// So many of the user's jobs run or may start.
+    /// Number of the user's jobs that run or may start.
     Jobs { has: u32, most: u32 },
-    /// Those have so many cores.
+    /// Cores of those jobs.
     Cores { needs: u32, has: u64, most: u32 },
-    /// So much was used in the day, week or month that ends then, or is expected of those jobs.
+    /// Energy that was used in the day, week or month that ends then, plus the energy expected of those jobs.
     Energy { needs: Energy, has: Energy, most: Energy, window: Window, until: Time },
-    /// There is room, but not for the job before it.
+    /// The quota has room, but the job before it comes first.
     Turn { job: JobId },
 }
 
 impl OverQuota {
-    /// When what was used no longer counts.
+    /// Returns the end of the window, when its use no longer counts.
     pub fn until(&self) -> Option<Time> {
         match self {
             Self::Energy { until, .. } => Some(*until),
@@ -27,7 +28,7 @@ impl OverQuota {
         }
     }
 
-    /// The same with its time later by `by`.
+    /// Returns it with its time later by `by`.
     pub fn moved(self, by: Span) -> Self {
         match self {
             Self::Energy { needs, has, most, window, until } => {
@@ -37,7 +38,7 @@ impl OverQuota {
         }
     }
 
-    /// As people read it; `until` is shown where it is given.
+    /// Formats it; shows `until` if given.
     pub fn shown(&self, until: Option<String>) -> String {
         match self {
             Self::Jobs { has, most } => format!("{has} of {most} jobs run or may start"),

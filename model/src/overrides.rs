@@ -1,4 +1,4 @@
-//! Parts of a policy in place of those of its preset, and which parts make sense together.
+//! Single parts of a policy that replace those of its preset, and the valid combinations.
 
 use std::str::FromStr;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::preset::{AdmissionRule, CapRule, OrderRule, Parts, PlacementRule};
 
-/// Parts that are chosen one by one; the others are those of the preset.
+/// Parts that are chosen one by one; unset parts come from the preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
-    /// Which jobs may pass one that cannot start.
+    /// The jobs that may pass one that cannot start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderRule>,
     /// The limits that a start must keep, besides free nodes.
@@ -30,7 +30,7 @@ impl Overrides {
         *self == Self::default()
     }
 
-    /// The parts in force: these, else those of a preset.
+    /// Returns the parts in force: these, else those of a preset.
     pub fn over(self, parts: Parts) -> Parts {
         Parts {
             order: self.order.unwrap_or(parts.order),
@@ -43,9 +43,9 @@ impl Overrides {
 
 /// A part of a policy that has a name.
 pub trait NamedPart: Copy + PartialEq + 'static {
-    /// What it is a part of a policy for.
+    /// The kind of the part.
     const KIND: &'static str;
-    /// All of them with their names.
+    /// All values with their names.
     const NAMES: &'static [(Self, &'static str)];
 
     /// The name by which it is chosen.
@@ -53,10 +53,10 @@ pub trait NamedPart: Copy + PartialEq + 'static {
         Self::NAMES.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name)
     }
 
-    /// The part of that name.
+    /// Returns the part of that name.
     ///
     /// # Errors
-    /// The names that there are.
+    /// The list of valid names.
     fn named(text: &str) -> Result<Self, String> {
         let found = Self::NAMES.iter().find(|(_, name)| *name == text).map(|(part, _)| *part);
         let names = || Self::NAMES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
@@ -107,7 +107,7 @@ macro_rules! parsed {
 parsed!(OrderRule, AdmissionRule, PlacementRule, CapRule);
 
 impl Parts {
-    /// Every combination, whether it makes sense or not.
+    /// Returns every combination, valid or not.
     pub fn all() -> impl Iterator<Item = Self> {
         let orders = OrderRule::NAMES.iter().map(|(order, _)| *order);
         orders.flat_map(|order| {
@@ -120,7 +120,7 @@ impl Parts {
         })
     }
 
-    /// Why these parts make no sense together; `None` if they do.
+    /// Returns the reason if these parts contradict each other.
     pub fn senseless(self) -> Option<String> {
         use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
         let Self { order, admission, placement, caps } = self;

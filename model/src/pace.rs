@@ -1,9 +1,10 @@
-//! How fast a run goes under a cap, and how much of its work that leaves: power-capping-2018, section 5.1.1. Knows neither
-//! units nor machines: whose cap it is, and which share of it a run has, is the business of the caller.
+//! The pace of a run under a cap, and its remaining work: power-capping-2018, section 5.1.1. The caller knows the
+//! units, and each run's share of a cap.
 //!
-//! A cap that lowers a run's draw from P to P' = M P makes its duration D' = F D / M, with F from 0 (a cap costs no time) to
-//! 1 (as much time as power is taken). For M above F that would be shorter than without a cap; no cap speeds a job up, so
-//! here D' is at least D. As work that is done at a pace, which may change at any time: the pace is min(1, M / F).
+//! A cap that lowers a run's draw from P to P' = M P makes its duration D' = F D / M, with F from 0 (a cap costs no
+//! time) to 1 (as much time as power is taken). For M above F that would be shorter than without a cap; no cap speeds a
+//! job up, so here D' is at least D. As work that is done at a pace, which may change at any time: the pace is min(1, M
+//! / F).
 
 use crate::time::Span;
 use crate::units::Power;
@@ -11,16 +12,17 @@ use crate::units::Power;
 /// One, in steps of a [`Pace`]. An error of one step makes a millisecond in 30 years.
 const ONE: i64 = 1_000_000_000_000;
 
-/// Work done in a time, compared with no cap: 0 (nothing) to 1 (everything), in steps of 1e-12.
+/// Work done per time, compared with a run without a cap: 0 (none) to 1 (all), in steps of 1e-12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pace(i64);
 
-/// An amount of work, exactly: how long it takes at full pace.
+/// An exact amount of work: its duration at full pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Work(i128);
 
-/// What a run draws, and its pace, where it draws `full` without a cap and its share of the cap is `cap`. The factor F is
-/// in thousandths, 0 to 1000. Rounded up to a step of the pace, so that a pace such as 1/3 costs no extra millisecond.
+/// Returns the draw and the pace of a run that draws `full` without a cap and has the share `cap` of a cap. The factor
+/// F is in thousandths, 0 to 1000. Rounded up to a step of the pace, so that a pace such as 1/3 costs no extra
+/// millisecond.
 pub fn pace(full: Power, cap: Option<Power>, factor_permille: u32) -> (Power, Pace) {
     let Some(cap) = cap.map(Power::at_least_zero).filter(|cap| *cap < full) else { return (full, Pace::FULL) };
     let (kept, due) = (i128::from(cap.mw()) * 1000, i128::from(full.mw()) * i128::from(factor_permille));
@@ -32,37 +34,37 @@ pub fn pace(full: Power, cap: Option<Power>, factor_permille: u32) -> (Power, Pa
 }
 
 impl Pace {
-    /// No cap, or none that matters.
+    /// The pace without an effective cap.
     pub const FULL: Self = Self(ONE);
-    /// Suspended, for example.
+    /// The pace of a suspended job.
     pub const STOPPED: Self = Self(0);
 
-    /// What is done at this pace in `span`; nothing in a negative one.
+    /// Returns the work done at this pace in `span`; none if it is negative.
     pub fn over(self, span: Span) -> Work {
         Work(i128::from(self.0) * i128::from(span.ms().max(0)))
     }
 }
 
 impl Work {
-    /// Nothing is left to do.
+    /// No remaining work.
     pub const ZERO: Self = Self(0);
 
-    /// What takes `span` at full pace.
+    /// Returns the work that takes `span` at full pace.
     pub fn lasting(span: Span) -> Self {
         Pace::FULL.over(span)
     }
 
-    /// What is left after `done`; not below nothing.
+    /// Returns the work that remains after `done`; at least zero.
     pub fn less(self, done: Self) -> Self {
         Self((self.0 - done.0).max(0))
     }
 
-    /// Returns true if nothing is left to do.
+    /// Returns true if no work remains.
     pub fn is_done(self) -> bool {
         self.0 == 0
     }
 
-    /// How long it takes at `pace`, rounded up to a millisecond. `None` where it is never done.
+    /// Returns the duration at `pace`, rounded up to a millisecond. `None` if the work never ends.
     pub fn takes(self, pace: Pace) -> Option<Span> {
         if self.is_done() {
             return Some(Span::ZERO);
@@ -72,7 +74,7 @@ impl Work {
     }
 }
 
-/// Of numbers that are not negative, and a `denominator` above 0.
+/// Divides and rounds up. No number is negative, and `denominator` is above 0.
 fn divided_up(numerator: i128, denominator: i128) -> i128 {
     numerator / denominator + i128::from(numerator % denominator != 0)
 }
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What 40 s of work become at 40 W under a cap in watts: the draw in watts and the duration in milliseconds.
+    /// Checks 40 s of work at 40 W under a cap in watts: the draw in watts and the duration in milliseconds.
     fn check(cap: Option<i64>, factor: u32, draw: i64, ms: Option<i64>) {
         let (drawn, pace) = pace(Power::from_watts(40), cap.map(Power::from_watts), factor);
         let takes = Work::lasting(Span::from_secs(40)).takes(pace);
@@ -100,7 +102,7 @@ mod tests {
         check(Some(20), 500, 20, Some(40_000));
         check(Some(20), 250, 20, Some(40_000));
         check(Some(20), 0, 20, Some(40_000));
-        // M = 3/40: a pace that is no decimal fraction still takes whole milliseconds where it should: 40 s * 40 / 3.
+        // M = 3/40: whole milliseconds even if the pace has no exact decimal form: 40 s * 40 / 3.
         check(Some(3), 1000, 3, Some(533_334));
         check(Some(30), 1000, 30, Some(53_334));
         check(Some(0), 1000, 0, None);
@@ -133,7 +135,7 @@ mod tests {
             prop_assert!(low >= Power::ZERO && high <= Power::from_mw(full));
         }
 
-        /// Cut into pieces as one likes: nothing is lost or gained.
+        /// Splitting the work loses and gains nothing.
         #[test]
         fn work_adds_up(pieces in proptest::collection::vec(0_i64..1_000_000_000, 0..50), cap in 1_i64..100) {
             let (_, pace) = pace(Power::from_mw(97), Some(Power::from_mw(cap)), 1000);

@@ -1,4 +1,4 @@
-//! The policies: one table of names, parts, ideas and sources. What a policy promises follows from its parts.
+//! The policies: one table of names, parts, ideas and sources. The promises of a policy follow from its parts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,15 +19,15 @@ pub enum Preset {
     Reducepc,
 }
 
-/// The order of the queue: which jobs may pass one that cannot start.
+/// The order of the queue: the jobs that may pass one that cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderRule {
-    /// None of them starts.
+    /// No job.
     Strict,
-    /// Those start that do not delay the first job (EASY backfilling).
+    /// Jobs that do not delay the first job (EASY backfilling).
     Easy,
-    /// Those start that delay none of the jobs before them (conservative backfilling).
+    /// Jobs that delay none of the jobs before them (conservative backfilling).
     Conservative,
 }
 
@@ -35,17 +35,17 @@ pub enum OrderRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdmissionRule {
-    /// Nothing.
+    /// No further limit.
     Resources,
     /// The power of the moment (limo-2018, equations 3.3 and 3.4).
     Equations,
-    /// The power band, as long as the job is expected to run.
+    /// The power band over the expected duration of the job.
     Band,
     /// The upper limit and the rate at which a budget is released (energy-budget-2017, section V-C).
     Rate,
     /// The upper limit and the energy of a budget (energy-budget-2017, section IV, Algorithm 2).
     Ledger,
-    /// The same; and for later jobs a power limit that is lowered for the first one (section IV-D).
+    /// The same, and a lowered power limit for later jobs in favour of the first one (section IV-D).
     LedgerReduced,
 }
 
@@ -53,11 +53,11 @@ pub enum AdmissionRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementRule {
-    /// The first, at once.
+    /// The first suitable nodes, at once.
     FirstFit,
-    /// Those on which it costs least, when it costs least.
+    /// The cheapest nodes, at the cheapest time.
     ByPrice,
-    /// Those with the least room, at once.
+    /// The suitable nodes with the least room, at once.
     LeastRoom,
 }
 
@@ -65,9 +65,9 @@ pub enum PlacementRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapRule {
-    /// Nothing.
+    /// No control.
     Untouched,
-    /// Caps are moved, jobs are suspended and requeued.
+    /// Changes caps, suspends and requeues jobs.
     Moved,
 }
 
@@ -80,7 +80,7 @@ pub struct Parts {
     pub caps: CapRule,
 }
 
-/// A policy as it is described to people.
+/// A policy as it is described to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Described {
     pub preset: Preset,
@@ -94,7 +94,7 @@ const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementR
     Parts { order, admission, placement, caps }
 }
 
-/// In the order of [`Preset`].
+/// One row for each [`Preset`], in its order.
 const TABLE: [Described; 8] = {
     use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
     use CapRule::{Moved, Untouched};
@@ -119,7 +119,7 @@ const TABLE: [Described; 8] = {
             preset: Preset::Limo,
             name: "limo",
             parts: parts(Conservative, Band, ByPrice, Moved),
-            idea: "aims for the bottom of the power band while energy is dear and for its top while it is cheap",
+            idea: "aims for the bottom of the power band while energy is expensive and for its top while it is cheap",
             source: "limo-2018, section 3.1.3, Figure 3.4",
         },
         Described {
@@ -172,7 +172,7 @@ impl Preset {
         all
     };
 
-    /// That of a new cluster.
+    /// The preset of a new cluster.
     pub const DEFAULT: Self = Self::Limo;
 
     pub fn described(self) -> Described {
@@ -189,37 +189,37 @@ impl Preset {
 }
 
 impl Parts {
-    /// Returns true if it promises to start nothing that takes the draw over the upper limit.
+    /// Returns true if it promises that no start raises the draw above the upper limit.
     pub fn keeps_upper_limit(self) -> bool {
         self.admission == AdmissionRule::Band
     }
 
-    /// Returns true if it heeds the upper limit when it starts jobs.
+    /// Returns true if its starts respect the upper limit.
     pub fn heeds_upper_limit(self) -> bool {
         self.admission != AdmissionRule::Resources
     }
 
-    /// Returns true if it heeds the lower limit when it starts jobs.
+    /// Returns true if its starts respect the lower limit.
     pub fn heeds_lower_limit(self) -> bool {
         matches!(self.admission, AdmissionRule::Equations | AdmissionRule::Band)
     }
 
-    /// Returns true if it promises never to spend more than the budget of a period.
+    /// Returns true if it promises never to use more than the budget of a period.
     pub fn keeps_budget(self) -> bool {
         matches!(self.admission, AdmissionRule::Rate | AdmissionRule::Ledger | AdmissionRule::LedgerReduced)
     }
 
-    /// Returns true if it acts on jobs that run: moves caps, suspends, requeues.
+    /// Returns true if it controls running jobs: changes caps, suspends, requeues.
     pub fn steers(self) -> bool {
         self.caps == CapRule::Moved
     }
 
-    /// Returns true if it starts a job only on units that no other job is on.
+    /// Returns true if it starts jobs only on units without other jobs.
     pub fn takes_whole_units(self) -> bool {
         self.admission == AdmissionRule::Equations
     }
 
-    /// Returns true if one plan starts one job at most, and the core asks again until nothing more starts.
+    /// Returns true if one plan starts at most one job. The core then asks again until no more jobs start.
     pub fn starts_one_by_one(self) -> bool {
         self.placement == PlacementRule::LeastRoom
     }
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// As they were told apart by name.
+    /// Compares with the former distinction by name.
     #[test]
     fn what_policies_promise_follows_from_their_parts() {
         use Preset::{Conservative, Easy, Energybud, Fifo, Limo, LimoPrototype, Powercap, Reducepc};

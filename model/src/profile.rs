@@ -1,4 +1,4 @@
-//! What is known of running an application on a type of hardware (limo-2018, section 3.3.3).
+//! Typical runs of an application on a type of hardware (limo-2018, section 3.3.3).
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::time::Span;
 use crate::units::{Energy, Power};
 
-/// What a profile is about.
+/// The key of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProfileKey {
     /// See [`crate::application`].
     pub application: String,
-    /// Empty where jobs of the application are not told apart by size.
+    /// Empty if the application has no size classes.
     pub size: String,
     /// The type of the unit.
     pub hardware: String,
@@ -34,25 +34,25 @@ pub struct Profile {
     pub energy: Energy,
     /// Spread of the duration around its typical value, in thousandths of it.
     pub spread_permille: u32,
-    /// How many runs it is from.
+    /// Number of runs.
     pub runs: u32,
     /// Learned or imported.
     pub source: EstimateSource,
 }
 
-/// Where an estimate comes from, best first.
+/// The source of an estimate, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EstimateSource {
     /// Learned from finished runs.
     Learned,
-    /// From a file or by an operator's hand.
+    /// From a file, or set by an operator.
     Imported,
     /// From the hardware's nameplate and the job's time limit.
     Nameplate,
 }
 
-/// What a job is expected to do on a unit.
+/// The expected run of a job on a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// From its start to its end.
@@ -61,14 +61,14 @@ pub struct Estimate {
     pub power: Power,
     /// Above idle.
     pub energy: Energy,
-    /// What it was made from.
+    /// Source of the estimate.
     pub source: EstimateSource,
-    /// Runs behind it; 0 from the nameplate.
+    /// Number of runs behind it; 0 from the nameplate.
     pub runs: u32,
 }
 
 impl Estimate {
-    /// Of a job that does the same on so many units at once.
+    /// Returns the estimate for a job that runs the same on this number of units at once.
     pub fn times(self, units: usize) -> Self {
         let units = i64::try_from(units).unwrap_or(i64::MAX);
         let power = Power::from_mw(self.power.mw().saturating_mul(units));

@@ -1,4 +1,4 @@
-//! What a user may have at a time, and use in a day, a week or a month. Enforces nothing.
+//! Limits on a user's jobs and cores at a time, and on energy per day, week or month. Enforces nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ impl Window {
     /// All of them, the shortest first.
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    /// As it is typed: `day`, `week`, `month`.
+    /// Returns the typed name: `day`, `week`, `month`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -36,7 +36,7 @@ impl Window {
         }
     }
 
-    /// When the one begins that contains `at`.
+    /// Returns the begin of the window that contains `at`.
     pub fn begin(self, at: Time) -> Time {
         let day = at.unix_ms().div_euclid(DAY_MS);
         let first = match self {
@@ -48,20 +48,20 @@ impl Window {
         Time::from_unix_ms(first * DAY_MS)
     }
 
-    /// When the one ends that contains `at`: the next one begins.
+    /// Returns the end of the window that contains `at`.
     pub fn end(self, at: Time) -> Time {
         let days = match self {
             Self::Day => 1,
             Self::Week => 7,
-            // The first of a month and 31 days more are in the next.
+            // 31 days after the first of a month are always in the next month.
             Self::Month => 31,
         };
         self.begin(Time::from_unix_ms(self.begin(at).unix_ms() + days * DAY_MS))
     }
 }
 
-/// From 1, of a day counted from the first of 1970, by the Gregorian calendar. Years are taken from March on, so that the
-/// day that only some of them have is their last.
+/// Returns the day of the month from 1, of a day counted from the first of 1970, by the Gregorian calendar. Years begin
+/// in March, so that the leap day is the last of its year.
 fn day_of_month(day: i64) -> i64 {
     // Since the first of March of the year 0, in 400 years of 146,097 days.
     let of_era = (day + 719_468).rem_euclid(146_097);
@@ -81,20 +81,20 @@ impl FromStr for Window {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|window| window.name() == text);
-        found.ok_or_else(|| format!("`{text}` is not a time that energy is counted over: day, week, month"))
+        found.ok_or_else(|| format!("`{text}` is not a period for energy: day, week, month"))
     }
 }
 
-/// What a user may have; `None` is any number.
+/// The limits of a user; `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quota {
-    /// Jobs that run or are about to.
+    /// Jobs that run or may start.
     pub jobs: Option<u32>,
-    /// Cores of those.
+    /// Cores of those jobs.
     pub cores: Option<u32>,
-    /// Above idle, of jobs that ended in the window, with what is expected of those that run or are about to.
+    /// Energy above idle of jobs that ended in the window, plus the energy expected of those that run or may start.
     pub energy: Option<(Energy, Window)>,
-    /// Jobs that are not over, tasks of arrays counted singly.
+    /// Unfinished jobs; tasks of arrays count singly.
     pub submitted: Option<u32>,
 }
 
@@ -104,13 +104,13 @@ impl Quota {
         *self == Self::default()
     }
 
-    /// Returns true if it holds jobs back that were accepted.
+    /// Returns true if it can keep accepted jobs waiting.
     pub fn holds_back(&self) -> bool {
         self.jobs.is_some() || self.cores.is_some() || self.energy.is_some()
     }
 }
 
-/// As it is typed; nothing for one without limits.
+/// Formats it as typed; empty without limits.
 impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |name: &str, most: Option<u32>| most.map(|most| format!("{name}={most}"));
@@ -120,8 +120,8 @@ impl fmt::Display for Quota {
     }
 }
 
-/// One limit of a quota, as it is typed: `jobs=4`, `cores=none`, `energy=20kWh/day`, `submitted=1000`; `none` is a quota
-/// without any.
+/// One limit of a quota as typed: `jobs=4`, `cores=none`, `energy=20kWh/day`, `submitted=1000`; `none` removes all
+/// limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QuotaLimit {
     /// See [`Quota::jobs`].
@@ -132,7 +132,7 @@ pub enum QuotaLimit {
     Energy(Option<(Energy, Window)>),
     /// See [`Quota::submitted`].
     Submitted(Option<u32>),
-    /// Takes all limits away.
+    /// Removes all limits.
     None,
 }
 
@@ -172,7 +172,7 @@ impl FromStr for QuotaLimit {
             "submitted" => count().map(Self::Submitted),
             "energy" if none => Ok(Self::Energy(None)),
             "energy" => energy(value).map(|energy| Self::Energy(Some(energy))),
-            _ => Err(format!("`{name}` in `{text}` is not what a quota limits: jobs, cores, energy, submitted")),
+            _ => Err(format!("`{name}` in `{text}` is not a limit of a quota: jobs, cores, energy, submitted")),
         }
     }
 }
@@ -183,7 +183,7 @@ fn energy(text: &str) -> Result<(Energy, Window), String> {
     })?;
     let energy: Energy = energy.parse().map_err(|error: crate::number::UnitError| error.to_string())?;
     if energy < Energy::ZERO {
-        return Err(format!("`{text}` is less than nothing"));
+        return Err(format!("`{text}` is negative"));
     }
     Ok((energy, window.parse()?))
 }
@@ -191,9 +191,9 @@ fn energy(text: &str) -> Result<(Energy, Window), String> {
 /// The quotas of all users.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quotas {
-    /// Of who has none of their own.
+    /// Quota of users without their own.
     pub default: Quota,
-    /// Of users who have one of their own, by name.
+    /// Quotas of single users, by name.
     pub users: BTreeMap<String, Quota>,
 }
 
@@ -203,7 +203,7 @@ impl Quotas {
         self.default.is_empty() && self.users.is_empty()
     }
 
-    /// The quota of a user, otherwise the default one.
+    /// Returns the quota of a user, otherwise the default one.
     pub fn of(&self, user: &str) -> &Quota {
         self.users.get(user).unwrap_or(&self.default)
     }
@@ -261,10 +261,10 @@ mod tests {
         };
         check("jobs", "`jobs` is not a limit");
         check("jobs=-1", "`-1` in `jobs=-1` is not a number");
-        check("nodes=3", "`nodes` in `nodes=3` is not what a quota limits");
+        check("nodes=3", "`nodes` in `nodes=3` is not a limit of a quota");
         check("energy=3kWh", "`3kWh` is not an energy in a day");
-        check("energy=3kWh/year", "`year` is not a time");
-        check("energy=-3kWh/day", "less than nothing");
+        check("energy=3kWh/year", "`year` is not a period");
+        check("energy=-3kWh/day", "is negative");
         check("energy=3/day", "3");
     }
 

@@ -1,36 +1,36 @@
-//! Nodes that are kept for some users for a time. Who gets them when is decided in `sched`.
+//! Nodes that are kept for some users for a time. `sched` enforces it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Time};
 
-/// Nodes that in `[from, until)` only those jobs of these users may have that ask for it.
+/// Nodes that are kept in `[from, until)` for those jobs of these users that ask for the reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Names, each once.
     pub nodes: Vec<String>,
-    /// When it begins.
+    /// Begin.
     pub from: Time,
-    /// When it ends: after `from`.
+    /// End, after `from`.
     pub until: Time,
-    /// Nobody at all where there is none: the nodes are kept free of jobs.
+    /// If empty, the nodes are kept free of all jobs.
     pub users: Vec<String>,
-    /// For whoever reads it; may be empty.
+    /// Explanation for readers; may be empty.
     pub reason: String,
 }
 
 impl Reservation {
-    /// How long it lasts.
+    /// Returns its duration.
     pub fn span(&self) -> Span {
         self.until - self.from
     }
 
-    /// The same for a time that is later by `by`.
+    /// Returns the same reservation, later by `by`.
     pub fn moved(&self, by: Span) -> Self {
         Self { from: self.from.moved(by), until: self.until.moved(by), ..self.clone() }
     }
 
-    /// Returns true if both hold at some time. One that begins when the other ends does not overlap it.
+    /// Returns true if both hold at some time. Adjacent reservations do not overlap.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.from < other.until && other.from < self.until
     }

@@ -1,8 +1,7 @@
-//! A job of several tasks: how many there are, and which of its nodes runs which of them. A task is one process that the
-//! job's command is started as.
+//! The tasks of a job and their distribution over its nodes. A task is one process that runs the job's command.
 //!
-//! Tasks are dealt in blocks: the first nodes get the first tasks, and one more where their number does not divide.
-//! Which nodes these are is the business of a policy.
+//! Tasks are dealt in blocks: the first nodes get the first tasks, and one more if their number does not divide evenly.
+//! A policy chooses the nodes.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -12,23 +11,23 @@ use thiserror::Error;
 
 use crate::job::{Cores, Request};
 
-/// Most tasks of one job: a node keeps two pipes open for each of its own.
+/// Most tasks of one job: a node keeps two pipes open for each of its tasks.
 const SPREAD_LIMIT: u32 = 100_000;
 
-/// What the user of a job of several tasks asked for. The nodes and the cores of its [`Request`] follow from it.
+/// The user's wishes for a job of several tasks. The nodes and the cores of its [`Request`] follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spread {
-    /// On all nodes together, 1 to 100,000.
+    /// Tasks on all nodes together, 1 to 100,000.
     pub tasks: NonZeroU32,
-    /// Of each task.
+    /// Cores of each task.
     pub cores: Cores,
-    /// On how many nodes; where it is not said, on as few as have room for the tasks.
+    /// Number of nodes; if unset, as few as have room for the tasks.
     pub nodes: Option<NonZeroU32>,
     /// Most tasks on one node.
     pub per_node: Option<NonZeroU32>,
 }
 
-/// Why tasks cannot be dealt to nodes.
+/// Reason why tasks cannot be distributed over nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SpreadError {
@@ -43,19 +42,19 @@ pub enum SpreadError {
 }
 
 impl Spread {
-    /// The tasks of the node at `index` of `nodes`.
+    /// Returns the number of tasks of the node at `index` of `nodes`.
     pub fn tasks_on(self, nodes: u32, index: u32) -> Range<u32> {
         let (each, more) = (self.tasks.get() / nodes.max(1), self.tasks.get() % nodes.max(1));
         let first = index * each + index.min(more);
         first..first + each + u32::from(index < more)
     }
 
-    /// Most tasks that one of so many nodes gets.
+    /// Returns the most tasks on one of `nodes`.
     fn on_one(self, nodes: u32) -> u32 {
         self.tasks.get().div_ceil(nodes)
     }
 
-    /// Cores of a node for its tasks. With all cores of each node, its tasks share them.
+    /// Returns the cores of a node for its tasks. With all cores of each node, its tasks share them.
     fn cores_on_one(self, nodes: u32) -> Cores {
         match self.cores {
             Cores::All => Cores::All,
@@ -76,8 +75,8 @@ impl Spread {
         }
     }
 
-    /// On how many nodes the tasks go. `offered` has the cores that each node has for such a job; none are known where it
-    /// is empty.
+    /// Returns the number of nodes for the tasks. `offered` has the cores of each suitable node; if it is empty, none
+    /// are known.
     ///
     /// # Errors
     /// [`SpreadError`].
@@ -110,7 +109,7 @@ impl Spread {
 }
 
 impl Request {
-    /// Settles on how many nodes the tasks go, and how many cores of each they take. Nothing changes for one task.
+    /// Fixes the number of nodes and of cores on each. One task changes nothing.
     ///
     /// # Errors
     /// [`SpreadError`].

@@ -1,15 +1,15 @@
-//! What makes up the priority of a waiting job. Decides nothing: the queue is ranked by it in `apply`.
+//! The components of a waiting job's priority. `apply` ranks the queue by it.
 
 use serde::{Deserialize, Serialize};
 
 /// The parts of a priority; it is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
-    /// What it was given: by `--priority` or `--nice`, or since.
+    /// The given priority: by `--priority` or `--nice`, or changed since.
     pub own: i64,
-    /// For how long it waits.
+    /// Points for its waiting time.
     pub age: i64,
-    /// For how little its user used.
+    /// Points for its user's low use.
     pub share: i64,
 }
 

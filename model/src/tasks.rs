@@ -1,4 +1,4 @@
-//! The tasks of an array: which numbers they have, and how many of them may run at a time.
+//! The tasks of an array: their numbers, and the most that may run at a time.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +11,11 @@ use thiserror::Error;
 /// Most tasks of one array: some hours of work at a thousand a second, and far below what 32 bits count.
 pub const TASKS_LIMIT: u32 = 10_000_000;
 
-/// Most ranges in a list of tasks: more is a mistake, or a list that should be a file.
+/// Most ranges in a list of tasks: a longer list is a mistake, or should be a file.
 const RANGES_LIMIT: usize = 1_000;
 
-/// Which tasks an array has, as ranges in ascending order: a million tasks take as little as one.
+/// The task numbers of an array, as ranges in ascending order: one range of a million tasks takes as little space as
+/// one task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Tasks {
@@ -30,12 +31,12 @@ struct Range {
     step: u32,
 }
 
-/// Why a text is not a list of task numbers such as `0-999`.
+/// Error in a list of task numbers such as `0-999`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TasksError {
     #[error(
-        "`{part}` is no range of tasks: write for example 0-999, 1,3,7 or 0-100:5, and %50 for at most 50 at a time"
+        "`{part}` is not a range of tasks: write for example 0-999, 1,3,7 or 0-100:5, and %50 for at most 50 at a time"
     )]
     Syntax { part: String },
     #[error("`{part}` ends before it begins")]
@@ -49,10 +50,10 @@ pub enum TasksError {
 }
 
 impl Tasks {
-    /// Tasks 0 to `count` - 1, all at a time.
+    /// Returns tasks 0 to `count` - 1, without a limit on how many run at a time.
     ///
     /// # Errors
-    /// More than [`TASKS_LIMIT`].
+    /// If `count` exceeds [`TASKS_LIMIT`].
     pub fn first(count: NonZeroU32) -> Result<Self, TasksError> {
         Self::of(vec![Range { first: 0, count: count.get(), step: 1 }], None)
     }
@@ -62,23 +63,23 @@ impl Tasks {
         if tasks > u64::from(TASKS_LIMIT) { Err(TasksError::TooMany { tasks }) } else { Ok(Self { ranges, limit }) }
     }
 
-    /// The same tasks, at most `limit` of them at a time.
+    /// Returns the same tasks, at most `limit` of them at a time.
     #[must_use]
     pub fn at_most(self, limit: Option<NonZeroU32>) -> Self {
         Self { limit, ..self }
     }
 
-    /// At least 1, at most [`TASKS_LIMIT`].
+    /// Returns their number: at least 1, at most [`TASKS_LIMIT`].
     pub fn count(&self) -> u32 {
         self.ranges.iter().map(|range| range.count).sum()
     }
 
-    /// Most that may run at a time.
+    /// Returns the most tasks that may run at a time.
     pub fn limit(&self) -> Option<NonZeroU32> {
         self.limit
     }
 
-    /// The number of the task at `place`, counted from 0.
+    /// Returns the number of the task at `place`, counted from 0.
     pub fn number(&self, mut place: u32) -> Option<u32> {
         for range in &self.ranges {
             if place < range.count {
@@ -89,7 +90,7 @@ impl Tasks {
         None
     }
 
-    /// The place of the task with this number.
+    /// Returns the place of the task with this number.
     pub fn place(&self, number: u32) -> Option<u32> {
         let mut before = 0;
         for range in &self.ranges {
@@ -102,13 +103,13 @@ impl Tasks {
         None
     }
 
-    /// The lowest and the highest number.
+    /// Returns the lowest and the highest number.
     pub fn bounds(&self) -> (u32, u32) {
         let last = |range: &Range| range.first + (range.count - 1) * range.step;
         (self.ranges.first().map_or(0, |range| range.first), self.ranges.last().map_or(0, last))
     }
 
-    /// All but those at these places; `None` if there are none.
+    /// Returns all tasks except those at these places; `None` if none remain.
     pub fn without(&self, places: &BTreeSet<u32>) -> Option<Self> {
         let mut ranges = Vec::new();
         let mut before = 0;
@@ -126,14 +127,14 @@ impl Tasks {
         (!ranges.is_empty()).then_some(Self { ranges, limit: self.limit })
     }
 
-    /// The first ranges of these, as many as a list of tasks may have: what has more cannot be read back.
+    /// Returns the first ranges, as many as a list of tasks may have: a longer list could not be parsed again.
     #[must_use]
     pub fn shortened(mut self) -> Self {
         self.ranges.truncate(RANGES_LIMIT);
         self
     }
 
-    /// Those from `place` on; `None` if there are none.
+    /// Returns the tasks from `place` on; `None` if none remain.
     pub fn from(&self, mut place: u32) -> Option<Self> {
         let mut ranges = Vec::new();
         for range in &self.ranges {
@@ -176,7 +177,7 @@ impl FromStr for Tasks {
             if u64::from(first) < next {
                 return Err(TasksError::Order { part: part.to_owned() });
             }
-            // A range of all numbers has one more than 32 bits count, and is refused with its true count.
+            // The number of all 32-bit numbers does not fit in 32 bits; the error shows it exactly.
             let count = u64::from((last - first) / step) + 1;
             let count = u32::try_from(count).map_err(|_| TasksError::TooMany { tasks: count })?;
             next = u64::from(last) + 1;
@@ -270,7 +271,7 @@ mod tests {
     fn what_is_no_list_of_tasks_is_refused_by_name() {
         let refused = |text: &str| text.parse::<Tasks>().expect_err(text).to_string();
         for text in ["", "a", "1-", "-1", "1,,2", "1-2-3", "0-5:0", "0-5%", "0-5%0", "4294967296"] {
-            assert!(refused(text).contains("is no range of tasks"), "{text}");
+            assert!(refused(text).contains("is not a range of tasks"), "{text}");
         }
         assert_eq!(refused("5-1"), "`5-1` ends before it begins");
         assert_eq!(refused("0-5,3"), "`3` begins before the range in front of it ends: ranges ascend");

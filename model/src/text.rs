@@ -3,7 +3,8 @@
 /// Marks the end of a clipped text.
 const ELLIPSIS: char = '…';
 
-/// `text` in at most `limit` bytes: a longer one is cut between two characters and ends with an ellipsis, where that fits.
+/// Returns `text` in at most `limit` bytes: a longer one is cut between two characters and ends with an ellipsis, if
+/// that fits.
 pub fn clip(mut text: String, limit: usize) -> String {
     if text.len() <= limit {
         return text;
@@ -13,14 +14,15 @@ pub fn clip(mut text: String, limit: usize) -> String {
     if mark > 0 {
         text.push(ELLIPSIS);
     }
-    // A text that was cut may hold on to a megabyte.
+    // A cut text may still own a megabyte.
     text.shrink_to_fit();
     text
 }
 
-/// The same of bytes that need not be UTF-8. The limit holds for the converted text, in which a byte may take three.
+/// Does the same for bytes that need not be UTF-8. The limit holds for the converted text, which can be three times as
+/// long.
 pub fn clip_lossy(bytes: &[u8], limit: usize) -> String {
-    // Each byte becomes at least one, but for a character that is cut in two: four more than the limit are enough.
+    // Each byte becomes at least one, except for a character that is cut in two: four more than the limit are enough.
     let part = &bytes[..bytes.len().min(limit.saturating_add(4))];
     clip(String::from_utf8_lossy(part).into_owned(), limit)
 }
@@ -52,7 +54,7 @@ mod tests {
         assert!(clipped.capacity() <= 2048, "{} bytes are kept", clipped.capacity());
         assert_eq!(clip_lossy(b"plain", 5), "plain");
         assert_eq!(clip_lossy(b"plain!", 5), "pl…");
-        // The last character is cut off by the reading, not by the limit.
+        // The conversion, not the limit, cuts the last character off.
         assert_eq!(clip_lossy("abcd€€€".as_bytes(), 5), "ab…");
         for length in 0..20 {
             let text = "€".repeat(length);

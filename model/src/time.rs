@@ -1,4 +1,4 @@
-//! Points in time and spans between them, in milliseconds. Time zones and calendars are the business of programs.
+//! Points in time and spans between them, in milliseconds. Programs handle time zones and calendars.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -22,7 +22,7 @@ impl Time {
     /// Later than every time that occurs; stands for "never".
     pub const MAX: Self = Self(i64::MAX);
 
-    /// From milliseconds since the Unix epoch; may be negative.
+    /// Converts milliseconds since the Unix epoch; may be negative.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
@@ -32,14 +32,14 @@ impl Time {
         self.0
     }
 
-    /// Later by `by`; "never" stays "never".
+    /// Returns the time later by `by`; "never" stays "never".
     pub fn moved(self, by: Span) -> Self {
         if self == Self::MAX { self } else { self + by }
     }
 }
 
 impl Span {
-    /// No time.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
     /// Longer than every span that occurs.
     pub const MAX: Self = Self(i64::MAX);
@@ -53,12 +53,12 @@ impl Span {
         ("m", 60_000),
     ];
 
-    /// From milliseconds.
+    /// Converts milliseconds.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)
     }
 
-    /// From seconds, within about 9.2e15 of them.
+    /// Converts seconds, within about 9.2e15 of them.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs * 1_000)
     }
@@ -68,7 +68,7 @@ impl Span {
         self.0
     }
 
-    /// Seconds as a number that leaves the program (`makespan_s`).
+    /// Returns seconds as a number for output (`makespan_s`).
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e3
     }
@@ -116,7 +116,7 @@ impl Sub for Span {
     }
 }
 
-/// `90s`, `1.5h`, sums such as `1h30min`, and Slurm's `[D-]H:MM:SS` and `MM:SS`. A bare number is refused.
+/// Parses `90s`, `1.5h`, sums such as `1h30min`, and Slurm's `[D-]H:MM:SS` and `MM:SS`. Refuses a bare number.
 impl FromStr for Span {
     type Err = UnitError;
 
@@ -134,7 +134,7 @@ impl FromStr for Span {
     }
 }
 
-/// An error about one term of a sum names the whole text, which is what the person typed.
+/// Names the whole text in an error about one term, because the user typed the whole text.
 fn whole(error: UnitError, text: &str) -> UnitError {
     let value = text.to_owned();
     match error {
@@ -163,7 +163,7 @@ fn terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// Slurm's `[D-]H:MM:SS` or `MM:SS`; minutes and seconds at most 59 where a larger field stands before them.
+/// Parses Slurm's `[D-]H:MM:SS` or `MM:SS`; minutes and seconds are at most 59 after a larger field.
 fn clock(text: &str) -> Option<Span> {
     let (days, rest) =
         text.split_once('-').map_or((0, text), |(d, rest)| (d.parse::<u32>().map_or(-1, i64::from), rest));
@@ -176,7 +176,7 @@ fn clock(text: &str) -> Option<Span> {
     (days >= 0).then(|| Span((days * 86_400 + seconds) * 1_000))
 }
 
-/// At most two terms, e.g. `1h30min`, `2d`, `450ms`.
+/// Formats at most two terms, e.g. `1h30min`, `2d`, `450ms`.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let magnitude = self.0.unsigned_abs();

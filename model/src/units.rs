@@ -1,4 +1,4 @@
-//! Watts, joules, prices and money as fixed-point integers. Only operators that physics knows exist.
+//! Watts, joules, prices and money as fixed-point integers. Only physically meaningful operators exist.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::number::{Suffix, UnitError, divide_rounded, parse, saturate};
 use crate::time::Span;
 
-/// Declares one quantity: an `i64` in `base` units with addition, comparison and parsing. Additions saturate: a sum
-/// of draws that leaves the range of `i64` milliwatts is not a draw, and must not become a negative one.
+/// Declares one quantity: an `i64` in `base` units with addition, comparison and parsing. Additions saturate: an
+/// overflowing sum of draws must not become negative.
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $from:ident, $to:ident, $units:expr, $example:expr) => {
         $(#[$doc])*
@@ -22,7 +22,7 @@ macro_rules! quantity {
         impl $name {
             /// Zero of the unit.
             pub const ZERO: Self = Self(0);
-            /// The largest value that can be held; stands for no limit.
+            /// The largest value; stands for no limit.
             pub const MAX: Self = Self(i64::MAX);
             const UNITS: &'static [Suffix] = $units;
 
@@ -129,7 +129,7 @@ impl Power {
         Self(watts * 1_000)
     }
 
-    /// Watts as a number that leaves the program (`draw_w`).
+    /// Returns watts as a number for output (`draw_w`).
     pub fn watts(self) -> f64 {
         as_float(self.0) / 1e3
     }
@@ -146,7 +146,7 @@ impl Energy {
         Self(joules * 1_000)
     }
 
-    /// Joules as a number that leaves the program (`energy_j`).
+    /// Returns joules as a number for output (`energy_j`).
     pub fn joules(self) -> f64 {
         as_float(self.0) / 1e3
     }
@@ -161,14 +161,14 @@ impl Energy {
 }
 
 impl Price {
-    /// EUR per MWh as a number that leaves the program (`price_eur_per_mwh`).
+    /// Returns EUR per MWh as a number for output (`price_eur_per_mwh`).
     pub fn eur_per_mwh(self) -> f64 {
         as_float(self.0) / 1e3
     }
 }
 
 impl Money {
-    /// The sum of two costs of which either may be unknown: of what is known; unknown if neither is.
+    /// Returns the sum of two costs, or the known one of them; `None` if both are unknown.
     pub fn of_known(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(one + other),
@@ -176,7 +176,7 @@ impl Money {
         }
     }
 
-    /// Whole currency as a number that leaves the program (`cost_eur`).
+    /// Returns whole currency as a number for output (`cost_eur`).
     pub fn eur(self) -> f64 {
         as_float(self.0) / 1e6
     }
@@ -195,12 +195,12 @@ impl Mul<Price> for Energy {
     type Output = Money;
     fn mul(self, price: Price) -> Money {
         let worth = (i128::from(self.0) * i128::from(price.0)).saturating_mul(1_000);
-        // Room for the rounding: a worth at the end of i128 is no money that anybody has.
+        // The clamp leaves room for the rounding; no real amount is near the end of i128.
         Money(saturate(divide_rounded(worth.clamp(i128::MIN / 2, i128::MAX / 2), 3_600_000_000_000)))
     }
 }
 
-/// For output only: 53 bits are enough to print any figure that people read.
+/// For output only: 53 bits are enough for any displayed figure.
 fn as_float(value: i64) -> f64 {
     value as f64
 }

@@ -1,73 +1,74 @@
-//! Why jobs wait, and how that is said.
+//! Reasons why jobs wait, and their texts.
 
 use std::fmt;
 
 use crate::{Condition, Energy, JobId, OverQuota, Power, Price, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// Why a job that is not started waits, with the numbers.
+/// The reason why a job waits, with numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Wait {
-    /// No node that could run it is up.
+    /// Every node that could run it is unreachable.
     NoNode,
-    /// Every unit that could run it is taken, away or drained. `until` is when one is expected to be free.
+    /// Every unit that could run it is taken, unreachable or drained. `until` is the expected time of a free one.
     Resources { until: Option<Time> },
-    /// The upper limit leaves too little. `until` is when it is expected to leave enough.
+    /// The upper limit leaves too little power. `until` is the expected time of enough power.
     Band { needs: Power, left: Power, until: Option<Time> },
-    /// The energy that the budget has released by then does not cover the job and what is running. `until` is when it is
-    /// expected to.
+    /// The energy that the budget will have released does not cover the job and the running jobs. `until` is the
+    /// expected time of enough energy.
     Budget { needs: Energy, left: Energy, until: Option<Time> },
-    /// On what is free now it would end later than on what becomes free by then.
+    /// It would end later on the free units than on those that become free by `until`.
     Sooner { until: Time },
     /// An earlier job must not be delayed by this one.
     Behind { job: JobId, until: Option<Time> },
-    /// Low mode: the draw has reached the lower limit, and energy is dear.
+    /// Low mode: the draw has reached the lower limit, and energy is expensive.
     LowMode { draw: Power, low: Power, price: Option<Price> },
-    /// It only serves to hold the lower limit, and that is held.
+    /// It only serves to hold the lower limit, which other jobs hold.
     Filler { draw: Power, low: Power },
-    /// The jobs at hand would not last to hold the lower limit for `ahead`: spend them slowly.
+    /// The waiting jobs are too few to hold the lower limit for `ahead`, so they are started slowly.
     Sparing {
         draw: Power,
         low: Power,
         #[serde(default)]
         ahead: Span,
     },
-    /// The job may wait, and energy will be cheaper: the mean prices of a run from now on and of one from `at` on.
+    /// The job may wait, and energy will be cheaper. The prices are means over a run from now and over a run from `at`.
     Price { now: Price, then: Price, at: Time },
-    /// Further back in the queue than one round looks.
+    /// Its place in the queue is beyond the depth of a round.
     Depth { depth: u32 },
     /// The last plan broke a rule of the checker and was not executed.
     PlanRejected,
-    /// Until somebody releases it.
+    /// It is held until its release.
     Held { by: String },
-    /// It was not to begin before.
+    /// Its begin time is in the future.
     Begin { at: Time },
-    /// Until that has become of the other job.
+    /// The other job does not meet the condition yet.
     Dependency { job: JobId, condition: Condition },
-    /// Until this earlier job of the same user and name is over.
+    /// An earlier job of the same user and name is not over.
     Singleton { job: JobId },
-    /// It might last into reservations of so many nodes that too few are left for it; this is the first of them.
+    /// Reservations leave too few nodes for its duration; this is the first of them.
     Reserved { node: String, reservation: String, from: Time, until: Time },
-    /// Its own reservation begins then. Where there is no time it is no more, or has none left for the job, or for its user.
+    /// Its own reservation begins then. `None` if the reservation is gone, is too short for the job, or excludes its
+    /// user.
     Reservation { reservation: String, from: Option<Time> },
     /// Its user's quota has no room for it.
     Quota(OverQuota),
-    /// Tasks of an array: as many run as may at a time.
+    /// The array has as many running tasks as its limit allows.
     ArrayLimit { limit: u32 },
-    /// It needs more power than the upper limit leaves at any time that is known.
+    /// It needs more power than the upper limit ever allows.
     Never { needs: Power, most: Power },
 }
 
-/// Shows a reason with times by a function, since only programs know about calendars.
+/// Shows a reason; a function formats times, because only programs know calendars.
 pub struct ShownWait<'a, F: Fn(Time) -> String> {
     wait: &'a Wait,
     clock: F,
 }
 
 impl Wait {
-    /// The same reason with its times later by `by`.
+    /// Returns the same reason with its times later by `by`.
     pub fn moved(self, by: Span) -> Self {
         let later = |at: Option<Time>| at.map(|at| at.moved(by));
         match self {
@@ -97,12 +98,12 @@ impl Wait {
         }
     }
 
-    /// The reason as people read it; `clock` shows times.
+    /// Formats the reason for readers; `clock` formats times.
     pub fn shown<F: Fn(Time) -> String>(&self, clock: F) -> ShownWait<'_, F> {
         ShownWait { wait: self, clock }
     }
 
-    /// The word that comes first in the shown reason.
+    /// Returns the first word of the shown reason.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoNode => "no node",
@@ -171,14 +172,14 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "the draw {draw} has reached the lower limit {low}")?;
                 price.map_or(Ok(()), |price| write!(f, ", energy costs {price}"))
             }
-            Wait::Filler { low, .. } if low.is_zero() => f.write_str("no lower limit is to be held with it"),
+            Wait::Filler { low, .. } if low.is_zero() => f.write_str("no lower limit is set"),
             Wait::Filler { draw, low } => write!(f, "the draw {draw} holds the lower limit {low} without it"),
             Wait::Sparing { draw, low, ahead } => {
                 write!(f, "the draw {draw} has reached the lower limit {low}, and the jobs at hand would not last ")?;
                 write!(f, "to hold it for {ahead}")
             }
             Wait::Price { now, then, at } if then < now => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),
-            // The price is not all: the lower limit is worth something, too.
+            // Another price is not the only difference: the lower limit counts, too.
             Wait::Price { at, .. } => write!(f, "all in all a start at {} costs less", (self.clock)(*at)),
             Wait::Depth { depth } => write!(f, "more than {depth} jobs are before it"),
             Wait::PlanRejected => f.write_str("the last plan broke a rule and was not executed"),
@@ -203,7 +204,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             }
             Wait::Reservation { reservation, from: None } => write!(f, "the job can no longer run in {reservation}"),
             Wait::Quota(over) => f.write_str(&over.shown(over.until().map(&self.clock))),
-            // A task that was begun and is held keeps its turn.
+            // A held task that has begun keeps its place.
             Wait::ArrayLimit { limit: 1 } => f.write_str("one of its tasks may run at a time, and has its turn"),
             Wait::ArrayLimit { limit } => {
                 write!(f, "{limit} of its tasks may run at a time, and as many have their turn")

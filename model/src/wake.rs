@@ -1,4 +1,4 @@
-//! How a node that sleeps is woken. Names no command: what the master runs is in the master's own settings.
+//! The way to wake a sleeping node. Contains no command: the master's own settings do.
 
 use core::net::Ipv4Addr;
 use std::fmt;
@@ -12,9 +12,9 @@ use thiserror::Error;
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Wake {
-    /// By the command of the master's settings.
+    /// The command of the master's settings.
     Command,
-    /// Wake-on-LAN: a magic packet to the broadcast address, 255.255.255.255 where there is none.
+    /// Wake-on-LAN: a magic packet to the broadcast address, 255.255.255.255 by default.
     Wol { mac: Mac, broadcast: Option<Ipv4Addr> },
 }
 
@@ -22,7 +22,7 @@ pub enum Wake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mac(pub [u8; 6]);
 
-/// Why a text is no hardware address.
+/// Error for a text that is not a hardware address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a hardware address: write for example `52:54:00:12:34:56`")]
 pub struct MacError(String);
@@ -30,7 +30,7 @@ pub struct MacError(String);
 impl FromStr for Mac {
     type Err = MacError;
 
-    /// Six bytes of two hexadecimal digits, separated by `:` or by `-`.
+    /// Parses six bytes of two hexadecimal digits, separated by `:` or by `-`.
     fn from_str(text: &str) -> Result<Self, MacError> {
         let error = || MacError(text.to_owned());
         let separator = if text.contains('-') { '-' } else { ':' };
@@ -40,7 +40,7 @@ impl FromStr for Mac {
         };
         let bytes: Option<Vec<u8>> = text.split(separator).map(byte).collect();
         let bytes: [u8; 6] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(error)?;
-        // The first bit of an address that several cards have; no card answers to either.
+        // The first bit marks a group address, to which no single card answers.
         if bytes[0] & 1 == 1 || bytes == [0; 6] { Err(error()) } else { Ok(Self(bytes)) }
     }
 }
@@ -53,7 +53,7 @@ impl fmt::Display for Mac {
 }
 
 impl Mac {
-    /// Six bytes of 0xff and sixteen times the address: what a card that listens for it wakes its machine by.
+    /// Returns six bytes of 0xff and sixteen times the address: the packet that wakes the machine of a listening card.
     pub fn magic_packet(self) -> [u8; 102] {
         let mut packet = [0xff; 102];
         for place in packet[6..].chunks_exact_mut(6) {

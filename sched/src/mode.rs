@@ -1,4 +1,4 @@
-//! The operation mode: the top of the band while energy is cheap, the bottom while it is dear (limo-2018, 3.1.3, 3.3.3).
+//! The operation mode: the top of the band while energy is cheap, the bottom while it is expensive (limo-2018, 3.1.3, 3.3.3).
 
 use limo_model::{Curve, Mode, ModeSetting, Price, Time};
 
@@ -34,7 +34,7 @@ pub(crate) fn follow_price(settings: &mut Settings, now: Time) {
     }
 }
 
-/// The price above which energy is dear. Of a curve with one price there is no quantile to be above or below.
+/// The price above which energy is expensive. Of a curve with one price there is no quantile to be above or below.
 pub(crate) fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Price> {
     match rule {
         PriceRule::Threshold(price) => Some(price),

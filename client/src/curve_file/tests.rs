@@ -147,6 +147,6 @@ fn wrong_budgets_name_line_column_and_value() {
     check("time,budget\n2026-10-26 00:00,40\n", &format!("FILE: line 2, column 2 (budget): {no_unit}"));
     check(
         "time,budget,release\n2026-10-26 00:00,40 MWh,slowly\n",
-        "FILE: line 2, column 3 (release): `slowly` is no way to release a budget (known: even, by-price)",
+        "FILE: line 2, column 3 (release): `slowly` is not a way to release a budget (known: even, by-price)",
     );
 }

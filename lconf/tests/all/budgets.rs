@@ -87,7 +87,7 @@ async fn wrong_periods_are_refused() {
     let help = "lconf: hint: try `lconf --help`\n";
     let no_unit = "`40` has no unit: write for example `1.5 kWh` (units: J, kJ, Wh, kWh, MWh, mJ)";
     check(&["budget", "40"], &format!("lconf: error: invalid value '40' for '<ENERGY|none>': {no_unit}\n{help}")).await;
-    let text = "lconf: error: invalid value 'cheap' for '--release <HOW>': `cheap` is no way to release a budget (known: \
+    let text = "lconf: error: invalid value 'cheap' for '--release <HOW>': `cheap` is not a way to release a budget (known: \
                 even, by-price)\n";
     check(&["budget", "1kWh", "--release", "cheap"], &format!("{text}{help}")).await;
     check(&["budget", "1kWh"], "lconf: error: a budget needs an end\nlconf: hint: add for example `--until now+1d`\n")

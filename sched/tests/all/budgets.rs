@@ -281,7 +281,7 @@ fn reducepc_keeps_its_budget() {
 #[test]
 fn a_budget_that_does_not_bind_changes_nothing() {
     proptest!(config(), |(mut case in case())| {
-        // By price, even of the largest budget nothing is released for jobs while energy is dearest.
+        // By price, even of the largest budget nothing is released for jobs while energy is expensiveest.
         for period in &mut case.periods {
             (period.above, period.release) = (1_000_000_000, Release::Even);
         }

@@ -115,7 +115,7 @@ fn files_are_opened_as_the_jobs_user() {
 fn names_that_are_none_are_refused() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
-    submitter.lrun(&["-o", "%q", "true"]).failed("`%q` stands for nothing");
+    submitter.lrun(&["-o", "%q", "true"]).failed("`%q` is unknown");
     submitter.lrun(&["-e", "x%", "true"]).failed("a `%` stands at the end");
     assert!(submitter.lq(&["-a", "--json"]).succeeded().contains("\"jobs\":[]"));
 }

@@ -122,6 +122,6 @@ fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
         .lconf(&["fairshare", "--weight", "1000001"])
         .failed("a weight of 1000001 for the use is more than 1000000");
     submitter.lconf(&["fairshare", "--half-life", "0s"]).failed("a half-life of 0s is shorter than 1s");
-    submitter.lconf(&["fairshare", "--by", "jobs"]).failed("`jobs` is not what use is measured in");
+    submitter.lconf(&["fairshare", "--by", "jobs"]).failed("`jobs` is not a measure of use");
     submitter.lconf(&["fairshare", "daemon"]).failed("`daemon` needs a number of shares");
 }

@@ -84,7 +84,7 @@ fn energy_and_cores_are_limited_and_what_never_fits_is_refused() {
     assert_eq!(submitter.wait(waiting), Some(0));
     for (words, part) in [
         (&["--default", "jobs=x"][..], "`x` in `jobs=x` is not a number"),
-        (&["ada", "nodes=3"], "`nodes` in `nodes=3` is not what a quota limits: jobs, cores, energy, submitted"),
+        (&["ada", "nodes=3"], "`nodes` in `nodes=3` is not a limit of a quota: jobs, cores, energy, submitted"),
         (&["ada", "energy=3kWh"], "`3kWh` is not an energy in a day, a week or a month"),
         (&["jobs=3"], "`jobs=3` is not the name of a user"),
         (&["a b", "jobs=3"], "`a b` is not the name of a user"),

@@ -270,7 +270,7 @@ fn bad_submissions_are_refused() {
     check("there is no command to run", &|exec| exec.launch.argv.clear());
     check("the application is empty", &|exec| exec.request.application.clear());
     check("control characters", &|exec| exec.request.name = "a\nb".into());
-    check("the file for output: `%q` stands for nothing", &|exec| exec.launch.files.stdout = Some(b"%q".to_vec()));
+    check("the file for output: `%q` is unknown", &|exec| exec.launch.files.stdout = Some(b"%q".to_vec()));
     // It came in one frame, and would go out in one that is too large.
     let large = vec![b'x'; limo_proto::BODY_LIMIT - 4096];
     check("the limit is 1044480", &|exec| exec.launch.carried = Some(large.clone()));

@@ -1,13 +1,13 @@
 //! `limo`: the concept of limo-2018, section 3.1.3 and Figure 3.4, with forecast and deadlines.
 //!
-//! Idea: while energy is dear (low mode) a job goes where it needs least energy, and only as many run as hold the lower
+//! Idea: while energy is expensive (low mode) a job goes where it needs least energy, and only as many run as hold the lower
 //! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that
 //! brings the draw into it comes before both; if none does, a unit is capped so that the job fits. A job that may wait (it
 //! has a deadline or a latest start) is planned for the cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
 //! less a reserve, for all of its expected duration, as far as the limits are known; so a limit that falls finds no job
 //! above it. The lower limit is held by best effort, `lead` ahead of an expected end. Below it, where nothing else can start, a
 //! job that may be suspended starts although it will have to give way when the upper limit falls.
-//! Without a lower limit the bottom of the band is no draw at all: while a price says that energy is dear, jobs wait.
+//! Without a lower limit the bottom of the band is no draw at all: while a price says that energy is expensive, jobs wait.
 //! Sparing: section 3.1.3 asks "to stay at the lower power limit, to avoid running out of executable jobs" if there are
 //! just a few. Where the energy of the jobs at hand is less than what holding the lower limit needs for `sparing` from now
 //! on, the bottom of the band is aimed for in the high mode too, and each job goes where it holds the lower limit with most
@@ -49,7 +49,7 @@ pub(in crate::policy) fn aims_low(view: &View<'_>) -> bool {
 pub(in crate::policy) struct Aim {
     /// The bottom of the band, where there is one.
     bottom: bool,
-    /// Because the queue is too short, not because energy is dear.
+    /// Because the queue is too short, not because energy is expensive.
     sparing: bool,
     /// How long a job waits for the mode.
     patience: Span,
@@ -316,7 +316,7 @@ fn spare<'f, 'o>(builder: &PlanBuilder<'_>, startable: &[&'f Found<'o>]) -> Opti
     startable.iter().copied().min_by_key(|found| rank(found))
 }
 
-/// Returns true if a price says that energy is dear, in the low mode.
+/// Returns true if a price says that energy is expensive, in the low mode.
 fn is_dear(view: &View<'_>) -> bool {
     view.settings().mode_setting == ModeSetting::Auto && view.prices().is_some()
 }
