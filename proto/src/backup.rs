@@ -1,14 +1,14 @@
-//! A backup on its way from the master to an operator, who asks for one part after the other.
+//! A backup on its way from the master to an operator's client, which asks for one part after the other.
 
 use serde::{Deserialize, Serialize};
 
-/// Most bytes in one part: well below what one frame takes.
+/// Most bytes in one part, well below the limit of a frame.
 pub const BACKUP_PART: u64 = 256 << 10;
 
-/// The files of a backup. The master keeps them for as long as the connection lasts on which they were asked for.
+/// The files of a backup. The master keeps them until the connection that asked for them ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupReport {
-    /// In the order in which an archive has them.
+    /// In the order of the archive.
     pub files: Vec<BackupFile>,
     /// User and group that run the master.
     pub uid: u32,
@@ -19,9 +19,9 @@ pub struct BackupReport {
 /// Bytes of the journal's file and its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalSizes {
-    /// When the compaction began.
+    /// At the beginning of the compaction.
     pub before: u64,
-    /// When it ended.
+    /// At its end.
     pub after: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Texts and lists of a bounded size, so that no peer chooses how much another one decodes, keeps or passes on.
+//! Texts and lists of a bounded size. So no peer controls how much another one decodes, keeps or passes on.
 //!
-//! Decoding refuses what is above the bound, and allocates no more than the bound before it does. What a program makes
-//! itself is either clipped ([`Text`], [`List::clipped`], [`clip`]) or refused ([`List::try_from`]). Formats that people
-//! read (reports in the journal) are clipped when read: they were written when there was no bound.
+//! Decoding refuses larger values, and allocates no more than the bound first. A program's own values are either
+//! clipped ([`Text`], [`List::clipped`], [`clip`]) or refused ([`List::try_from`]). Human-readable formats (reports in
+//! the journal) are clipped when read, because old ones were written without bounds.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -36,7 +36,7 @@ impl<const N: usize> Text<N> {
         Self(limo_model::clip(text.into(), N))
     }
 
-    /// Of bytes that need not be UTF-8; the bound holds for the converted text.
+    /// Converts bytes that need not be UTF-8; the bound holds for the converted text.
     pub fn from_lossy(bytes: &[u8]) -> Self {
         Self(limo_model::clip_lossy(bytes, N))
     }
@@ -113,7 +113,7 @@ impl<'de, const N: usize> Deserialize<'de> for Text<N> {
 pub struct List<T, const N: usize>(Vec<T>);
 
 impl<T, const N: usize> List<T, N> {
-    /// The first `N` of these.
+    /// Keeps the first `N` entries.
     pub fn clipped(mut entries: Vec<T>) -> Self {
         entries.truncate(N);
         Self(entries)
@@ -171,7 +171,7 @@ impl<'de, T: DeserializeOwned, const N: usize> Deserialize<'de> for List<T, N> {
 /// For `deserialize_with`: a text of at most `N` bytes.
 ///
 /// # Errors
-/// If it is longer; in formats that people read it is clipped.
+/// If it is longer; human-readable formats clip it instead.
 pub(crate) fn text<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<String, D::Error> {
     let clips = deserializer.is_human_readable();
     let text = String::deserialize(deserializer)?;
@@ -196,7 +196,7 @@ where
 /// For `deserialize_with`: at most `N` texts of at most `LENGTH` bytes each.
 ///
 /// # Errors
-/// If one is longer or there are more.
+/// If the list or one of the texts is longer.
 pub(crate) fn texts<'de, D, const LENGTH: usize, const N: usize>(deserializer: D) -> Result<Vec<String>, D::Error>
 where
     D: Deserializer<'de>,
@@ -216,7 +216,7 @@ impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Entries<T, N> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
         let too_many = |size| A::Error::custom(BoundError::List { size, limit: N });
-        // The length is a claim: memory is taken as entries come.
+        // The claimed length is not trusted: memory is allocated as entries arrive.
         if let Some(size) = sequence.size_hint().filter(|size| *size > N) {
             return Err(too_many(size));
         }
@@ -239,7 +239,7 @@ pub(crate) fn clip<S: Serializer, const N: usize>(text: &str, serializer: S) -> 
     serializer.serialize_str(&limo_model::clip_lossy(text.as_bytes(), N))
 }
 
-/// The same for a text that need not be there.
+/// The same for an optional text.
 pub(crate) fn clip_some<S: Serializer, const N: usize>(
     text: &Option<String>,
     serializer: S,

@@ -1,11 +1,11 @@
-//! Where a job could run: what the master tells of a job that waits, and of one that was not submitted yet.
+//! Places where a job could run: the master's answer about a waiting job, or about one that was not submitted yet.
 
 use limo_model::{Band, Estimate, Mode, Money, Power, Price, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::report::JobReport;
 
-/// Where a waiting job could go and what speaks against it.
+/// The places for a waiting job, and their obstacles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The job that was asked about.
@@ -20,11 +20,11 @@ pub struct Explanation {
     pub band: Band,
     /// At most [`CANDIDATES_LIMIT`].
     pub candidates: Vec<Candidate>,
-    /// How many candidates there are beside these.
+    /// Number of candidates that were left out.
     pub more: u32,
 }
 
-/// Candidates that are told in one answer.
+/// Most candidates in one answer.
 pub const CANDIDATES_LIMIT: usize = 1_000;
 
 /// One unit that could run a job.
@@ -38,29 +38,29 @@ pub struct Candidate {
     pub hardware: String,
     /// The cap under which it would run; `None` without one.
     pub cap: Option<Power>,
-    /// What the job is expected to do there, above idle.
+    /// The expected run of the job there, above idle.
     pub estimate: Estimate,
     /// Source of the estimate, in words.
     pub origin: String,
     /// At the prices known for its duration, if it started now.
     pub cost: Option<Money>,
-    /// What else a start now is weighed by: the time until its end, and what it lifts the draw towards the lower limit.
+    /// Value of the time until its end, which is added to the cost.
     pub waiting: Money,
     /// Zero or less: less if the job lifts the draw towards the lower limit.
     pub band: Money,
-    /// What stands against starting here now; `None` if nothing does.
+    /// The obstacle to an immediate start here; `None` without one.
     pub obstacle: Option<Wait>,
 }
 
 /// The answer to `--dry-run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRun {
-    /// Where it would start now, or
+    /// The place where it would start now.
     pub start: Option<Candidate>,
-    /// why it would wait.
+    /// The reason if it would wait.
     pub wait: Option<Wait>,
     /// At most [`CANDIDATES_LIMIT`].
     pub candidates: Vec<Candidate>,
-    /// How many candidates there are beside these.
+    /// Number of candidates that were left out.
     pub more: u32,
 }

@@ -1,7 +1,7 @@
 //! A connection that has agreed on a version: frames in, frames out.
 //!
-//! A caller sends nothing but its greeting before it knows that a trusted user is at the other end. On a Unix socket the
-//! kernel tells that at once, on loopback only once the other end has been accepted, so after its answer.
+//! A caller sends only its greeting until it knows that the master runs as a trusted user. On a Unix socket the kernel
+//! reveals that at once. On loopback it does so only after the master has accepted the connection.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -23,14 +23,14 @@ use crate::socket::{Principal, Socket};
 use crate::trust::{Trusted, described};
 use crate::writer::{Writer, length};
 
-/// Time that a master has for its answer: it may be busy, or have many callers.
+/// Time for a master's answer: it may be busy, or have many callers.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// After these times without an answer, one after the other, a master is called once more over TCP. Where callers come
-/// faster than they are accepted the kernel drops some, and has them try again only after 1 s.
+/// Waits for an answer, after each of which a master is called once more over TCP. If callers arrive faster than they
+/// are accepted, the kernel drops some and lets them retry only after 1 s.
 const CALL_AGAIN: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 
-/// Why there is no connection, or no longer one.
+/// Reasons why a connection failed or ended.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ConnectionError {
@@ -40,7 +40,7 @@ pub enum ConnectionError {
     Place { address: String, source: UnsafePlace },
     #[error("{found} listens at {address}; the master must belong to {expected}, so nothing was sent")]
     Impostor { address: String, found: String, expected: String },
-    #[error("cannot find out who listens at {address}, so nothing was sent: {source}")]
+    #[error("cannot identify the listener at {address}, so nothing was sent: {source}")]
     Unidentified { address: String, source: io::Error },
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
@@ -60,11 +60,11 @@ pub enum ConnectionError {
 
 /// Both directions of a connection: receives `In`, sends `Out`.
 pub struct Connection<In, Out> {
-    /// What the peer sends.
+    /// Receives from the peer.
     pub reader: Reader<In>,
-    /// What the peer receives.
+    /// Sends to the peer.
     pub writer: Writer<Out>,
-    /// The master's, at both ends.
+    /// The master's identity, at both ends.
     pub identity: Identity,
 }
 
@@ -80,10 +80,10 @@ impl<In, Out> Connection<In, Out> {
     }
 }
 
-/// Calls a master and agrees on a version. Nothing but the greeting is sent to anybody who is not `trusted`.
+/// Calls a master and agrees on a version. A user that is not `trusted` gets only the greeting.
 ///
 /// # Errors
-/// [`ConnectionError`] if the master cannot be reached, does not agree, or is somebody else.
+/// [`ConnectionError`] if the master cannot be reached, refuses, or runs as another user.
 pub async fn connect<In, Out>(
     endpoint: &Endpoint,
     role: Role,
@@ -129,7 +129,7 @@ async fn call<In, Out>(
     let answer = reader.greeting(ANSWER_TIME).await?;
     if let Endpoint::Loopback(_) = endpoint {
         match peer.principal().await.map_err(unidentified)? {
-            // It has answered and hung up: nothing more than the refusal can come of it.
+            // It has answered and closed the connection, so only a refusal is possible.
             None => return Err(decode_answer(&answer).map_or_else(ConnectionError::from, |_| ConnectionError::Closed)),
             found => check_owner(endpoint, trusted, found)?,
         }
@@ -147,11 +147,12 @@ fn check_owner(endpoint: &Endpoint, trusted: &Trusted, found: Option<Principal>)
     Err(ConnectionError::Impostor { address: endpoint.to_string(), found, expected: trusted.to_string() })
 }
 
-/// Answers a caller that greets within `limit`, as the master that `identity` names. What it may send depends on its role, so
-/// the types come after the role is known.
+/// Answers a caller that greets within `limit`, as the master that `identity` names. Its messages depend on its role,
+/// so the types follow later.
 ///
 /// # Errors
-/// [`ConnectionError`] if the caller does not greet in time or speaks no version that this program does; it is told why.
+/// [`ConnectionError`] if the caller does not greet in time or its versions do not include this program's. It gets the
+/// reason.
 pub async fn accept(
     socket: impl Into<Socket>,
     limit: Duration,
@@ -168,7 +169,8 @@ pub async fn accept(
     Ok(Greeted { role: hello?.role, reader, writer, identity })
 }
 
-/// Tells a caller why it is not let in, and hangs up. Waits for nothing: neither for its greeting nor for its reading.
+/// Tells a caller the reason for its rejection, and closes the connection. Does not wait for its greeting or until it
+/// has read the reason.
 pub fn turn_away(socket: Socket, reason: String) {
     let answer = encode_answer(&Err(Reject::Unwelcome(reason)));
     let mut bytes = BytesMut::from(&length(1 + answer.len())[..]);
@@ -179,7 +181,7 @@ pub fn turn_away(socket: Socket, reason: String) {
 
 /// A caller whose role is known.
 pub struct Greeted {
-    /// What the caller says that it is.
+    /// The role that the caller claims.
     pub role: Role,
     reader: Reader<()>,
     writer: Writer<()>,
@@ -187,7 +189,7 @@ pub struct Greeted {
 }
 
 impl Greeted {
-    /// Receives and sends messages of these types, which follow from the role.
+    /// Sets the message types, which follow from the role.
     pub fn into_connection<In, Out>(self) -> Connection<In, Out> {
         Connection::greeted(self.reader.retyped(), self.writer.retyped(), self.identity)
     }
@@ -201,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// The kernel would have it try again after a second.
+    /// Otherwise the kernel would retry after a second.
     #[tokio::test]
     async fn a_caller_that_found_no_place_calls_again_soon() {
         let socket = TcpSocket::new_v4().expect("a socket");
@@ -220,7 +222,7 @@ mod tests {
             let mut callers = Vec::new();
             loop {
                 let (socket, _) = listener.accept().await.expect("a caller");
-                // Some have hung up.
+                // Some callers have closed the connection.
                 callers.push(accept(socket, Duration::from_secs(1), identity).await);
             }
         };

@@ -1,4 +1,4 @@
-//! How many descriptors, and so connections, this process may have.
+//! The limit on descriptors of this process, and so on its connections.
 
 use std::io;
 
@@ -7,17 +7,17 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// The limits on the number of a process's open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// In force; a process may raise it to the hard limit.
+    /// The limit in force; a process may raise it to the hard limit.
     pub soft: u64,
-    /// Only root may raise it.
+    /// The highest soft limit; only root may raise it.
     pub hard: u64,
 }
 
-/// Raises the soft limit of this process to the hard one. Returns what was in force before: what the programs that it
-/// starts should get.
+/// Raises the soft limit of this process to the hard one. Returns the earlier limit, which its child processes should
+/// get.
 ///
 /// # Errors
-/// If the kernel does not tell or does not allow it.
+/// If the kernel refuses a call.
 pub fn raise_descriptor_limit() -> io::Result<DescriptorLimit> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

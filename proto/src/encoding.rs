@@ -1,18 +1,18 @@
-//! The only place that knows bincode. Decoding is bounded: a value may claim at most [`LIMIT`] bytes, whatever its
-//! lengths say (RUSTSEC-2025-0141 and its reason are in `deny.toml`).
+//! Encoding of messages and stored values. Only this module uses bincode. Decoding is bounded: a value may allocate at
+//! most [`LIMIT`] bytes, regardless of its lengths (RUSTSEC-2025-0141 and its reason are in `deny.toml`).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// Most bytes that one value may claim while it is decoded: the largest frame.
+/// Most bytes that decoding one value may allocate: the largest frame.
 const LIMIT: usize = crate::frame::BODY_LIMIT;
 
-/// Number of the format of values on disk, their first byte. It is raised when a stored shape changes, never because the
-/// protocol changes: a journal outlives many versions of the protocol.
+/// Number of the format of values on disk, their first byte. A change of a stored shape raises it, a change of the
+/// protocol does not: a journal outlives many versions of the protocol.
 pub const STORED_FORMAT: u8 = 1;
 
-/// Why a value cannot become bytes.
+/// Errors in encoding.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum EncodeError {
@@ -22,7 +22,7 @@ pub enum EncodeError {
     TooLarge { size: usize, limit: usize },
 }
 
-/// Why bytes are not a value.
+/// Errors in decoding.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum DecodeError {
@@ -56,9 +56,9 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// How many bytes a value takes in a message.
+/// Returns the size of a value in a message.
 pub fn encoded_len<T: Serialize>(value: &T) -> usize {
-    // What cannot be encoded is never sent.
+    // Values that cannot be encoded are never sent.
     bincode::serde::encode_into_std_write(value, &mut std::io::sink(), bincode::config::standard()).unwrap_or(0)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError
     Ok(value)
 }
 
-/// For values that a daemon keeps on disk: [`STORED_FORMAT`] first, so that a later program knows what it reads.
+/// Encodes a value for the disk. [`STORED_FORMAT`] comes first, so that a later version knows the format.
 ///
 /// # Errors
 /// If the value is larger than a frame.
@@ -79,28 +79,28 @@ pub fn encode_stored<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
     encode_stored_as(STORED_FORMAT, value)
 }
 
-/// The same for a value whose shape has changed since: `format` is its own number.
+/// Encodes a value whose shape has changed, with its own format number.
 ///
 /// # Errors
-/// As [`encode_stored`].
+/// Same as [`encode_stored`].
 pub fn encode_stored_as<T: Serialize>(format: u8, value: &T) -> Result<Vec<u8>, EncodeError> {
     let mut out = vec![format];
     encode_into(value, &mut out)?;
     Ok(out)
 }
 
-/// Reads what [`encode_stored`] wrote.
+/// Decodes the result of [`encode_stored`].
 ///
 /// # Errors
-/// If it has another format, or is not such a value.
+/// If it has another format, or another type.
 pub fn decode_stored<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     decode_stored_as(STORED_FORMAT, bytes)
 }
 
-/// Reads what [`encode_stored_as`] wrote under the same format.
+/// Decodes the result of [`encode_stored_as`] with the same format.
 ///
 /// # Errors
-/// As [`decode_stored`].
+/// Same as [`decode_stored`].
 pub fn decode_stored_as<T: DeserializeOwned>(format: u8, bytes: &[u8]) -> Result<T, DecodeError> {
     match bytes.split_first() {
         None => Err(DecodeError::Empty),

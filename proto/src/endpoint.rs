@@ -1,4 +1,4 @@
-//! Where a master listens: a Unix socket or a port on loopback. Parses and prints; opens nothing.
+//! The address of a master: a Unix socket or a port on loopback. Parses and prints; opens nothing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The prefix of a Unix socket's path where an endpoint is written down.
+/// The prefix of a Unix socket's path in the text of an endpoint.
 pub const UNIX_PREFIX: &str = "unix:";
 
 /// Longest path of a Unix socket in bytes: the kernel's `sun_path` less its closing zero.
 const PATH_LIMIT: usize = 107;
 
-/// One place at which a master can be called.
+/// An address of a master.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// An absolute path of at most 107 bytes.
@@ -22,7 +22,7 @@ pub enum Endpoint {
     Loopback(SocketAddr),
 }
 
-/// Why a text is not an endpoint.
+/// Errors in the text of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum EndpointError {
@@ -51,7 +51,7 @@ impl Endpoint {
         Ok(Self::Unix(path.to_owned()))
     }
 
-    /// Returns whether `text` names a Unix socket rather than a host and a port.
+    /// Returns true if `text` names a Unix socket rather than a host and a port.
     pub fn is_unix(text: &str) -> bool {
         text.starts_with(UNIX_PREFIX) || text.contains('/')
     }

@@ -1,4 +1,4 @@
-//! Frames: what stands between the length and the next length.
+//! Frames: the bodies between the lengths on a connection.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use limo_model::JobId;
@@ -33,24 +33,24 @@ const DATA_HEAD: usize = 21;
 /// A message of type `M`, or stdio data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame<M> {
-    /// Something that is said to the peer.
+    /// A message to the peer.
     Message(M),
     /// Bytes of a job's stdin, stdout or stderr.
     Data(Data),
 }
 
-/// A piece of a stream: limo-2018's StreamData. No bytes are the end of the stream.
+/// A piece of a stream: limo-2018's StreamData. Empty bytes mark the end of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
-    /// Which stream of which job.
+    /// The stream, with its job.
     pub stream: StreamId,
-    /// Of the first byte, from 0 at the begin of the stream.
+    /// Offset of the first byte; the stream begins at 0.
     pub offset: u64,
     /// At most [`CHUNK`].
     pub bytes: Bytes,
 }
 
-/// Why bytes are not a frame.
+/// Errors in a frame.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FrameError {
@@ -70,7 +70,7 @@ pub enum FrameError {
     Beat { size: usize },
 }
 
-/// A sign of life. It is no [`Frame`]: only the ends of a connection see it.
+/// A sign of life. It is not a [`Frame`]: only the ends of a connection see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// A question, with the number that the answer repeats.
@@ -90,10 +90,10 @@ impl Sign {
         body
     }
 
-    /// `None` for a body that begins like another kind of frame.
+    /// Decodes a sign; `None` if the body is another kind of frame.
     ///
     /// # Errors
-    /// [`FrameError::Beat`] for one of another length.
+    /// [`FrameError::Beat`] if its length is wrong.
     pub(crate) fn of(body: &[u8]) -> Result<Option<Self>, FrameError> {
         let sign = match body.first() {
             Some(&PING) => Self::Ping,
@@ -106,6 +106,8 @@ impl Sign {
 }
 
 impl<M: Serialize> Frame<M> {
+    /// Encodes the frame.
+    ///
     /// # Errors
     /// If the message is larger than [`BODY_LIMIT`].
     pub fn encode(&self) -> Result<Bytes, EncodeError> {
@@ -128,7 +130,7 @@ impl<M: Serialize> Frame<M> {
 }
 
 impl Data {
-    /// What stands before the bytes in the body of a frame.
+    /// Returns the part of the body before the bytes.
     pub(crate) fn head(&self) -> [u8; 1 + DATA_HEAD] {
         let channel = match self.stream.channel {
             Channel::Stdin => 0,
@@ -145,8 +147,10 @@ impl Data {
 }
 
 impl<M: DeserializeOwned> Frame<M> {
+    /// Decodes a body.
+    ///
     /// # Errors
-    /// [`FrameError`] if the body is no frame of this protocol. Memory stays within a small multiple of the body.
+    /// [`FrameError`] if the body is not a frame of this protocol. Memory stays within a small multiple of the body.
     pub fn decode(mut body: Bytes) -> Result<Self, FrameError> {
         if body.is_empty() {
             return Err(FrameError::Empty);

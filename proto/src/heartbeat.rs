@@ -1,8 +1,8 @@
-//! Signs of life on a connection. Pure: it is told the time and says what to do. Does not read or write.
+//! Signs of life on a connection. Pure: gets the time as input and returns the next action.
 //!
-//! Any frame is a sign of life. The caller of a connection sends a ping one heartbeat after the last answer; the listener
-//! sends one when it has heard nothing for longer than that. An end that hears nothing for three heartbeats gives the
-//! connection up. A stopped process, a stuck main loop and a half-open connection look alike: none of them answers.
+//! Any frame is a sign of life. The caller of a connection sends a ping one heartbeat after the last answer; the
+//! listener sends one after a longer silence. After three heartbeats of silence an end closes the connection. A stopped
+//! process, a stuck main loop and a half-open connection look alike: none of them answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,26 +10,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Time from an answer to the caller's next ping, unless it is configured.
+/// Default time from an answer to the caller's next ping.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// A connection on which nothing was heard for so many heartbeats is dead.
+/// Number of silent heartbeats after which a connection is dead.
 pub const MISSED_BEATS: u32 = 3;
 
 /// A loop that has not begun a step for this time is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
-/// How often an idle loop has to say that it is not stuck.
+/// Longest time between two steps of an idle loop.
 pub const PULSE_EVERY: Duration = Duration::from_secs(2);
 
-/// What to do when [`Heartbeat::due`] has come.
+/// The action when [`Heartbeat::due`] has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beat {
     /// Send a ping with this number.
     Ping(u64),
     /// Wait until [`Heartbeat::due`] again.
     Nothing,
-    /// Give the connection up.
+    /// Close the connection.
     Dead,
 }
 
@@ -38,25 +38,25 @@ pub enum Beat {
 pub struct Heartbeat {
     begin: Instant,
     heard: Instant,
-    /// When the last ping was sent, or answered.
+    /// Time at which the last ping was sent or answered.
     pinged: Instant,
     every: Duration,
     is_caller: bool,
 }
 
 impl Heartbeat {
-    /// A frame arrived.
+    /// Records a received frame.
     pub fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// A ping was answered; when that was sent. Never later than now, whatever the number.
+    /// Records an answer. Returns the time at which its ping was sent, at most now for any number.
     pub fn answered(&mut self, number: u64, now: Instant) -> Instant {
         self.pinged = now;
         self.begin.checked_add(Duration::from_millis(number)).map_or(now, |sent| sent.min(now))
     }
 
-    /// When to call [`Heartbeat::beat`].
+    /// Returns the time for [`Heartbeat::beat`].
     pub fn due(&self) -> Instant {
         self.next_ping().min(self.dead_at())
     }
@@ -71,7 +71,7 @@ impl Heartbeat {
         if self.is_caller { own } else { own.max(self.heard + self.every * 3 / 2) }
     }
 
-    /// What to do now. A ping counts as sent.
+    /// Returns the action for now. A ping counts as sent.
     pub fn beat(&mut self, now: Instant) -> Beat {
         if now >= self.dead_at() {
             return Beat::Dead;
@@ -80,15 +80,15 @@ impl Heartbeat {
             return Beat::Nothing;
         }
         self.pinged = now;
-        // Milliseconds since the beginning: the answer then says when the ping was sent.
+        // Milliseconds since the beginning: so the answer contains the time of the ping.
         Beat::Ping(u64::try_from((now - self.begin).as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-/// What the signs of life of all connections of a process have in common.
+/// The shared state of the signs of life of all connections of a process.
 #[derive(Debug, Clone)]
 pub struct Alive {
-    /// The main loop's.
+    /// The pulse of the main loop.
     pub pulse: Pulse,
     /// Time between two heartbeats.
     pub every: Duration,
@@ -100,23 +100,23 @@ impl Alive {
         Self { pulse: Pulse::default(), every }
     }
 
-    /// Of a connection that this process made.
+    /// Returns the heartbeat of an outgoing connection.
     pub fn caller(&self, now: Instant) -> Heartbeat {
         let (begin, every) = (self.pulse.begin, self.every);
         Heartbeat { begin, heard: now, pinged: now, every, is_caller: true }
     }
 
-    /// Of a connection that this process accepted.
+    /// Returns the heartbeat of an incoming connection.
     pub fn listener(&self, now: Instant) -> Heartbeat {
         Heartbeat { is_caller: false, ..self.caller(now) }
     }
 }
 
-/// Whether the main loop of a process goes round. The tasks of connections answer pings for it, and only while it does.
+/// The pulse of a process's main loop. The tasks of connections answer pings only while the loop runs.
 #[derive(Debug, Clone)]
 pub struct Pulse {
     begin: Instant,
-    /// When the last step began, in milliseconds since `begin`.
+    /// Start of the last step, in milliseconds since `begin`.
     last: Arc<AtomicU64>,
 }
 
@@ -127,7 +127,7 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// The loop begins a step. To be called at least every [`PULSE_EVERY`].
+    /// Records the start of a step of the loop. Must be called at least every [`PULSE_EVERY`].
     pub fn step(&self, now: Instant) {
         let passed = u64::try_from((now - self.begin).as_millis()).unwrap_or(u64::MAX);
         self.last.store(passed, Ordering::Relaxed);
@@ -159,7 +159,7 @@ mod tests {
         let mut beats = alive.caller(begin);
         assert_eq!(beats.due(), begin + secs(5));
         assert_eq!(beats.beat(begin + secs(5)), Beat::Ping(5_000));
-        // What is heard does not put off a ping, but for an answer: leases are renewed by answers.
+        // Only answers postpone a ping, because answers renew leases.
         beats.heard(begin + secs(6));
         assert_eq!((beats.due(), beats.beat(begin + secs(9))), (begin + secs(10), Beat::Nothing));
         assert_eq!(beats.beat(begin + secs(10)), Beat::Ping(10_000));

@@ -1,18 +1,18 @@
-//! The first frame each way: who is calling, which version both speak, and which journal the master works from.
+//! The first frame each way: the caller's role, the common version, and the master's journal.
 //!
-//! The layout of the caller's frame never changes, and the answer only grows at its end, so that any two versions can tell
-//! each other that they do not understand each other.
+//! The layout of the caller's frame never changes, and the answer only grows at its end, so that incompatible versions
+//! can tell each other so.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use limo_model::{ClusterId, Epoch, Incarnation, JournalId};
 use thiserror::Error;
 
-/// The version of the messages that this program speaks. It speaks no older one.
+/// The only message version of this program.
 pub const VERSION: u8 = 2;
 
 const MAGIC: &[u8; 4] = b"LIMO";
 
-/// What a caller is, which decides about the messages of the connection.
+/// The role of a caller, which decides about the messages of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A node daemon.
@@ -32,16 +32,16 @@ pub struct Hello {
     pub newest: u8,
 }
 
-/// What a master says of itself in its answer: whose jobs are meant by every number on the connection.
+/// The identity of a master in its answer: it defines the meaning of job numbers on the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// The journal that it keeps.
+    /// The journal of the master.
     pub journal: JournalId,
-    /// Of the opening of the journal.
+    /// Epoch of the opening of the journal.
     pub epoch: Epoch,
 }
 
-/// Why a greeting was not accepted.
+/// Reason for rejecting a greeting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum Reject {
@@ -56,13 +56,13 @@ pub enum Reject {
     Role(u8),
     #[error("the peer refused: {0}")]
     ByPeer(String),
-    /// A caller that is turned away before it has greeted.
+    /// The caller was rejected before it greeted.
     #[error("{0}")]
     Unwelcome(String),
 }
 
 impl Hello {
-    /// The greeting of this program: it speaks [`VERSION`] alone.
+    /// Returns the greeting of this program, which speaks only [`VERSION`].
     pub fn of(role: Role) -> Self {
         Self { role, oldest: VERSION, newest: VERSION }
     }
@@ -79,8 +79,10 @@ impl Hello {
         out.freeze()
     }
 
+    /// Decodes a greeting.
+    ///
     /// # Errors
-    /// [`Reject`] if it is not a greeting, or no version is common.
+    /// [`Reject`] if it is not a greeting, or the versions do not overlap.
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Reject> {
         let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Reject::NotLimo) };
         let &[role, oldest, newest] = rest else { return Err(Reject::NotLimo) };
@@ -96,7 +98,7 @@ impl Hello {
     }
 }
 
-/// The answer: the version agreed on and who answers, or a reason.
+/// Encodes the answer: the common version and the identity, or a reason.
 pub(crate) fn encode_answer(answer: &Result<Identity, Reject>) -> Bytes {
     let mut out = BytesMut::new();
     out.put_slice(MAGIC);
@@ -115,10 +117,10 @@ pub(crate) fn encode_answer(answer: &Result<Identity, Reject>) -> Bytes {
     out.freeze()
 }
 
-/// Bytes behind those that are known are a later program's, and are passed over.
+/// Decodes the answer. Ignores further bytes, which come from a later version.
 ///
 /// # Errors
-/// [`Reject`] if the peer refused, or answered something else.
+/// [`Reject`] if the peer refused, or sent something else.
 pub(crate) fn decode_answer(body: &[u8]) -> Result<Identity, Reject> {
     let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Reject::NotLimo) };
     match rest.split_first() {

@@ -1,59 +1,59 @@
-//! What operators changed, as the master tells it: in words, since each kind of change has its own values.
+//! Changes by operators, in words, because each kind of change has its own values.
 
 use limo_model::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::bound::clip;
 
-/// One act, which may have changed several things.
+/// One change, which may consist of several items.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeReport {
-    /// From 1, one more each.
+    /// Counts from 1.
     pub number: u64,
-    /// When it was made.
+    /// Time of the change.
     pub at: Time,
-    /// An operator, or what made it by itself.
+    /// An operator, or the component that made it automatically.
     pub by: String,
-    /// The change that this one set back.
+    /// The change that this one undid.
     pub undo_of: Option<u64>,
-    /// The first of what was changed.
+    /// The first items.
     pub items: Vec<ItemReport>,
-    /// How many things beside those were changed.
+    /// Number of further items.
     pub more: u32,
 }
 
-/// One thing that was changed, from what to what.
+/// One item, with its values before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReport {
     /// What was changed, in words.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub subject: String,
-    /// Empty where nothing was there before.
+    /// Empty without an earlier value.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub old: String,
-    /// Empty where nothing is there since.
+    /// Empty without a later value.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub new: String,
-    /// True if it can be set back, if it was not changed since.
+    /// True if it can be undone, unless it was changed since.
     pub can_undo: bool,
 }
 
-/// The change to set back, and how.
+/// The change to undo, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
     /// `None` for the newest change that can be undone.
     pub number: Option<u64>,
-    /// Also what was changed again since.
+    /// True to undo items that were changed again since.
     pub force: bool,
-    /// Only says what would be done.
+    /// True to only report the effect.
     pub dry_run: bool,
 }
 
-/// What an undo does.
+/// The effect of an undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoReport {
-    /// The change that is set back.
+    /// The undone change.
     pub change: ChangeReport,
-    /// From what is in force to what then is.
+    /// Current value, then the value after the undo.
     pub items: Vec<ItemReport>,
 }

@@ -1,4 +1,4 @@
-//! What a node needs to start a command as its submitter would have, and where its streams go.
+//! The data with which a node starts a command like its submitter, and the destinations of its streams.
 
 use limo_model::{FileFacts, JobId, Span, Tasks, expand_file_name};
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{DecodeError, decode_stored};
 use crate::limits::TooLarge;
 
-/// Everything needed to start the command as the submitter would have. Bytes, because Unix does not promise UTF-8.
+/// Everything needed to start the command as the submitter would. Bytes, because Unix does not promise UTF-8.
 ///
-/// Kept in journals: a new field stands at the end, and [`Launch::decode_stored`] reads what was written without it.
+/// Kept in journals: a new field goes to the end, and [`Launch::decode_stored`] also reads data without it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Launch {
     /// The command and its arguments; at least the command.
@@ -23,32 +23,32 @@ pub struct Launch {
     pub umask: u32,
     /// The submitter, as the kernel of the master's host knows the connection's owner.
     pub uid: u32,
-    /// Where its streams go.
+    /// The destination of its streams.
     pub io: Io,
-    /// Streams that go elsewhere.
+    /// Streams with another destination.
     pub files: Files,
-    /// Where it was handed in.
+    /// The place of its submission.
     pub origin: Origin,
-    /// The content of the file that the first word of `argv` names, where it travels with the job.
+    /// The content of the file named by the first word of `argv`, if it travels with the job.
     pub carried: Option<Vec<u8>>,
-    /// The size of the terminal that an attached job has in place of pipes.
+    /// The size of the terminal that an attached job has instead of pipes.
     pub terminal: Option<WindowSize>,
-    /// Where it is an array: its tasks.
+    /// The tasks, if it is an array.
     pub array: Option<Array>,
-    /// Where its processes are several tasks, or its lines bear the numbers of their tasks.
+    /// Options for several tasks; set also if lines carry task numbers.
     pub parallel: Option<Parallel>,
 }
 
-/// How the tasks of a job share its streams, and its end.
+/// Sharing of streams and of the end among the tasks of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parallel {
     /// True if each line of output begins with the number of its task.
     pub label: bool,
-    /// The task that gets stdin; all do where it is not said.
+    /// The task that gets stdin; all if unset.
     pub reader: Option<u32>,
-    /// True if the others are ended when one task fails.
+    /// True if the failure of one task ends the others.
     pub kill_on_bad_exit: bool,
-    /// True if nothing is said of tasks that failed.
+    /// True to omit messages about failed tasks.
     pub quiet: bool,
 }
 
@@ -57,28 +57,28 @@ pub struct Parallel {
 pub struct Share {
     /// The names of all nodes of the job, in the order of their tasks.
     pub nodes: Vec<String>,
-    /// Which of them this is.
+    /// Index of this node.
     pub index: u32,
-    /// How many tasks each of them has.
+    /// Number of tasks on each node.
     pub tasks: Vec<u32>,
-    /// From TERM to KILL, where one task's failure ends the others.
+    /// Time from TERM to KILL when one task's failure ends the others.
     pub grace: Span,
 }
 
 impl Share {
-    /// The number of the first task here, and how many there are here.
+    /// Returns the number of the first task here, and the count of tasks here.
     pub fn own(&self) -> (u32, u32) {
         let index = self.index as usize;
         (self.tasks.iter().take(index).sum(), self.tasks.get(index).copied().unwrap_or(0))
     }
 
-    /// How many tasks there are on all nodes.
+    /// Returns the number of tasks on all nodes.
     pub fn total(&self) -> u32 {
         self.tasks.iter().sum()
     }
 }
 
-/// Where a job was handed in.
+/// The place of a submission.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// The name of the machine.
@@ -87,7 +87,7 @@ pub struct Origin {
     pub directory: Vec<u8>,
 }
 
-/// Of a terminal, in characters. Zero is unknown.
+/// Size of a terminal, in characters. Zero is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowSize {
     /// Lines.
@@ -99,51 +99,51 @@ pub struct WindowSize {
 /// The tasks of an array, which run the same command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Array {
-    /// Their numbers, and how many run at a time.
+    /// Their numbers, and the most that may run at a time.
     pub tasks: Tasks,
-    /// What each task is told in its environment, in the order of the tasks; empty where that is only its number.
+    /// The entry of each task in its environment, in order; empty if tasks have only numbers.
     pub entries: Vec<Vec<u8>>,
 }
 
-/// Which task of an array a job is.
+/// The place of a job in its array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The array's own number.
     pub array: JobId,
     /// The number of the task.
     pub number: u32,
-    /// How many there are, and the lowest and the highest of their numbers.
+    /// The number of tasks.
     pub count: u32,
     /// The lowest number of a task.
     pub lowest: u32,
     /// The highest number of a task.
     pub highest: u32,
-    /// What it is told besides its number; see [`Array::entries`].
+    /// Its entry besides its number; see [`Array::entries`].
     pub entry: Option<Vec<u8>>,
 }
 
-/// Where a job's stdin, stdout and stderr go.
+/// The destination of a job's stdin, stdout and stderr.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Io {
     /// Through the master to the client that submitted it.
     #[default]
     Attached,
-    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory, of a task of an
-    /// array to `limo-ARRAY_TASK.out`.
+    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory. A task of an
+    /// array writes to `limo-ARRAY_TASK.out`.
     Detached,
 }
 
-/// Streams that go elsewhere than [`Io`] says: to files that the node opens as the job's user. Names as
-/// [`limo_model::check_file_name`] takes them, relative to the job's directory.
+/// Streams with another destination than [`Io`]: files that the node opens as the job's user. Names have the form of
+/// [`limo_model::check_file_name`], relative to the job's directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Files {
     /// A file to read.
     pub stdin: Option<Vec<u8>>,
     /// A file to write.
     pub stdout: Option<Vec<u8>>,
-    /// Where only `stdout` is given, stderr goes there too.
+    /// A file for stderr; if only `stdout` is set, stderr goes there too.
     pub stderr: Option<Vec<u8>>,
-    /// True if what is in the output files stays.
+    /// True to append to the output files.
     pub append: bool,
 }
 
@@ -158,7 +158,7 @@ pub struct FileNames {
     pub stderr: Option<Vec<u8>>,
 }
 
-/// Longest path, in bytes: Linux takes no longer one.
+/// Longest path that Linux accepts, in bytes.
 const PATH_LIMIT: usize = 4096;
 
 /// Longest name of a machine, in bytes.
@@ -167,15 +167,15 @@ const HOST_LIMIT: usize = 256;
 /// Most commands for particular types of hardware.
 const VARIANTS_LIMIT: usize = 64;
 
-/// Most words of commands and variables of the environment together: far more than an `exec` takes, and as many as the
-/// decoder takes in one message, since it counts eight bytes for each length.
+/// Most words of commands and variables of the environment together: far more than an `exec` accepts. The decoder
+/// accepts no more in one message, because it counts eight bytes for each length.
 pub const WORDS_LIMIT: usize = 131_072;
 
 impl Launch {
-    /// Whether every part is within its bound, so that what is made of it, messages and reports, is bounded too.
+    /// Checks that every part is within its bound, so that derived messages and reports are bounded too.
     ///
     /// # Errors
-    /// [`TooLarge`], naming the first part that is not.
+    /// [`TooLarge`], naming the first part above its bound.
     pub fn check(&self) -> Result<(), TooLarge> {
         let Files { stdin, stdout, stderr, .. } = &self.files;
         let file = |file: &Option<Vec<u8>>| file.as_ref().map_or(0, Vec::len);
@@ -199,7 +199,7 @@ impl Launch {
         }
     }
 
-    /// The files that this job's streams go to, relative to its directory.
+    /// Returns the files of this job's streams, relative to its directory.
     pub fn file_names(&self, facts: &FileFacts) -> FileNames {
         let Files { stdin, stdout, stderr, .. } = &self.files;
         let own = facts.array.map_or(facts.job.to_string(), |(array, task)| format!("{array}_{task}"));
@@ -212,10 +212,10 @@ impl Launch {
         }
     }
 
-    /// Reads what [`crate::encode_stored`] wrote, now or when a launch had only its first fields.
+    /// Decodes the result of [`crate::encode_stored`] of this or an earlier version.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If it has none of these forms.
     pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
         let older = || decode_stored::<Second>(bytes).map(Self::from);
         let oldest = || decode_stored::<First>(bytes).map(Self::from);

@@ -1,5 +1,5 @@
-//! How much a client may ask for in one message. Decoding refuses more; a client that checks first can say what is too
-//! much, and where.
+//! Limits on the size of a client's request. Decoding refuses more. A client that checks first can name the part that
+//! is too large.
 
 use limo_model::Request;
 use thiserror::Error;
@@ -53,10 +53,10 @@ fn names(place: &'static str, names: &[String], limit: usize) -> Result<(), TooL
 }
 
 impl ClientToMaster {
-    /// Whether every part is within its bound: the master refuses to decode anything else.
+    /// Checks that every part is within its bound; the master refuses to decode anything else.
     ///
     /// # Errors
-    /// [`TooLarge`], naming the first part that is not.
+    /// [`TooLarge`], naming the first part above its bound.
     pub fn check(&self) -> Result<(), TooLarge> {
         match self {
             Self::SendExec(exec) => {
@@ -132,7 +132,7 @@ mod tests {
     use crate::frame::Frame;
     use crate::select::Selector;
 
-    /// A message that its own check refuses is refused by the decoder, too, and one at the bound by neither.
+    /// Checks that the decoder agrees with the message's own check, at the bound and above it.
     fn check(message: impl Fn(usize) -> ClientToMaster, limit: usize, expected: &str) {
         let decode =
             |message| Frame::<ClientToMaster>::decode(Frame::Message(message).encode().expect("below a frame"));

@@ -30,7 +30,7 @@ pub type SubmissionKey = [u8; 16];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum NodeToMaster {
-    /// First message of a node: what it is. `Attempts` and `RegisterEnd` follow.
+    /// First message of a node: its description. `Attempts` and `RegisterEnd` follow.
     NewSlave(Box<NewSlave>),
     /// The intent is recorded; the command runs when `Go` comes.
     JobAck { job: JobId, attempt: Attempt },
@@ -46,52 +46,52 @@ pub enum NodeToMaster {
         outcome: Outcome,
         usage: Usage,
     },
-    /// What the node drew since the reading before it.
+    /// Draw of the node since the previous reading.
     Reading(Sample),
     /// Bytes of a job's stdin below `offset` have been taken.
     StreamAck { stream: StreamId, offset: u64 },
-    /// What became of the caps of this generation: the units, by index, that do not hold theirs, and why.
+    /// Result of the caps of this generation: the units, by index, that do not hold theirs, with the reasons.
     Capped { generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS> },
-    /// The job's processes stand still, or go on again, as was told. Readings show it from now on.
+    /// The job's processes are suspended or continue, as ordered. Later readings include that.
     Paused { job: JobId, attempt: Attempt, paused: bool },
-    /// What the node has, as it says itself: lines for people. The answer to `Probe`.
+    /// The node's own report of its hardware, as lines for people. The answer to `Probe`.
     Probed { ticket: u64, report: Text<PROBE_LIMIT> },
-    /// A piece of what the node still has of the master's jobs. Follows `NewSlave`, as often as there is more.
+    /// A part of the node's attempts of the master's jobs. Follows `NewSlave`, several times if needed.
     Attempts(List<AttemptReport, ATTEMPTS_PIECE>),
-    /// The registration is complete: so many attempts were reported.
+    /// The registration is complete: `count` attempts were reported.
     RegisterEnd { count: u32 },
     /// The machine goes to sleep as soon as the connection has ended. It registers when it is awake again.
     FallingAsleep,
-    /// The machine was told to sleep and does not; or did not, where it has registered again meanwhile.
+    /// The machine was ordered to sleep and stays awake; or failed to, if it has registered again meanwhile.
     SleepFailed { reason: Reason },
 }
 
-/// Why something is not done, for people.
+/// The reason for a refusal or failure, for people.
 pub type Reason = Text<REASON_LIMIT>;
 
 /// Most units of a node whose caps can fail: as many as a node has.
 pub const FAILED_CAPS: usize = 64;
 
-/// Longest report of what a node has, in bytes: some hundred lines, where a machine with 64 units has some ten a unit.
+/// Longest report of what a node has, in bytes: some hundred lines, about ten for each of 64 units.
 pub const PROBE_LIMIT: usize = 64 * 1024;
 
-/// Several looks at a meter, as one.
+/// Several samples of a meter, combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The mean over the time since the sample before it, weighted by time.
+    /// The mean since the previous combined sample, weighted by time.
     pub draw: Power,
-    /// The lowest and the highest of the looks.
+    /// The lowest and the highest sample.
     pub low: Power,
     /// See [`Sample::low`].
     pub high: Power,
-    /// The newest look.
+    /// The newest sample.
     pub last: Power,
-    /// How many looks; at least 1.
+    /// Number of samples; at least 1.
     pub looks: u32,
 }
 
 impl Sample {
-    /// One look.
+    /// Makes a combined sample of a single one.
     pub fn once(draw: Power) -> Self {
         Self { draw, low: draw, high: draw, last: draw, looks: 1 }
     }
@@ -103,13 +103,13 @@ impl Sample {
 pub enum ClientToMaster {
     /// A job is submitted: limo-2018's SendExec. Answered by `Accepted` or `Refused`.
     SendExec(Box<SendExec>),
-    /// The client that submitted the job is back, and has its output up to these offsets.
+    /// The client that submitted the job has reconnected, and has its output up to these offsets.
     Attach {
         job: JobId,
         key: SubmissionKey,
         stdout: u64,
         stderr: u64,
-        /// The same of its second node, its third and so on.
+        /// The same for its second node, its third and so on.
         #[serde(deserialize_with = "list::<_, _, NODES_LIMIT>")]
         more: Vec<(u64, u64)>,
     },
@@ -119,11 +119,11 @@ pub enum ClientToMaster {
     StreamAck { stream: StreamId, offset: u64 },
     /// A question. Answered by `Answer` or `Refused`.
     Ask(Box<Query>),
-    /// Something is to be changed: limo-2018's ChangeConf. Answered by `Answer` or `Refused`.
+    /// A change: limo-2018's ChangeConf. Answered by `Answer` or `Refused`.
     ChangeConf(Box<Change>),
-    /// The terminal of the client has another size now.
+    /// The client's terminal has a new size.
     Resize { job: JobId, size: WindowSize },
-    /// Another client of the job's user wants its streams; with `take` also from the client that has them. Answered by
+    /// Another client of the job's user wants its streams; with `take` also if a client has them. Answered by
     /// `TakenUp`, after which it attaches.
     TakeUp { job: JobId, take: bool },
 }
@@ -131,14 +131,14 @@ pub enum ClientToMaster {
 /// A submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendExec {
-    /// The same in every attempt to hand it in.
+    /// The same in every attempt to submit it.
     pub key: SubmissionKey,
     /// `user` is filled in by the master.
     pub request: Request,
     /// `uid` is filled in by the master.
     pub launch: Launch,
-    /// True if it may have been sent before with this key: then the master looks for its job. One that was, and does not
-    /// say so, becomes another job where the first is over.
+    /// True if it may have been sent before with this key: then the master looks for its job. If it is false by
+    /// mistake, a finished job would run again.
     pub again: bool,
 }
 
@@ -148,24 +148,24 @@ pub struct SendExec {
 pub enum MasterToClient {
     /// The job is on disk and has this number.
     Accepted { job: JobId },
-    /// What was asked for is not done, and why; `hint` is something to type.
+    /// The request was refused, with the reason; `hint` is something to type.
     Refused {
         #[serde(serialize_with = "clip::<_, REASON_LIMIT>")]
         reason: String,
         #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
         hint: Option<String>,
     },
-    /// Why the client's job is not running yet; sent again when that changes.
+    /// The reason why the client's job is not running yet; sent again when it changes.
     Waiting { job: JobId, wait: Wait },
-    /// The client's job runs, on the first of several nodes at least.
+    /// The client's job runs, at least on its first node.
     Running {
         job: JobId,
-        /// Several in short, as far as there is room.
+        /// A short list of several nodes, if it fits.
         #[serde(serialize_with = "clip::<_, 4096>")]
         node: String,
         unit: String,
     },
-    /// The output may be read and stdin written from here on. Not said of a job that is over.
+    /// Output can be read and stdin written from here on. Not sent for a job that is over.
     Attached { job: JobId, stdin_offset: u64 },
     /// The job is over, and that is on disk.
     Finished { job: JobId, report: Box<JobReport> },
@@ -175,11 +175,11 @@ pub enum MasterToClient {
     Answer(Box<Answer>),
     /// A piece of a list that is too long for one frame; the last piece is the [`Answer`].
     Piece(Box<Answer>),
-    /// The client's job has used what it may, and goes on.
+    /// The client's job has used up its allowance, and continues.
     UsedUp { job: JobId, used_up: UsedUp },
-    /// What a client needs to attach to the job: how it was handed in, and where its streams are.
+    /// Everything that a client needs to attach to the job: its submission, and the state of its streams.
     TakenUp { job: JobId, exec: Box<SendExec>, streams: Positions },
-    /// Another client has taken the job's streams.
+    /// Another client has taken over the job's streams.
     TakenOver { job: JobId },
 }
 
@@ -191,11 +191,11 @@ pub enum Change {
     Cancel(Vec<JobId>),
     /// The lower and the upper limit of the draw from now on.
     Limits(Curve<Band>),
-    /// Whether to aim for the top or the bottom of the band.
+    /// The mode: aim for the top or the bottom of the band.
     Mode(ModeSetting),
     /// The policy from the next round on.
     Policy(Preset),
-    /// `None` forgets the prices. Either holds until [`Change::FollowFeeds`].
+    /// Prices; `None` removes them. Both hold until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
     /// All of these nodes, or none.
     Drain {
@@ -203,46 +203,46 @@ pub enum Change {
         nodes: Vec<String>,
         reason: String,
     },
-    /// Takes back what `Drain` did. All of these nodes, or none.
+    /// Undoes `Drain`. All of these nodes, or none.
     Resume {
         #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
         nodes: Vec<String>,
     },
-    /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
+    /// Profiles set by hand or from a file; replaces imported ones, keeps learned ones.
     SetProfiles(#[serde(deserialize_with = "list::<_, _, PROFILES_LIMIT>")] Vec<(ProfileKey, Profile)>),
     /// Deletes a profile, learned or imported.
     ForgetProfile(ProfileKey),
-    /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
-    /// have changed since, nothing is done.
+    /// All periods from now on. `seen` is the list that the change was derived from: if the current list differs, the
+    /// change is refused.
     Budgets { budgets: Budgets, seen: Option<Budgets> },
-    /// Prices as the feeds of the configuration tell them.
+    /// Prices from the feeds of the configuration.
     FollowFeeds,
-    /// Jobs that wait are not to run before they are released.
+    /// Holds waiting jobs until their release.
     Hold(Vec<JobId>),
-    /// Takes back what `Hold` did.
+    /// Undoes `Hold`.
     Release(Vec<JobId>),
-    /// Jobs that run are to end and to run again from their beginnings.
+    /// Ends running jobs so that they run again from their beginnings.
     Requeue(Vec<JobId>),
-    /// Ends jobs or, with a signal, sends that to those that run; a signal that ends a command ends waiting jobs, too. All
-    /// or none, of a range those that are not over. Answered by [`Answer::Selected`].
+    /// Ends jobs, or sends a signal to the running ones; a signal that ends a command ends waiting jobs, too. All or
+    /// none; of a range, the unfinished ones. Answered by [`Answer::Selected`].
     CancelSelected { selection: Selection, signal: Option<i32> },
-    /// Sets back what an operator changed. Answered by [`Answer::Undone`].
+    /// Undoes an operator's change. Answered by [`Answer::Undone`].
     Undo(Undo),
-    /// Copies what the master has on disk. Changes nothing of the cluster. Answered by [`Answer::Backup`].
+    /// Copies the master's databases without changing the cluster. Answered by [`Answer::Backup`].
     Backup,
     /// Keeps nodes for some users for a time. The name must not be in use.
     Reserve { name: String, reservation: Box<Reservation> },
-    /// Gives the nodes back.
+    /// Ends a reservation.
     Unreserve { name: String },
     /// Makes nodes known before they register. All of them, or none.
     AddNodes(#[serde(deserialize_with = "list::<_, _, SPECS_LIMIT>")] Vec<NodeSpec>),
-    /// Forgets nodes that are away and have no jobs. All of them, or none.
+    /// Removes nodes that are unreachable and have no jobs. All of them, or none.
     RemoveNodes(#[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")] Vec<String>),
-    /// Another priority for jobs that wait. Who is no operator only lowers.
+    /// Changes the priority of waiting jobs. A user who is not an operator can only lower it.
     Priority { jobs: Vec<JobId>, priority: i32 },
     /// Quotas, refusals and shares.
     Users(UsersChange),
-    /// Unreachable nodes are dead: their jobs end and what is held for them is released. All of them, or none.
+    /// Declares unreachable nodes dead: their jobs end, and their held draw is released. All of them, or none.
     NodesLost(Vec<String>),
     /// Returns unused space of the journal to the file system. Answered by [`Answer::Compacted`].
     CompactJournal,

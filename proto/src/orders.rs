@@ -1,4 +1,4 @@
-//! What the master tells nodes: jobs, and what is to become of them.
+//! Messages from the master to nodes: jobs, and orders about them.
 
 use limo_model::{Attempt, JobId, JournalId, Lease, Placement, Power, Span, Warning};
 use serde::{Deserialize, Serialize};
@@ -21,10 +21,10 @@ pub enum MasterToNode {
     Go {
         job: JobId,
         attempt: Attempt,
-        /// What it is expected to draw on this node above idle: its weight if others draw beside it.
+        /// Expected draw on this node above idle: its weight if other jobs draw beside it.
         expected: Power,
     },
-    /// Forget an attempt that was not let go.
+    /// Forget an attempt that was not released.
     Drop { job: JobId, attempt: Attempt },
     /// TERM to the job's processes, after `grace` KILL.
     Stop { job: JobId, attempt: Attempt, grace: Span },
@@ -38,19 +38,19 @@ pub enum MasterToNode {
     Discard { job: JobId },
     /// Bytes of stdout or stderr below `offset` have been taken.
     StreamAck { stream: StreamId, offset: u64 },
-    /// The cap of each unit of the node, by index; `None` lets the unit draw what it likes. Holds until the next such
-    /// message: of two, the one with the higher generation. Told again after a broken connection.
+    /// The cap of each unit of the node, by index; `None` removes the cap. Holds until a message with a higher
+    /// generation. Repeated after a broken connection.
     Caps { generation: u64, caps: Vec<Option<Power>> },
-    /// Stop the job's processes until `Resume`. Told again after a broken connection; twice is once.
+    /// Stop the job's processes until `Resume`. Repeated after a broken connection; idempotent.
     Suspend { job: JobId, attempt: Attempt },
-    /// Let the job's processes go on. Twice is once.
+    /// Continue the job's processes. Idempotent.
     Resume { job: JobId, attempt: Attempt },
-    /// Look at what the node has, and answer with `Probed` and this ticket. What runs goes on, and so does what caps it.
+    /// Examine the devices, and answer with `Probed` and this ticket. Jobs and caps are not affected.
     Probe { ticket: u64 },
     /// The terminal of the job's client has another size now.
     Resize { job: JobId, attempt: Attempt, size: WindowSize },
-    /// A job that was suspended or slowed down may run for `limit` in all, pauses included, if that is longer than its own
-    /// time limit without its pauses.
+    /// A job that was suspended or slowed down may run for `limit` in total, pauses included. It applies if its own
+    /// time limit without pauses ends earlier.
     Extend { job: JobId, attempt: Attempt, limit: Span },
     /// Put the machine to sleep. Answered by `FallingAsleep`, after which the master ends the connection, or by `SleepFailed`.
     Sleep,
@@ -59,17 +59,17 @@ pub enum MasterToNode {
 /// A job for a node. Not yet the permission to run it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoExec {
-    /// The master's: which journal the number of the job is of.
+    /// The master's journal, in which the job's number is valid.
     pub journal: JournalId,
     /// Its number in that journal.
     pub job: JobId,
-    /// Which start of the job it is.
+    /// Number of the attempt.
     pub attempt: Attempt,
-    /// As its user called it.
+    /// The name that its user chose.
     pub name: String,
-    /// By which profiles and emulated hardware know it.
+    /// The name for profiles and emulated hardware.
     pub application: String,
-    /// The size class of the request; emulated hardware looks up its numbers by it. May be empty.
+    /// The size class of the request, by which emulated hardware looks up its numbers. May be empty.
     pub size: String,
     /// Name of the user, for its environment. It runs as [`Launch::uid`].
     pub user: String,
@@ -77,18 +77,18 @@ pub struct DoExec {
     pub placement: Placement,
     /// Without the array.
     pub launch: Launch,
-    /// How long the command may run, time in which the job is suspended excluded. The node ends it then.
+    /// Longest run of the command, without suspensions. The node ends it then.
     pub time_limit: Option<Span>,
-    /// A signal that the node sends ahead of that.
+    /// A signal that the node sends before that.
     pub warning: Option<Warning>,
     /// Time between TERM and KILL when the node ends it.
     pub kill_grace: Span,
-    /// How often the job was ended to run again.
+    /// Number of times that the job was ended to run again.
     pub restarts: u32,
-    /// Where it is a task of an array.
+    /// The task, if it is one of an array.
     pub task: Option<Task>,
-    /// Where its launch is parallel: which of its tasks run here.
+    /// The tasks that run here, if its launch is parallel.
     pub share: Option<Share>,
-    /// How long the node may run it without an answer from the master. Only a requeueable job has one.
+    /// Time for which the node may run it without an answer from the master. Only a requeueable job has one.
     pub lease: Option<Lease>,
 }

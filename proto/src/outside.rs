@@ -1,24 +1,24 @@
-//! What the master tells clients about those that it listens to: feeds, the grid and its own meters.
+//! Reports about the master's external sources: feeds, the grid and its own meters.
 
 use limo_model::{Band, Power, REASON_LIMIT, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::clip_some;
 
-/// What became of a feed.
+/// The state of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedReport {
-    /// As the configuration names it.
+    /// Its name in the configuration.
     pub name: String,
-    /// What it tells.
+    /// The kind of its reports.
     pub of: FeedKind,
     /// The currency, or `g`.
     pub currency: String,
-    /// When it last told something.
+    /// Time of its last report.
     pub last_success: Option<Time>,
-    /// What went wrong last, and when; `None` if the last look was good.
+    /// The last error and its time; `None` if the last query succeeded.
     pub last_error: Option<(Time, String)>,
-    /// Until when it is known what holds; `None` if that is not known now. [`Time::MAX`] is until further notice.
+    /// End of the known values; `None` if no value is known now. [`Time::MAX`] is until further notice.
     pub known_until: Option<Time>,
 }
 
@@ -44,27 +44,27 @@ impl FeedKind {
 /// A source of limits of the grid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GridReport {
-    /// As the configuration names it.
+    /// Its name in the configuration.
     pub name: String,
-    /// Tells if it is heard of.
+    /// State of the contact.
     pub state: GridState,
-    /// When the master heard of it last, since its start.
+    /// Time of the last contact since the master's start.
     pub heard: Option<Time>,
-    /// Why the last attempt failed, where it did.
+    /// Reason for the failure of the last attempt, if it failed.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub fault: Option<String>,
-    /// What it asks for now.
+    /// Its present limit.
     pub limit: Option<GridLimit>,
 }
 
-/// Whether a source is heard of.
+/// The state of the contact with a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GridState {
-    /// It is heard of.
+    /// The contact is alive.
     Ok,
-    /// It is not, and nothing holds in its place.
+    /// The contact is lost, without a substitute limit.
     Stale,
-    /// It is not, and its failsafe limit holds.
+    /// The contact is lost, and its failsafe limit holds.
     Failsafe,
 }
 
@@ -79,12 +79,12 @@ impl GridState {
     }
 }
 
-/// A limit that a source asks for now.
+/// The present limit of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GridLimit {
-    /// The limits that it asks for.
+    /// The limits.
     pub band: Band,
-    /// `None` is until the source says something else.
+    /// `None` is until the source's next message.
     pub until: Option<Time>,
     /// Set if the source calls it an emergency.
     pub emergency: bool,
@@ -93,13 +93,13 @@ pub struct GridLimit {
 /// A meter at the master.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeterReport {
-    /// As it is written in the configuration.
+    /// Its text in the configuration.
     pub source: String,
     /// The nodes that it measures; `None` is all of them.
     pub serves: Option<Vec<String>>,
-    /// What it shows, where that still counts.
+    /// Its newest value, unless it is too old.
     pub draw: Option<Power>,
-    /// Why it shows nothing.
+    /// Reason why it has no value.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub failing: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! The user at the other end of a connection over loopback, which the kernel knows.
 //!
-//! A socket that its process has closed has no owner, and one that is not accepted yet has none either; the kernel lists
-//! both under uid 0. So only a socket that is established and has an inode counts. A peer that is gone before the look-up
-//! is nobody. Listening sockets are never looked up: the one found need not be the one that was connected to.
+//! Sockets that are closed or not yet accepted have no owner, and the kernel lists them under uid 0. So only an
+//! established socket with an inode counts. A peer that disconnects before the look-up has no owner. Listening sockets
+//! are never looked up: the result could be a socket other than the connected one.
 
 mod diag;
 mod table;
@@ -12,23 +12,24 @@ use std::net::SocketAddr;
 
 use nix::unistd::{Uid, User};
 
-/// The kernel's default uid for users that this user namespace does not know: nobody in particular.
+/// The kernel's default uid for users outside this user namespace.
 pub(crate) const OVERFLOW_UID: u32 = 65_534;
 
-/// The uid that owns the socket at `peer` which is connected to our socket at `local`; `None` if there is none.
+/// The uid that owns the socket at `peer` which is connected to our socket at `local`; `None` if no such socket exists.
 ///
 /// # Errors
-/// If the kernel does not tell.
+/// If the kernel does not answer.
 pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
-    // Some sandboxes have no such netlink sockets. The table says the same, in time that grows with all sockets.
+    // Some sandboxes have no such netlink sockets. The table has the same data, but its time grows with the number of
+    // all sockets.
     let found = diag::owner(peer, local).or_else(|_| table::owner(peer, local))?;
     Ok(found.filter(|uid| *uid != OVERFLOW_UID))
 }
 
-/// The same, where it can be told without going through all sockets.
+/// Looks up the owner without reading the whole table.
 ///
 /// # Errors
-/// If it cannot: [`owner`] may know more, and takes longer.
+/// If that is impossible: [`owner`] may succeed, and takes longer.
 pub(crate) fn owner_at_once(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     Ok(diag::owner(peer, local)?.filter(|uid| *uid != OVERFLOW_UID))
 }

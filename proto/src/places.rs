@@ -1,7 +1,7 @@
-//! Where the programs of one machine find each other and keep their state unless they are told otherwise.
+//! Default paths of sockets and state.
 //!
-//! Root, and a service user to whom an operator has given `/run/limo` or `/var/lib/limo/PROGRAM`, use the machine's
-//! directories. Any other user has directories of its own. Makes nothing.
+//! Root, and a service user with `/run/limo` or `/var/lib/limo/PROGRAM`, use the machine's directories. Other users
+//! have their own. Creates nothing.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,13 +15,13 @@ pub const SYSTEM_SOCKET: &str = "/run/limo/master.sock";
 const SYSTEM_STATE: &str = "/var/lib/limo";
 const SOCKET: &str = "limo/master.sock";
 
-/// The socket on which a master of this user listens, and which its nodes call. `None` if the user has no home.
+/// The socket on which a master of this user listens, and to which its nodes connect. `None` if the user has no home.
 pub fn default_socket() -> Option<PathBuf> {
     let system = Path::new(SYSTEM_SOCKET);
     if is_root() || system.parent().is_some_and(is_own) { Some(system.to_owned()) } else { user_socket() }
 }
 
-/// The socket of a master that is this user's own: in `$XDG_RUNTIME_DIR`, else beside its state. `None` for root.
+/// The socket of this user's own master: in `$XDG_RUNTIME_DIR`, else beside its state. `None` for root.
 pub fn user_socket() -> Option<PathBuf> {
     if is_root() {
         return None;
@@ -48,7 +48,7 @@ fn is_own(directory: &Path) -> bool {
     fs::metadata(directory).is_ok_and(|metadata| metadata.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// As the XDG specification has it, a relative path counts as none.
+/// Ignores a relative path, as the XDG specification requires.
 fn absolute(value: Option<OsString>) -> Option<PathBuf> {
     value.map(PathBuf::from).filter(|path| path.is_absolute())
 }

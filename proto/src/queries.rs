@@ -1,5 +1,5 @@
-//! Questions that clients ask, each a type of its own, and their answers. [`for_each_query!`](crate::for_each_query) is the
-//! list of them: the message on the wire, the cost and the answer of each follow from it, and so does what the master serves.
+//! Queries of clients, one type each, and their answers. [`for_each_query!`](crate::for_each_query) is the list of
+//! them: the message on the wire, the cost, the answer and the master's dispatch follow from it.
 
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,10 @@ use crate::users::UsersReport;
 
 /// A question of a type, with the type of its answer.
 pub trait Asking: Into<Query> {
-    /// What the master answers.
+    /// The type of the master's answer.
     type Answer;
 
-    /// What the question costs the master.
+    /// The cost for the master.
     const COST: Cost;
 
     /// Takes the answer out of a message.
@@ -28,17 +28,17 @@ pub trait Asking: Into<Query> {
     fn answer(found: Answer) -> Result<Self::Answer, Answer>;
 }
 
-/// What a question costs the master.
+/// The cost of a question for the master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// A look: it is served at once.
+    /// Served at once.
     Light,
-    /// It waits for its turn among those of its user, and is served in slices.
+    /// Queued with its user's other queries, and served in slices.
     Heavy,
 }
 
-/// Lists all questions for a macro. The order is that of the wire: a new one comes last. A line has the variant of [`Query`]
-/// with its type, the [`Cost`], and the type of the answer with how it is found in [`Answer`].
+/// Lists all questions for a macro. The order is that of the wire, so a new one comes last. A line has the variant of
+/// [`Query`] with its type, the [`Cost`], and the type of the answer with its place in [`Answer`].
 #[macro_export]
 macro_rules! for_each_query {
     ($then:ident) => {
@@ -83,7 +83,7 @@ macro_rules! define {
         }
 
         impl Query {
-            /// What the question costs the master.
+            /// Returns the cost for the master.
             pub fn cost(&self) -> Cost {
                 match self {
                     $(Self::$name(_) => <$query>::COST,)+
@@ -116,14 +116,14 @@ macro_rules! define {
 
 for_each_query!(define);
 
-/// Waiting and running jobs that pass the filter, and behind the last of them finished ones.
+/// Waiting and running jobs that pass the filter, and finished ones after the last of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobsQuery {
-    /// Which jobs.
+    /// The filter.
     pub filter: JobFilter,
     /// From this number on.
     pub from: JobId,
-    /// At most so many of the newest finished ones.
+    /// Most finished jobs, the newest first.
     pub ended: u32,
 }
 
@@ -132,7 +132,7 @@ pub struct JobsQuery {
 pub struct JobsPage {
     /// By number.
     pub jobs: Vec<JobReport>,
-    /// From which number on there are more to be asked for.
+    /// First number of the next page, if any.
     pub next: Option<JobId>,
 }
 
@@ -140,15 +140,15 @@ pub struct JobsPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobQuery(pub JobId);
 
-/// Why a job waits, and where it could run.
+/// The reason why a job waits, and the places where it could run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainQuery(pub JobId);
 
-/// Answered when every one of these jobs is over.
+/// Answered when all of these jobs are over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitQuery(pub Vec<JobId>);
 
-/// All nodes that are known.
+/// All known nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodesQuery;
 
@@ -160,29 +160,29 @@ pub struct StatusQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesQuery;
 
-/// What would happen to this job now, without submitting it.
+/// The expected fate of this job if it were submitted now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRunQuery(pub Box<Request>);
 
-/// One node, with what it says of itself; an operator's question.
+/// One node with its own report; only for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeQuery(pub String);
 
-/// What a node drew, or the cluster, in the intervals that begin in `[from, until)`.
+/// Draw of a node or of the cluster in the intervals that begin in `[from, until)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadingsQuery {
-    /// The cluster if there is none.
+    /// `None` for the cluster.
     pub node: Option<String>,
-    /// The begin of the time.
+    /// Begin of the time.
     pub from: Time,
-    /// The end of the time, which is not part of it.
+    /// Exclusive end of the time.
     pub until: Time,
 }
 
 /// The answer to a [`ReadingsQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadingsReport {
-    /// True if the watts are emulated, or some of them.
+    /// True if any of the watts are emulated.
     pub emulated: bool,
     /// In the order of time.
     pub intervals: Vec<Drawn>,
@@ -191,9 +191,9 @@ pub struct ReadingsReport {
 /// The numbers of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectQuery {
-    /// Which jobs.
+    /// The selected jobs.
     pub selection: Selection,
-    /// True if only those that are not over.
+    /// True to omit finished jobs.
     pub live: bool,
 }
 
@@ -202,7 +202,7 @@ pub struct SelectQuery {
 pub struct HistoryPage {
     /// Newest first.
     pub jobs: Vec<JobReport>,
-    /// True if there are more behind the last of them.
+    /// True if more jobs follow.
     pub more: bool,
 }
 
@@ -213,9 +213,9 @@ pub struct ChangesQuery {
     pub since: Option<Time>,
     /// Made by this operator.
     pub by: Option<String>,
-    /// Only those with a lower number: how a long list goes on.
+    /// Only changes with a lower number: continues a long list.
     pub before: Option<u64>,
-    /// At most so many changes.
+    /// Most changes.
     pub limit: u32,
 }
 
@@ -224,7 +224,7 @@ pub struct ChangesQuery {
 pub struct ChangesPage {
     /// Newest first.
     pub changes: Vec<ChangeReport>,
-    /// True if there are more behind the last of them.
+    /// True if more changes follow.
     pub more: bool,
 }
 
@@ -233,7 +233,7 @@ pub struct ChangesPage {
 pub struct BackupPartQuery {
     /// Its place in the report of the backup.
     pub file: u32,
-    /// Of the first byte.
+    /// Offset of the first byte.
     pub offset: u64,
 }
 
@@ -241,7 +241,7 @@ pub struct BackupPartQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationsQuery;
 
-/// What is known of users.
+/// Quotas, shares and use of users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsersQuery;
 
@@ -265,19 +265,19 @@ pub enum Answer {
     Done,
     /// To [`NodeQuery`].
     Node(Box<NodeDetail>),
-    /// In the order of time; `emulated` where the watts are, or some of them.
+    /// In the order of time; `emulated` is true if any of the watts are.
     Readings { emulated: bool, intervals: Vec<Drawn> },
-    /// The jobs that were meant.
+    /// The selected jobs.
     Selected(Vec<JobId>),
-    /// Finished jobs, and whether there are more behind the last of them.
+    /// Finished jobs; `more` is true if further ones follow.
     History { jobs: Vec<JobReport>, more: bool },
     /// To [`EnergyQuery`].
     Energy(Box<EnergyReport>),
-    /// Newest first, and whether there are more behind the last of them.
+    /// Newest first; `more` is true if further ones follow.
     Changes { changes: Vec<ChangeReport>, more: bool },
-    /// What was set back, or would be.
+    /// The undone items, or those that would be undone.
     Undone(Box<UndoReport>),
-    /// A backup is made, and waits to be asked for.
+    /// A backup is ready to be fetched.
     Backup(BackupReport),
     /// To [`BackupPartQuery`]: bytes from the offset on.
     BackupPart(Vec<u8>),
@@ -285,7 +285,7 @@ pub enum Answer {
     Reservations(Vec<(String, Reservation)>),
     /// To [`UsersQuery`].
     Users(Box<UsersReport>),
-    /// Jobs below number `next`, from which on there are more to be asked for.
+    /// Jobs below number `next`, which begins the next page.
     JobsUpTo { jobs: Vec<JobReport>, next: JobId },
     /// The journal was compacted.
     Compacted(JournalSizes),
@@ -294,7 +294,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Cuts a piece of at most `size` encoded bytes off a list that is longer, with one entry at least.
+    /// Cuts a piece of at most `size` encoded bytes, but at least one entry, off a longer list.
     pub fn cut(&mut self, size: usize) -> Option<Self> {
         Some(match self {
             Self::Jobs(list) => Self::Jobs(front(list, size)?),
@@ -330,7 +330,7 @@ impl Answer {
                 (Self::Readings { intervals: before, .. }, Self::Readings { intervals: after, .. }) => {
                     drop(after.splice(0..0, before));
                 }
-                // Nothing else is sent in pieces.
+                // Other answers are never sent in pieces.
                 _ => {}
             }
         }
@@ -338,7 +338,7 @@ impl Answer {
     }
 }
 
-/// As many of the first entries as fit, and at least one; nothing if that is all of them.
+/// Takes as many of the first entries as fit, at least one. Empty if all entries fit.
 fn front<T: Serialize>(list: &mut Vec<T>, most: usize) -> Option<Vec<T>> {
     let mut size = 0;
     let fits = |entry: &&T| {
@@ -351,7 +351,7 @@ fn front<T: Serialize>(list: &mut Vec<T>, most: usize) -> Option<Vec<T>> {
     }
     let rest = list.split_off(count);
     let mut page = std::mem::replace(list, rest);
-    // It would keep the capacity of the whole list.
+    // The page would keep the capacity of the whole list.
     page.shrink_to_fit();
     Some(page)
 }

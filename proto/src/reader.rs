@@ -1,5 +1,5 @@
-//! The receiving half of a connection: makes frames of bytes. It keeps little memory before it knows how long a frame is, so
-//! that its owner can decide first whether there is room for it.
+//! The receiving half of a connection: turns bytes into frames. It uses little memory until the length of a frame is
+//! known, so its owner can first wait for room.
 
 use std::io;
 use std::marker::PhantomData;
@@ -15,16 +15,16 @@ use crate::hello::Reject;
 use crate::socket::ReadHalf;
 use crate::stream::CHUNK;
 
-/// Bytes that are kept for what arrives before a frame is announced.
+/// Bytes of the buffer before a frame is announced.
 const BUFFER: usize = 8 * 1024;
 
-/// With less room than this the buffer is made anew, so that frames are not read in small pieces.
+/// With less room than this the buffer is replaced, so that frames are not read in small pieces.
 const LEAST: usize = 1024;
 
 /// The receiving end of a connection: frames with messages of type `In`.
 pub struct Reader<In> {
     stream: ReadHalf,
-    /// What has arrived and is not taken yet.
+    /// Bytes that have arrived and are not yet handled.
     buffer: BytesMut,
     /// Longest body that is read.
     limit: usize,
@@ -44,7 +44,7 @@ impl<In> Reader<In> {
         Self { stream, buffer: BytesMut::new(), limit: GREETING_LIMIT, eager: true, message: PhantomData }
     }
 
-    /// From now on frames of every permitted length are read.
+    /// Accepts frames of every permitted length from now on.
     pub(crate) fn greeted(&mut self) {
         self.limit = BODY_LIMIT;
     }
@@ -54,8 +54,9 @@ impl<In> Reader<In> {
         Reader { stream, buffer, limit, eager, message: PhantomData }
     }
 
-    /// Length of the body of the next frame; `None` if the peer closed the connection between frames. Until this returns, the
-    /// reader holds no more than [`BUFFER`] bytes; the rest of the frame is read by [`Reader::receive`]. Safe to cancel.
+    /// Returns the length of the body of the next frame; `None` if the peer closed the connection between frames. Until
+    /// this returns, the reader holds no more than [`BUFFER`] bytes; the rest of the frame is read by
+    /// [`Reader::receive`]. Safe to cancel.
     ///
     /// # Errors
     /// If the connection broke, or the frame is longer than the limit.
@@ -76,7 +77,7 @@ impl<In> Reader<In> {
         Ok(Some(length))
     }
 
-    /// Keeps no room for large frames before they are announced, for many connections that nobody vouches for.
+    /// Keeps no room for unannounced large frames: saves memory on many untrusted connections.
     pub fn be_frugal(&mut self) {
         self.eager = false;
     }
@@ -93,7 +94,7 @@ impl<In> Reader<In> {
         let mut body = self.buffer.split_to(end);
         body.advance(HEAD);
         if end > BUFFER {
-            // The old buffer belongs to the body. The next frame is as large, most likely: one read then takes all of it.
+            // The old buffer belongs to the body. The next frame is probably as large: one read then takes all of it.
             let rest = std::mem::take(&mut self.buffer);
             if self.eager || !rest.is_empty() {
                 self.buffer.reserve(if self.eager { CHUNK + BUFFER } else { rest.len() });
@@ -113,7 +114,7 @@ impl<In> Reader<In> {
     }
 }
 
-/// What arrives on a connection.
+/// A received frame or sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received<In> {
     /// For the owner of the connection.
@@ -123,12 +124,12 @@ pub enum Received<In> {
 }
 
 impl<In: DeserializeOwned> Reader<In> {
-    /// What arrives next; `None` if the peer closed the connection between frames. Safe to cancel.
+    /// Returns the next item; `None` if the peer closed the connection between frames. Safe to cancel.
     ///
     /// # Errors
-    /// If the connection broke, inside a frame too, or the peer sent something that is not a frame.
+    /// If the connection broke, even inside a frame, or the peer sent invalid bytes.
     pub async fn receive(&mut self) -> Result<Option<Received<In>>, ConnectionError> {
-        // A sign is most often alone, and read where it lies.
+        // A sign mostly arrives alone, and is decoded in place.
         if let (Some(BEAT), Some(body)) = (self.announced().await?, self.buffer.get(HEAD..HEAD + BEAT))
             && let Some(sign) = Sign::of(body)?
         {
@@ -142,10 +143,10 @@ impl<In: DeserializeOwned> Reader<In> {
         }))
     }
 
-    /// The same for an end that neither gives nor awaits signs of life.
+    /// Returns the next frame, for an end without signs of life.
     ///
     /// # Errors
-    /// As [`Reader::receive`].
+    /// Same as [`Reader::receive`].
     pub async fn next(&mut self) -> Result<Option<Frame<In>>, ConnectionError> {
         loop {
             match self.receive().await? {
@@ -169,7 +170,7 @@ mod tests {
     fn pair() -> (UnixStream, Reader<ClientToMaster>) {
         let (near, far) = UnixStream::pair().expect("a pair");
         let (read, write) = Socket::from(far).into_halves().expect("halves");
-        // Its end would end the stream.
+        // Dropping it would end the stream.
         std::mem::forget(write);
         let mut reader = Reader::new(read);
         reader.greeted();

@@ -1,5 +1,5 @@
-//! What a node says of itself when it registers: what it is, then its attempts in pieces, then how many those were. A node
-//! that ran thousands of jobs while no master was there registers like any other.
+//! Registration of a node: its description, then its attempts in pieces, then their number. The pieces allow thousands
+//! of jobs after a long absence of the master.
 
 use limo_model::{Attempt, JobId, JournalId, NodeSpec, Outcome, Usage};
 use serde::{Deserialize, Serialize};
@@ -11,30 +11,30 @@ use crate::message::NodeToMaster;
 /// third of a frame.
 pub const ATTEMPTS_PIECE: usize = 256;
 
-/// What a node says of itself when it registers: limo-2018's NewSlave.
+/// A node's description when it registers: limo-2018's NewSlave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSlave {
-    /// The master's, as the node knows it from the greeting.
+    /// The master's journal, from the greeting.
     pub journal: JournalId,
     /// Its name, units, memory and draws.
     pub spec: NodeSpec,
-    /// Random, made once per state directory: tells this node from another that claims its name.
+    /// Random, made once per state directory: distinguishes this node from another with the same name.
     pub instance: String,
-    /// The kernel's boot id: if it changed, no process of before is left.
+    /// The kernel's boot id: a new one proves that no earlier process is left.
     pub boot: String,
 }
 
-/// A whole registration, which travels in several messages.
+/// A whole registration, which is sent in several messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// What the node is.
+    /// The node's description.
     pub slave: NewSlave,
-    /// What it still has of the master's jobs.
+    /// Its attempts of the master's jobs.
     pub attempts: Vec<AttemptReport>,
 }
 
 impl Registration {
-    /// The messages of it, in their order.
+    /// Returns its messages, in their order.
     pub fn into_messages(self) -> Vec<NodeToMaster> {
         let Self { slave, attempts } = self;
         let count = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
@@ -48,38 +48,38 @@ impl Registration {
     }
 }
 
-/// What a node knows of one attempt when it registers.
+/// A node's knowledge of one attempt when it registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptReport {
-    /// Of the order by which the node got it. One of another journal than the master's is being ended, or was: the master
-    /// takes no such attempt for its own, and the node forgets it once it was reported.
+    /// The journal of its order. The node ends attempts of another journal than the master's, and forgets them once
+    /// they were reported. The master does not accept them as its own.
     pub journal: JournalId,
     /// Its number in that journal.
     pub job: JobId,
-    /// Which start of the job it is.
+    /// Number of the attempt.
     pub attempt: Attempt,
-    /// How far it has come.
+    /// Progress of the attempt.
     pub state: AttemptState,
     /// Bytes of stdin that the job has taken.
     pub stdin_offset: u64,
-    /// Where its streams are.
+    /// Offsets of its streams.
     pub kept: Kept,
 }
 
-/// Where the node's ends of an attempt's streams are. Ends count as one more byte.
+/// Offsets at the node's ends of an attempt's streams. The end of a stream counts as one more byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// Stdin that has come, whether or not the job has taken it.
+    /// Received stdin, including bytes that the job has not read.
     pub stdin: u64,
-    /// True if the end of stdin has come.
+    /// True if the end of stdin was received.
     pub stdin_ended: bool,
-    /// From here on stdout and stderr can be sent.
+    /// First offset of stdout and stderr that can still be sent.
     pub stdout: u64,
     /// See [`Kept::stdout`].
     pub stderr: u64,
 }
 
-/// How far an attempt has come on its node.
+/// The progress of an attempt on its node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum AttemptState {
@@ -87,7 +87,7 @@ pub enum AttemptState {
     Held,
     /// Its command was started, and has not ended.
     Running,
-    /// It is over, and the master has not acknowledged that.
+    /// It is over, and the master has not acknowledged the end.
     Ended {
         #[serde(with = "crate::bound::outcome")]
         outcome: Outcome,

@@ -1,8 +1,7 @@
-//! What is sent in place of a message that does not fit into a frame, so that its sender need not try again, which would
-//! fail for ever.
+//! Replacements for messages that do not fit into a frame, because sending them again would fail forever.
 //!
-//! The bounds of the fields keep messages below the frame. This is the second line of defence: it must not matter if a
-//! bound is wrong.
+//! The bounds of the fields keep messages below the limit. This module is the second line of defence, in case a bound
+//! is wrong.
 
 use limo_model::Outcome;
 
@@ -12,13 +11,13 @@ use crate::message::{ClientToMaster, MasterToClient, NodeToMaster};
 use crate::orders::MasterToNode;
 use crate::register::{AttemptReport, AttemptState};
 
-/// A message that something smaller can stand in for.
+/// A message with a smaller replacement.
 pub trait Replace: Sized {
-    /// Says in place of this message that it cannot be sent. `None` where its sender has to be told instead.
+    /// Returns a message that reports the failure. `None` if the sender must be told instead.
     fn replacement(&self, error: &EncodeError) -> Option<Self>;
 }
 
-/// The same end without what made it large.
+/// Returns the same end without its large parts.
 fn short(outcome: &Outcome, error: &EncodeError) -> Outcome {
     let reason = format!("its reason cannot be reported: {error}");
     match outcome {
@@ -71,7 +70,7 @@ impl Replace for MasterToNode {
             Self::Refused { .. } => {
                 Some(Self::Refused { reason: Text::new(format!("the reason cannot be sent: {error}")) })
             }
-            // A node that hears of no assignment does not acknowledge it, and the master takes it back.
+            // A node that receives no assignment does not acknowledge it, so the master takes it back.
             Self::DoExec(exec) => Some(Self::Drop { job: exec.job, attempt: exec.attempt }),
             _ => None,
         }
@@ -90,7 +89,7 @@ impl Replace for MasterToClient {
                 (report.units, report.dependencies, report.array) = (Vec::new(), Vec::new(), None);
                 (report.stdout, report.stderr) = (None, None);
                 report.command.clear();
-                // The nodes stay: the client counts the streams by them.
+                // The nodes are kept: the client counts the streams by them.
                 Some(Self::Finished { job: *job, report })
             }
             Self::Running { job, .. } => {
@@ -104,7 +103,7 @@ impl Replace for MasterToClient {
 
 impl Replace for ClientToMaster {
     fn replacement(&self, _: &EncodeError) -> Option<Self> {
-        // The user has to hear of it.
+        // The user must learn of it.
         None
     }
 }

@@ -1,4 +1,4 @@
-//! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
+//! Reports about jobs, nodes and the master. Clients decide how to show them.
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter, Mode,
@@ -11,39 +11,39 @@ use crate::bound::{clip, clip_some};
 use crate::outside::{FeedReport, GridReport, MeterReport};
 use crate::state::{JobState, NodeSleep, NodeState};
 
-/// A job as listings show it. Journals keep it of finished jobs: a new field stands at the end and has a default.
+/// A job in listings. Journals keep the reports of finished jobs: a new field goes to the end and has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// Its number; of a task of an array, that of the task.
+    /// Its number; for a task of an array, that of the task.
     pub job: JobId,
-    /// Where it is between submission and end.
+    /// Its state between submission and end.
     pub state: JobState,
     /// Name of the user who submitted it.
     pub user: String,
-    /// As its user called it; the application unless given.
+    /// The name that its user chose, else the application.
     pub name: String,
-    /// By which profiles know it.
+    /// Its name for profiles.
     pub application: String,
-    /// As it could be typed into a shell.
+    /// Formatted as shell input.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub command: String,
-    /// On each of its nodes.
+    /// Cores on each of its nodes.
     pub cores: Cores,
-    /// On each of its nodes.
+    /// Memory on each of its nodes.
     pub memory: Memory,
-    /// How long it may run, without the time in which it is suspended.
+    /// Longest run, without suspensions.
     pub time_limit: Option<Span>,
-    /// When it is to be over.
+    /// Deadline for its end.
     pub deadline: Option<Time>,
-    /// When it is to have begun.
+    /// Deadline for its start.
     pub start_by: Option<Time>,
     /// Names of its nodes, in the order of its tasks; empty before its first start.
     pub nodes: Vec<String>,
     /// As `node/unit`.
     pub units: Vec<String>,
-    /// When the master accepted it.
+    /// Time at which the master accepted it.
     pub submitted: Time,
-    /// When its last attempt began.
+    /// Start of its last attempt.
     pub started: Option<Time>,
     /// When it was over.
     pub ended: Option<Time>,
@@ -51,116 +51,116 @@ pub struct JobReport {
     pub end: Option<JobEnd>,
     /// Set while the job waits.
     pub wait: Option<Wait>,
-    /// What the core expects of a job that is starting or running.
+    /// The core's estimate for a job that is starting or running.
     pub estimate: Option<Estimate>,
-    /// Energy above idle: so far by estimate while it runs, measured where it can be when it is over.
+    /// Energy above idle: estimated while it runs; once it is over, measured if possible.
     pub energy: Option<Energy>,
-    /// Of the time in which a price was known; `None` if none was.
+    /// Cost for the time with a known price; `None` without any.
     pub cost: Option<Money>,
-    /// The cost if it had started at its submission; `None` if no price was known then.
+    /// The cost if it had started at its submission; `None` without a known price then.
     pub start_now_cost: Option<Money>,
     /// True if its watts are modelled by emulated hardware.
     pub emulated: bool,
-    /// Of a job that ran and is over: whether its energy was measured, or estimated. Reports of before do not say it.
+    /// For a job that ran and is over: true if its energy was measured. Older reports do not contain it.
     #[serde(default)]
     pub measured: Option<bool>,
-    /// How sure it is that a measured energy was the job's own, in thousandths.
+    /// Confidence that a measured energy was the job's own, in thousandths.
     #[serde(default)]
     pub confidence: Option<u16>,
-    /// The files on its node that stdout and stderr go to, where they do.
+    /// The files on its node for stdout and stderr, if any.
     #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stdout: Option<String>,
     /// See [`JobReport::stdout`].
     #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stderr: Option<String>,
-    /// The user who holds it back.
+    /// The user who holds it.
     #[serde(default)]
     pub held: Option<String>,
-    /// Not before then.
+    /// Its begin time.
     #[serde(default)]
     pub begin: Option<Time>,
-    /// What it still waits for to become of other jobs.
+    /// The dependencies that are not met yet.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
-    /// Not while an earlier job of the same user and name is not over.
+    /// True if it waits for earlier jobs of the same user and name.
     #[serde(default)]
     pub singleton: bool,
-    /// Of a task of an array: the array's own number, and the number of the task.
+    /// For a task of an array: the array's own number, and the number of the task.
     #[serde(default)]
     pub task: Option<(JobId, u32)>,
-    /// Of an array.
+    /// Set for an array.
     #[serde(default)]
     pub array: Option<ArrayReport>,
-    /// What it may use.
+    /// Its allowance of energy and money.
     #[serde(default)]
     pub allowance: Option<Allowance>,
-    /// What it had used when its user was told that it is all that it may.
+    /// The exhausted limit, once its user was told of it.
     #[serde(default)]
     pub used_up: Option<UsedUp>,
     /// Set while the job waits.
     #[serde(default)]
     pub priority: Option<Standing>,
-    /// Those of its nodes that are unreachable, and since when, while the job is not over.
+    /// Its unreachable nodes, each with the time since when, while the job is not over.
     #[serde(default)]
     pub unreachable: Vec<(String, Option<Time>)>,
 }
 
-/// How the tasks of an array are doing.
+/// The state of an array's tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrayReport {
-    /// All of them, over or not.
+    /// All tasks, including finished ones.
     pub tasks: Tasks,
-    /// Those that wait; where they are more than a thousand ranges, the first of them.
+    /// Waiting tasks; of more than a thousand ranges, only the first.
     pub waiting: Option<Tasks>,
-    /// How many are on nodes.
+    /// Number of tasks on nodes.
     pub active: u32,
-    /// How those ended that are over.
+    /// Counts of finished tasks by their end.
     pub ended: TaskCounts,
 }
 
 impl ArrayReport {
-    /// How many tasks wait, also those that `waiting` has no room for.
+    /// Returns the number of waiting tasks, including those missing in `waiting`.
     pub fn waiting_count(&self) -> u32 {
         let others = self.active.saturating_add(self.ended.all());
         self.waiting.as_ref().map_or(0, |_| self.tasks.count().saturating_sub(others))
     }
 }
 
-/// A node as listings show it.
+/// A node in listings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
     /// Unique within the cluster.
     pub name: String,
     /// Decides if it gets new jobs.
     pub state: NodeState,
-    /// Why it is drained, and by whom.
+    /// Reason of its drain, with the operator.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub reason: Option<String>,
-    /// In the order in which the node has them.
+    /// In the order of the node.
     pub units: Vec<UnitReport>,
-    /// What jobs may have together.
+    /// Memory for jobs.
     pub memory: Memory,
-    /// What the jobs on it asked for.
+    /// Memory that its jobs requested.
     pub memory_used: Memory,
     /// Draw of the whole node without jobs.
     pub idle: Power,
     /// Believed draw of the whole node, `held` included.
     pub draw: Power,
-    /// True if `draw` is a reading, or an estimate.
+    /// True if `draw` is a reading; false if it is an estimate.
     pub measured: bool,
-    /// What its draw is known from.
+    /// The source of its measured draw.
     pub meter: Meter,
-    /// Since the node is known.
+    /// Energy since the node was first registered.
     pub energy: Energy,
-    /// Of the time in which a price was known; `None` if none ever was.
+    /// Cost for the time with a known price; `None` without any.
     pub cost: Option<Money>,
-    /// Connected to the master. A drained node may be disconnected.
+    /// True if connected to the master. A drained node may be disconnected.
     pub connected: bool,
-    /// Since when it is not, if it ever was.
+    /// Start of the disconnection, if it is not connected and ever was.
     pub unreachable_since: Option<Time>,
-    /// What is held for jobs that ended when it was lost.
+    /// Held draw of jobs that ended when it was lost.
     pub held: Power,
-    /// Where it is not awake.
+    /// Set if it is not awake.
     pub sleep: Option<NodeSleep>,
     /// Part of `energy`: asleep.
     pub asleep_energy: Energy,
@@ -187,17 +187,17 @@ impl NodeReport {
 pub struct UnreachableReport {
     /// Name of the node.
     pub name: String,
-    /// Since when, if that is known.
+    /// Time since when, if known.
     pub since: Option<Time>,
     /// True if its jobs have ended because of that.
     pub lost: bool,
-    /// Jobs that are believed to run on it.
+    /// Number of jobs that are believed to run on it.
     pub jobs: u32,
-    /// What is held for jobs that ended.
+    /// Held draw of jobs that ended.
     pub held: Power,
 }
 
-/// An execution unit as listings show it.
+/// An execution unit in listings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitReport {
     /// Unique within its node.
@@ -206,11 +206,11 @@ pub struct UnitReport {
     pub hardware: String,
     /// CPU or accelerator.
     pub kind: UnitKind,
-    /// All of them; 1 for an accelerator.
+    /// All its cores; 1 for an accelerator.
     pub cores: u32,
-    /// Those that jobs have.
+    /// Cores that jobs have.
     pub cores_used: u32,
-    /// The cap that the master holds it at.
+    /// The cap in force.
     pub cap: Option<Power>,
     /// The lowest and the highest cap that it obeys.
     pub caps: Option<(Power, Power)>,
@@ -218,61 +218,61 @@ pub struct UnitReport {
     pub jobs: Vec<JobId>,
 }
 
-/// One node, as the master knows it and as it says itself.
+/// One node: the master's view and the node's own report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDetail {
-    /// As the master knows it.
+    /// The master's view.
     pub report: NodeReport,
-    /// What it has: lines for people. Or why it does not say.
+    /// The node's report of its hardware as lines for people, or the reason if it is missing.
     pub probe: Result<String, String>,
 }
 
 /// The cluster now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// When this was true, in the time of the cluster.
+    /// Cluster time of this report.
     pub now: Time,
     /// The policy in force.
     pub policy: Preset,
     /// The mode in force.
     pub mode: Mode,
-    /// What an operator set.
+    /// The operator's setting.
     pub mode_setting: ModeSetting,
     /// The limits in force.
     pub band: Band,
-    /// The periods that are not over.
+    /// The budget periods that are not over.
     pub budgets: Budgets,
-    /// The account of the period that runs.
+    /// The account of the current period.
     pub account: Option<BudgetAccount>,
     /// The next change of the limits.
     pub next_band: Option<(Time, Band)>,
-    /// When the operator's limits ended, if they have.
+    /// End of the operator's limits, if they have ended.
     pub limits_ended: Option<Time>,
     /// The price in force, if one is known.
     pub price: Option<Price>,
-    /// The next change of the price; at the end of the prices to `None`.
+    /// The next change of the price; to `None` at the end of the prices.
     pub next_price: Option<(Time, Option<Price>)>,
-    /// When the prices ended, if they have.
+    /// End of the prices, if they have ended.
     pub prices_ended: Option<Time>,
     /// Believed draw of the cluster, `held` included.
     pub draw: Power,
     /// Part of `draw` that is idle draw of registered nodes.
     pub idle: Power,
-    /// Jobs that wait, tasks of arrays counted singly.
+    /// Waiting jobs; tasks of arrays count singly.
     pub waiting: u64,
-    /// Jobs that nodes have: starting, running, suspended or stopping.
+    /// Jobs on nodes: starting, running, suspended or stopping.
     pub running: u64,
-    /// Nodes that are connected, drained ones too.
+    /// Connected nodes, including drained ones.
     pub nodes_up: u32,
     /// All nodes that are known.
     pub nodes: u32,
     /// True if any of the watts are modelled by emulated hardware.
     pub emulated: bool,
-    /// Of the whole cluster, since the journal began.
+    /// Energy of the whole cluster since the journal began.
     pub energy: Energy,
-    /// Of the time in which a price was known; `None` if none ever was.
+    /// Cost for the time with a known price; `None` without any.
     pub cost: Option<Money>,
-    /// Of finished jobs: what they cost, and what starting each at once would have cost, as far as that is known.
+    /// Known costs of finished jobs; beside it the costs if each had started at once.
     pub jobs_cost: Option<Money>,
     /// See [`Status::jobs_cost`].
     pub jobs_start_now_cost: Option<Money>,
@@ -280,27 +280,26 @@ pub struct Status {
     pub in_band_permille: Option<u32>,
     /// Plans that the checker rejected.
     pub rejected_plans: u64,
-    /// Why new jobs are refused at present.
+    /// Reason why new jobs are refused, if they are.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub trouble: Option<String>,
-    /// Who set the prices, where that is an operator.
+    /// The operator who set the prices, if one did.
     pub prices_by: Option<String>,
-    /// Of prices, then of carbon intensities.
+    /// Feeds of prices, then of carbon intensities.
     pub feeds: Vec<FeedReport>,
-    /// The operator's own band, where the grid's limits hold in its place.
+    /// The operator's own band, if the grid's limits replace it.
     pub own_band: Option<Band>,
-    /// Who may set limits from outside, in the order of the configuration.
+    /// Sources that may set limits, in the order of the configuration.
     pub grid: Vec<GridReport>,
-    /// Those at the master, each of which serves several nodes.
+    /// Meters of the master, each of which serves several nodes.
     pub meters: Vec<MeterReport>,
-    /// Nodes that have jobs, or for which draw is held, and are not connected; and connected ones for which draw is held.
-    /// At most [`UNREACHABLE_LIMIT`].
+    /// Disconnected nodes with jobs or held draw, and connected ones with held draw. At most [`UNREACHABLE_LIMIT`].
     pub unreachable: Vec<UnreachableReport>,
-    /// The sum of what is held for lost nodes; part of `draw`.
+    /// Sum of the held draw of lost nodes; part of `draw`.
     pub held: Power,
     /// Nodes that had jobs of other journals, at most [`FOREIGN_LIMIT`].
     pub foreign: Vec<ForeignReport>,
-    /// Nodes that sleep, or are on their way to it or back. None of them is up.
+    /// Nodes that are asleep, falling asleep or waking. They are not up.
     pub nodes_asleep: u32,
     /// Part of `energy`: of nodes asleep.
     pub asleep_energy: Energy,
@@ -314,26 +313,26 @@ pub const UNREACHABLE_LIMIT: usize = 100;
 /// Most nodes with jobs of other journals in a [`Status`].
 pub const FOREIGN_LIMIT: usize = 100;
 
-/// Jobs that a node had from another master or an earlier state of this one. The node has ended them.
+/// Jobs of a node from another master or an earlier state of this one. The node has ended them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignReport {
     /// Name of the node.
     pub node: String,
-    /// When it reported them last.
+    /// Time of its last report of them.
     pub at: Time,
-    /// How many it reported then.
+    /// Number of jobs in that report.
     pub jobs: u32,
 }
 
-/// What became of the budget whose period runs, until [`Status::now`].
+/// The account of the current budget, until [`Status::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetAccount {
     /// The period and its energy.
     pub budget: Budget,
-    /// What of it has become available.
+    /// Energy released so far.
     pub released: Energy,
-    /// By the whole cluster: as the master believes it up to the last monitoring stage, over-estimated since.
+    /// Energy used by the whole cluster: by the master's belief up to the last monitoring stage, over-estimated since.
     pub spent: Energy,
-    /// What of the released energy the policy keeps for the first waiting job.
+    /// Released energy that the policy keeps for the first waiting job.
     pub reserved: Energy,
 }

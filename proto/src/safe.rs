@@ -1,9 +1,9 @@
 //! Places in the file system that no other user can change: state directories, and directories of sockets.
 //!
-//! A place is safe if every directory on the way to it belongs to a trusted user and cannot be written by others. A sticky
-//! directory such as /tmp may be writable by all: there only the owner can replace an entry, and the entry's owner is
-//! checked. Once a place has passed, nobody untrusted can change it, so the checks are not repeated. Access lists are not
-//! looked at: the group's bits show the most that they grant.
+//! A place is safe if every directory on the way to it belongs to a trusted user and cannot be written by others. A
+//! sticky directory such as /tmp may be writable by all: there only the owner can replace an entry, and the entry's
+//! owner is checked. Only trusted users can change a place that has passed, so the checks are not repeated. Access
+//! lists are not read: the group's bits show the most that they grant.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,11 +20,11 @@ use crate::trust::{Trusted, described};
 /// Symbolic links followed on the way to one place; as many as the kernel follows.
 const LINK_LIMIT: u32 = 40;
 
-/// Group or others may write.
+/// Write permission for group or others.
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Why a place cannot be used.
+/// Reason why a place cannot be used.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum UnsafePlace {
@@ -50,18 +50,18 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UnsafePl
     move |source| UnsafePlace::Io { what, path, source }
 }
 
-/// Makes the directory and its missing parents with mode 0700 if needed, and checks that it is the own user's alone: the
-/// way to it, its mode, and that nothing in it is a symbolic link or belongs to another user than root.
+/// Makes the directory and its missing parents with mode 0700 if needed, and checks that it is the own user's alone:
+/// the way to it, its mode, and that nothing in it is a symbolic link or belongs to another user than root.
 ///
 /// # Errors
-/// [`UnsafePlace`], which names what is wrong and how to set it right.
+/// [`UnsafePlace`], which names the problem and its solution.
 pub fn own_directory(path: &Path) -> Result<(), UnsafePlace> {
     let mode = make_directory(path, 0o700)?.mode();
     contents(path, &Trusted::own(), mode & 0o077 == 0)
 }
 
-/// Makes the directory and its missing parents with `mode` if needed, and checks that it belongs to the own user and that
-/// no other user can write to it or replace it. Returns what the directory is.
+/// Makes the directory and its missing parents with `mode` if needed, and checks that it belongs to the own user and
+/// that no other user can write to it or replace it. Returns its metadata.
 ///
 /// # Errors
 /// [`UnsafePlace`].
@@ -85,11 +85,11 @@ pub fn make_directory(path: &Path, mode: u32) -> Result<Metadata, UnsafePlace> {
     Ok(metadata)
 }
 
-/// Checks that the socket at `path` was put there by a trusted user: the way to it, and its directory. Does not look at
-/// the socket itself; the kernel tells who listens on it once it is connected.
+/// Checks that the socket at `path` was put there by a trusted user: the way to it, and its directory. Does not check
+/// the socket itself; the kernel reveals its listener once it is connected.
 ///
 /// # Errors
-/// [`UnsafePlace`]; `Io` with [`io::ErrorKind::NotFound`] if there is no such directory.
+/// [`UnsafePlace`]; `Io` with [`io::ErrorKind::NotFound`] if the directory does not exist.
 pub(crate) fn safe_socket(path: &Path, trusted: &Trusted) -> Result<(), UnsafePlace> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let (found, missing) = walk(directory, trusted)?;
@@ -113,8 +113,8 @@ fn trustworthy(path: &Path, metadata: &Metadata, trusted: &Trusted) -> Result<()
     Err(UnsafePlace::Owner { path: path.to_owned(), owner, expected })
 }
 
-/// Goes from / to the directory `path` and checks each step. Returns how far it came, without symbolic links, and which
-/// components do not exist.
+/// Goes from / to the directory `path` and checks each step. Returns the existing part without symbolic links, and the
+/// missing components.
 fn walk(path: &Path, trusted: &Trusted) -> Result<(PathBuf, VecDeque<OsString>), UnsafePlace> {
     let absolute = std::path::absolute(path).map_err(failed("find", path))?;
     let mut links = 0;
@@ -161,7 +161,7 @@ fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
     })
 }
 
-/// Checks one directory on the way. The last one is judged by whoever asked.
+/// Checks one directory on the way. The caller checks the last one.
 fn directory(path: &Path, trusted: &Trusted, is_last: bool) -> Result<(), UnsafePlace> {
     let metadata = fs::symlink_metadata(path).map_err(failed("look at", path))?;
     if !metadata.is_dir() {
@@ -171,8 +171,8 @@ fn directory(path: &Path, trusted: &Trusted, is_last: bool) -> Result<(), Unsafe
     if is_last || metadata.mode() & STICKY != 0 { Ok(()) } else { unwritable(path, &metadata) }
 }
 
-/// Checks everything below a directory that only the own user can write to: what was put there before that was so. The
-/// modes of files count only if other users can reach them.
+/// Checks everything below a directory that only the own user can write to: files may date from before that. The modes
+/// of files count only if other users can reach them.
 fn contents(path: &Path, trusted: &Trusted, closed: bool) -> Result<(), UnsafePlace> {
     let mut left = vec![path.to_owned()];
     while let Some(directory) = left.pop() {
@@ -180,7 +180,7 @@ fn contents(path: &Path, trusted: &Trusted, closed: bool) -> Result<(), UnsafePl
             let entry = entry.map_err(failed("read", &directory))?;
             let path = entry.path();
             let metadata = match entry.metadata() {
-                // A daemon that still holds the directory may have removed it.
+                // Another daemon that still uses the directory may have removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 result => result.map_err(failed("look at", &path))?,
             };

@@ -1,4 +1,4 @@
-//! Which jobs a client means: by number, as its newest, as all of its own; and which of many pass a filter.
+//! Selections of jobs: by number, the newest or all of a user, and filters.
 
 use limo_model::{JobId, Tasks, Time};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::limits::{FILTER_LIMIT, NAME_LIMIT, SELECTORS_LIMIT};
 use crate::report::JobReport;
 use crate::state::JobState;
 
-/// Job numbers that a client names in one wait or one change; more are named in several.
+/// Most job numbers in one wait or one change; longer lists are split.
 pub const NUMBERS_LIMIT: usize = 10_000;
 
 /// One job, or several by one word.
@@ -16,23 +16,23 @@ pub const NUMBERS_LIMIT: usize = 10_000;
 pub enum Selector {
     /// One job, or one array with all of its tasks.
     Job(JobId),
-    /// Both ends are part of it.
+    /// An inclusive range.
     Range(JobId, JobId),
-    /// The caller's newest, over or not.
+    /// The caller's newest job, finished or not.
     Last,
-    /// The caller's that are not over.
+    /// The caller's unfinished jobs.
     All,
-    /// Of an array those tasks that have these numbers.
+    /// Those tasks of an array that have these numbers.
     Tasks(JobId, Tasks),
 }
 
-/// Jobs that one request is about. Together: the filter leaves some of those that are selected.
+/// The jobs of one request: those that are selected and pass the filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Selection {
-    /// None: the caller's that are not over, or, where the filter names users, theirs.
+    /// Empty: the unfinished jobs of the caller, or of the users in the filter.
     #[serde(deserialize_with = "list::<_, _, SELECTORS_LIMIT>")]
     pub which: Vec<Selector>,
-    /// Its users, states and names; only for jobs that are not over.
+    /// Its users, states and names; only for unfinished jobs.
     pub filter: JobFilter,
 }
 
@@ -42,19 +42,19 @@ impl From<Vec<Selector>> for Selection {
     }
 }
 
-/// Which jobs a listing shows. An empty list lets every job pass.
+/// A filter of jobs. Empty lists match every job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobFilter {
     /// Names of users.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub users: Vec<String>,
-    /// States, of jobs that are over too.
+    /// States, including those of finished jobs.
     #[serde(deserialize_with = "list::<_, _, FILTER_LIMIT>")]
     pub states: Vec<JobState>,
     /// Names of jobs, not of their applications.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub names: Vec<String>,
-    /// One of them is enough.
+    /// Nodes; one match is enough.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub nodes: Vec<String>,
 }
@@ -78,14 +78,14 @@ impl JobFilter {
 /// Finished jobs, newest first: those that ended in `[since, until)` and pass the filter, at most `limit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
-    /// Which jobs.
+    /// The filter.
     pub filter: JobFilter,
     /// `None` for the begin of the records.
     pub since: Option<Time>,
     /// `None` for now.
     pub until: Option<Time>,
-    /// Only those that stand behind this one in the list: when it ended, and its number. How a long list goes on.
+    /// Continues a long list after this job: its end and its number.
     pub after: Option<(Time, JobId)>,
-    /// The master may answer with fewer and say that there are more.
+    /// Most jobs. The master may answer with fewer and report that more follow.
     pub limit: u32,
 }

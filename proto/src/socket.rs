@@ -1,4 +1,4 @@
-//! A connected socket, Unix or TCP over loopback, and who owns its other end. Knows nothing of frames.
+//! A connected socket, Unix or TCP over loopback, and the user at its other end. Knows nothing of frames.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
@@ -42,21 +42,21 @@ pub enum WriteHalf {
 pub struct Principal {
     /// Never the overflow user.
     pub uid: u32,
-    /// By which kind of socket.
+    /// The kind of socket.
     pub via: Via,
 }
 
-/// How a peer is connected.
+/// The kind of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Via {
-    /// A Unix socket. `pid` is 0 if the kernel does not tell.
+    /// A Unix socket. `pid` is 0 if unknown.
     Unix { pid: i32 },
     /// TCP within this machine.
     Loopback,
 }
 
-/// What is needed to look up the user at the other end.
+/// The data for looking up the user at the other end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer {
     /// Fixed when the connection was made.
@@ -81,8 +81,10 @@ impl From<TcpStream> for Socket {
 }
 
 impl Socket {
+    /// Connects to an endpoint.
+    ///
     /// # Errors
-    /// If nothing accepts connections there.
+    /// If the endpoint has no listener.
     pub async fn connect(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
@@ -90,19 +92,19 @@ impl Socket {
         }
     }
 
-    /// The user at the other end, if that can be told without going through all sockets. `None` if it is unknown to this
-    /// user namespace or has closed its end.
+    /// Returns the user at the other end if the table of all sockets need not be read. `None` if the user is unknown to
+    /// this user namespace or has closed its end.
     ///
     /// # Errors
-    /// If the kernel does not answer at once: [`Socket::principal`] may know more, and takes longer.
+    /// If the kernel does not answer at once: [`Socket::principal`] may succeed, and takes longer.
     pub fn principal_at_once(&self) -> io::Result<Option<Principal>> {
         self.peer()?.principal_at_once()
     }
 
-    /// The user at the other end, or `None` as for [`Socket::principal_at_once`].
+    /// Returns the user at the other end, or `None` as for [`Socket::principal_at_once`].
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the kernel does not answer.
     pub async fn principal(&self) -> io::Result<Option<Principal>> {
         self.peer()?.principal().await
     }
@@ -128,7 +130,7 @@ impl Socket {
             }
             Self::Tcp(stream) => {
                 stream.set_nodelay(true)?;
-                // What is sent and not acknowledged by then breaks the connection.
+                // Data without an acknowledgement by then breaks the connection.
                 let unacknowledged = u32::try_from((HEARTBEAT * MISSED_BEATS).as_millis()).unwrap_or(u32::MAX);
                 setsockopt(&stream, sockopt::TcpUserTimeout, &unacknowledged).map_err(io::Error::from)?;
                 let (read, write) = stream.into_split();
@@ -137,9 +139,9 @@ impl Socket {
         })
     }
 
-    /// Sends what fits at once, waiting for nothing, and hangs up.
+    /// Sends as much as fits without waiting, and closes the connection.
     pub(crate) fn last_words(self, bytes: &[u8]) {
-        // Unread bytes of a peer would turn the end into a reset. The peer may be gone already.
+        // Unread bytes of a peer would turn the end into a reset. The peer may have disconnected already.
         let mut arrived = [0; 64];
         let _ = match self {
             Self::Unix(stream) => stream.into_std().map(|mut s| (s.read(&mut arrived), s.write(bytes))),
@@ -182,7 +184,7 @@ impl AsyncRead for ReadHalf {
 }
 
 impl WriteHalf {
-    /// Waits until something can be written, most likely.
+    /// Waits until a write is likely to succeed.
     pub(crate) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Unix(half) => half.writable().await,
@@ -190,7 +192,7 @@ impl WriteHalf {
         }
     }
 
-    /// Writes what fits at once.
+    /// Writes as much as fits without waiting.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if nothing fits.
@@ -209,7 +211,7 @@ impl WriteHalf {
             Self::Unix(half) => half.as_ref().as_raw_fd(),
             Self::Tcp(half) => half.as_ref().as_raw_fd(),
         };
-        // The peer may have ended it before.
+        // The peer may have closed it before.
         let _ = shutdown(socket, Shutdown::Both);
     }
 }

@@ -1,41 +1,41 @@
-//! The states of jobs and of nodes, as clients are told.
+//! The states of jobs and nodes in reports.
 
 use limo_model::{JobEnd, Outcome};
 use serde::{Deserialize, Serialize};
 
-/// Where a job is between submission and end, in one word.
+/// The state of a job in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
     /// Not assigned to a node.
     Waiting,
-    /// Assigned; the node has not said yet that it runs.
+    /// Assigned; its node has not confirmed the start.
     Starting,
-    /// Its command runs, on one of its nodes at least.
+    /// Its command runs, at least on one of its nodes.
     Running,
-    /// Its processes stand still.
+    /// Its processes are suspended.
     Suspended,
-    /// Told to stop, not over yet.
+    /// Ordered to stop, but not over yet.
     Stopping,
     /// Exit code 0.
     Completed,
     /// Another exit code, a signal, or a command that could not be started.
     Failed,
-    /// Ended by somebody, or because of what became of another job.
+    /// Ended by a user, or because of another job's end.
     Cancelled,
     /// Ended at its time limit.
     TimedOut,
     /// Its node lost it.
     Lost,
-    /// `--immediate`, and it could not start at once.
+    /// Refused: `--immediate` was set, and it could not start at once.
     Refused,
-    /// Ended, since it had used the energy or the money that it may.
+    /// Ended because it had used up its allowance of energy or money.
     UsedUp,
     /// Its node was lost while the job was on it.
     NodeFailed,
 }
 
 impl JobState {
-    /// The word of the JSON output.
+    /// Returns the word of the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -54,12 +54,12 @@ impl JobState {
         }
     }
 
-    /// Returns true if it never changes again.
+    /// Returns true if the state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Stopping)
     }
 
-    /// The state that an end means.
+    /// Returns the state for an end.
     pub fn of(end: &JobEnd) -> Self {
         use limo_model::StopReason::{Cancelled, TimeLimit, UsedUp};
         match end {
@@ -81,22 +81,22 @@ impl JobState {
 pub enum NodeState {
     /// It is connected, and gets jobs.
     Up,
-    /// It is not connected; its jobs are believed to go on.
+    /// It is not connected; its jobs are believed to continue.
     Unreachable,
-    /// No new jobs, by an operator.
+    /// An operator drained it, so it gets no new jobs.
     Drained,
-    /// Did not acknowledge an assignment; gets none for a while.
+    /// It did not acknowledge an assignment; gets none for a while.
     Suspect,
-    /// Unreachable for longer than its lease, or declared dead: its jobs ended without its word.
+    /// Unreachable for longer than its lease, or declared dead: its jobs ended without its report.
     Lost,
-    /// Put to sleep by the policy. It is not connected, and is not missed.
+    /// Put to sleep by the policy. It is not connected, and not expected to be.
     Sleeps(NodeSleep),
 }
 
-/// How far a node is with sleeping.
+/// The stage of a node's sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeSleep {
-    /// Told to sleep, and still awake.
+    /// Ordered to sleep, and still awake.
     FallingAsleep,
     /// Its machine is off or suspended.
     Asleep,
@@ -105,7 +105,7 @@ pub enum NodeSleep {
 }
 
 impl NodeSleep {
-    /// The word of the JSON output.
+    /// Returns the word of the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::FallingAsleep => "falling_asleep",
@@ -114,7 +114,7 @@ impl NodeSleep {
         }
     }
 
-    /// The words of listings.
+    /// Returns the words of listings.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::FallingAsleep => "falling asleep",
@@ -124,7 +124,7 @@ impl NodeSleep {
 }
 
 impl NodeState {
-    /// The word of the JSON output.
+    /// Returns the word of the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

@@ -1,8 +1,8 @@
 //! One direction of a job's stdio as a stream with credit, without any I/O.
 //!
 //! Every byte has an offset, and the end counts as one more. The receiver acknowledges what it has consumed; the sender
-//! keeps what is not acknowledged, sends at most [`WINDOW`] beyond it, and after a broken connection sends again from
-//! where the receiver is. So a slow reader stops only its own writer, and a restarted master loses no byte.
+//! keeps unacknowledged bytes and sends at most [`WINDOW`] of them. After a broken connection it resumes at the
+//! receiver's offset. So a slow reader stops only its own writer, and a restarted master loses no byte.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ use limo_model::JobId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Most bytes of one stream that are under way: what one stream can cost each party in memory. Four chunks keep a
-/// loopback relay busy; a wide-area link of 10 ms still carries 25 MB/s.
+/// Most unacknowledged bytes of one stream, which bounds its memory on each side. Four chunks keep a loopback relay
+/// busy; a wide-area link of 10 ms still carries 25 MB/s.
 pub const WINDOW: u64 = 256 * 1024;
 
 /// Most bytes in one data frame: the capacity of a Linux pipe, so that one read fills one frame.
@@ -32,32 +32,32 @@ pub enum Channel {
 /// One direction of one job's stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StreamId {
-    /// The job whose stream it is.
+    /// The job of the stream.
     pub job: JobId,
-    /// Which of its streams.
+    /// The kind of the stream.
     pub channel: Channel,
-    /// Of a job over several nodes: which of them writes it, from 0. Between a node and the master it is 0, and so it is for
-    /// stdin, which all get.
+    /// Index of the node that writes it in a multi-node job, from 0. It is 0 between a node and the master, and for
+    /// stdin, which all nodes get.
     pub part: u32,
 }
 
 impl StreamId {
-    /// Of a job on one node, or as that node has it.
+    /// Makes the id for a job on one node, or for the node's own use.
     pub fn new(job: JobId, channel: Channel) -> Self {
         Self { job, channel, part: 0 }
     }
 }
 
-/// Where the streams of a job are, for a client that did not have them before.
+/// Offsets of a job's streams, for a client that attaches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Positions {
-    /// From where on stdin is sent; `None` if there is nothing more to be sent.
+    /// Offset from which stdin continues; `None` if it has ended.
     pub stdin: Option<u64>,
-    /// Of each node, from where on stdout and stderr come.
+    /// Offsets of stdout and stderr from each node.
     pub outputs: Vec<(u64, u64)>,
 }
 
-/// What a peer may not do with a stream.
+/// Violations of the protocol by a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum StreamError {
@@ -74,7 +74,7 @@ pub enum StreamError {
 /// The sending end.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// Not acknowledged yet, from offset `base` on.
+    /// Unacknowledged bytes, from offset `base` on.
     kept: VecDeque<Bytes>,
     base: u64,
     /// Offset of the next byte to send.
@@ -85,17 +85,17 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// A stream of which nothing was sent.
+    /// Starts an empty stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything below has been sent by somebody else.
+    /// Starts at `offset`; another sender has sent all earlier bytes.
     pub fn from(offset: u64) -> Self {
         Self { base: offset, next: offset, tail: offset, ..Self::default() }
     }
 
-    /// How many bytes may be pushed before something is acknowledged.
+    /// Returns the number of bytes that may be pushed before the next acknowledgement.
     pub fn room(&self) -> usize {
         // An acknowledged end puts the base one beyond the tail. At most WINDOW, which fits.
         usize::try_from(WINDOW.saturating_sub(self.tail.saturating_sub(self.base))).unwrap_or(0)
@@ -109,17 +109,17 @@ impl Outbox {
         }
     }
 
-    /// No byte follows.
+    /// Marks the end of the stream.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Returns true once no byte follows what was pushed.
+    /// Returns true if the end is marked.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The next frame to send: offset and bytes; no bytes are the end. `None` when everything has been sent.
+    /// Returns the next frame to send: offset and bytes; empty bytes are the end. `None` when everything has been sent.
     pub fn next_chunk(&mut self) -> Option<(u64, Bytes)> {
         let offset = self.next;
         let mut start = self.base;
@@ -141,7 +141,7 @@ impl Outbox {
         None
     }
 
-    /// The receiver has consumed everything below `offset`.
+    /// Records that the receiver has consumed everything below `offset`.
     ///
     /// # Errors
     /// If `offset` was never sent.
@@ -169,10 +169,10 @@ impl Outbox {
         self.base = self.base.max(offset);
     }
 
-    /// A new connection: the receiver is at `offset`; send again from there.
+    /// Resumes on a new connection from `offset`, the position of the receiver.
     ///
     /// # Errors
-    /// If `offset` was acknowledged away or never sent.
+    /// If bytes from `offset` on were dropped after an acknowledgement, or `offset` was never sent.
     pub fn resume(&mut self, offset: u64) -> Result<(), StreamError> {
         let to = self.tail + u64::from(self.closed);
         if offset < self.base || offset > to {
@@ -183,7 +183,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Returns true if the receiver has everything, the end included.
+    /// Returns true if the receiver has everything, including the end.
     pub fn is_done(&self) -> bool {
         self.closed && self.base > self.tail
     }
@@ -194,7 +194,7 @@ impl Outbox {
 pub struct Inbox {
     /// Offset of the next byte expected; the end counts as one.
     received: u64,
-    /// Offset below which the owner has consumed.
+    /// Offset up to which the owner has consumed.
     consumed: u64,
     /// Last acknowledgement sent.
     acknowledged: u64,
@@ -202,17 +202,17 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// A stream of which nothing has come.
+    /// Starts an empty stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything below has come to somebody else.
+    /// Starts at `offset`; another receiver got all earlier bytes.
     pub fn from(offset: u64) -> Self {
         Self { received: offset, consumed: offset, acknowledged: offset, ended: false }
     }
 
-    /// A frame arrived. Returns its new bytes, empty at the end of the stream; `None` if nothing in it is new.
+    /// Accepts a frame. Returns its new bytes, empty at the end of the stream; `None` if all its bytes are known.
     ///
     /// # Errors
     /// If bytes are missing before it, or it is data after the end.
@@ -224,7 +224,7 @@ impl Inbox {
         if bytes.is_empty() {
             match (self.ended, known) {
                 (false, 0) => {}
-                // The end again.
+                // A repeated end.
                 (true, 1) => return Ok(None),
                 _ => return Err(StreamError::AfterEnd { end: offset }),
             }
@@ -243,17 +243,18 @@ impl Inbox {
         Ok(Some(bytes.slice(usize::try_from(known).unwrap_or(0)..)))
     }
 
-    /// The owner has consumed everything received so far.
+    /// Records that the owner has consumed everything received so far.
     pub fn consume(&mut self) {
         self.consumed = self.received;
     }
 
-    /// The owner has consumed `count` more bytes.
+    /// Records that the owner has consumed `count` more bytes.
     pub fn consume_bytes(&mut self, count: u64) {
         self.consumed = (self.consumed + count).min(self.received);
     }
 
-    /// An acknowledgement that is due: a quarter of the window is enough to keep the sender going, the end is told at once.
+    /// Returns a due acknowledgement. One per quarter of the window keeps the sender going; the end is acknowledged at
+    /// once.
     pub fn due_ack(&mut self) -> Option<u64> {
         let fresh = self.consumed - self.acknowledged;
         if fresh >= WINDOW / 4 || (fresh > 0 && self.ended && self.consumed == self.received) {
@@ -263,12 +264,12 @@ impl Inbox {
         None
     }
 
-    /// Where to go on after a broken connection.
+    /// Returns the offset at which to resume after a broken connection.
     pub fn offset(&self) -> u64 {
         self.received
     }
 
-    /// Returns true once the end has come.
+    /// Returns true if the end was received.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -279,7 +280,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Carries `data` over a link that breaks at will and delivers each frame once, twice or not at all before a break.
+    /// Carries `data` over an unreliable link that delivers each frame once, twice or not at all before a break.
     fn carry(data: &[u8], pieces: &[usize], faults: &[u8]) -> Vec<u8> {
         let (mut out, mut inbox, mut got) = (Outbox::new(), Inbox::new(), Vec::new());
         let (mut at, mut pieces, mut faults) = (0, pieces.iter().cycle(), faults.iter());
@@ -293,7 +294,7 @@ mod tests {
                 out.close();
             }
             let Some((offset, bytes)) = out.next_chunk() else {
-                // Nothing to send: the window is full and its acknowledgement was not due; a break brings it.
+                // The window is full, and its acknowledgement is not due; a break resolves it.
                 out.resume(inbox.offset()).expect("kept");
                 continue;
             };

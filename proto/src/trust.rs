@@ -1,4 +1,4 @@
-//! Whom a caller takes for a master: root, its own user, and the service user that an operator has named.
+//! The users that a caller trusts as masters: root, its own user, and the service user that an operator has named.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Trusted {
     service: Option<u32>,
 }
 
-/// Why a user cannot be the service user.
+/// Reason why a user cannot be the service user.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ServiceUserError {
@@ -27,12 +27,12 @@ pub enum ServiceUserError {
 }
 
 impl Trusted {
-    /// Root and the user of this process.
+    /// Trusts root and the user of this process.
     pub fn own() -> Self {
         Self { own: nix::unistd::geteuid().as_raw(), service: None }
     }
 
-    /// The same and `user`, by name or number, if one is named.
+    /// Also trusts `user`, given by name or number, if any.
     ///
     /// # Errors
     /// If the user does not exist or stands for unknown users.
@@ -49,7 +49,7 @@ impl Trusted {
         Ok(Self { service: Some(uid), ..Self::own() })
     }
 
-    /// Returns whether a socket or directory of this user may be a master's.
+    /// Returns true if a socket or directory of this user may be a master's.
     pub fn accepts(&self, uid: u32) -> bool {
         uid != OVERFLOW_UID && (uid == 0 || uid == self.own || self.service == Some(uid))
     }
@@ -72,7 +72,7 @@ impl fmt::Display for Trusted {
     }
 }
 
-/// A user for a message: name and number, or the number alone.
+/// Formats a user for a message: name and number, or the number alone.
 pub(crate) fn described(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(_)) => format!("{} (uid {uid})", user_name(uid)),

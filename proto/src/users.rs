@@ -1,61 +1,60 @@
-//! What the master tells of users. Clients decide how to show it.
+//! Reports about users. Clients decide how to show them.
 
 use limo_model::{Energy, Fairshare, Measure, Quota, QuotaLimit, Span};
 use serde::{Deserialize, Serialize};
 
-/// What is known of users.
+/// Users with their quotas and use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsersReport {
-    /// Of who has no quota of their own.
+    /// Quota of users without their own.
     pub default: Quota,
-    /// In the order of their names: those who have jobs, a quota, used something since there are quotas, or are denied.
+    /// In the order of their names: users with jobs, with a quota, with recorded use, or denied.
     pub users: Vec<UserReport>,
-    /// How priorities follow from waiting and from past use.
+    /// Weights of waiting time and past use in priorities.
     pub fairshare: Fairshare,
 }
 
-/// What is known of one user.
+/// One user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserReport {
-    /// As the machine of the master knows the user.
+    /// The user's name on the master's machine.
     pub name: String,
     /// Jobs on nodes, and their cores.
     pub running: u32,
     /// See [`UserReport::running`].
     pub cores: u32,
-    /// Jobs that wait, tasks of arrays counted singly.
+    /// Waiting jobs; tasks of arrays count singly.
     pub waiting: u32,
-    /// What is expected of the jobs on nodes.
+    /// Expected energy of the jobs on nodes.
     pub expected: Energy,
-    /// Used by jobs that ended in this day, week and month; only counted since there are quotas or shares.
+    /// Energy of jobs that ended in this day, week and month; counted from the first quota or share on.
     pub used: Option<[Energy; 3]>,
-    /// Of their own.
+    /// The user's own quota.
     pub quota: Option<Quota>,
-    /// Set if the user's submissions are refused.
+    /// True if the user's submissions are refused.
     pub denied: bool,
     /// The user's share; 1 unless another is set.
     pub share: u32,
-    /// What counts of all that was used, in thousandths of what counts of all users; only counted since there are quotas
-    /// or shares.
+    /// Weighted past use, in thousandths of that of all users; counted from the first quota or share on.
     pub counted_permille: Option<u32>,
 }
 
-/// What users may have, and which of their jobs are first.
+/// Changes of users' quotas, access and priorities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum UsersChange {
-    /// Limits of the quota of one user, or of all who have none of their own. What is not named stays.
+    /// Limits of the quota of one user, or the default of all others. Unnamed limits stay unchanged.
     Quota { user: Option<String>, limits: Vec<QuotaLimit> },
-    /// Whose submissions are refused, or are no longer.
+    /// Users whose submissions are refused, or accepted again.
     Denied { names: Vec<String>, denied: bool },
-    /// How far waiting and use count in priorities. What is not named stays.
+    /// Weights of waiting time and past use in priorities. Unset fields stay unchanged.
     Fairshare(FairshareChange),
 }
 
-/// What is to change of [`Fairshare`].
+/// A change of [`Fairshare`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FairshareChange {
-    /// See [`Fairshare::age_weight`], as for all that follow.
+    /// See [`Fairshare::age_weight`]; the same applies to the next fields.
     pub age_weight: Option<u32>,
     /// See [`Fairshare::age_max`].
     pub age_max: Option<Span>,
@@ -67,6 +66,6 @@ pub struct FairshareChange {
     pub measure: Option<Measure>,
     /// See [`Fairshare::rank_every`].
     pub rank_every: Option<Span>,
-    /// A user, and the share that the user is to have.
+    /// A user, and the user's new share.
     pub share: Option<(String, u32)>,
 }

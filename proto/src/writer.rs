@@ -1,4 +1,4 @@
-//! The sending half of a connection: makes bytes of frames, and of signs of life beside them.
+//! The sending half of a connection: turns frames and signs of life into bytes.
 
 use std::io::{self, IoSlice};
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ pub struct Writer<Out> {
 #[derive(Debug)]
 struct Stream {
     half: WriteHalf,
-    /// One of them writes, and may be inside a frame.
+    /// True while one of them writes, possibly inside a frame.
     is_taken: AtomicBool,
 }
 
@@ -61,24 +61,24 @@ impl<Out> Writer<Out> {
         self.buffer.put_slice(&body);
     }
 
-    /// Writes out what was fed.
+    /// Writes out the buffer.
     ///
     /// # Errors
-    /// The connection broke.
+    /// If the connection broke.
     pub async fn flush(&mut self) -> Result<(), ConnectionError> {
         self.write_with(&[]).await
     }
 
-    /// For signs of life beside this.
+    /// Returns a writer for signs of life.
     pub fn sign_writer(&self) -> SignWriter {
         SignWriter(Arc::downgrade(&self.stream))
     }
 
-    /// Writes out what was fed, and these bytes behind it.
+    /// Writes out the buffer, followed by these bytes.
     async fn write_with(&mut self, behind: &[u8]) -> Result<(), ConnectionError> {
         let all = self.buffer.len() + behind.len();
         let mut written = 0;
-        // A sign takes no time.
+        // A sign is written quickly.
         while self.stream.is_taken.swap(true, Ordering::Acquire) {
             tokio::task::yield_now().await;
         }
@@ -102,7 +102,7 @@ impl<Out> Writer<Out> {
 }
 
 impl SignWriter {
-    /// Writes a sign at once. Returns false where it cannot: the writer is writing, what was sent is not read, or the
+    /// Writes a sign at once. Returns false if that is impossible: the writer is writing, sent data is not read, or the
     /// connection is over.
     pub fn write(&self, sign: Sign) -> bool {
         let Some(stream) = self.0.upgrade() else { return false };
@@ -115,7 +115,7 @@ impl SignWriter {
         frame[HEAD..].copy_from_slice(&body);
         let written = stream.half.try_write(&[IoSlice::new(&frame)]);
         if written.as_ref().is_ok_and(|count| *count < frame.len()) {
-            // Nobody could go on behind a part of it.
+            // After a part of a sign the connection is unusable.
             stream.half.hang_up();
         }
         stream.is_taken.store(false, Ordering::Release);
@@ -123,17 +123,17 @@ impl SignWriter {
     }
 }
 
-/// The head of a frame.
+/// Returns the length field of a frame.
 pub(crate) fn length(body: usize) -> [u8; HEAD] {
     // A body is at most BODY_LIMIT long.
     u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
 }
 
 impl<Out> Writer<Out> {
-    /// Puts a frame into the buffer of which this is the body, as [`Frame::encode`] gives it.
+    /// Puts a frame with this body into the buffer, as [`Frame::encode`] returns it.
     ///
     /// # Errors
-    /// The connection broke.
+    /// If the connection broke.
     pub async fn feed_body(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
         self.buffer.put_slice(&length(body.len()));
         if body.len() >= BUFFER {
@@ -145,16 +145,16 @@ impl<Out> Writer<Out> {
 }
 
 impl<Out: Serialize + Replace> Writer<Out> {
-    /// Puts a frame into the buffer, writing it out where the buffer is full. A message that is too large is replaced by
-    /// what says so to the peer ([`Replace`]); it is never tried again.
+    /// Puts a frame into the buffer, and writes a full buffer out. A message that is too large is replaced by a notice
+    /// to the peer ([`Replace`]) and never sent again.
     ///
     /// # Errors
-    /// The message is too large and has no replacement, or the connection broke.
+    /// If the message is too large and has no replacement, or the connection broke.
     pub async fn feed(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
         match frame {
             Frame::Message(message) => {
                 let body = match frame.encode() {
-                    // It will not fit at the next attempt either.
+                    // A retry would not fit either.
                     Err(error) => match message.replacement(&error) {
                         Some(replacement) => Frame::Message(replacement).encode()?,
                         None => return Err(error.into()),
@@ -180,7 +180,7 @@ impl<Out: Serialize + Replace> Writer<Out> {
     /// Feeds and flushes.
     ///
     /// # Errors
-    /// As [`Writer::feed`].
+    /// Same as [`Writer::feed`].
     pub async fn send(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
         self.feed(frame).await?;
         self.flush().await

@@ -15,7 +15,7 @@ const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const IPPROTO_TCP: u8 = 6;
 const TCP_ESTABLISHED: u8 = 1;
-/// No socket is told from another of the same addresses by its cookie.
+/// Look-up without a cookie: the addresses alone identify the socket.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
 /// `nlmsghdr` and `inet_diag_req_v2`.
@@ -23,10 +23,10 @@ const REQUEST: usize = 16 + 56;
 /// `nlmsghdr` and `inet_diag_msg`.
 const ANSWER: usize = 16 + 72;
 
-/// The kernel answers at once; this only keeps a broken one from stopping the master.
+/// The kernel answers at once; the limit protects the master from a broken kernel.
 const PATIENCE_MS: i64 = 1_000;
 
-/// As [`super::owner`].
+/// Same as [`super::owner`].
 pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     let protocol = SockProtocol::NetlinkSockDiag;
     let kernel = socket(AddressFamily::Netlink, SockType::Datagram, SockFlag::SOCK_CLOEXEC, protocol)?;
