@@ -25,7 +25,7 @@ impl Bill {
         self.energy
     }
 
-    /// Of the time in which a price was known; `None` if none ever was.
+    /// Cost for the time with a known price; `None` without any.
     pub fn cost(&self) -> Option<Money> {
         self.cost
     }
@@ -51,7 +51,7 @@ impl Bill {
     }
 }
 
-/// Quotient and remainder, rounded down. Nearly all that is asked for fits 64 bits, where it is several times faster.
+/// Returns quotient and remainder, rounded down. Nearly all operands fit 64 bits, which is several times faster.
 fn divide(value: i128, by: i64) -> (i64, i64) {
     match i64::try_from(value) {
         Ok(value) => (value.div_euclid(by), value.rem_euclid(by)),
@@ -59,7 +59,7 @@ fn divide(value: i128, by: i64) -> (i64, i64) {
     }
 }
 
-/// Remainders are below 3.6e12; quotients outside i64 are no energy that a cluster can use.
+/// Remainders are below 3.6e12; quotients outside i64 exceed any real energy.
 fn narrow(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }
@@ -69,7 +69,7 @@ fn narrow(value: i128) -> i64 {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<i64>", into = "Vec<i64>")]
 pub(crate) struct NodeSums {
-    /// By how much the sum of each node differs from that of the one before it.
+    /// Differences between the sums of neighbouring nodes.
     steps: Vec<i128>,
     /// The sum of the last node.
     last: i128,
@@ -94,7 +94,7 @@ impl NodeSums {
         }
     }
 
-    /// The sum of a node; all nodes before it are looked at.
+    /// Returns the sum of a node by adding the differences of all nodes before it.
     pub fn of(&self, node: usize) -> i64 {
         narrow(self.steps.iter().take(node.saturating_add(1)).sum())
     }
@@ -119,8 +119,8 @@ impl From<Vec<i64>> for NodeSums {
     }
 }
 
-/// What `energy`, spread evenly over `span` from `from`, costs: the part of it for which there is a price. `None` if there is
-/// no price for any of it.
+/// Returns the cost of `energy`, spread evenly over `span` from `from`, for the part with a known price. `None` without
+/// a known price.
 pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Option<Money> {
     let (price, known) = prices?.mean(from, span)?;
     let part = if known < span { energy.scaled(known.ms(), span.ms()) } else { energy };
@@ -163,7 +163,7 @@ mod tests {
         bill.add(kilowatt, at(0), at(hour), Some(&free));
         assert_eq!(bill.cost(), Some(Money::ZERO), "a price of zero is known");
         let cost = |from, span| cost_of(Energy::from_joules(7_200_000), at(from), Span::from_ms(span), Some(&prices));
-        // 2 kWh in two hours, of which one has a price.
+        // 2 kWh in two hours; one hour has a price.
         assert_eq!(cost(0, 2 * hour), Some(Money::from_micro(80_000)));
         assert_eq!((cost(0, hour), cost(2 * hour, hour)), (None, None));
     }

@@ -31,7 +31,7 @@ pub(crate) struct Books {
     pub idle: Power,
     /// Sum of the estimates of all active jobs, and of what is held for lost nodes.
     pub active: Power,
-    /// When running jobs end at the latest, and what they are expected to draw; kept for policies that plan with it.
+    /// Latest ends and expected draws of running jobs, for policies that plan with them.
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
 }
 
@@ -157,7 +157,7 @@ impl Books {
         }
     }
 
-    /// When a job ends that does not end by itself.
+    /// Returns the time at which a job is ended if it does not end by itself.
     pub fn note_end(&mut self, id: JobId, job: &Job) {
         if let (Some(sure), Some((end, power))) = (&mut self.sure, sure_end(job)) {
             sure.insert((end, id), power);
@@ -177,12 +177,12 @@ impl Books {
         first.min(all)..first.saturating_add(part.count as usize).min(all)
     }
 
-    /// How many units each node has, where all have equally many.
+    /// Returns the number of units per node, if it is equal for all nodes.
     fn stride(&self) -> Option<usize> {
         if self.first.is_some() { None } else { self.units.first().map(|(units, _)| units.len()) }
     }
 
-    /// The units of a node; none where there is no such node.
+    /// Returns the units of a node; empty if the node does not exist.
     fn units(&self, node: usize) -> Range<usize> {
         if node >= self.kinds.len() {
             return 0..0;
@@ -252,7 +252,7 @@ impl Books {
     }
 }
 
-/// When an active job is ended if it does not end by itself, and what it is expected to draw until then.
+/// Returns the latest end of an active job, and its expected draw until then.
 fn sure_end(job: &Job) -> Option<(Time, Power)> {
     let assignment = job.assignment()?;
     let is_sure = job.request.time_limit.is_some_and(|limit| limit <= assignment.estimate.duration);

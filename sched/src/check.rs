@@ -87,7 +87,7 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let queue = || case.state.queue.iter();
     let is_untold = |job: &JobId| case.job(*job).is_some_and(|job| matches!(job.phase, Phase::Waiting(None)));
     let forgotten: Vec<JobId> = match case.parts().starts_one_by_one() {
-        // A plan that starts something is followed by another one; what was told stays told until it changes.
+        // A plan with starts is followed by another one; a reason stays valid until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
         // Likewise one that changes something about jobs that run.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
@@ -133,7 +133,7 @@ fn is_alone(case: Case<'_>, placement: &[Part]) -> bool {
     placement.iter().flat_map(Part::nodes).all(|node| case.books.is_free(node))
 }
 
-/// The cores that a start takes of each unit: all of all units of nodes that a job has alone.
+/// Returns the cores that a start takes of each unit: all cores of all units, if the job has its nodes alone.
 fn taken<'a>(case: Case<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
     if case.job(start.job).is_some_and(|job| job.request.exclusive) {
         let nodes = nodes(&start.placement).filter_map(|node| case.node(node));
@@ -250,7 +250,7 @@ fn room(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// The usual case: parts in order of which no two share a node, and all that they ask for is free.
+/// The usual case: parts in ascending order without shared nodes, whose requests all fit into free room.
 fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Part>) -> bool {
     let mut next = 0;
     parts.all(|part| {
@@ -272,7 +272,7 @@ fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// Only nodes that are awake, free and able to sleep are told to, each once.
+/// Only nodes that are awake, free and able to sleep may get the order to sleep, each once.
 fn sleeps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if plan.sleeps.is_empty() {
         return;

@@ -39,7 +39,8 @@ impl Cluster {
         self.books = Books::of(&self.state, now);
     }
 
-    /// Active jobs with a part on `node`. Nodes without a meter have no list of their own: every active job is looked at.
+    /// Active jobs with a part on `node`. Nodes without a meter have no list of their own, so all active jobs are
+    /// searched.
     pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
         let metered = self.state.node(node).is_some_and(|node| node.spec.meter != Meter::None);
         if metered {

@@ -90,17 +90,17 @@ impl Core {
         &self.cluster.state
     }
 
-    /// Records one thing that happened; decides nothing. A refused event changes nothing. `now` must not be before the
-    /// last call's; an earlier one counts as the last.
+    /// Records one event; decides nothing. A refused event changes nothing. `now` must not decrease; an earlier time
+    /// counts as the last one.
     ///
     /// # Errors
-    /// [`Refused`], where the event cannot be: it then must not be journalled.
+    /// [`Refused`] if the event is impossible; it must not be journalled then.
     pub fn apply(&mut self, now: Time, event: &Event) -> Result<(), Refused> {
         let now = now.max(self.cluster.state.sums.since);
         apply::apply(&mut self.cluster, now, event)
     }
 
-    /// Records [`Event::Submitted`] without a copy of the request, which no other job shares.
+    /// Records [`Event::Submitted`] without a copy of the request, which belongs to this job alone.
     ///
     /// # Errors
     /// As [`Core::apply`].
@@ -136,7 +136,7 @@ impl Core {
         let rank_at = apply::rank_at(&cluster.state);
         if cluster.state.dirty || [cluster.state.wake_at, rank_at].into_iter().flatten().any(|at| at <= now) {
             cluster.state.dirty = false;
-            // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
+            // Until a plan starts nothing more: its wait reasons then include all starts.
             loop {
                 apply::make_tasks(cluster, now);
                 apply::rank(cluster, now);
@@ -155,7 +155,7 @@ impl Core {
         round
     }
 
-    /// Every rule that a plan would break now; empty for one that may be executed.
+    /// Returns every rule that a plan would break now; empty if it may be executed.
     pub fn check(&self, now: Time, plan: &Plan) -> Vec<Violation> {
         execute::violations(&self.cluster, now.max(self.cluster.state.sums.since), plan)
     }
@@ -176,7 +176,7 @@ impl Core {
     /// Checks that a job can be held.
     ///
     /// # Errors
-    /// [`Refused`], where it is over or does not wait.
+    /// [`Refused`] if it is over or does not wait.
     pub fn check_hold(&self, job: JobId) -> Result<(), Refused> {
         apply::check_hold(&self.cluster.state, job)
     }
@@ -184,7 +184,7 @@ impl Core {
     /// Checks that a job can be released.
     ///
     /// # Errors
-    /// [`Refused`], where it is over or not held.
+    /// [`Refused`] if it is over or not held.
     pub fn check_release(&self, job: JobId) -> Result<(), Refused> {
         apply::check_release(&self.cluster.state, job)
     }
@@ -192,7 +192,7 @@ impl Core {
     /// Checks that a node can be removed.
     ///
     /// # Errors
-    /// [`Refused`], where it is up, reserved, or has jobs.
+    /// [`Refused`] if it is up, reserved, or has jobs.
     pub fn check_removal(&self, node: NodeId) -> Result<(), Refused> {
         apply::check_removal(&self.cluster, node)
     }
@@ -205,7 +205,7 @@ impl Core {
     /// Checks that a job's priority can be changed.
     ///
     /// # Errors
-    /// [`Refused`], where it is over or does not wait.
+    /// [`Refused`] if it is over or does not wait.
     pub fn check_priority(&self, job: JobId, priority: i32) -> Result<(), Refused> {
         apply::check_priority_of(&self.cluster.state, job, priority)
     }
@@ -223,7 +223,7 @@ impl Core {
     /// Checks that a job can be requeued.
     ///
     /// # Errors
-    /// [`Refused`], where it is over, does not run, or may not run twice.
+    /// [`Refused`] if it is over, does not run, or may not run twice.
     pub fn check_requeue(&self, job: JobId) -> Result<(), Refused> {
         apply::check_requeue(&self.cluster.state, job)
     }
@@ -342,7 +342,7 @@ impl Core {
         self.cluster.jobs_on(node)
     }
 
-    /// The budget of the period that runs: what was released, consumed and reserved so far.
+    /// Returns the account of the current budget: energy released, consumed and reserved so far.
     pub fn counter(&self) -> Option<&Counter> {
         self.cluster.state.spending.counter()
     }
@@ -355,8 +355,9 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
-/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of
-/// it or may begin, a reading no longer counts, a node is no longer suspect, or the queue is to be ranked.
+/// Returns the time of the next round if no event happens before. It is the earliest time at which a plan could change,
+/// a job reaches its time limit, is warned or may begin, a reading expires, a node is no longer suspect, or the queue
+/// must be ranked.
 fn next_time(cluster: &Cluster, now: Time) -> Option<Time> {
     let limit = cluster.index.limits.first().map(|(at, _)| *at);
     let stale_after = cluster.state.settings.options.stale_after + Span::from_ms(1);
@@ -373,7 +374,7 @@ fn next_time(cluster: &Cluster, now: Time) -> Option<Time> {
         .min()
 }
 
-/// Jobs that shall end: by request, or because their time is over. Each is told once.
+/// Returns jobs that must end: by request, or because their time is over. Each is reported once.
 fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     while let Some((at, id)) = cluster.index.limits.first().copied().filter(|(at, _)| *at <= now) {
         apply::with_times(cluster, id, |job| {

@@ -1,5 +1,5 @@
-//! The one loop of all policies: it goes through the waiting jobs, starts those that have room, and tells the others why they
-//! wait. The parts of a policy say which job is next, where it goes, and when to leave off. Decides nothing itself.
+//! The one loop of all policies: it goes through the waiting jobs, starts those that have room, and gives the others a
+//! wait reason. The parts of a policy choose the next job, its place, and the end of the loop. Decides nothing itself.
 
 use limo_model::{JobId, Wait};
 
@@ -17,20 +17,20 @@ pub(crate) enum Verdict {
 
 /// A policy at work on one plan.
 pub(crate) trait Pass<'a> {
-    /// The next job to decide about; none where the rest is left to [`Pass::close`].
+    /// The next job to decide about; `None` leaves the rest to [`Pass::close`].
     fn next(&mut self) -> Option<(JobId, &'a Job)>;
 
-    /// Decides about that job, and books what it gets or holds for later.
+    /// Decides about that job, and books its units or reservation.
     fn place(&mut self, job: (JobId, &'a Job)) -> Verdict;
 
     /// Returns true if the plan ends here: none of the jobs behind could start.
     fn is_over(&mut self, plan: &Plan) -> bool;
 
-    /// Adds what is not decided job by job. Returns what the next plan need not find again.
+    /// Adds results that do not belong to single jobs. Returns the cache for the next plan.
     fn close(&mut self, plan: &mut Plan) -> Option<PlanCache>;
 }
 
-/// One plan, and what the next one need not find again.
+/// One plan, with the cache for the next one.
 pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized)) -> (Plan, Option<PlanCache>) {
     let mut plan = Plan::default();
     while let Some((id, job)) = pass.next() {

@@ -19,7 +19,7 @@ pub enum Event {
         job: JobId,
         request: Box<Request>,
     },
-    /// Somebody wants the job gone: a waiting one ends, a running one is stopped.
+    /// A person cancels the job: a waiting one ends, a running one is stopped.
     CancelRequested {
         job: JobId,
         by: String,
@@ -29,9 +29,9 @@ pub enum Event {
         job: JobId,
         attempt: Attempt,
         reason: String,
-        /// True if its node is to blame: then it gets no job for a while, registered again or not.
+        /// True if its node is at fault: then it gets no job for a while, even after it registers again.
         suspect: bool,
-        /// Of several nodes the one to blame; all are where none is named.
+        /// The node at fault in a multi-node job; `None` blames all of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blame: Option<NodeId>,
     },
@@ -76,7 +76,7 @@ pub enum Event {
         generation: u64,
         failed: Vec<u16>,
     },
-    /// The processes of the job stand still, or go on again, as was told. Readings show it from now on.
+    /// The processes of the job are suspended or continue, as ordered. Later readings include that.
     Paused {
         job: JobId,
         attempt: Attempt,
@@ -90,7 +90,7 @@ pub enum Event {
     Awake {
         nodes: Vec<(NodeId, u32)>,
     },
-    /// The site's meter: what the whole cluster consumed since the last such event (a monitoring stage of
+    /// The site's meter: consumption of the whole cluster since the last such event (a monitoring stage of
     /// energy-budget-2017, section IV-C.1).
     Metered {
         energy: Energy,
@@ -117,25 +117,24 @@ pub enum Event {
         options: Options,
         by: String,
     },
-    /// A profile was learned, imported, set or, with `None`, forgotten. `by` is an operator, or what the master does by
-    /// itself.
+    /// A profile was learned, imported, set or, with `None`, deleted. `by` is an operator or a component of the master.
     ProfileSet {
         key: ProfileKey,
         profile: Option<Profile>,
         by: String,
     },
-    /// A user handed in an array: `job` is its own number and must be [`crate::Core::next_job`]; its tasks have those that
-    /// follow, in the order of `tasks`, and all ask for the same.
+    /// A user submitted an array. `job` is its own number and must be [`crate::Core::next_job`]; its tasks have the
+    /// next numbers, in the order of `tasks`, and share one request.
     ArraySubmitted {
         job: JobId,
         tasks: Tasks,
         request: Box<Request>,
     },
-    /// Limits of the grid in place of the operator's own, which stay known. [`Event::LimitsSet`] ends them.
+    /// Limits of the grid replace the operator's own, which stay known. [`Event::LimitsSet`] ends them.
     GridLimited {
         limits: Curve<Band>,
     },
-    /// Somebody holds a waiting job back. An operator's hold is not replaced by that of the job's user.
+    /// A person holds a waiting job. The hold of an operator is not replaced by one of the job's user.
     Held {
         job: JobId,
         by: String,
@@ -144,7 +143,7 @@ pub enum Event {
         job: JobId,
         by: String,
     },
-    /// Somebody wants a running job, whose user allowed that, to end and to run again from its beginning.
+    /// A person requeues a running job that allows it: it ends, and runs again from its beginning.
     RequeueRequested {
         job: JobId,
         by: String,
@@ -179,7 +178,7 @@ pub enum Event {
         quotas: Quotas,
         by: String,
     },
-    /// How far waiting and use count in priorities from now on.
+    /// New weights of waiting time and past use in priorities.
     FairshareSet {
         fairshare: Fairshare,
         by: String,
@@ -217,7 +216,7 @@ pub enum Event {
         node: NodeId,
         by: String,
     },
-    /// The held draw of a node is released, except that of the attempts in `kept`: the node said what it still runs, a
+    /// The held draw of a node is released, except for the attempts in `kept`. The node reported its running jobs, a
     /// meter showed that the draw is gone, or an operator declared the node dead.
     DrawReleased {
         node: NodeId,
@@ -225,7 +224,7 @@ pub enum Event {
         kept: Vec<(JobId, Attempt)>,
         by: String,
     },
-    /// A node was told to sleep and did not: it is awake, and is not told again before `until`.
+    /// A node was ordered to sleep and failed: it is awake, and gets no such order before `until`.
     SleepFailed {
         node: NodeId,
         until: Time,

@@ -10,7 +10,7 @@ use crate::policy::{Weighed, weigh};
 use crate::round::Command;
 use crate::view::{Choice, View};
 
-/// One unit on which a job could run, or on which one that wants several nodes could have what it wants of each.
+/// A unit on which a job could run. For a multi-node job it is a unit that meets the request for one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Possibility {
     pub unit: UnitId,
@@ -100,7 +100,7 @@ impl Core {
     /// Tries a request on a copy of the state.
     ///
     /// # Errors
-    /// [`crate::refused::Refused`] where it would not be accepted.
+    /// [`crate::refused::Refused`] if it would not be accepted.
     pub fn dry_run(&self, now: limo_model::Time, request: &Request) -> Result<Prospect, crate::refused::Refused> {
         let mut copy = self.clone();
         let job: JobId = copy.next_job();

@@ -43,7 +43,7 @@ fn halved(n: u128, d: u128) -> u64 {
     if whole > 32 {
         return 0;
     }
-    // 16 bits behind the point; what is divided is made so small that it can be shifted.
+    // A fraction of 16 bits; the operands are scaled so that the shift cannot overflow.
     let (rest, d) = (n % d, d);
     let shift = (128 - d.leading_zeros()).saturating_sub(112);
     let bits = ((rest >> shift) << 16) / (d >> shift).max(1);
@@ -88,7 +88,7 @@ mod tests {
         let fairshare = Fairshare { age_weight: 1_000, weight: 1_000, ..Fairshare::default() };
         let age = |hours: i64| age_points(&fairshare, Span::from_secs(hours * 3_600));
         assert_eq!((age(-1), age(0), age(84), age(168), age(999)), (0, 0, 500, 1_000, 1_000));
-        // Of two users with a share each: nothing used, a fair part, all.
+        // Two users with a share each: no use, a fair part, all use.
         let points = |used, share| share_points(&fairshare, (used, 100), (share, 2));
         assert_eq!((points(0, 1), points(50, 1), points(100, 1), points(0, 0)), (1_000, 500, 250, 0));
         assert_eq!(share_points(&fairshare, (0, 0), (1, 2)), 1_000);

@@ -14,8 +14,8 @@ pub(crate) fn follow_setting(settings: &mut Settings) {
     }
 }
 
-/// Lets the price turn the mode. Between the turning point less and plus the hysteresis the mode stays what it is.
-/// While no price is known energy is not dear.
+/// Derives the mode from the price. Within the hysteresis around the turning point the mode is unchanged. Without a
+/// known price energy counts as cheap.
 pub(crate) fn follow_price(settings: &mut Settings, now: Time) {
     if settings.mode_setting != ModeSetting::Auto {
         return;
@@ -34,7 +34,7 @@ pub(crate) fn follow_price(settings: &mut Settings, now: Time) {
     }
 }
 
-/// The price above which energy is expensive. Of a curve with one price there is no quantile to be above or below.
+/// Returns the price above which energy is expensive. A curve with one price has no useful quantile.
 pub(crate) fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Price> {
     match rule {
         PriceRule::Threshold(price) => Some(price),
@@ -42,8 +42,8 @@ pub(crate) fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Pr
     }
 }
 
-/// The quantile of the known prices, weighted by time; where it falls between two prices, the middle of them. The last
-/// step counts to the end of what is known; without one, as long as the step before it.
+/// The quantile of the known prices, weighted by time; if it falls between two prices, their middle. The last step
+/// counts to the end of the curve; without an end, as long as the step before it.
 fn quantile(prices: &Curve<Price>, permille: u32) -> Option<Price> {
     let steps = prices.steps();
     let [.., before, last] = steps else { return None };
@@ -95,7 +95,7 @@ mod tests {
     fn the_median_of_what_is_known() {
         // Sorted: -80 -70 10 20 30 40: the middle of 10 and 20 turns.
         check(&[40, 30, 20, 10, -70, -80], PriceRule::QuantilePermille(500), "lllhhh");
-        // Sorted: 10 20 20 20 30: 20 itself turns, and at 20 the mode stays what it is.
+        // Sorted: 10 20 20 20 30: the quantile is 20, and at 20 the mode is unchanged.
         check(&[20, 30, 20, 10, 20], PriceRule::QuantilePermille(500), "hllhh");
         check(&[40], PriceRule::QuantilePermille(500), "h");
     }

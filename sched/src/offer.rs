@@ -6,8 +6,8 @@ use crate::core::Core;
 use crate::facts::{allows_node, allows_unit};
 
 impl Core {
-    /// Of each node that the job may use: the cores that it has for it, all of them free. An accelerator, which is taken
-    /// whole, has room for every task.
+    /// Free cores for the job on each node that it may use. An accelerator, which is taken whole, has room for every
+    /// task.
     pub fn offered_cores(&self, request: &Request) -> Vec<u32> {
         let usable = self.known_nodes().filter(|node| allows_node(request, node) && request.memory <= node.spec.memory);
         let most = |node: &crate::state::Node| {

@@ -1,4 +1,4 @@
-//! Options of the policies: the numbers that an operator can choose beside the preset and the mode.
+//! Options of the policies: numbers that an operator can set in addition to the preset and the mode.
 
 use std::str::FromStr;
 
@@ -35,7 +35,7 @@ impl FromStr for Allocation {
     }
 }
 
-/// When free nodes that can sleep do so.
+/// The rule for free nodes that can sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestRule {
@@ -65,18 +65,18 @@ impl FromStr for RestRule {
     }
 }
 
-/// How far ahead a start is tested for debts (energy-budget-2017, IV-B, rule 2).
+/// The horizon of the test of a start for debts (energy-budget-2017, IV-B, rule 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Horizon {
-    /// Until the last load that is known ends.
+    /// The end of the last known load.
     #[default]
     Cluster,
-    /// Until the job itself ends. Others may be left in debt: for comparison only, no operator can choose it.
+    /// The end of the job itself. Other jobs may be left in debt: for comparison only, operators cannot choose it.
     Job,
 }
 
-/// How far a policy may go with running jobs where the draw is above the upper limit. Each does what those before it do.
+/// The strongest measure against running jobs if the draw is above the upper limit. Each includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preempt {
@@ -107,39 +107,39 @@ impl FromStr for Preempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Parts in place of those of the preset.
+    /// Parts that replace those of the preset.
     #[serde(skip_serializing_if = "Overrides::is_empty")]
     pub parts: Overrides,
     pub price_rule: PriceRule,
-    /// The price must pass the turning point by this much before the mode turns again, so that a price that
-    /// trembles around it does not make the mode tremble.
+    /// The price must pass the turning point by this much before the mode turns again. So a fluctuating price does not
+    /// turn the mode back and forth.
     pub price_hysteresis: Price,
     /// Kept free below the upper limit, in thousandths of it: room for noise and for profiles that are a little wrong.
     pub reserve_permille: u32,
     /// A lower limit is held ahead: a job starts this long before a running one is expected to let the draw fall below it.
     pub lead: Span,
-    /// A job that waited this long waits for no price any more.
+    /// After waiting this long a job no longer waits for a better price.
     pub max_delay: Span,
-    /// Taken as the duration of a job that has neither a profile nor a time limit.
+    /// Assumed duration of a job without a profile or a time limit.
     pub default_duration: Span,
-    /// How many waiting jobs one round looks at, from the head of the queue: bounds the cost of a round.
+    /// Waiting jobs that one round considers, from the head of the queue: bounds the cost of a round.
     pub depth: u32,
     /// A reading older than this no longer counts; the node's draw is estimated again.
     pub stale_after: Span,
-    /// How long a node that did not acknowledge an assignment gets no other.
+    /// Time for which a node that did not acknowledge an assignment gets no other.
     pub suspect_for: Span,
     /// Which free nodes a job gets, with the policies that put jobs on several nodes.
     pub allocation: Allocation,
     pub rest: RestRule,
-    /// How often what was consumed is read and the queue is looked at again while a budget's period runs: the
-    /// monitoring stages of energy-budget-2017, section IV-C.1.
+    /// Interval between the monitoring stages of energy-budget-2017, section IV-C.1. At each stage of a budget's period
+    /// the consumption is read, and the queue is considered again.
     pub monitor_every: Span,
-    /// Once the first job has waited this long `energybud` keeps later jobs from the energy that it will need (Algorithm 2
-    /// of energy-budget-2017, which does so at once). Until then they pass it; so no job is passed for ever.
+    /// Waiting time of the first job from which on `energybud` keeps later jobs from the energy that it needs. Until
+    /// then they pass it; so no job starves. (Algorithm 2 of energy-budget-2017 reserves at once.)
     pub hold_after: Span,
     pub horizon: Horizon,
     pub preempt: Preempt,
-    /// How long before a limit that is known to fall running jobs give way: a round, and the time until a cap has its effect.
+    /// Time before a known fall of the limit at which running jobs are restricted: a round, plus the delay of a cap.
     pub steer_lead: Span,
     /// Worth of an hour until its end, for each MWh of a job that waits for a better price.
     pub waiting_weight: Price,
@@ -147,8 +147,8 @@ pub struct Options {
     pub band_weight: Price,
     /// The jobs at hand must last to hold the lower limit for so long, or are spared; zero spares none.
     pub sparing: Span,
-    /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: how a cap of which there is no profile slows a
-    /// job down. At 1000 the duration grows as the power falls.
+    /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: the slowdown of a job by a cap without a
+    /// profile. At 1000 the duration grows as the power falls.
     pub cap_factor_permille: u32,
     /// Running jobs get power back only where this much of the upper limit stays free beyond the reserve, in thousandths.
     pub steer_margin_permille: u32,

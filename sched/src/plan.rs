@@ -9,20 +9,20 @@ pub struct Plan {
     pub starts: Vec<Start>,
     /// Units to be held at another cap than now; `None` lifts it.
     pub caps: Vec<(UnitId, Option<Power>)>,
-    /// Running jobs whose processes shall stand still.
+    /// Running jobs to suspend.
     pub suspends: Vec<JobId>,
-    /// Suspended jobs that shall go on.
+    /// Suspended jobs to resume.
     pub resumes: Vec<JobId>,
     /// Running jobs to be ended and run again later.
     pub requeues: Vec<JobId>,
     /// Jobs with `--immediate` that cannot start at once.
     pub refusals: Vec<(JobId, Wait)>,
-    /// Why each other job that was looked at waits.
+    /// Wait reasons of the other jobs that were considered.
     pub waits: Vec<(JobId, Wait)>,
-    /// True if it left off once it was clear that nobody else starts: why the others wait is told by the plan that follows
-    /// one which starts or refuses something.
+    /// True if it stopped early because no further job can start. The next plan after a start or a refusal gives the
+    /// other wait reasons.
     pub is_unfinished: bool,
-    /// When the plan could become another one without any event.
+    /// Time at which the plan could change without any event.
     pub wake_at: Option<Time>,
     /// Free nodes to put to sleep: runs of neighbours, each the first and how many.
     pub sleeps: Vec<(NodeId, u32)>,

@@ -1,4 +1,4 @@
-//! Why an event or a request cannot be.
+//! Reasons for refusing an event or a request.
 
 use limo_model::{Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Span, SpecError, Time};
 use thiserror::Error;

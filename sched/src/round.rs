@@ -68,7 +68,7 @@ pub enum Command {
         attempt: Attempt,
         signal: i32,
     },
-    /// The job has used what its user allowed it, and goes on: that is to be told. Told once.
+    /// The job has used up its allowance and continues. Its user is told once.
     UsedUp {
         job: JobId,
         attempt: Attempt,
@@ -89,16 +89,16 @@ pub struct Finished {
     pub account: Account,
     /// True if it was never suspended and kept the same cap from its start to its end.
     pub steady: bool,
-    /// Of an array: how its tasks ended.
+    /// Ends of an array's tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskCounts>,
 }
 
-/// Energy above idle and what it cost, beside what it would have cost to start at submission.
+/// Energy above idle, its cost, and the cost of a start at submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
     pub energy: Energy,
-    /// Of the time in which a price was known; `None` if none was.
+    /// Cost for the time with a known price; `None` without any.
     pub cost: Option<Money>,
     pub start_now_cost: Option<Money>,
 }

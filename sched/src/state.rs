@@ -41,8 +41,8 @@ pub struct State {
     pub(crate) nodes: Vec<Node>,
     /// In boxes: a job is too large to be moved about with its neighbours.
     pub(crate) jobs: JobMap<Box<Job>>,
-    /// Waiting jobs. A number is given at submission, so the order of numbers is the order of submission, and a job
-    /// that was taken back has its old place. Where their priorities differ they are ranked by those.
+    /// Waiting jobs. Numbers are given at submission, so their order is the order of submission, and a job that was
+    /// taken back has its old place. Jobs with different priorities are ranked by those.
     pub(crate) queue: Queue,
     /// Waiting jobs that may not run yet: no policy sees them.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
@@ -96,7 +96,7 @@ pub struct Settings {
     pub mode: Mode,
     /// In force.
     pub limits: Curve<Band>,
-    /// The operator's limits, while those of the grid are in force.
+    /// The operator's limits, while limits of the grid replace them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
@@ -150,7 +150,7 @@ impl Settings {
         !self.quotas.is_empty() || self.fairshare.weight > 0
     }
 
-    /// Limits of the operator, also while those of the grid are in force.
+    /// Returns the operator's limits, even while limits of the grid replace them.
     pub fn operator_limits(&self) -> &Curve<Band> {
         self.own_limits.as_ref().unwrap_or(&self.limits)
     }
@@ -164,7 +164,7 @@ pub struct Sums {
     /// Since when `draw` holds.
     pub since: Time,
     pub bill: Bill,
-    /// Of the jobs whose cost is known.
+    /// Sum over the jobs with a known cost.
     pub jobs_cost: Option<Money>,
     pub jobs_start_now_cost: Option<Money>,
     /// Time with limits, and the part of it with the draw inside them.
@@ -177,7 +177,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// The believed draw now; `draw` also has what is promised to jobs.
+    /// The believed draw now; `draw` adds the draw promised to jobs.
     pub fn drawn(&self) -> Power {
         self.draw - self.pending
     }

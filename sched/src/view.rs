@@ -25,7 +25,7 @@ pub struct View<'a> {
 pub struct Choice {
     pub placement: Placement,
     pub estimate: Estimate,
-    /// True if no other job may be on its nodes.
+    /// True if its nodes must have no other job.
     pub alone: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         &self.cluster.index
     }
 
-    /// How a budget is released.
+    /// The release rule of a budget.
     pub(crate) fn release_of(&self, budget: &Budget) -> Vec<(Time, Power)> {
         self.cluster.state.spending.release_of(budget, self.idle(), self.prices())
     }
@@ -113,7 +113,7 @@ impl<'a> View<'a> {
         self.prices()?.at(at).copied()
     }
 
-    /// The believed draw: measured where it can be.
+    /// Returns the believed draw: measured if possible.
     pub fn draw(&self) -> Power {
         self.cluster.state.sums.draw
     }
@@ -171,8 +171,8 @@ impl<'a> View<'a> {
         state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
-    /// The caps at which a job can be put on a unit: with others, the one that it has; alone, none, and each of which there
-    /// is a profile.
+    /// Returns the caps at which a job can be put on a unit. Beside other jobs it is the present cap. Alone it is none,
+    /// or one with a profile.
     fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Vec<Option<Power>> {
         if self.index().cores_used(id) > 0 && !request.exclusive {
             return vec![node.cap(id.unit)];
@@ -192,8 +192,8 @@ impl<'a> View<'a> {
         may_be_denied(request) || !self.cluster.state.reservations.is_empty()
     }
 
-    /// Every unit on which a job could have what it wants of one node, free or not, in order of nodes and units; uncapped
-    /// and at every cap of which there is a profile.
+    /// Returns every unit that meets a job's request for one node, free or not, in order of nodes and units. Each is
+    /// uncapped, or at a cap with a profile.
     pub fn choices(&self, request: &Request) -> Vec<Choice> {
         let mut choices = Vec::new();
         for node in self.nodes().iter().filter(|node| allows_node(request, node)) {
@@ -232,7 +232,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// A job's parts on some units of a node, or of neighbours. The memory is the node's: only the first of them stands for it.
+/// A job's parts on some units of a node, or of neighbours. The memory belongs to the node, so only the first part
+/// contains it.
 pub(crate) fn on_units(
     (node, count): (NodeId, u32),
     units: &[u16],

@@ -11,8 +11,8 @@ use crate::refused::Refused;
 use crate::round::Finished;
 use crate::state::{Array, Job, Phase, State};
 
-/// Tasks of one array that wait as jobs at a time. As many can start in one plan; where there is room for more, the next
-/// plan of the same round starts those. What waits behind them is not looked at, like jobs beyond the depth.
+/// Most tasks of one array that wait as jobs at a time. That many can start in one plan; the next plan of the same
+/// round starts more if they fit. Tasks behind them are ignored, like jobs beyond the depth.
 const AHEAD: u32 = 256;
 
 pub(super) fn submitted(
@@ -31,7 +31,7 @@ pub(super) fn submitted(
     Ok(())
 }
 
-/// Makes jobs of the tasks whose turn it may be now; of an array of which some have started, or none was made yet.
+/// Makes jobs of the tasks that may come next, for arrays that have started tasks or have none yet.
 pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
     for own in std::mem::take(&mut cluster.index.hungry) {
         let (Some(array), Some(job)) = (cluster.state.arrays.get(&own), cluster.state.jobs.get(own)) else { continue };
@@ -43,7 +43,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
         }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
         let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
-        // The reason of the array is no longer that of its tasks.
+        // The array's reason no longer equals that of its tasks.
         let request = match job.request.conditions {
             None => Arc::clone(&job.request),
             Some(_) => Arc::new(Request { conditions: None, ..Request::clone(&job.request) }),
@@ -54,7 +54,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
             let id = Array::job_at(own, array.make_next());
             cluster.state.jobs.insert(id, Box::new(task.clone()));
             if cluster.state.queue.last().is_some_and(|last| last > id) {
-                // Others behind it were looked at already.
+                // Other jobs behind it were considered already.
                 cluster.index.cache = None;
             }
             enqueue(cluster, now, id);
@@ -89,7 +89,7 @@ pub(super) fn queued(state: &mut State, id: JobId) {
     }
 }
 
-/// A task starts: where the next one has no room in its user's quota, that is why the array waits from now on.
+/// Records the start of a task. If the next one exceeds its user's quota, that becomes the array's wait reason.
 pub(crate) fn started(cluster: &mut Cluster, id: JobId) {
     let Some((own, array)) = cluster.state.array_of(id) else { return };
     let next = Array::job_at(own, array.made.saturating_sub(1));
@@ -112,7 +112,7 @@ pub(super) fn unqueued(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// Nobody wants the array: its tasks that began are ended one by one, and no further one begins.
+/// Cancels an array: its running tasks are ended one by one, and no further one begins.
 pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) {
     unmake_tasks(cluster, now, own);
     let Some(array) = cluster.state.arrays.get_mut(&own) else { return };
@@ -120,7 +120,7 @@ pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) 
     let (made, never) = (array.made, array.numbers(own, array.made));
     for place in 0..made {
         let id = Array::job_at(own, place);
-        // Those that are over are no jobs any more.
+        // Finished tasks are no longer jobs.
         let _ = cancel_requested(cluster, now, id, by);
     }
     eligible::never(cluster, now, never);
@@ -130,7 +130,7 @@ pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) 
     }
 }
 
-/// A task that is no job yet is over before it could become one.
+/// Ends a task before it becomes a job.
 pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
     let unknown = Refused::NoSuchJob { job: id };
     let Some((own, array)) = cluster.state.array_of_mut(id) else { return Err(unknown) };
@@ -153,7 +153,7 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
     Ok(())
 }
 
-/// Counts the tasks among what is over and was not counted; an array whose last task is over is over itself, after it.
+/// Counts newly finished tasks. After its last task the array is over, too.
 pub(crate) fn count_tasks(cluster: &mut Cluster, now: Time) {
     let from = std::mem::replace(&mut cluster.index.counted, cluster.state.finished.len());
     if cluster.state.arrays.is_empty() {

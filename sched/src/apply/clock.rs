@@ -1,4 +1,4 @@
-//! The wall clock has jumped: what is tied to it moves in cluster time. Nothing that was decided is taken back.
+//! Jumps of the wall clock: times that are tied to it move in cluster time. No decision is reversed.
 
 use limo_model::{JobId, Span, Time};
 
@@ -34,7 +34,7 @@ pub(super) fn offset(cluster: &mut Cluster, now: Time, clock: Clock) -> Result<(
     Ok(())
 }
 
-/// Jobs in the queue whose begin is to come again may not run before it.
+/// Blocks jobs in the queue whose begin is in the future again.
 fn wait_again(cluster: &mut Cluster, now: Time) {
     let to_come = |id: &JobId| {
         let begin = cluster.state.jobs.get(*id).and_then(|job| begin_of(&job.request, &cluster.state.clock));

@@ -1,5 +1,5 @@
-//! Whether a waiting job may run at all: nobody holds it, its begin has come, what it depends on has become so, and no
-//! earlier job of its name is left where it wants to be the only one. A job that may not is `blocked`: no policy sees it.
+//! Eligibility of waiting jobs: a job must not be held, its begin must have come, and its dependencies must be met. If
+//! it is a singleton, no earlier job of its name may be left. An ineligible job is `blocked`: policies do not see it.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -42,7 +42,7 @@ pub(super) fn conditions(state: &State, job: &mut Job) {
     job.after = conditions.dependencies.iter().filter(|on| !is_met(on)).copied().collect();
 }
 
-/// Why a waiting job may not run yet; `None` for one that a policy may look at.
+/// Returns the reason why a waiting job may not run yet; `None` for one that policies may see.
 pub(crate) fn obstacle(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id))
 }
@@ -63,7 +63,7 @@ fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     if wants_to_be_alone(&job.request) { before().map(|job| Wait::Singleton { job }) } else { None }
 }
 
-/// Puts a waiting job among the blocked ones, where something stands against it; whether it did.
+/// Moves a waiting job to the blocked ones if it is ineligible. Returns true if it was moved.
 pub(super) fn block(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     let Some(job) = cluster.state.jobs.get(id) else { return false };
     if wants_to_be_alone(&job.request) {
@@ -109,7 +109,7 @@ fn reconsider(cluster: &mut Cluster, now: Time, id: JobId) {
     cluster.index.blocked.untold.insert(id);
 }
 
-/// Nothing stands against a blocked job any more, once this is done.
+/// Unblocks a job.
 pub(super) fn enter(cluster: &mut Cluster, now: Time, id: JobId, done: impl FnOnce(&mut Cluster)) {
     unblock(cluster, id);
     done(cluster);
@@ -147,11 +147,11 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
             continue;
         }
         *told = Some(wait.clone());
-        // The reason of the next task of an array is that of the array.
+        // The reason of the next task of an array is also the array's.
         let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
         match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
-            // It is held itself, and was told that.
+            // It is held itself, and has that reason already.
             Some((own, _)) if cluster.state.blocked.contains(own) => {}
             Some((own, job)) if job.phase != Phase::Waiting(Some(wait.clone())) => {
                 job.phase = Phase::Waiting(Some(wait.clone()));
@@ -175,8 +175,8 @@ pub(super) fn begun(cluster: &mut Cluster, now: Time, id: JobId) {
     }
 }
 
-/// A job is over, and no longer in the state. Those that waited for that may run; those that can never run any more are
-/// over too, and what depends on them.
+/// Handles the end of a job that was removed from the state. Dependants with met conditions may run. Dependants that
+/// can never run are over too, with their own dependants.
 pub(crate) fn over(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), end: &JobEnd) {
     let unmet = gone(cluster, now, (id, request), Became::of(end));
     end_unmet(cluster, now, unmet);

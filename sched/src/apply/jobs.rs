@@ -36,7 +36,7 @@ pub(super) fn check_submission(
     quota::check(cluster, now, request, tasks)
 }
 
-/// Refuses what is to start at once behind as many jobs as the policy looks at.
+/// Refuses an immediate job that is beyond the depth of the policy.
 fn check_depth(state: &State, request: &Request) -> Result<(), Refused> {
     let depth = state.settings.options.depth;
     if !request.immediate || state.settings.parts().starts_one_by_one() {
@@ -57,15 +57,15 @@ pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Ar
     Ok(())
 }
 
-/// Returns true if a plan can be another one for a job that was just submitted. It is not where the policy only looks at the first
-/// `depth` jobs, and had more than those before: whether there are more is known to it.
+/// Returns true if a submitted job can change the plan. It cannot if more than `depth` jobs were before it, and the
+/// policy already knows of more.
 pub(super) fn matters(state: &State, id: JobId) -> bool {
     let looks_at_all = state.settings.parts().starts_one_by_one();
     let is_last = state.queue.contains(id) && !state.ranking.mixed;
     looks_at_all || !is_last || state.queue.len() <= state.settings.options.depth as usize + 1
 }
 
-/// Takes a job or an array in, with what it has to wait for.
+/// Adds a job or an array with its wait conditions.
 pub(super) fn admit(cluster: &mut Cluster, now: Time, id: JobId, request: Arc<Request>) {
     let mut job = new_job(request, now);
     eligible::conditions(&cluster.state, &mut job);
@@ -88,7 +88,7 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
     }
 }
 
-/// Puts a waiting job where it waits: into the queue, or among those that may not run yet.
+/// Adds a waiting job to the queue, or to the blocked jobs.
 pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
     let had_room = cluster.state.charges.contains_key(&id);
     if !eligible::block(cluster, now, id) {
@@ -123,7 +123,7 @@ pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     }
 }
 
-/// Takes a job that no longer waits out of where it waited, if it does: one that starts does not.
+/// Removes a job from its place among the waiting ones, if it has one: a starting job does not.
 pub(crate) fn dequeue(cluster: &mut Cluster, id: JobId) {
     if cluster.state.blocked.contains(id) {
         return eligible::unblock(cluster, id);
@@ -160,7 +160,7 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
         }
     };
     if as_assigned {
-        // Its expected end stays what it is.
+        // Its expected end is unchanged.
         begin(job);
         if let Some(job) = cluster.state.jobs.get(id) {
             cluster.index.note_bounds(id, job);

@@ -1,5 +1,5 @@
-//! Lost nodes: unreachable for so long that their jobs are taken to be over, though nobody said so. What those jobs drew
-//! stays part of the believed draw until it is known to be gone: it is *held*.
+//! Lost nodes: unreachable for so long that their jobs count as over without a report. The draw of those jobs stays
+//! part of the believed draw until it is known to be gone: it is *held*.
 
 use limo_model::{Attempt, JobId, NodeId, Time};
 
@@ -60,7 +60,7 @@ pub(super) fn is_held(cluster: &Cluster, id: NodeId, job: JobId) -> bool {
         && cluster.state.node(id).is_some_and(|node| node.held.iter().any(|held| held.job == job))
 }
 
-/// The held draw of a node is gone, except that of `kept`.
+/// Releases the held draw of a node, except for `kept`.
 pub(super) fn released(cluster: &mut Cluster, now: Time, id: NodeId, kept: &[(JobId, Attempt)]) -> Result<(), Refused> {
     if cluster.state.node(id).is_none() {
         return Err(Refused::NoSuchNode { node: id });

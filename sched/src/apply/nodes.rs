@@ -1,4 +1,4 @@
-//! Nodes and their draw: what is used of them, what they are believed to draw, and the sums over time.
+//! Nodes: their use, their believed draw, and the sums over time.
 
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time, width};
 
@@ -62,7 +62,7 @@ pub(super) fn settle_nodes(state: &mut State, now: Time) {
     }
 }
 
-/// Settles what the node itself drew until now, and finds its own draw again.
+/// Settles the node's own draw until now, and computes it again.
 pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
     settle_cluster(cluster, now);
     let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return };
@@ -84,7 +84,7 @@ fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     }
 }
 
-/// No reading shows the jobs of a node any more: estimates take its place.
+/// Replaces a node's expired readings by estimates.
 fn hide_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
     for job in cluster.jobs_on(id) {
         if let Some((assignment, running)) = cluster.state.jobs.get_mut(job).and_then(|job| job.running_mut())
@@ -113,7 +113,7 @@ fn show_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
     }
 }
 
-/// Adds what a job drew on each of some nodes in a row to their accounts.
+/// Adds a job's draw on each of some consecutive nodes to their accounts.
 pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: Time, to: Time) {
     let span: Span = to - from;
     let energy: Energy = share * span;
@@ -123,7 +123,7 @@ pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Po
     state.job_cost.add(run, cost.micro());
 }
 
-/// Takes the resources of a placement for a job, and wakes those of its nodes that sleep.
+/// Takes the resources of a placement for a job, and wakes its sleeping nodes.
 pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &Assignment) {
     settle_cluster(cluster, now);
     cluster.index.take(job, assignment);
@@ -233,7 +233,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
     if cluster.index.classes.len() != kinds {
         cluster.index.queue_again(&cluster.state);
     }
-    // Places in classes must follow from the nodes alone, not from what they once were.
+    // Places in classes must follow from the nodes' present state alone, not from their history.
     if moved {
         cluster.find_again(now);
     } else {
@@ -305,7 +305,7 @@ pub(super) fn resumed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
     Ok(())
 }
 
-/// A node that did not do as it was told gets no job for a while.
+/// Marks a node that failed to follow an order: it gets no job for a while.
 pub(super) fn suspect(cluster: &mut Cluster, now: Time, id: NodeId, until: Time) {
     let Some(node) = cluster.state.node_mut(id) else { return };
     if let Some(before) = node.suspect_until.replace(until) {

@@ -1,4 +1,4 @@
-//! Refuses jobs that no node could ever run, with the most that one offers.
+//! Refuses jobs that no node could ever run, and names the best match.
 
 use limo_model::Request;
 
@@ -70,7 +70,7 @@ fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
     able.map(|class| class.nodes.len()).sum::<usize>() >= request.nodes.get() as usize
 }
 
-/// Where no node has as many accelerators of one type as the job wants: the most that there are, and where.
+/// Returns the node with the most accelerators of one type, if all nodes have fewer than the job needs.
 fn too_few_accelerators(request: &Request, allowed: &[&Node]) -> Option<Refused> {
     let wanted = request.accelerators?.get();
     let of = |node: &Node, like: u16| units_like(&node.spec.units, like).count();

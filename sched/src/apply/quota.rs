@@ -1,6 +1,6 @@
-//! Quotas: a job enters the queue only when its user's quota has room for it beside those that run or are in the queue
-//! already, so that no plan can exceed it. Until then it is blocked; those of one user enter in the order of their own
-//! priorities and of submission, none before another.
+//! Quotas: a job enters the queue only if it fits its user's quota together with the user's running and queued jobs. So
+//! plans cannot exceed a quota. Until then the job is blocked; jobs of one user enter in the order of their priorities
+//! and of submission.
 
 use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
@@ -12,7 +12,7 @@ use crate::index::Users;
 use crate::refused::Refused;
 use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};
 
-/// Refuses what nobody lets the user submit, or what there could never be room for.
+/// Refuses a submission that the user's quota forbids or could never allow.
 pub(super) fn check(cluster: &Cluster, now: Time, request: &Request, tasks: u32) -> Result<(), Refused> {
     let user = || request.user.clone();
     if cluster.state.settings.denied.contains(&request.user) {
@@ -48,7 +48,7 @@ pub(crate) fn submitted(cluster: &Cluster, user: &str) -> u64 {
     own as u64 + tasks - arrays
 }
 
-/// The most that a job could take on any unit that is known.
+/// Returns the most cores that a job could take on any known unit.
 fn need(cluster: &Cluster, request: &Request) -> Charge {
     let units = cluster.index.classes.all().iter().flat_map(|class| &class.units);
     let able = || units.clone().filter(|unit| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores);
@@ -60,7 +60,7 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
     Charge { cores: cores.saturating_mul(parts), energy: energy.scaled(i64::from(parts), 1) }
 }
 
-/// The limit of a quota that a job would exceed beside so many jobs, cores and so much energy.
+/// Returns the limit of a quota that a job would exceed in addition to the given jobs, cores and energy.
 fn beyond(
     quota: &Quota,
     need: &Charge,
@@ -87,7 +87,7 @@ fn over(cluster: &Cluster, now: Time, user: &str, need: &Charge) -> Option<OverQ
     beyond(quota, need, (jobs, cores, expected + used.unwrap_or_default()), (&cluster.state.clock, now))
 }
 
-/// Why a job waits for which its user's quota has no room.
+/// Returns the wait reason of a job that exceeds its user's quota.
 pub(super) fn wait_of(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     let job = cluster.state.jobs.get(id).filter(|_| cluster.state.over_quota.contains(id))?;
     let user = &job.request.user;
@@ -139,7 +139,7 @@ fn charge(cluster: &mut Cluster, user: &str, id: JobId, charge: Option<Charge>) 
     }
 }
 
-/// Lets those of a user enter the queue for whom there is room.
+/// Lets those jobs of a user enter the queue that fit the quota.
 pub(super) fn admit(cluster: &mut Cluster, now: Time, user: &str) {
     loop {
         let first = cluster.index.users.as_ref().and_then(|users| users.get(user)?.waiting.first().copied());
@@ -153,7 +153,7 @@ pub(super) fn admit(cluster: &mut Cluster, now: Time, user: &str) {
     }
 }
 
-/// The first in line waits for another reason than it was told.
+/// Updates the reason of the user's first blocked job.
 fn tell_again(cluster: &mut Cluster, id: JobId, wait: Wait) {
     if let Some(Job { phase: phase @ Phase::Waiting(_), .. }) = cluster.state.jobs.get_mut(id).map(Box::as_mut)
         && *phase != Phase::Waiting(Some(wait))
@@ -163,7 +163,7 @@ fn tell_again(cluster: &mut Cluster, id: JobId, wait: Wait) {
     }
 }
 
-/// A blocked job no longer waits for room; where it is a task, the next one may.
+/// Unblocks a job that waited for its quota; if it is a task, the next one may enter.
 pub(super) fn leave_line(cluster: &mut Cluster, id: JobId) {
     if !cluster.state.over_quota.remove(id) {
         return;
@@ -201,7 +201,7 @@ pub(super) fn gone(cluster: &mut Cluster, now: Time, id: JobId, user: &str) {
     }
 }
 
-/// A job was put on its nodes: now it is known what it takes of them.
+/// Records the exact cores of a job that was put on its nodes.
 pub(crate) fn placed(cluster: &mut Cluster, now: Time, id: JobId, assignment: &Assignment) {
     if !cluster.state.charges.contains_key(&id) {
         return;
@@ -231,7 +231,7 @@ pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): 
     }
 }
 
-/// When the next day, week or month begins that somebody waits for.
+/// Returns the begin of the next day, week or month that a blocked job waits for.
 fn turns(cluster: &Cluster) -> impl Iterator<Item = (Time, &String)> {
     let users = cluster.index.users.iter().flat_map(Users::iter).filter(|(_, held)| !held.waiting.is_empty());
     users.filter_map(|(user, _)| {
@@ -287,7 +287,7 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, quotas: &Quotas) -> Result<(
     Ok(())
 }
 
-/// A job of which others may be before it now, or no longer.
+/// Marks a job whose place in the user's line may have changed.
 pub(super) fn ranked(cluster: &mut Cluster, now: Time, id: JobId, change: impl FnOnce(&mut Cluster)) {
     let waits = cluster.state.over_quota.contains(id);
     if waits {

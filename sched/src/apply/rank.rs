@@ -1,7 +1,7 @@
-//! Which job is before which: by priority, and where that is the same by number. A queue in which no priority differs is in
-//! the order of numbers, and nothing here is done for it.
+//! The order of the queue: by priority, and among equals by number. A queue of equal priorities is in the order of
+//! numbers and costs nothing here.
 //!
-//! Cost: ranking n jobs is a sort and one insertion each. It is done before a plan, and only where a job joined the queue
+//! Cost: ranking n jobs is a sort and one insertion each. It is done before a plan, and only if a job joined the queue
 //! before one of a lower priority, or a priority changed; with weights, also as time passes.
 
 use std::collections::BTreeMap;
@@ -15,14 +15,14 @@ use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
 use crate::state::{Job, Phase, State};
 
-/// A queue that is longer is ranked once in this time at most, where not a longer time is given: several plans are made at
-/// one time, and tasks of an array that join between them are all ranked before the first plan of the next.
+/// A longer queue is ranked at most once in this time, unless a longer time is set. Several plans are made at one time.
+/// Array tasks that join between them are ranked before the first plan of the next time.
 const FEW: usize = 64;
 const INSTANT: Span = Span::from_ms(10);
 
-/// A queue that is longer is ranked once in [`PAUSE`] at most: ranking so many takes about a millisecond, and a stream of
-/// urgent submissions into a queue of 100,000 would make every round take as long as thirty. Until then an urgent job is
-/// where it would be without its priority.
+/// A longer queue is ranked at most once in [`PAUSE`]. Ranking it takes about a millisecond; urgent submissions into a
+/// queue of 100,000 would make every round take as long as thirty. Until then an urgent job keeps the place that its
+/// number gives it.
 const MANY: usize = 4_096;
 const PAUSE: Span = Span::from_secs(1);
 
@@ -90,8 +90,8 @@ fn rank_of(state: &State, now: Time, id: JobId, job: &Job) -> (i64, JobId) {
     (-standing(state, now, job).total(), id)
 }
 
-/// What the use of each user adds to priorities: of all who used something that counts, have jobs that run, or wait. What
-/// jobs that run have used so far counts, too: else who starts a thousand of them would be first until they end.
+/// Returns each user's points for past use, for all users with counted use, running jobs or waiting jobs. Use by
+/// running jobs counts too; else a user who starts a thousand of them would stay first until they end.
 fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
     let fairshare = &state.settings.fairshare;
     if fairshare.weight == 0 {
@@ -116,7 +116,7 @@ fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
     users.into_iter().map(of).collect()
 }
 
-/// When the queue is to be ranked without any event.
+/// Returns the time at which the queue must be ranked without any event.
 pub(crate) fn rank_at(state: &State) -> Option<Time> {
     let last = state.ranking.at?;
     match (state.ranking.due, state.queue.len()) {
@@ -130,7 +130,7 @@ pub(crate) fn rank_at(state: &State) -> Option<Time> {
     }
 }
 
-/// Puts the queue in the order of priorities, where it may be in another one.
+/// Orders the queue by priorities, if its order may have changed.
 pub(crate) fn rank(cluster: &mut Cluster, now: Time) {
     let at = rank_at(&cluster.state);
     if !(cluster.state.ranking.due || at.is_some()) || at.is_some_and(|at| now < at) {
@@ -146,7 +146,7 @@ pub(crate) fn rank(cluster: &mut Cluster, now: Time) {
     let order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
     if cluster.state.queue.rank(&order) {
         cluster.index.queue_again(&cluster.state);
-        // A job that is no longer the first waits for another reason.
+        // A job that is no longer the first has another wait reason.
         let passed = first.map(|(_, id)| id).filter(|id| order.first() != Some(id));
         if let Some((id, job)) = passed.and_then(|id| cluster.state.jobs.get_mut(id).map(|job| (id, job))) {
             job.phase = Phase::Waiting(None);

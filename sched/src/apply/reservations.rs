@@ -1,9 +1,9 @@
-//! Reservations: the one place that says whether a job may be put on a node for their sake.
+//! Reservations: only this module decides if they allow a job on a node.
 //!
-//! The promise: while a reservation runs, none of its nodes runs a job without the right to it. So a job without the right
-//! starts there only where its time limit ends it before; one without a limit does not start there at all. A job with the
-//! right, which asks for the reservation and whose user it names, runs on its nodes alone, and only within its time. Nothing is
-//! ended for a reservation: one that a running job could last into is refused.
+//! The promise: while a reservation runs, none of its nodes runs a job without the right to it. So a job without the
+//! right starts there only if its time limit ends it before; one without a limit does not start there at all. A job
+//! with the right, which asks for the reservation and whose user it names, runs on its nodes alone, and only within its
+//! time. Nothing is ended for a reservation: one that a running job could last into is refused.
 
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
@@ -40,7 +40,7 @@ pub(crate) fn is_reserved(cluster: &Cluster, node: NodeId) -> bool {
     cluster.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
 }
 
-/// Why a job waits for whom there is no room, where reservations alone leave too few of the nodes that could run it.
+/// Returns the wait reason of a job, if reservations alone leave too few nodes for it.
 pub(crate) fn reason(cluster: &Cluster, now: Time, request: &Request) -> Option<Wait> {
     if let Some(name) = &request.reservation {
         let from = cluster.state.reservations.get(name).map(|of| of.from).filter(|from| now < *from);
@@ -164,7 +164,7 @@ fn check_new(cluster: &Cluster, now: Time, name: &str, new: &Reservation) -> Res
     Ok(())
 }
 
-/// When a job that is on a node is off it for sure.
+/// Returns the latest end of a running job.
 fn over_by(state: &State, now: Time, job: &Job, node: NodeId) -> Option<Time> {
     match &job.phase {
         Phase::Waiting(_) => Some(now),
@@ -194,7 +194,7 @@ pub(super) fn pass(cluster: &mut Cluster, now: Time) {
     }
 }
 
-/// The wall clock has jumped. What is over by it now is forgotten.
+/// Handles a jump of the wall clock. Reservations that are over now are removed.
 pub(super) fn moved(state: &mut State, now: Time, later: Span) {
     state.reservations.values_mut().for_each(|of| *of = of.moved(later));
     state.reservations.retain(|_, of| of.until > now);

@@ -1,4 +1,4 @@
-//! The energy and cost of runs, from what is known at their end.
+//! The energy and cost of finished runs.
 
 use limo_model::{Energy, Outcome, Span, Time, Usage};
 
@@ -6,14 +6,13 @@ use crate::account::cost_of;
 use crate::round::Account;
 use crate::state::{Assignment, Job, Running, State};
 
-/// The run of a job of which only the end is known: its start was never recorded, for example since the master was killed
-/// before it was.
+/// Returns the run of a job whose start was never recorded, for example because the master was killed before.
 pub(super) fn unseen(now: Time, assignment: &Assignment, outcome: &Outcome, usage: Usage) -> Option<Running> {
     outcome.reason().is_none().then(|| Running::from((now - usage.elapsed).max(assignment.assigned)))
 }
 
-/// What a run used and cost, with the attempts that were in vain. Without a measurement its energy is the draw that was
-/// expected of it for the time that it ran: its node may report the end long after it.
+/// Returns the energy and cost of a run, including its vain attempts. Without a measurement its energy is its expected
+/// draw over its duration: the node may report the end long after it.
 pub(super) fn account(
     state: &State,
     now: Time,

@@ -84,7 +84,7 @@ pub(super) fn budgets(cluster: &mut Cluster, now: Time, budgets: &Budgets) -> Re
     Ok(())
 }
 
-/// Records the consumption since the last reading of the site's meter, in place of the estimate.
+/// Records the consumption since the last reading of the site's meter, instead of the estimate.
 pub(super) fn metered(cluster: &mut Cluster, now: Time, energy: Energy) -> Result<(), Refused> {
     settle(cluster, now);
     cluster.state.spending.measured(energy);

@@ -7,7 +7,7 @@ use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Node, Sleep, State};
 
-/// A node stays awake that was told to sleep.
+/// Records that a node stays awake despite an order to sleep.
 pub(super) fn sleep_failed(cluster: &mut Cluster, now: Time, id: NodeId, until: Time) -> Result<(), Refused> {
     if cluster.state.node(id).is_none_or(Node::is_removed) {
         return Err(Refused::NoSuchNode { node: id });

@@ -9,11 +9,11 @@ use crate::facts::{draw_at, draw_if_on, expected};
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
-/// In thousandths of what is expected: bounds, so that nothing is divided by zero or overflows.
+/// In thousandths of the expected draw: bounds that prevent division by zero and overflow.
 const MEASURED: (i64, i64) = (1, 100_000);
 
-/// What readings say of jobs is taken over where it differs by at least this much, in thousandths: meters tremble by less,
-/// and it is half of the reserve that is kept below the upper limit.
+/// Least difference to the belief, in thousandths, at which a reading corrects it. Noise of meters is smaller, and the
+/// reserve below the upper limit is twice as large.
 const TREMBLE: i64 = 5;
 
 /// Holds the units of a node at other caps; the jobs on them draw less or more from now on, and end later or sooner.
@@ -75,7 +75,7 @@ fn pace(cluster: &mut Cluster, now: Time, (id, part): (JobId, Part), (old, new):
     }
 }
 
-/// From now on a job draws something else, because of what its node was told: readings show it once that is confirmed.
+/// Changes the expected draw of a job after an order to its node. Readings include the change once it is confirmed.
 fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, why): (Power, Change)) {
     settle_cluster(cluster, now);
     let Some(job) = cluster.state.jobs.get_mut(id) else { return };
@@ -165,7 +165,7 @@ pub(super) fn requeue_requested(cluster: &mut Cluster, id: JobId, by: &str) -> R
     Ok(())
 }
 
-/// A node confirms what it was told: its readings show it from now on.
+/// Records a node's confirmation of an order: later readings include it.
 pub(super) fn confirmed(state: &mut State, id: NodeId, what: impl Fn(Change) -> bool) {
     if let Some(node) = state.node_mut(id) {
         node.unseen.retain(|(change, _)| !what(*change));
@@ -204,9 +204,9 @@ pub(super) fn paused(state: &mut State, (id, number): (JobId, Attempt), paused: 
     Ok(())
 }
 
-/// A profile that is wrong is put right while its job runs: what a reading shows above idle is what the jobs that it
-/// contains draw. More than was believed can only be drawn by jobs that no cap holds down; less, by any of them, and then
-/// its cap does not hold it down.
+/// Corrects the believed draw of running jobs by a reading: its value above idle is the draw of the jobs that it
+/// contains. Only uncapped jobs can draw more than believed. Any job can draw less, and then its cap does not hold it
+/// down.
 pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
     if !cluster.state.settings.parts().steers() {
         return;
@@ -248,11 +248,11 @@ struct Shown {
     is_held: bool,
 }
 
-/// The jobs on one unit that a reading of `node` contains, and what it contains of jobs over several nodes.
+/// Returns the jobs on one unit that a reading of `node` contains, with its parts of multi-node jobs.
 fn shown_jobs(cluster: &Cluster, node: NodeId) -> (Vec<Shown>, Power) {
     let (mut shown, mut others) = (Vec::new(), Power::ZERO);
     for (id, job) in cluster.jobs_on(node).into_iter().filter_map(|id| Some((id, &**cluster.state.jobs.get(id)?))) {
-        // One that was told to end draws on until it has ended.
+        // A job that is being ended draws until its end.
         let Phase::Running(assignment, running) = &job.phase else { continue };
         if !running.seen_on.contains(&node) {
             continue;
