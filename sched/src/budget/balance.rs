@@ -40,17 +40,17 @@ pub(super) struct Debt {
 
 #[derive(Debug, Clone)]
 pub(super) struct Balance {
-    /// Begin of the balance: that of the period, or now within it.
+    /// Begin of the balance: the begin of the period, or now if that is later.
     start: i64,
     until: i64,
     available: i128,
     release: Steps,
     ready: bool,
-    /// From `start` to `until`, both included. Empty where the period is over.
+    /// Points from `start` to `until`, both included. Empty if the period is over.
     points: Vec<Point>,
     /// Never empty where there are points.
     runs: Vec<Run>,
-    /// So many points are not after the horizon.
+    /// Number of points not after the horizon.
     planned: usize,
 }
 
@@ -151,8 +151,8 @@ impl Balance {
         debt(at, work(to), left)
     }
 
-    /// The first time from `at` (not before the start of the balance) on from which a load of `extra` mW (positive) for
-    /// `span` ms leaves no debt in the period, or the end of the period.
+    /// Returns the earliest start of a load of `extra` mW (positive) for `span` ms without a debt in the period, else
+    /// the end of the period. `at` is the lower bound, not before the start of the balance.
     pub(super) fn clear_from(&self, extra: i64, span: i64, at: i64) -> i64 {
         let endless = span == i64::MAX;
         let load = Load { extra, span, whole: if endless { i128::MAX } else { i128::from(extra) * i128::from(span) } };
@@ -218,7 +218,8 @@ impl Balance {
         at
     }
 
-    /// `at` where the balance is not below `level` then, else when it reaches it before it bends, else when it bends.
+    /// Returns `at` if the balance is then at least `level`. Otherwise it is the time at which the balance reaches
+    /// `level` or bends, whichever is earlier.
     fn rises_from(&self, at: i64, level: i128) -> i64 {
         let next = self.points.partition_point(|point| point.at <= at);
         match (next.checked_sub(1).map(|index| self.points[index]), self.points.get(next)) {
@@ -233,14 +234,14 @@ impl Balance {
         }
     }
 
-    /// The run of a point and where it ends (not included).
+    /// Returns the run of a point and its exclusive end.
     fn run_of(&self, point: usize) -> (Run, usize) {
         let next = self.runs.partition_point(|run| run.begin <= point);
         (self.runs[next - 1], self.runs.get(next).map_or(self.points.len(), |run| run.begin))
     }
 
-    /// Of these points of one run, the one that bears the smallest load from the start on; the first of all points,
-    /// which bears any, does not count.
+    /// Returns the point of one run that allows the smallest load from the start on. The first of all points is
+    /// excluded, because it allows any load.
     fn tightest(&self, begin: usize, end: usize) -> Option<usize> {
         let begin = begin.max(1);
         let points = self.points.get(begin..end).filter(|points| !points.is_empty())?;
@@ -252,7 +253,7 @@ impl Balance {
         Some((begin + points.partition_point(falls)).min(end - 1))
     }
 
-    /// Of these points of one run, the one with the lowest balance up to the horizon.
+    /// Returns the point of one run with the lowest balance up to the horizon.
     fn lowest(&self, begin: usize, end: usize) -> Option<usize> {
         let end = end.min(self.planned);
         let points = self.points.get(begin..end).filter(|points| !points.is_empty())?;
@@ -267,7 +268,7 @@ impl Balance {
 struct Load {
     extra: i64,
     span: i64,
-    /// µJ; more than any balance where the load has no end.
+    /// µJ; more than any balance if the load has no end.
     whole: i128,
 }
 
@@ -281,7 +282,7 @@ impl Point {
         narrow(self.balance.div_euclid(i128::from(self.at.saturating_sub(start).max(1))))
     }
 
-    /// When the rising balance reaches `level`, rounded up.
+    /// Returns the time at which the rising balance reaches `level`, rounded up.
     fn reaches(&self, level: i128) -> i64 {
         let slope = i128::from(self.slope.max(1));
         let missing = level.saturating_sub(self.balance);

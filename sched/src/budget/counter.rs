@@ -1,5 +1,6 @@
-//! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): what rule 1 has released of the current budget
-//! period, less what the cluster has used. Part of the core's state. Does not decide, and measures nothing itself.
+//! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): the energy that rule 1 has released in the
+//! current budget period, less the energy used by the cluster. Part of the core's state. Does not decide, and measures
+//! nothing itself.
 
 use limo_model::{Budget, Energy, Power, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,8 @@ impl Sum {
     }
 }
 
-/// The account of one budget period. Between monitoring stages the cluster's draw is what the core over-estimates; a
-/// stage replaces those estimates by what was measured.
+/// The account of one budget period. Between monitoring stages it counts the core's over-estimated draw; a stage
+/// replaces those estimates by the measured use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     budget: Budget,
@@ -44,8 +45,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Opens the account of `budget`; the draw is counted from `since` on. What was used of the period before `since`
-    /// is not known: it counts as all that `release` (of the whole budget) released until then, no more and no less.
+    /// Opens the account of `budget`; the draw is counted from `since` on. The use before `since` is unknown: it counts
+    /// as exactly the energy that `release` (of the whole budget) released until then.
     pub fn open(budget: Budget, since: Time, release: &[(Time, Power)]) -> Self {
         let at = since.clamp(budget.from, budget.until);
         let (sum, zero) = (Sum::default(), Energy::ZERO);
@@ -60,7 +61,7 @@ impl Counter {
         &self.budget
     }
 
-    /// Its period is later by `by`; what was counted stays.
+    /// Moves its period later by `by`; the counts are unchanged.
     pub fn moved(&mut self, by: Span) {
         self.budget = self.budget.moved(by);
     }
@@ -70,7 +71,7 @@ impl Counter {
         self.at
     }
 
-    /// Returns true if the period has ended: the account is to be closed, and the next one opened with the same `since`.
+    /// Returns true if the period has ended: the account must be closed, and the next one opened with the same `since`.
     pub fn is_over(&self, now: Time) -> bool {
         now >= self.budget.until
     }
@@ -85,9 +86,9 @@ impl Counter {
         self.at = to;
     }
 
-    /// A monitoring stage at [`Counter::at`] (so after `advance` to the same time): `uj` µJ (mW x ms) were used since
-    /// the last stage, or since the account was opened. Only what was used within the period: a stage at the very moment
-    /// at which the account was opened tells of what was before, and counts for nothing.
+    /// Records a monitoring stage at [`Counter::at`] (after `advance` to the same time). `uj` µJ (mW x ms) were used
+    /// since the last stage, or since the account was opened. Only use within the period counts: a stage at the moment
+    /// of opening covers earlier time and is ignored.
     pub fn measured(&mut self, uj: i128) {
         if self.at <= self.stage {
             return;
@@ -97,8 +98,8 @@ impl Counter {
         self.estimated = Sum::default();
     }
 
-    /// C_ea in µJ at [`Counter::at`]: what the cluster may still use by then. Negative where more was measured than
-    /// released.
+    /// Returns C_ea in µJ at [`Counter::at`]: the energy that the cluster may still use by then. Negative if more was
+    /// measured than released.
     pub fn available_uj(&self) -> i128 {
         self.released.uj() - self.measured.uj() - self.estimated.uj()
     }
@@ -114,8 +115,8 @@ impl Counter {
         Energy::from_mj(narrow((uj + UJ_PER_MJ - 1).div_euclid(UJ_PER_MJ)))
     }
 
-    /// What the last round kept back for the first waiting job (Algorithm 2). For display only: a reservation lasts
-    /// for one round, and `available_uj` still contains it.
+    /// Energy that the last round reserved for the first waiting job (Algorithm 2). For display only: a reservation
+    /// lasts for one round, and `available_uj` still contains it.
     pub fn reserved(&self) -> Energy {
         self.reserved
     }
@@ -124,8 +125,9 @@ impl Counter {
         self.reserved = energy;
     }
 
-    /// What is not released yet, as a budget from [`Counter::at`] on: to be released anew where prices or the draw at
-    /// rest have changed, so that all releases together never exceed the budget. Of no length once the period is over.
+    /// Returns the unreleased energy as a budget from [`Counter::at`] on. It is released anew after a change of prices
+    /// or of the draw at rest, so that all releases together never exceed the budget. Its length is zero once the
+    /// period is over.
     pub fn rest(&self) -> Budget {
         let left = i128::from(self.budget.energy.mj()) * UJ_PER_MJ - self.released.uj();
         Budget { from: self.at, energy: Energy::from_mj(narrow(left.div_euclid(UJ_PER_MJ))), ..self.budget }

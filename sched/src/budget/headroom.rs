@@ -11,7 +11,7 @@ pub(super) struct Headroom {
     ready: bool,
     /// Start and mW left; a piece ends where the next one starts.
     pieces: Vec<(i64, i64)>,
-    /// The least that any piece up to this one leaves.
+    /// The least power left by any piece up to this one.
     least: Vec<i64>,
 }
 
@@ -45,7 +45,7 @@ impl Headroom {
         });
     }
 
-    /// The least that is left from now until `to`.
+    /// Returns the least power left from now until `to`.
     pub(super) fn left(&self, to: i64) -> i64 {
         let touched = self.pieces.partition_point(|(start, _)| *start < to);
         touched.checked_sub(1).map_or(i64::MAX, |last| self.least[last])

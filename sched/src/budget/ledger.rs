@@ -11,13 +11,13 @@ use super::headroom::Headroom;
 use super::steps::Steps;
 use super::{UJ_PER_MJ, narrow};
 
-/// Why a load does not fit.
+/// Reason why a load does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The load is above what a limit leaves at its tightest moment.
+    /// The load exceeds the power left by a limit at its tightest moment.
     Power { needs: Power, left: Power },
-    /// Up to `until` the load draws `needs` (rounded up), and the budget then has no more than `left` (rounded down;
-    /// negative where it is in debt already).
+    /// Up to `until` the load uses `needs` (rounded up), but the budget then has only `left` (rounded down; negative if
+    /// it is in debt already).
     Energy { needs: Energy, left: Energy, until: Time },
 }
 
@@ -26,10 +26,9 @@ pub enum Obstacle {
 /// O(n), and so does the first question that touches a period after it; others cost O(log n). [`Ledger::earliest`]
 /// costs O(n) for each period it passes.
 ///
-/// Up to which moment budgets are looked at: until the end of the load in question or the **horizon**, the last end of
-/// all committed loads, whichever is later; within each period. So nobody is in debt while a job runs (IV-B). What is
-/// missing only when nothing is known to run any more, because less is released than the cluster is believed to draw at
-/// rest, stops nobody.
+/// Budgets are checked until the end of the load in question or the **horizon**, the last end of all committed loads,
+/// whichever is later; within each period. So no debt arises while a job runs (IV-B). A debt after the last known end
+/// arises because less is released than the cluster's believed draw at rest. It stops no job.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     now: i64,
@@ -43,9 +42,9 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// `draw` is what the cluster is believed to draw now; it falls by each of `falls` at its time, when a load ends. An
+    /// `draw` is the believed draw of the cluster now; it falls by each of `falls` at its time, when a load ends. An
     /// end that should have come already is expected for the next millisecond. Ascending times are fastest, any order
-    /// is right. Where a load that draws now is in none of them, because its end is not known: [`Ledger::endless`].
+    /// is right. Loads without a known end are not in `falls`: see [`Ledger::endless`].
     pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>) -> Self {
         let now = now.unix_ms();
         let mut draw = Steps::constant(draw.mw(), falls.size_hint().0);
@@ -59,33 +58,33 @@ impl Ledger {
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// Budgets are looked at until the end of the load in question only: others may be left in debt.
+    /// Checks budgets only until the end of the load in question: other loads may be left in debt.
     pub fn short(&mut self) {
         self.short = true;
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// The draw must not exceed `steps` from the first of them until `until`; outside of that it is unlimited. The
-    /// times of `steps` ascend. May be called for several limits, all of which hold.
+    /// Limits the draw to `steps` from the first of them until `until`; outside of that it is unlimited. The times of
+    /// `steps` ascend. Several limits all hold.
     pub fn limit(&mut self, steps: &[(Time, Power)], until: Time) {
         let Some((first, _)) = steps.first() else { return };
         let start = first.unix_ms().max(self.now);
         self.limits.push(Headroom::new(start, until.unix_ms(), Steps::new(i64::MAX, steps)));
     }
 
-    /// What is released in `[from, until)` and not drawn must never be negative up to the horizon: `available` µJ at
-    /// the later of now and `from`, and the mW of `release` from then on (nothing before its first step; its times
-    /// ascend). May be called for successive periods, in ascending order; what one of them leaves is not carried over
-    /// to the next.
+    /// Adds a period: its released energy less the energy used must never be negative up to the horizon: `available` µJ
+    /// at the later of now and `from`, and the mW of `release` from then on (nothing before its first step; its times
+    /// ascend). May be called for successive periods, in ascending order; unused energy of one is not carried over to
+    /// the next.
     pub fn budget(&mut self, from: Time, until: Time, available: i128, release: &[(Time, Power)]) {
         let start = from.unix_ms().max(self.now);
         self.balances.push(Balance::new(start, until.unix_ms(), available, Steps::new(0, release)));
     }
 
-    /// Whether one more load of `extra` may run from now until `to`, or without a known end. A load runs for at least
-    /// a millisecond. What draws nothing more is always admitted; a load that ends before a period begins does not
-    /// concern it; with a debt in a period, at its begin or now or up to the horizon, no load that touches the period
-    /// is admitted; a debt after the horizon is only for those that run then.
+    /// Checks that one more load of `extra` may run from now until `to`, or without a known end. A load runs for at
+    /// least a millisecond. A load without extra draw is always admitted. A load that ends before a period begins does
+    /// not affect it. A period with a debt up to the horizon admits no load that touches it. A debt after the horizon
+    /// concerns only loads that run then.
     ///
     /// # Errors
     /// The first [`Obstacle`]: limits come before budgets, earlier budgets before later ones.
@@ -127,10 +126,10 @@ impl Ledger {
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// The first time from `not_before` (at least now) on at which a load of `extra` for `span`, or without a known
-    /// end, would be admitted, if the draw until then is what is committed: debts that are over by then do not matter,
-    /// nor do those that begin after both its end and the horizon. After the last period and the last limit everything
-    /// is admitted; `None` only where a limit without end forbids.
+    /// Returns the first time from `not_before` (at least now) on at which a load of `extra` for `span`, or without a
+    /// known end, would be admitted. The draw until then is the committed one. Debts that are over by then do not
+    /// matter; the same holds for debts after both its end and the horizon. After the last period and the last limit
+    /// everything is admitted; `None` only if a limit without end forbids it.
     pub fn earliest(&mut self, extra: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
         let mut at = not_before.unix_ms().max(self.now);
         let span = span.map_or(i64::MAX, |span| span.ms().max(1));
@@ -140,7 +139,7 @@ impl Ledger {
         }
         let horizon = self.horizon();
         self.limits.iter_mut().for_each(|limit| limit.prepare(&self.draw));
-        // Every step below is to a time before which no start is possible, so the first one that needs no step is it.
+        // A start is impossible before the time of each step below, so the first time that needs no step is the result.
         while at < i64::MAX {
             let end = at.saturating_add(span);
             let limits = self.limits.iter().map(|limit| limit.clear_from(extra, span, at));
@@ -194,7 +193,7 @@ mod tests {
         Ledger::new(at(0), watts(500), [(at(50_000), watts(100))].into_iter())
     }
 
-    /// With 500 W released for 100 s the balance stays what it is until 50 s and then grows by 100 W, 5,000 J in all.
+    /// With 500 W released for 100 s the balance is constant until 50 s and then grows by 100 W, 5,000 J in total.
     fn with_budget(joules: i128) -> Ledger {
         let mut ledger = cluster();
         ledger.budget(at(0), at(100_000), joules * 1_000_000, &[(at(0), watts(500))]);
@@ -244,8 +243,8 @@ mod tests {
         assert_eq!(with_budget(0).earliest(watts(100), None, at(70_000)), Some(at(70_000)));
     }
 
-    /// 300 W are released, less than the 400 W of the cluster at rest. Of 12,000 J 2,000 J are left at 50 s, when nothing
-    /// is known to run any more, none at 70 s, and 3,000 J would be missing at 100 s.
+    /// 300 W are released, less than the 400 W of the cluster at rest. Of 12,000 J, 2,000 J are left at 50 s, the last
+    /// known end. None are left at 70 s, and 3,000 J would be missing at 100 s.
     fn below_rest(endless: bool) -> Ledger {
         let falls = [(at(50_000), watts(100))].into_iter();
         let mut ledger = Ledger::new(at(0), watts(500), falls);
@@ -266,13 +265,13 @@ mod tests {
             });
             assert_eq!(ledger.admits(watts(load), to.map(at)), expected, "{load} W {to:?}");
         };
-        // The load that runs keeps what it needs until 50 s.
+        // The running load keeps its energy until 50 s.
         check(100, Some(20_000), None);
         check(100, Some(21_000), Some((2_100, 2_000, 50_000)));
         check(10, Some(60_000), None);
         check(10, Some(70_000), Some((700, 0, 70_000)));
         check(1, None, Some((100, -3_000, 100_000)));
-        // A load without a known end runs to the end of the period, and nothing may start beside it.
+        // A load without a known end runs to the end of the period, so no other load may start.
         let missing = Energy::from_joules(-3_000);
         let obstacle = Obstacle::Energy { needs: Energy::from_joules(1), left: missing, until: at(100_000) };
         assert_eq!(below_rest(true).admits(watts(1), Some(at(1_000))), Err(obstacle));

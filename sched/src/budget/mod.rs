@@ -1,5 +1,5 @@
-//! Energy budgets and power limits over time (energy-budget-2017, IV and V-C): how a budget is released, what of it is
-//! at hand, and whether one more load fits into what the cluster is committed to draw. Chooses no jobs.
+//! Energy budgets and power limits over time (energy-budget-2017, IV and V-C): the release of a budget, its available
+//! energy, and the test if one more load fits beside the committed draw. Chooses no jobs.
 //!
 //! Energies inside are µJ (mW x ms) in `i128`: exact for every draw and time that fit an `i64`.
 

@@ -1,11 +1,11 @@
-//! How the energy of a budget becomes available over its period (energy-budget-2017, IV-B, rule 1; VI for prices).
+//! The release of a budget's energy over its period (energy-budget-2017, IV-B, rule 1; VI for prices).
 
 use limo_model::{Budget, Curve, Energy, Power, Price, Release, Time};
 use thiserror::Error;
 
 use super::{UJ_PER_MJ, narrow};
 
-/// A budget that cannot be kept, whatever is scheduled.
+/// Error for a budget that no schedule can keep.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the budget of {energy} is impossible: the cluster at rest draws {floor}, which is {least} over the period of \
@@ -18,8 +18,8 @@ pub struct Impossible {
     pub span: limo_model::Span,
 }
 
-/// The least that the cluster can use in the period of `budget`: `floor`, its draw at rest, all the time. At rest means
-/// idle where nodes stay on, and off where the policy shuts them down.
+/// Returns the least energy that the cluster can use in the period of `budget`: `floor`, its draw at rest, all the
+/// time. The draw at rest is the idle draw; if the policy shuts nodes down, it is the draw of nodes that are off.
 pub fn least(budget: &Budget, floor: Power) -> Energy {
     floor * budget.span()
 }
@@ -34,15 +34,15 @@ pub fn possible(budget: &Budget, floor: Power) -> Result<(), Impossible> {
     Ok(())
 }
 
-/// The rate at which `budget` is released: each power holds from its time until the next one, the last until the end
-/// of the period. Rounded down to whole mW, so that the sum over the period is never above the budget.
+/// The rate at which `budget` is released: each power holds from its time until the next one, the last until the end of
+/// the period. Rounded down to whole mW, so that the sum over the period is never above the budget.
 ///
-/// `Even`: B / (te - ts). `ByPrice`: `floor`, the draw at rest, all the time (as far as an even rate reaches it); what
-/// the budget holds beyond that is shared in proportion to (highest price of the period - price). Moments whose price
-/// is unknown count as the mean of the known ones; where all prices are equal or unknown, the release is even.
+/// `Even`: B / (te - ts). `ByPrice`: `floor`, the draw at rest, all the time (as far as an even rate reaches it); the
+/// rest of the budget is shared in proportion to (highest price of the period - price). Moments whose price is unknown
+/// count as the mean of the known ones; if all prices are equal or unknown, the release is even.
 ///
-/// When prices or nodes change within the period, what is left of the budget is released anew:
-/// [`super::Counter::rest`] is the budget to hand in.
+/// When prices or nodes change within the period, the rest of the budget is released anew: [`super::Counter::rest`] is
+/// the budget to hand in.
 pub fn release(budget: &Budget, floor: Power, prices: Option<&Curve<Price>>) -> Vec<(Time, Power)> {
     let span = i128::from(budget.span().ms().max(1));
     let energy = i128::from(budget.energy.mj()) * UJ_PER_MJ;
@@ -69,7 +69,8 @@ pub fn release(budget: &Budget, floor: Power, prices: Option<&Curve<Price>>) -> 
     steps
 }
 
-/// How much cheaper than the dearest each piece of the period is, in steps; `None` where nothing is cheaper.
+/// Returns the price advantage of each piece of the period over the most expensive one, in steps; `None` if all prices
+/// are equal.
 fn weights(budget: &Budget, prices: &Curve<Price>) -> Option<Vec<(Time, i128)>> {
     let known = prices.until().map_or(budget.until, |until| until.min(budget.until));
     let mut steps: Vec<(Time, i128)> =

@@ -1,4 +1,4 @@
-//! The budget periods as time goes by: opens the account of each, books what is used, closes it.
+//! The budget periods over time: opens the account of each, books the use, closes it.
 
 use limo_model::{Budget, Budgets, Curve, Energy, Power, Price, Release, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,7 @@ impl Spending {
         self.counter.as_ref()
     }
 
-    /// Books what was used from `since` to `now` at an `estimated` draw that did not change in between; `idle` is the
-    /// draw of the cluster at rest.
+    /// Books the use from `since` to `now` at a constant `estimated` draw; `idle` is the draw of the cluster at rest.
     pub fn spend(
         &mut self,
         budgets: &Budgets,
@@ -49,15 +48,15 @@ impl Spending {
         }
     }
 
-    /// Prices have changed: what is left of a budget that follows them is released anew.
+    /// Releases the rest of a budget anew after a change of prices, if it follows them.
     pub fn release_again(&mut self, idle: Power, prices: Option<&Curve<Price>>) {
         if let Some(counter) = self.counter.as_ref().filter(|counter| counter.budget().release == Release::ByPrice) {
             self.release = release(&counter.rest(), idle, prices);
         }
     }
 
-    /// The wall clock has jumped: the period is later by `by`, in cluster time. If it still runs, what is left of it is
-    /// released anew over the time that is left; else its account is closed.
+    /// Handles a jump of the wall clock: the period is later by `by`, in cluster time. If it still runs, its remaining
+    /// energy is released anew over the remaining time; else its account is closed.
     pub fn moved(
         &mut self,
         by: Span,
@@ -74,7 +73,7 @@ impl Spending {
         }
     }
 
-    /// A monitoring stage: what was used since the last one.
+    /// Records a monitoring stage: the use since the last one.
     pub fn measured(&mut self, energy: Energy) {
         if let Some(counter) = &mut self.counter {
             counter.measured(i128::from(energy.mj()) * UJ_PER_MJ);
@@ -94,7 +93,7 @@ impl Spending {
         }
     }
 
-    /// Released and not used, in µJ; none where the period does not run.
+    /// Returns the released energy that is not used, in µJ; `None` outside of the period.
     pub fn available(&self, budget: &Budget) -> i128 {
         let counter = self.counter.as_ref().filter(|counter| counter.budget() == budget);
         counter.map_or(0, Counter::available_uj)

@@ -25,12 +25,12 @@ impl Steps {
         self.0.len()
     }
 
-    /// The last change, also where it is one by nothing.
+    /// Returns the last change, even if it is zero.
     pub(super) fn last_change(&self) -> Option<i64> {
         self.0.last().map(|(at, _)| *at).filter(|at| *at > i64::MIN)
     }
 
-    /// Lowers the level from each time on by so much; O(1) where the times ascend.
+    /// Lowers the level from each time on by the given amount; O(1) per time in ascending order.
     pub(super) fn lower(&mut self, falls: impl Iterator<Item = (i64, i64)>) {
         let (mut last, mut level) = self.last();
         for (at, by) in falls {

@@ -1,5 +1,5 @@
-//! What a plan would make of limits and budgets, added up from the books and the jobs that it starts. Shares nothing
-//! with the gate of the policies but the recorded state; asks nothing of jobs that wait.
+//! Effects of a plan on limits and budgets, added up from the books and its starts. Shares only the recorded state with
+//! the gate of the policies, and ignores waiting jobs.
 
 use limo_model::{AdmissionRule, Budget, Energy, Power, Time};
 
@@ -7,13 +7,13 @@ use super::Case;
 use crate::options::Horizon;
 use crate::plan::{Plan, Violation};
 
-/// The estimated draw from now on, with what the plan starts. It only falls.
+/// The estimated draw from now on, including the plan's starts. It only falls.
 struct PlanLoad {
     now: Time,
     draw: Power,
-    /// When jobs are ended at the latest, and what each draws; ascending.
+    /// Latest ends of jobs with their draws; ascending.
     falls: Vec<(Time, Power)>,
-    /// When the last job that the plan starts is ended.
+    /// Latest end of the plan's starts.
     end: Time,
     horizon: Horizon,
 }
@@ -72,8 +72,8 @@ impl PlanLoad {
         self.draw - self.falls.iter().take_while(|(end, _)| *end <= at).map(|(_, power)| *power).sum::<Power>()
     }
 
-    /// The first of `steps`, as far as they hold before `until` and while what is started runs, that the draw is above:
-    /// the draw only falls, so it is enough to look where each begins.
+    /// Returns the first of `steps` that the draw exceeds before `until` and while a start runs. The draw only falls,
+    /// so each step is checked at its begin.
     fn above(&self, steps: &[(Time, Power)], until: Time) -> Option<(Power, Power)> {
         let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([until]);
         let held = steps.iter().zip(ends).filter(|(_, end)| *end > self.now);

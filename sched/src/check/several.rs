@@ -1,4 +1,4 @@
-//! Checks that a job gets the accelerators of each node that it asks for. That they are free is checked for all jobs alike.
+//! Checks that a job gets its accelerators on each node. The check that they are free is the same for all jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use limo_model::{Memory, NodeId, Part, Request, runs};
 use super::Case;
 use crate::facts::units_wanted;
 
-/// How many nodes there are in a placement, each counted once.
+/// Returns the number of nodes in a placement, each counted once.
 pub(super) fn nodes(placement: &[Part]) -> u32 {
     runs(placement).iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
 }

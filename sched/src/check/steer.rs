@@ -1,4 +1,5 @@
-//! What a plan would do to jobs that run: caps that their units obey, and nobody held down or woken who is not to be.
+//! Effects of a plan on running jobs: units must obey their caps, and only permitted jobs are capped, suspended or
+//! resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     upper_limit(case, plan, found);
 }
 
-/// A unit has one cap, whoever is on it; and so has a job, on all of its nodes.
+/// A unit has one cap for all its jobs, and a job has one cap on all of its nodes.
 fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let parts = || plan.starts.iter().flat_map(|start| &start.placement);
     if case.books.capped.is_empty() && parts().all(|part| part.cap.is_none()) {
@@ -54,7 +55,7 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// Whoever goes on again must not take the draw over the upper limit, with a policy that promises to keep it.
+/// Resumed jobs must not take the draw over the upper limit, if the policy promises to keep it.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() {
         return;

@@ -1,5 +1,5 @@
-//! What jobs ask for, each kept once: jobs of one script ask for the same, and that is most of what a waiting job takes in
-//! memory. Knows no job.
+//! Requests of jobs, each kept once: jobs of one script share a request, which is most of a waiting job's memory. Does
+//! not know jobs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use limo_model::Request;
 /// As few are kept without a look at whether anybody still has them.
 const FEW: usize = 64;
 
-/// Those that jobs may have. Memory: at most twice as many as there were when it was last looked at.
+/// Requests that jobs may share. At most twice as many as at the last clean-up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests {
     known: BTreeSet<Arc<Request>>,
-    /// How many jobs had when it was last looked at.
+    /// Number of requests in use at the last clean-up.
     kept: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Jobs that have used what their users allow them: ended, or told of once. What a job has used is what is believed of it
-//! while it runs; the energy that its node measured is known at its end.
+//! Jobs that have used up their allowances: they are ended, or reported once. The use of a running job is the believed
+//! one; the energy that its node measured is known at its end.
 
 use limo_model::{Energy, Money, Price, Span, StopReason, Time, UsedUp, WhenUsed};
 
@@ -12,7 +12,7 @@ use crate::state::{Job, Phase, State};
 /// The cost of a job is checked again after this time at the latest: its mean price is not linear over time.
 const COST_AGAIN: Span = Span::from_ms(1_000);
 
-/// Marks the jobs that end because of it, and returns the warnings for the others. Each is told once an attempt.
+/// Marks the jobs that end because of it, and returns the warnings for the others, one per attempt.
 pub(super) fn used_up(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     let mut commands = Vec::new();
     for id in cluster.index.allowed.iter().copied().collect::<Vec<_>>() {
@@ -41,7 +41,7 @@ pub(super) fn used_up(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     commands
 }
 
-/// What the job has used up now.
+/// Returns the limit that the job has used up now.
 fn of(state: &State, job: &Job, now: Time) -> Option<UsedUp> {
     let (energy, cost) = used(state, job, now)?;
     job.request.allowance?.used_up(energy, cost)
@@ -52,12 +52,12 @@ fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
     let (assignment, running) = job.assignment().zip(job.running())?;
     let energy = running.used(assignment, now);
     let cost = cost_of(energy, running.started, now - running.started, state.settings.prices.as_ref());
-    // What has no known price counts as nothing.
+    // Time without a known price costs nothing.
     let cost = Money::of_known(job.lost.cost, cost).unwrap_or_default();
     Some((job.lost.energy + energy, cost))
 }
 
-/// When to look at those jobs again, if nothing happens.
+/// Returns the time of the next check of those jobs, if no event happens before.
 pub(super) fn look_again(cluster: &Cluster, now: Time) -> Option<Time> {
     let jobs = cluster.index.allowed.iter().filter_map(|id| cluster.state.jobs.get(*id));
     jobs.filter_map(|job| next_look(&cluster.state, job, now)).min()
@@ -83,7 +83,8 @@ fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
     [by_energy, by_cost].into_iter().flatten().min().map(|span| now + span)
 }
 
-/// How many mJ the money buys at a price above zero: 1 MWh is 3.6e12 mJ, and costs 1,000 micro-EUR for each 1/1000 EUR.
+/// Returns the mJ that the money buys at a price above zero: 1 MWh is 3.6e12 mJ, and costs 1,000 micro-EUR for each
+/// 1/1000 EUR.
 fn energy_for(money: Money, price: Price) -> Option<i128> {
     let price = i128::from(price.milli_per_mwh());
     (price > 0).then(|| i128::from(money.micro()) * 3_600_000_000 / price)

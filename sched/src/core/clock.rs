@@ -1,10 +1,10 @@
-//! What the core knows of wall time.
+//! The core's knowledge of wall time.
 
 use super::Core;
 use crate::state::Clock;
 
 impl Core {
-    /// How cluster time relates to wall time. All that the core tells is in cluster time, but for requests.
+    /// Relation of cluster time to wall time. Except for requests, all output of the core is in cluster time.
     pub fn clock(&self) -> &Clock {
         &self.cluster.state.clock
     }

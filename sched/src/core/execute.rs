@@ -24,7 +24,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
         return steered;
     }
     if cluster.state.queue.is_empty() && cluster.state.settings.options.rest == RestRule::Never {
-        // No job to start and no node that may go to sleep: whatever the policy, its plan would be empty.
+        // Without jobs to start and nodes that may sleep, the plan of every policy would be empty.
         (cluster.state.wake_at, cluster.index.cache) = (None, None);
         cluster.state.spending.reserve(Energy::ZERO);
         return false;
@@ -47,7 +47,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     cluster.state.wake_at = plan.wake_at;
     cluster.state.spending.reserve(plan.reserved);
     execute(cluster, now, plan, round);
-    // What it knows, it knows for the time after what it starts.
+    // The cache holds for the time after the plan's starts.
     cluster.index.cache = cache;
     more
 }
@@ -61,7 +61,7 @@ pub(super) fn violations(cluster: &Cluster, now: Time, plan: &Plan) -> Vec<Viola
 #[cfg(debug_assertions)]
 const COMPARED: usize = 200;
 
-/// Index and books say what they would if they were found anew.
+/// Checks index and books against a recomputation.
 #[cfg(debug_assertions)]
 fn compare(cluster: &Cluster, now: Time) {
     let Cluster { state, index, books, .. } = cluster;
@@ -71,7 +71,7 @@ fn compare(cluster: &Cluster, now: Time) {
     }
 }
 
-/// No policy says that a job waits for the sake of a reservation: to each of them there is no room for it.
+/// Names the reservation that leaves a job too little room: policies only see that the room is missing.
 fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
     for (id, wait) in plan.waits.iter_mut().chain(&mut plan.refusals) {
         let Some(job) = cluster.state.jobs.get(*id).filter(|_| matches!(wait, Wait::NoNode | Wait::Resources { .. }))
@@ -84,7 +84,7 @@ fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
     }
 }
 
-/// Changes something about jobs that run, where that is to be done. `None` where nothing is, or what was planned must not be.
+/// Applies changes to running jobs, if any are due. `None` if none are, or if the planned ones are forbidden.
 fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<bool> {
     let plan = steer(&View::new(cluster, now))?;
     let violations = violations(cluster, now, &plan);
@@ -128,7 +128,7 @@ fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
     Some(state.jobs.get(job)?.assignment()?.attempt)
 }
 
-/// Holds the units of a node at other caps, and says so.
+/// Sets other caps on the units of a node, and adds the command.
 fn hold_at(cluster: &mut Cluster, now: Time, (node, caps): (NodeId, Vec<Option<Power>>), round: &mut Round) {
     let generation = apply::hold_at(cluster, now, node, caps.clone());
     round.commands.push(Command::Cap { node, generation, caps });
@@ -144,7 +144,7 @@ fn tell(state: &mut State, id: JobId, wait: &Wait) -> bool {
     is_new
 }
 
-/// In place of a plan that broke a rule: keep what is running, start nothing, say it.
+/// Replaces a plan that broke a rule: running jobs continue, none starts, and it is reported.
 fn rejected(state: &mut State, plan: &Plan) -> Plan {
     state.sums.rejected_plans += 1;
     let waits = plan.starts.iter().map(|start| (start.job, Wait::PlanRejected)).collect();
@@ -170,8 +170,8 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
             round.waits.push((id, wait));
             continue;
         }
-        // Why its first task waits is said of the array; the others only wait for the same a little longer. One that is held
-        // itself was told that.
+        // The wait reason of its first task is also the array's; the other tasks only wait a little longer. A task that
+        // is held itself has that reason already.
         if let Some((own, _)) = cluster.state.array_of(id)
             && !cluster.state.blocked.contains(own)
             && arrays.insert(own)
@@ -188,9 +188,9 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
     }
 }
 
-/// A unit that a job is put on alone gets the job's cap, or none; one that it shares has it already.
+/// A unit that a job has alone gets the job's cap, or none; a shared unit already has the cap.
 fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], round: &mut Round) {
-    // Where no unit is capped and none is to be, nothing changes, however many nodes the job has.
+    // If no unit is capped or becomes capped, nothing changes, even for many nodes.
     if cluster.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
         return;
     }

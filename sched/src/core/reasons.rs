@@ -9,7 +9,7 @@ use crate::options::RestRule;
 use crate::state::{Array, Job, Node, Phase};
 
 impl Core {
-    /// Counts the jobs that wait, with the tasks of arrays in place of the arrays, also those that are not jobs yet.
+    /// Counts the waiting jobs; arrays count by their tasks, including those that are not jobs yet.
     pub fn waiting_tasks(&self) -> u64 {
         let state = &self.cluster.state;
         let blocked = state.arrays.keys().filter(|own| state.blocked.contains(**own)).count();
@@ -17,7 +17,7 @@ impl Core {
         (self.waiting() - blocked) as u64 + coming
     }
 
-    /// Returns why a job waits; `None` if it does not wait, or nothing stands against it.
+    /// Returns the wait reason of a job; `None` if it does not wait or has no reason.
     pub fn reason(&self, id: JobId, now: Time) -> Option<Wait> {
         let Phase::Waiting(told) = &self.job(id)?.phase else { return None };
         if let Some(limit) = self.array(id).and_then(|array| self.reached_limit(id, array)) {
@@ -31,7 +31,7 @@ impl Core {
         }
     }
 
-    /// Returns a reason that a round told, without what is no longer so.
+    /// Returns a reason of an earlier round without its outdated parts.
     pub fn still(&self, now: Time, id: JobId, wait: Wait) -> Wait {
         let ahead = |until: Option<Time>| until.filter(|until| *until > now);
         match wait {
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Returns true if by the last round as many nodes as the job needs have free what it needs; false if that is not counted.
+    /// Returns true if the last round found enough nodes with room for the job; false if it did not count them.
     fn has_room(&self, id: JobId) -> bool {
         if self.cluster.state.settings.parts().takes_whole_units() || !self.cluster.index.capped.is_empty() {
             return false;
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// The most that the limits leave for jobs, from now on.
+    /// Returns the most power that the limits leave for jobs, from now on.
     fn most_left(&self, now: Time) -> Power {
         let limits = &self.cluster.state.settings.limits;
         let later = limits.bands(now).map(|(_, band)| band.high());
@@ -125,7 +125,7 @@ impl Core {
         let (settings, limits) = (&self.cluster.state.settings, &self.cluster.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);
         settings.parts().heeds_upper_limit()
-            // Algorithm 3.3 of limo-2018 starts a job below the lower limit, whatever the upper one says.
+            // Algorithm 3.3 of limo-2018 starts a job below the lower limit, regardless of the upper one.
             && (settings.parts().keeps_upper_limit() || settings.preset.parts().keeps_budget())
             && !leaves(limits.band(now).high())
             && !limits.bands(now).any(|(_, band)| leaves(band.high()))

@@ -1,12 +1,12 @@
-//! Whether a waiting job may run at all, found from the record alone. What runs with every event asks the index instead, which
+//! Eligibility of a waiting job, from the record alone. Code that runs with every event uses the index instead, which
 //! knows the earlier jobs of a name.
 
 use limo_model::{Dependency, JobId, OverQuota, Request, Time, Wait};
 
 use crate::state::{Clock, Phase, State};
 
-/// Why a waiting job may not run yet; `None` for one that a policy may look at. Costs a look at every job where the job wants
-/// to be the only one of its name.
+/// Returns the reason why a waiting job may not run yet; `None` for one that policies may see. For a singleton it reads
+/// every job.
 pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> {
     let job = state.jobs.get(id)?;
     if let Some(by) = &job.held {
@@ -31,7 +31,7 @@ pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> 
     })
 }
 
-/// When a job may begin, in cluster time.
+/// Returns the time at which a job may begin, in cluster time.
 pub(crate) fn begin_of(request: &Request, clock: &Clock) -> Option<Time> {
     Some(clock.cluster(request.conditions.as_ref()?.begin?))
 }

@@ -1,9 +1,9 @@
 //! Expected duration and draw of a job on a unit, from profiles, else from the nameplate, with the source.
 //!
-//! Profiles are looked for in this order: those of the job's application and size class; if the size class is a number,
-//! those of the numbers next to it, between which logarithms are interpolated; those of the application without a size
-//! class; then the same of the command, whoever ran it ([`limo_model::application`]). Of an application of which other
-//! size classes are known, the highest draw of them is expected, for as long as the job may run.
+//! Profiles are searched in this order: for the job's application and size class; if the size class is a number, for
+//! the numbers next to it, between which logarithms are interpolated; for the application without a size class; then
+//! the same for the command of any user ([`limo_model::application`]). If only other size classes of an application are
+//! known, their highest draw is expected for the job's time limit.
 
 mod table;
 
@@ -50,7 +50,7 @@ impl<'a> Known<'a> {
         found.filter(|(key, _)| key.hardware == unit.hardware)
     }
 
-    /// Those of one size class.
+    /// Profiles of one size class.
     fn table(self, application: &str, size: &str, unit: &'a UnitSpec) -> Table {
         let mut table = Table::default();
         for (key, profile) in self.from((application, size, unit)).take_while(|(key, _)| key.size == size) {
@@ -60,13 +60,14 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The estimate for `request` on `unit`, uncapped or at `cap`, if a profile says so or the nameplate.
+/// Returns the estimate for `request` on `unit`, uncapped or at `cap`, from a profile or the nameplate.
 pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
     Looked::up(known, request, unit).under_cap(known, request, unit, cap)
 }
 
-/// What a run that draws P uncapped draws and takes where caps were not measured: its share P' of the cap, and F P / P'
-/// times as long, but never less (power-capping-2018, section 5.1.1, with F from the options).
+/// Returns the draw and the duration under an unmeasured cap, for a run that draws P without a cap. The draw is its
+/// share P' of the cap; the duration is F P / P' times as long, but never less (power-capping-2018, section 5.1.1, with
+/// F from the options).
 fn by_formula(known: Known<'_>, free: Estimate, share: Power) -> Estimate {
     if share >= free.power || share <= Power::ZERO {
         return free;
@@ -77,7 +78,7 @@ fn by_formula(known: Known<'_>, free: Estimate, share: Power) -> Estimate {
     Estimate { duration, power: share, energy: share * duration, ..free }
 }
 
-/// The estimate at `cap`. `measured` is what the job is known to draw, in thousandths of what profiles say.
+/// Returns the estimate at `cap`. `measured` is the known draw of the job, in thousandths of the profile's.
 pub(crate) fn under_cap(
     known: Known<'_>,
     request: &Request,
@@ -103,14 +104,14 @@ fn share(request: &Request, unit: &UnitSpec, cap: Power) -> Power {
 /// The profiles of an application on a type of hardware, looked up once for many jobs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Looked {
-    /// Of the size class, or of the sizes on both sides of it with how far it is from the first.
+    /// The profile of the size class, or of the two sizes around it with the relative distance from the first.
     exact: Table,
     above: Option<(Table, f64)>,
-    /// Of the application without a size class.
+    /// The profile of the application without a size class.
     classless: Table,
-    /// Of other size classes only.
+    /// Profiles of other size classes only.
     others: Table,
-    /// Of the command, whoever ran it.
+    /// The profile of the command, of any user.
     command: bool,
 }
 
@@ -164,7 +165,7 @@ impl Looked {
         self.exact.is_empty() && self.classless.is_empty() && self.others.is_empty()
     }
 
-    /// The caps of which there is a profile and which the unit obeys, lowest first.
+    /// Returns the caps with a profile that the unit obeys, lowest first.
     pub fn caps(&self, unit: &UnitSpec) -> Vec<Power> {
         let Some((low, high)) = unit.caps else { return Vec::new() };
         let above = self.above.iter().flat_map(|(table, _)| table.caps());
@@ -187,7 +188,7 @@ impl Looked {
         sized.or_else(|| self.in_table(&self.classless, unit, (cores, cap)))
     }
 
-    /// If a table tells nothing of a cap, those of the application without a size class tell how much it slows a run down.
+    /// Uses the application's slowdown without a size class, if a table has no data for a cap.
     fn in_table(&self, table: &Table, unit: &UnitSpec, (cores, cap): (u32, Option<Power>)) -> Option<Value> {
         if let Some(value) = table.measured(cores, cap) {
             return Some(value);
@@ -199,7 +200,7 @@ impl Looked {
         }
     }
 
-    /// The same as [`under_cap`], for a job of which nothing was measured.
+    /// The same as [`under_cap`], for a job without measurements.
     pub fn under_cap(&self, known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
         let cores = cores_on(request, unit);
         match (self.value(unit, cores, cap), cap) {
@@ -213,7 +214,7 @@ impl Looked {
         }
     }
 
-    /// How much an application draws depends little on its size, how long it takes a lot.
+    /// The draw of an application depends little on its size, the duration strongly.
     fn of_other_sizes(&self, known: Known<'_>, request: &Request, unit: &UnitSpec) -> Option<Estimate> {
         let found = self.others.highest(unit, cores_on(request, unit))?;
         let duration = request.time_limit.unwrap_or(known.default_duration.max(found.duration));
@@ -267,7 +268,7 @@ fn of_value(request: &Request, value: &Value) -> Estimate {
     Estimate { duration, power: value.power, energy, source: value.source, runs: value.runs }
 }
 
-/// The job's share of what the nameplate says, for as long as the job may run.
+/// Returns the job's share of the nameplate's draw, for the job's time limit.
 fn nameplate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
     let cores = cores_on(request, unit).min(unit.cores);
     let power = unit.nameplate.scaled(i64::from(cores), i64::from(unit.cores));

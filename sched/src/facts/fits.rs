@@ -1,4 +1,4 @@
-//! Checks if a job could run on an empty node. Does not know what is free.
+//! Checks if a job could run on an empty node. Ignores running jobs.
 
 use limo_model::{Cores, Request, Span, UnitKind, UnitSpec};
 
@@ -19,8 +19,8 @@ pub(crate) fn may_be_denied(request: &Request) -> bool {
     !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
 }
 
-/// Returns true if the job may run on a unit of this type and has a command for it: a variant, or on a CPU its main command, or
-/// on what it asks for with `--gres`.
+/// Returns true if the job may run on a unit of this type and has a command for it. That is a variant, or its main
+/// command on a CPU or on the accelerators of `--gres`.
 pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);
     let has_command = match request.accelerators {
@@ -30,7 +30,7 @@ pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     constrained && has_command
 }
 
-/// How many units the job takes of each of its nodes.
+/// Returns the number of units that the job takes of each of its nodes.
 pub(crate) fn units_wanted(request: &Request) -> usize {
     request.accelerators.map_or(1, |count| count.get() as usize)
 }
@@ -42,7 +42,7 @@ pub(crate) fn units_like(units: &[UnitSpec], like: u16) -> impl Iterator<Item = 
     (0..).zip(units).filter(move |(_, unit)| same(unit)).map(|(index, _)| index)
 }
 
-/// The first of a node's units that could run the job, with enough others of its type where it wants several.
+/// Returns the first of a node's units that could run the job. A job of several units needs enough others of that type.
 pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> {
     let wanted = units_wanted(request);
     let fits = |index: &usize| {
@@ -62,11 +62,10 @@ pub(crate) fn cores_on(request: &Request, unit: &UnitSpec) -> u32 {
     }
 }
 
-/// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s unless the master is told
-/// otherwise.
+/// Time beyond the time limit: the delay of a start, and the time from TERM to KILL, which is 30 s by default.
 pub(crate) const MARGIN: Span = Span::from_secs(60);
 
-/// How long a job that starts on the node now may be on it; `None` where nothing ends it.
+/// Returns the longest time on the node of a job that starts now; `None` without a limit.
 pub(crate) fn longest(request: &Request, node: &Node) -> Option<Span> {
     let waking = node.spec.rest.map_or(Span::ZERO, |rest| rest.down.span + rest.up.span);
     request.time_limit.map(|limit| limit + MARGIN + waking)

@@ -1,5 +1,5 @@
-//! What follows from the record alone: what a job needs of a node, what it is expected to do there. Pure functions of what they
-//! are given; they decide nothing and know nothing of the index.
+//! Facts that follow from the record alone: the needs of a job on a node, and its expected run there. Pure functions of
+//! their arguments; they decide nothing and do not use the index.
 
 mod draw;
 mod eligible;

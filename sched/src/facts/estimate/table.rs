@@ -1,14 +1,14 @@
-//! What was measured of one application and size class on one type of hardware, by cores and caps, and what follows for
-//! counts of cores and caps between and beyond those that were measured.
+//! Measured runs of one application and size class on one type of hardware, by cores and caps. Other counts of cores
+//! and caps are interpolated or extrapolated.
 //!
 //! Cores. Between two measured counts the draw is interpolated linearly, the duration by logarithms. On more cores than
 //! were measured a job draws in proportion, but no more than the nameplate says of so many cores, and takes as long: no
-//! speed-up is assumed. On fewer it draws what the nameplate says of them, but no more than was measured, and takes longer
-//! in proportion. An unmeasured draw is therefore overestimated rather than underestimated.
+//! speed-up is assumed. On fewer it draws what the nameplate says of them, but no more than was measured, and takes
+//! longer in proportion. An unmeasured draw is therefore overestimated rather than underestimated.
 //!
 //! Caps. Between two measured caps the logarithms of duration and draw are interpolated over that of the cap; the run
-//! without a cap stands where a cap begins to bite. For a count of cores without measured caps, those of another count tell
-//! by how much a cap slows a run down. Below the lowest measured cap, the caller's formula counts.
+//! without a cap counts as one at the lowest ineffective cap. A count of cores without measured caps uses the slowdown
+//! of another count. Below the lowest measured cap, the caller's formula counts.
 
 use limo_model::{EstimateSource, Power, Profile, Span, UnitSpec};
 
@@ -23,7 +23,7 @@ pub(super) struct Value {
     pub grounds: Grounds,
 }
 
-/// How far an estimate is from what was measured.
+/// The distance of an estimate from the measured runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Grounds {
     /// The count of cores that was measured, if it is another.
@@ -45,8 +45,8 @@ struct MeasuredPoint {
 pub(super) struct Table(Vec<MeasuredPoint>);
 
 impl Value {
-    /// What the runs of a profile support. Few runs prove little, and a wide spread less: a learned duration is its median
-    /// with the spread and, of n runs, the n-th part of it on top.
+    /// The conclusions from the runs of a profile. Few runs prove little, and a wide spread less. A learned duration is
+    /// the median plus the spread plus, after n runs, the n-th part of it.
     fn measured(profile: &Profile) -> Self {
         let Profile { duration, power, energy, spread_permille, runs, source } = *profile;
         let margin = match source {
@@ -84,7 +84,7 @@ fn between(from: i64, to: i64, fraction: f64) -> i64 {
     libm::round(value) as i64
 }
 
-/// How far `value` is between two others, by logarithms.
+/// Returns the relative place of `value` between two others, by logarithms.
 pub(super) fn fraction(low: i64, value: i64, high: i64) -> f64 {
     let log = |value: i64| libm::log(value.max(1) as f64);
     if high <= low { 0.0 } else { (log(value) - log(low)) / (log(high) - log(low)) }
@@ -108,7 +108,7 @@ impl Table {
         self.0.iter().find(same).map(|point| Value::measured(&point.profile))
     }
 
-    /// As it was measured, on so many cores or on any.
+    /// Returns the measured value for this number of cores, or for any.
     pub fn measured(&self, cores: u32, cap: Option<Power>) -> Option<Value> {
         self.exactly(Some(cores), cap).or_else(|| self.exactly(None, cap))
     }
