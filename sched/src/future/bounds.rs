@@ -1,5 +1,5 @@
-//! Lower bounds of when nodes are free, so that a search for the first one looks at few of them. Decides nothing: each
-//! node that could be the first is asked itself.
+//! Lower bounds of the times at which nodes are free, so that a search for the first one checks few of them. Decides
+//! nothing: each candidate node is checked itself.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const NEVER: u32 = u32::MAX;
 pub(super) struct BoundKey {
     /// Of the nodes.
     unit: u16,
-    /// So many of its cores must be free.
+    /// Number of cores that must be free.
     cores: u32,
     /// For at least two to the power of that, in ms.
     power: u32,
@@ -32,11 +32,10 @@ pub(super) struct BoundKey {
     since: Time,
 }
 
-/// When each node has that for the first time. What is put on nodes only makes it later, so a bound stays one, and is
-/// looked at again when somebody comes by.
+/// The first time of that for each node. Placements only make it later, so bounds stay valid and are refreshed lazily.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
-    /// By node; the end of time where it never has.
+    /// By node; the end of time if it never happens.
     times: Vec<Time>,
     /// By node, how often something was put on it when it was asked; [`NEVER`] before.
     asked: Vec<u32>,
@@ -45,8 +44,8 @@ pub(super) struct Bounds {
 }
 
 impl Future<'_> {
-    /// Of these nodes, which are in order and of one class, the one that has `need` free first for all of `span` from `from`
-    /// on, of equal ones the first, and when. None where that is not before `best`.
+    /// Returns the node with `need` free first for all of `span` from `from` on, and the time; of equal ones the first.
+    /// The nodes are in order and of one class. `None` if the time is not before `best`.
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
@@ -73,7 +72,7 @@ impl Future<'_> {
             if !is_before((bounds.blocks[class * count + block].max(from), *first), best) {
                 continue;
             }
-            // Nobody has looked at the block yet.
+            // The block was not searched yet.
             let mut is_later = bounds.blocks[class * count + block] == key.since;
             for node in here {
                 let place = node.0 as usize;

@@ -1,5 +1,5 @@
-//! The future of the cluster: what is free from now on, by running jobs until their expected ends and by jobs planned for
-//! later, and what is drawn. Answers when a job could start at the earliest. Decides nothing.
+//! The future of the cluster: free resources from now on, with running jobs until their expected ends and planned jobs,
+//! and the expected draw. Returns the earliest start of a job. Decides nothing.
 
 mod bounds;
 mod chances;
@@ -33,7 +33,7 @@ pub(crate) use rooms::Room;
 pub(crate) use seats::{NodeNeed, Seats, Units, bytes};
 pub(crate) use slack::PowerRoom;
 
-/// How far ahead something is expected that should have come already, or takes no known time.
+/// Assumed delay of an overdue event, or of one without a known time.
 pub(crate) const SOON: Span = Span::from_ms(1);
 
 /// Which limits a start has to respect.
@@ -120,7 +120,7 @@ impl<'a> Future<'a> {
         self.power.as_ref()
     }
 
-    /// A job has what it needs of a node in a window, which must be free then.
+    /// Reserves the needs of a job on a node in a free window.
     pub(crate) fn take(&mut self, node: NodeId, window: (Time, Time), need: &NodeNeed) {
         let Some((class, position)) = self.places.get(node.0 as usize) else { return };
         let Some(Room::Named(seats)) = self.rooms.get_mut(*class as usize) else { return };
@@ -153,8 +153,8 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// Plans a suspended job to go on as soon as the limits leave room for it, and `margin` beyond that, without which it
-    /// does not go on: nobody who comes later takes that room.
+    /// Plans a suspended job to resume as soon as the limits leave room for it plus `margin`. Later jobs cannot take
+    /// that room.
     pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span, margin: Power) {
         let at = self.earliest_power(draw + margin, (self.now, Time::MAX), rest);
         if let Some((at, power)) = at.zip(self.power.as_mut()) {
@@ -174,8 +174,8 @@ impl<'a> Future<'a> {
         later.find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
     }
 
-    /// The first time from `from` on at which the limits leave `need` for all of `span`; perhaps none where it is after
-    /// `latest`.
+    /// Returns the first time from `from` on at which the limits leave `need` for all of `span`; may be `None` if it is
+    /// after `latest`.
     pub(crate) fn earliest_power(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         match self.line().filter(|line| line.is_limited) {
             Some(line) => line.powered.borrow_mut().earliest(&line.draw, need, (from, latest), span),
@@ -195,7 +195,8 @@ impl<'a> Future<'a> {
         seats.cores_now(position, unit)
     }
 
-    /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.
+    /// Returns the first time from `from` on at which `need` is free on a node for all of `span`; `None` if it never
+    /// is.
     pub(crate) fn earliest_on(&self, node: NodeId, need: &NodeNeed, from: Time, span: Span) -> Option<Time> {
         let (seats, position) = self.seats_of(node)?;
         seats.earliest(position, (from, span), need)
@@ -207,7 +208,8 @@ impl<'a> Future<'a> {
         of.map_or(Vec::new(), |(seats, position)| seats.units(position, (at, at + span), need))
     }
 
-    /// The first time from `from` on at which a job on one unit fits for all of its duration; `None` where it never does.
+    /// Returns the first time from `from` on at which a job on one unit fits for all of its duration; `None` if it
+    /// never does.
     pub(crate) fn earliest(&self, choice: &Choice, from: Time, respect: Respect) -> Option<Time> {
         let part = choice.placement.first()?;
         let span = choice.estimate.duration.max(SOON);
@@ -230,7 +232,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// The least that the upper limit leaves for `span` from now on.
+    /// Returns the least power that the upper limit leaves for `span` from now on.
     pub(crate) fn headroom_for(&self, span: Span) -> Power {
         let end = self.now + span.max(SOON);
         self.line().map_or(Power::MAX, |line| line.draw.least_left(self.now, end))

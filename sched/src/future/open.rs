@@ -13,7 +13,7 @@ use crate::view::View;
 pub(super) struct OpenNodes {
     /// All of them, in order of positions.
     pub all: Vec<Open>,
-    /// How long those need to wake that sleep.
+    /// Wake time of the sleeping nodes.
     pub wakes: BTreeMap<u32, Span>,
     pub chances: Chances,
 }
@@ -22,7 +22,7 @@ pub(super) struct OpenNodes {
 pub(super) struct Open {
     pub node: NodeId,
     pub position: u32,
-    /// How long it needs to wake.
+    /// Its wake time.
     pub wake: Span,
     /// From when on it could take a job: a node that is switched has to be there first.
     pub from: Time,

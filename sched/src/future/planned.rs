@@ -17,23 +17,23 @@ use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::{View, on_units};
 
-/// A job that waits, and what it wants of each node.
+/// A waiting job with its needs on each node.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub job: &'a Job,
     pub shape: &'a Shape,
 }
 
-/// When a job is planned for.
+/// The time of a planned start.
 pub(crate) enum Planned {
     Now(Placement),
-    /// It holds what it needs from then on.
+    /// The job holds its needs from then on.
     Later(Time),
-    /// The same, once something has happened of which nobody knows when it will.
+    /// The same, after an event at an unknown time.
     Soon,
 }
 
-/// The nodes from now on, with what is planned.
+/// The nodes from now on, with all plans.
 pub(crate) struct Planner<'a> {
     view: View<'a>,
     future: Future<'a>,
@@ -92,7 +92,7 @@ impl<'a> Planner<'a> {
         Self { view: *view, future, started, open }
     }
 
-    /// Plans a job at the earliest time at which it can start; none where no time is known.
+    /// Plans a job at its earliest possible start; `None` if no time is known.
     pub fn plan(&mut self, asker: Asker<'_>) -> Option<Planned> {
         let (now, request) = (self.view.now(), &asker.job.request);
         let span = request.time_limit.unwrap_or(self.view.options().default_duration).max(Span::from_ms(1));
@@ -226,7 +226,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// When a reservation begins or ends next.
+    /// Returns the next begin or end of a reservation.
     fn next_boundary(&self, after: Time) -> Option<Time> {
         self.view.index().boundaries.iter().copied().find(|at| *at > after)
     }

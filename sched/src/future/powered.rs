@@ -1,14 +1,15 @@
-//! What searches for power have found, so that the next one need not begin at the beginning. While the draw only grows,
-//! what had no room before some time has none before it later, nor does what needs more or needs it for longer.
+//! Results of earlier searches for power, so that the next search can start later. While the draw only grows, a job
+//! without room before some time has none before it later. The same holds for jobs that need more power, or need it
+//! longer.
 
 use limo_model::{Power, Span, Time};
 
 use super::power::Draw;
 
-/// So many are kept: those of one plan mostly are of a few applications.
+/// Number of kept results: the jobs of one plan are mostly of a few applications.
 const MOST: usize = 64;
 
-/// What was needed, for how long, from when on it was asked, and that there is no start between then and another time.
+/// Power, duration and begin of a search, and the time before which it found no start.
 #[derive(Debug, Clone, Copy)]
 struct KnownPower {
     need: Power,
@@ -38,7 +39,7 @@ impl Powered {
             return None;
         }
         let found = draw.earliest(need, (begin, latest), span);
-        // Beyond `latest` nobody has looked.
+        // Times after `latest` were not searched.
         let before = found.unwrap_or(if latest == Time::MAX { latest } else { begin });
         match self.0.iter().position(|known| known.need == need && known.span == span) {
             Some(index) => self.0[index].extend(from, before),

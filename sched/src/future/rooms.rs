@@ -26,7 +26,7 @@ impl Room {
     }
 }
 
-/// When a job is expected to end, which is after now.
+/// Returns the expected end of a job, which is after now.
 fn end_of(job: &Job, now: Time) -> Option<Time> {
     job.expected_end(now).map(|end| end.max(now + super::SOON))
 }

@@ -1,4 +1,4 @@
-//! When the first job that waits can start, and what later jobs must leave it.
+//! The start of the first waiting job, and the resources that later jobs must leave it.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl HeadReservation {
         let mut at = walk.switches(view.now());
         let mut guess = Some(at).filter(|at| *at > view.now());
         let mut ends = view.index().ends.iter().peekable();
-        // What follows is asked once for each instant at which jobs end, from now on.
+        // The rest runs once for each instant at which jobs end, from now on.
         let mut not_before = None;
         let found = loop {
             if not_before.is_none() && walk.fits() {
@@ -89,7 +89,7 @@ impl HeadReservation {
         }
     }
 
-    /// When it is expected to start, where anybody knows.
+    /// Its expected start, if known.
     pub(crate) fn expected(&self) -> Option<Time> {
         Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
     }

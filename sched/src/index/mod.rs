@@ -1,5 +1,5 @@
-//! What can be found again from the rest of the state, kept up to date so that a round costs what changed and not what
-//! exists: nodes by class and free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
+//! Data derived from the rest of the state, kept up to date so that a round costs only what changed: nodes by class and
+//! free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
 
 mod blocked;
 mod classes;
@@ -45,25 +45,25 @@ pub(crate) struct Index {
     pub occupants: BTreeSet<(NodeId, JobId)>,
     /// Estimated ends of active jobs, with what each gives back.
     pub ends: BTreeMap<(Time, JobId), Freed>,
-    /// When running jobs reach their time limits.
+    /// Time limits of running jobs.
     pub limits: BTreeSet<(Time, JobId)>,
-    /// When running jobs are to be warned of that.
+    /// Times at which running jobs must be warned.
     pub warnings: BTreeSet<(Time, JobId)>,
     /// Running jobs that may use only so much, and have not.
     pub allowed: BTreeSet<JobId>,
-    /// Jobs that shall end and were not told yet.
+    /// Jobs that must end and were not reported yet.
     pub to_stop: JobSet,
-    /// When nodes are no longer suspect.
+    /// Times at which nodes stop being suspect.
     pub suspects: BTreeSet<(Time, NodeId)>,
     /// Jobs that are suspended.
     pub suspended: BTreeSet<JobId>,
-    /// Nodes of which a unit is capped.
+    /// Nodes with a capped unit.
     pub capped: BTreeSet<NodeId>,
     /// Nodes for which draw is held.
     pub held: BTreeSet<NodeId>,
     /// Readings by their age.
     pub readings: BTreeSet<(Time, NodeId)>,
-    /// Arrays of which a task may become a job.
+    /// Arrays with a task that may become a job.
     pub hungry: BTreeSet<JobId>,
     /// Waiting jobs that were never told why.
     pub untold: JobSet,
@@ -77,20 +77,20 @@ pub(crate) struct Index {
     pub sleeping: u32,
     /// Findings of the last plan that still hold.
     pub cache: Option<PlanCache>,
-    /// Until when the mode need not be looked at: the price does not change before.
+    /// Time until which the mode is constant, because the price is.
     pub mode_until: Option<Time>,
     /// The conditions of blocked jobs.
     pub blocked: Blocked,
     /// Reserved nodes, each with the names of its reservations.
     pub reserved: BTreeSet<(NodeId, String)>,
-    /// When reservations begin and end.
+    /// Begins and ends of reservations.
     pub boundaries: BTreeSet<Time>,
     /// Sums over the jobs of users, while there are quotas.
     pub users: Option<Users>,
 }
 
 impl Index {
-    /// Of a state that came without one.
+    /// Makes the index of a state that came without one.
     pub fn of(state: &State, now: Time) -> Self {
         let mut index = Self::default();
         for node in &state.nodes {
@@ -146,7 +146,7 @@ impl Index {
         }
     }
 
-    /// Finds again what the waiting jobs of an application need: after its profile has changed.
+    /// Updates the needs of an application's waiting jobs after its profile has changed.
     pub fn estimate_again(&mut self, state: &State, application: &str) {
         self.cache = None;
         let waiting = state.queue.places();
@@ -168,7 +168,7 @@ impl Index {
         }
     }
 
-    /// When an active job is expected to end and must end.
+    /// Returns the expected and the latest end of an active job.
     pub fn note_times(&mut self, id: JobId, job: &Job) {
         if let (Some(end), Some(assignment)) = (job.estimated_end(), job.assignment()) {
             self.ends.insert((end, id), self.freed_by(job, assignment));

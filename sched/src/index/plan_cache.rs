@@ -10,20 +10,20 @@ use limo_model::{JobId, Memory, NodeId, Part, Power, Span, Time, UnitId, Wait};
 pub(crate) struct PlanCache {
     pub head: JobId,
     pub reservation: HeadReservation,
-    /// Jobs at places below were looked at and cannot start.
+    /// Jobs at lower places were considered and cannot start.
     pub next: u64,
-    /// How many of them looked possible.
+    /// Number of them that looked possible.
     pub misses: u32,
-    /// When it no longer holds by itself.
+    /// Time at which it expires.
     pub until: Time,
-    /// Why the first job waits, as long as nothing was started after it was found.
+    /// The wait reason of the first job, unless a job was started after it was found.
     pub wait: Option<Wait>,
 }
 
 /// The place of the first job in the future.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeadReservation {
-    /// When it is expected to start; the end of time where nothing that is known makes room for it.
+    /// Its expected start; the end of time if no known event makes room for it.
     pub at: Time,
     /// True if that is the time of something overdue, which is unknown.
     pub is_guess: bool,

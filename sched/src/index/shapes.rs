@@ -1,5 +1,5 @@
-//! Waiting jobs by shape: what a job wants of each node. Jobs of one shape fit the same nodes, so that a round asks once
-//! for all of them.
+//! Waiting jobs by shape: their needs on each node. Jobs of one shape fit the same nodes, so a round searches once for
+//! all of them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -40,7 +40,7 @@ pub(crate) struct NodeDemand {
     pub memory: Memory,
     /// None but this job.
     pub exclusive: bool,
-    /// In place of cores; 0 where it asks for none.
+    /// Used instead of cores; 0 if none are requested.
     pub accelerators: u32,
 }
 
@@ -214,7 +214,7 @@ fn free_on(classes: &Classes, way: &Way, ask: &NodeDemand) -> (u32, u32) {
 }
 
 impl Shape {
-    /// The least that a job of the shape needs on any class.
+    /// Returns the least power that a job of the shape needs on any class.
     pub fn need(&self, known: Known<'_>, classes: &Classes, request: &Request) -> Need {
         need(known, classes, &self.ways, request)
     }
@@ -225,7 +225,7 @@ impl Shape {
     }
 }
 
-/// The least that the job needs on any class.
+/// Returns the least power that the job needs on any class.
 fn need(known: Known<'_>, classes: &Classes, ways: &[Way], request: &Request) -> Need {
     let unit = |way: &Way| &classes.class(way.class).units[usize::from(way.unit)];
     let each = ways.iter().map(|way| estimate(known, request, unit(way), None).power).min().unwrap_or_default();

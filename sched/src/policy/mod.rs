@@ -19,8 +19,8 @@ use crate::index::PlanCache;
 use crate::plan::Plan;
 use crate::view::View;
 
-/// Decides what to start by the parts of the policy in force. With no job that waits, a plan does nothing but put nodes to
-/// sleep, where the options let it. Beside it is what the next plan need not find again.
+/// Plans by the parts of the policy in force. Without waiting jobs a plan only puts nodes to sleep, if the options
+/// allow it. Also returns the cache for the next plan.
 pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
     let parts = view.parts();
     match (parts.order, parts.placement) {

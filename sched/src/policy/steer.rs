@@ -34,7 +34,7 @@ use crate::view::View;
 /// A unit with jobs that run.
 struct SharedUnit {
     unit: UnitId,
-    /// Cores of the unit for each core that its jobs have: what they may draw of a cap.
+    /// Cores of the unit for each core that its jobs have: gives their share of a cap.
     cores: (u32, u32),
     draw: Power,
     /// With the lowest cap.
@@ -50,7 +50,7 @@ fn concerns(view: &View<'_>) -> bool {
     held || (state.settings.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
-/// What to do about running jobs; `None` where nothing is to be done.
+/// Returns the changes to running jobs; `None` without any.
 pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     let options = view.options();
     if !concerns(view) {
@@ -59,7 +59,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     let mut plan = Plan::default();
     lift_idle(view, &mut plan);
     if !view.parts().steers() || options.preempt == Preempt::Nothing {
-        // Whatever was held down goes on as it was started.
+        // Suspended jobs resume, and lowered caps return to their initial values.
         plan.resumes.extend(&view.index().suspended);
         let_go(view, &mut plan);
         return Some(plan).filter(Plan::steers);
@@ -77,7 +77,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     Some(plan).filter(Plan::steers)
 }
 
-/// When something can be done about running jobs without any event.
+/// Returns the time at which running jobs could change without any event.
 pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     let (state, options, now) = (view.state(), view.options(), view.now());
     if !concerns(view) {
@@ -110,7 +110,7 @@ fn high_to_give(view: &View<'_>) -> Power {
     lowest_high(view, view.options().least_on.max(view.options().steer_lead))
 }
 
-/// What jobs may get back now.
+/// Returns the power that jobs may get back now.
 fn room(view: &View<'_>) -> Power {
     let high = high_to_give(view);
     if high.is_unlimited() {
@@ -119,7 +119,7 @@ fn room(view: &View<'_>) -> Power {
     high - high.scaled(i64::from(view.options().reserve_permille), 1_000) - margin(view) - view.draw()
 }
 
-/// What stays free beyond the reserve where a job goes on.
+/// Returns the power that must stay free beyond the reserve when a job resumes.
 pub(super) fn margin(view: &View<'_>) -> Power {
     let high = high_to_give(view);
     if high.is_unlimited() { Power::ZERO } else { high.scaled(i64::from(view.options().steer_margin_permille), 1_000) }
@@ -301,7 +301,7 @@ fn victims(
         *left -= draw;
         chosen.push((id, draw));
     }
-    // From the one that is harmed most: whoever is not needed is spared.
+    // From the most harmed victim on: those that are not needed are spared.
     for index in (0..chosen.len()).rev() {
         let (_, draw) = chosen[index];
         if *left + draw <= Power::ZERO {
@@ -359,7 +359,7 @@ fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
 }
 
 impl SharedUnit {
-    /// What its jobs draw at the cap that they were started with; `below` the band, without any.
+    /// Returns the draw of its jobs at the cap that they were started with; `below` the band, without any.
     fn aim_draw(&self, view: &View<'_>, below: bool) -> Power {
         if !below {
             return self.aim.1;
@@ -390,7 +390,8 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
     jobs.into_iter().min().map(|(.., id)| id)
 }
 
-/// From when on a suspended job goes on whatever the price: its deadline, or its patience, leaves it no more time.
+/// Returns the time from which on a suspended job resumes at any price: its deadline or its patience leaves it no more
+/// time.
 fn pressed_at(view: &View<'_>, job: &Job, since: Time) -> Time {
     let rest = job.expected_end(view.now()).map_or(Span::ZERO, |end| end - view.now());
     let latest = job.request.deadline.map(|deadline| view.clock().cluster(deadline) - rest);

@@ -24,7 +24,7 @@ pub(in crate::policy) struct Gate<'a> {
     draw: Power,
     /// `reducepc`, once there is a reservation: the most that later jobs may take the draw to.
     reduced: Option<Power>,
-    /// What the first job will need above the rate.
+    /// Energy of the first job above the rate.
     reserved: Energy,
     reserves: bool,
     /// With one limit for all time: when the first job is planned, and what it then leaves to others.
@@ -103,7 +103,7 @@ impl<'a> Gate<'a> {
             || self.now >= since + options.hold_after
     }
 
-    /// Holds what the first job will need, which may run since `waits_since`.
+    /// Reserves the energy of the first job, which may run since `waits_since`.
     pub fn reserve(&mut self, view: &View<'_>, reservation: &HeadReservation, waits_since: Time) {
         let (power, at) = (reservation.power, reservation.at);
         if let PowerLimit::Cap(limit) = self.kind {
@@ -124,12 +124,12 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// What is held back for the first job, above the rate.
+    /// Returns the energy that is reserved for the first job, above the rate.
     pub fn reserved(&self) -> Energy {
         self.reserved
     }
 
-    /// Until when what is rejected now stays rejected, if only submissions happen.
+    /// Returns the time until which rejections hold if only submissions happen.
     pub fn until(&self, view: &View<'_>) -> Time {
         match self.kind {
             PowerLimit::Free => Time::MAX,
@@ -139,7 +139,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// When to ask again even if nothing happens.
+    /// Returns the time of the next attempt without any event.
     pub fn wake(&self, view: &View<'_>, reservation: &HeadReservation) -> Option<Time> {
         let is_free = view.parts().admission == AdmissionRule::Resources;
         let change = if is_free { None } else { next_change(view) };
@@ -148,7 +148,7 @@ impl<'a> Gate<'a> {
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
 
-    /// What stands against a job that adds `power`, apart from nodes.
+    /// Returns the obstacle to a job that adds `power`, apart from nodes.
     pub fn obstacle(&mut self, power: Power, end: Option<Time>, until: Option<Time>) -> Option<Wait> {
         if let Some(reduced) = self.reduced.filter(|_| !self.below_reduced(power)) {
             return Some(Wait::Band { needs: power, left: (reduced - self.draw).at_least_zero(), until });
@@ -184,7 +184,7 @@ impl PowerRoom for Gate<'_> {
     }
 }
 
-/// When limits or budgets change by themselves.
+/// Returns the next time at which limits or budgets change by themselves.
 fn next_change(view: &View<'_>) -> Option<Time> {
     let limits = view.limits().next_change(view.now());
     let budgets = view.settings().budgets.next_change(view.now());
@@ -199,7 +199,7 @@ fn next_stage(view: &View<'_>) -> Option<Time> {
     Some((budget.from + every.scaled(stages, 1)).min(budget.until))
 }
 
-/// What the first job needs above the rate at which the budget is released then, in µJ.
+/// Returns the energy of the first job above the budget's release rate, in µJ.
 fn excess_uj(view: &View<'_>, draw: Power, reservation: &HeadReservation) -> i128 {
     let at = reservation.at;
     let Some(budget) = view.settings().budgets.at(at) else { return 0 };

@@ -16,7 +16,7 @@ use crate::policy::steer;
 use crate::state::Job;
 use crate::view::{Choice, View};
 
-/// When a job starts, and what it waits for.
+/// The start of a job, and its wait reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::policy) enum Decision {
     Start(Choice),
@@ -26,7 +26,7 @@ pub(in crate::policy) enum Decision {
         at: Time,
         wait: Wait,
     },
-    /// Waits without a planned start; with `holds`, nobody who is not pressed passes it.
+    /// Waits without a planned start; with `holds`, only pressed jobs may pass it.
     Wait {
         wait: Wait,
         holds: bool,
@@ -38,7 +38,7 @@ pub(in crate::policy) enum Decision {
 pub(in crate::policy) struct AskedJob<'d> {
     pub job: &'d Job,
     pub ways: &'d Ways,
-    /// True if it is told why it waits.
+    /// True if it gets a wait reason.
     pub tells: bool,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
     }
 
     fn place(&mut self, (id, job): (JobId, &'a Job)) -> Verdict {
-        // Nobody hears why it waits where another plan follows.
+        // Wait reasons are not needed if another plan follows.
         let tells = job.request.immediate || !self.is_followed;
         let decision = self.decide(job, tells);
         self.waits = !matches!(decision, Decision::Start(_));
