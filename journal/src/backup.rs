@@ -1,4 +1,4 @@
-//! A copy of the journal as it is at one instant, made beside the writer. Does not know where the copy goes from there.
+//! A copy of the journal at one instant, made while the writer works. The caller decides where it goes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::compact::unused_bytes;
 use crate::directory::free_bytes;
 use crate::schema;
 
-/// Bytes that must stay free beside the copy: what the journal itself grows by while the copy is made, with room to spare.
+/// Bytes that must stay free besides the copy, for the growth of the journal during the copy.
 pub const BACKUP_RESERVE: u64 = 64 << 20;
 
-/// Why there is no copy.
+/// Reason why a copy failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BackupError {
@@ -24,7 +24,7 @@ pub enum BackupError {
     Database { detail: String },
 }
 
-/// `VACUUM INTO` reads in one transaction: the copy is consistent, has no log beside it, and no free pages.
+/// `VACUUM INTO` reads in one transaction: the copy is consistent, has no log, and no free pages.
 pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     let dir = to.parent().unwrap_or(Path::new("."));
     let failed = |detail: String| BackupError::Database { detail };

@@ -18,7 +18,7 @@ use crate::error::{BallastError, NoRoom};
 /// for each commit: 1 MiB is room for the ends of some hundred jobs, or for one commit of 200 pages.
 pub const BALLAST_BYTES: u64 = 1 << 20;
 
-/// Free room that is asked for before the ballast is written: what is left then must not be nothing.
+/// Free space that is required before the ballast is written, so that some remains.
 const ROOM_NEEDED: u64 = 2 * BALLAST_BYTES;
 
 /// New jobs need so much free room, or an eighth of the file system if that is less: several batches of large submissions
@@ -55,7 +55,7 @@ impl Ballast {
         (free < needed).then_some(NoRoom { free, needed })
     }
 
-    /// Writes the ballast where it is missing.
+    /// Writes the ballast if it is missing.
     pub(crate) fn restore(&self) -> Result<(), BallastError> {
         if self.is_present() {
             return Ok(());

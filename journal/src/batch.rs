@@ -1,4 +1,4 @@
-//! What goes into the journal and comes back from it. Plain data.
+//! Input and output of the journal. Plain data.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::changes::ChangeRow;
 pub enum Entry {
     /// Something that happened.
     Event(Event),
-    /// What the policy made of all that had happened until then.
+    /// The policy's round after all earlier events.
     Round(Round),
 }
 
-/// What is needed to launch an accepted job.
+/// The launch data of an accepted job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Its number, which no other job of the journal has.
+    /// Its number, unique in the journal.
     pub job: JobId,
-    /// Chosen at random by the client, so that a submission that is sent again is not a second job.
+    /// Chosen at random by the client, so that a repeated submission is not a second job.
     pub key: [u8; 16],
-    /// Who submitted it.
+    /// The submitter.
     pub uid: u32,
     /// Arguments, environment, directory: opaque to the journal. Kept until the job is finished.
     pub launch: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Submission {
 /// A job that is over, as listings show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedRow {
-    /// Its number. Of a task of an array, that of the task.
+    /// Its number; for a task of an array, that of the task.
     pub job: JobId,
     /// Name of the user who submitted it.
     pub user: String,
@@ -40,34 +40,34 @@ pub struct FinishedRow {
     pub name: String,
     /// The application by which profiles know it.
     pub application: String,
-    /// How it ended, such as `completed`, as listings and filters name it.
+    /// Its end, such as `completed`, as listings and filters name it.
     pub state: String,
-    /// When the master accepted it.
+    /// Time at which the master accepted it.
     pub submitted: Time,
-    /// `None` where it never ran.
+    /// `None` if it never ran.
     pub started: Option<Time>,
-    /// When it was over, or was given up if it never ran.
+    /// Time of its end, or of its cancellation if it never ran.
     pub ended: Time,
     /// Above idle.
     pub energy: Energy,
     /// If it is known.
     pub cost: Option<Money>,
-    /// What a start at its submission would have cost.
+    /// Cost of a start at its submission.
     pub start_now_cost: Option<Money>,
     /// True if its watts are modelled by emulated hardware.
     pub emulated: bool,
-    /// Whether its energy was measured, or estimated; `None` of rows that are older than this column.
+    /// True if its energy was measured, false if estimated; `None` in rows that are older than this column.
     pub measured: Option<bool>,
     /// Everything else that a listing shows, as JSON; opaque to the journal.
     pub report: String,
 }
 
-/// What a node drew in an interval, as far as one process saw it.
+/// Draw of a node in an interval, as far as one process observed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadingRow {
     /// Its name; empty for the whole cluster.
     pub node: String,
-    /// Where in the interval that process began to see it. A row of the same node, interval and beginning is replaced.
+    /// Begin of that process's observation in the interval. A row with the same node, interval and begin is replaced.
     pub since: Time,
     /// The interval, and the energy and the extremes in it.
     pub drawn: Drawn,
@@ -85,7 +85,7 @@ pub struct NodeRow {
     pub boot: String,
 }
 
-/// What is written together or not at all.
+/// Entries that are written together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     /// The generation of the state that this batch continues: [`Recovered::generation`]. A batch of another generation
@@ -97,13 +97,13 @@ pub struct Batch {
     pub submissions: Vec<Submission>,
     /// Jobs that are over. Their launches are deleted; their keys stay.
     pub finished: Vec<FinishedRow>,
-    /// What was drawn.
+    /// Recorded draw.
     pub readings: Vec<ReadingRow>,
     /// Rows of intervals that began before this are deleted.
     pub forget_readings: Option<Time>,
     /// The state after these entries, opaque to the journal. Replaces the snapshot before.
     pub snapshot: Option<String>,
-    /// What operators changed, in the order in which they did.
+    /// Changes by operators, in their order.
     pub changes: Vec<ChangeRow>,
     /// Each replaces the row of the same name.
     pub nodes: Vec<NodeRow>,
@@ -114,7 +114,7 @@ pub struct Batch {
 /// The state on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Whose journal it is.
+    /// Identity of the journal.
     pub journal: JournalId,
     /// The newest snapshot, where there is one.
     pub snapshot: Option<String>,
@@ -128,7 +128,7 @@ pub struct Recovered {
     pub nodes: BTreeMap<String, NodeRow>,
     /// Texts of [`Batch::kept`], by name.
     pub kept: BTreeMap<String, String>,
-    /// Why nothing can be written at present. No generation has begun then: every batch is refused until a recovery
-    /// says `None`.
+    /// Reason why nothing can be written, if so. No generation has begun then: every batch is refused until a recovery
+    /// returns `None` here.
     pub read_only: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The table of changes: who changed what of the cluster, and when. Rows in, rows out. What a change says is opaque.
+//! The table of changes: the author, time and items of each change of the cluster. Rows in, rows out. The content is
+//! opaque.
 
 use limo_model::Time;
 use sqlx::sqlite::SqliteRow;
@@ -11,9 +12,9 @@ use crate::script::Script;
 /// One act, which may have changed several things.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRow {
-    /// From 1, one more each. Given by the journal: what a batch says here is not looked at.
+    /// Number from 1 on, given by the journal: the value in a batch is ignored.
     pub number: u64,
-    /// When the master made it.
+    /// Time at which the master made it.
     pub at: Time,
     /// An operator, or what made it by itself.
     pub by: String,
@@ -26,7 +27,7 @@ pub struct ChangeRow {
 /// One thing that was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeItem {
-    /// What was changed. Changes of the same follow one another.
+    /// The subject. Changes of the same subject follow one another.
     pub subject: String,
     /// Opaque to the journal.
     pub body: String,
@@ -41,7 +42,7 @@ pub struct ChangeQuery {
     pub by: Option<String>,
     /// Only those with a lower number.
     pub before: Option<u64>,
-    /// At most so many changes, whatever the number of their items.
+    /// Most changes, regardless of the number of their items.
     pub limit: u32,
 }
 
@@ -125,10 +126,10 @@ fn number(stored: i64) -> u64 {
 }
 
 impl Journal {
-    /// What operators changed, newest first.
+    /// Returns changes of operators, newest first.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>, QueryError> {
         self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
     }
@@ -136,7 +137,7 @@ impl Journal {
     /// One change by its number.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn change(&self, number: u64) -> Result<Option<ChangeRow>, QueryError> {
         self.read(move |conn| Box::pin(one(conn, number))).await
     }
@@ -144,7 +145,7 @@ impl Journal {
     /// The newest change of a subject.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
         self.read(move |conn| Box::pin(async move { newest_of(conn, &subject).await })).await
     }

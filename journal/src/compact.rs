@@ -16,7 +16,7 @@ const STEP: &str = "PRAGMA incremental_vacuum(256)";
 /// The journal compacts itself if so many pages are unused, 16 MiB, and they are more than half of the file.
 const WORTH: i64 = 4096;
 
-/// How long no request came before the journal looks whether it should compact itself.
+/// Idle time before the journal checks if it should compact itself.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// It looks after this time even if requests never cease.
@@ -31,15 +31,15 @@ const INCREMENTAL: i64 = 2;
 /// Files of journals that were made before there was compaction are written anew once.
 const MAKE_INCREMENTAL: &str = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
 
-/// Takes the log up into the database and makes it empty, unless somebody is reading: nobody waits for that.
+/// Moves the log into the database and empties it, unless a reader is active; does not wait for readers.
 const TRUNCATE_LOG: &str = "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000";
 
 /// Bytes of the journal's file and its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
-    /// When the compaction began.
+    /// At the beginning of the compaction.
     pub before: u64,
-    /// When it ended; readers may keep the log from becoming shorter.
+    /// At its end; readers may keep the log from becoming shorter.
     pub after: u64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Compactor {
     asked: Vec<Answer>,
     /// Duration of the longest step.
     longest: Duration,
-    /// When the last step began.
+    /// Start of the last step.
     stepped: Instant,
 }
 
@@ -89,7 +89,7 @@ impl Compactor {
         }
     }
 
-    /// Somebody asks for it.
+    /// A client requests it.
     pub(crate) fn ask(&mut self, path: &Path, answer: Answer) {
         self.asked.push(answer);
         if !matches!(self.phase, Phase::Run(_)) {

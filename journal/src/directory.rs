@@ -20,8 +20,8 @@ pub(crate) struct Claim {
     _lock: Flock<File>,
 }
 
-/// How long a master waits for the lock. A killed process keeps its locks until the kernel has taken it down, which takes
-/// as long as its last write to the disk does.
+/// Longest wait of a master for the lock. A killed process keeps its locks until the kernel has removed it, which takes
+/// as long as its last write to the disk.
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -83,7 +83,7 @@ pub(crate) fn space(dir: &Path) -> io::Result<(u64, u64)> {
     Ok((bytes(stat.blocks_available()), bytes(stat.blocks())))
 }
 
-/// Why a file system takes nothing more from this process.
+/// Reason why a file system accepts no more data from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
     /// No block or inode is free.
@@ -129,8 +129,8 @@ pub(crate) fn blocked(dir: &Path) -> Option<Blocked> {
     Blocked::of(&written.err()?)
 }
 
-/// What a magic number of statfs(2) stands for, where that is a file system over a network: SQLite's locks and its
-/// shared memory are not to be trusted there. From linux/magic.h and the sources of the file systems.
+/// Returns the name of a network file system by its magic number of statfs(2), else `None`: SQLite's locks and shared
+/// memory are unreliable there. From linux/magic.h and the sources of the file systems.
 fn network_kind(magic: u32) -> Option<&'static str> {
     Some(match magic {
         0x6969 => "NFS",

@@ -1,4 +1,4 @@
-//! Why something did not work, one enum for each operation, and how an error of SQLite is told to be a disk that takes nothing more.
+//! Errors, one enum for each operation, and the detection of a full or read-only disk from an error of SQLite.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::directory::{self, Blocked};
 
-/// Why the journal could not be opened.
+/// Reason why the journal could not be opened.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum OpenError {
@@ -39,9 +39,10 @@ pub enum OpenError {
     Recover(#[from] RecoverError),
 }
 
-/// Why a batch was not written. Batches of its generation are refused from then on: call [`crate::Journal::recover`]. Once
-/// that has succeeded, nothing of the batch is on disk for good. Should the process die before, a batch whose last write
-/// failed may turn out to be there after all, so tell nobody that it failed before the recovery.
+/// Reason why a batch was not written. Batches of its generation are refused from then on: call
+/// [`crate::Journal::recover`]. Once that has succeeded, nothing of the batch is on disk for good. Should the process
+/// die before, a batch whose last write failed may turn out to be there after all, so its failure must not be reported
+/// before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CommitError {
@@ -57,7 +58,7 @@ pub enum CommitError {
     Closed,
 }
 
-/// Why the state on disk could not be taken up again. The journal goes on refusing; it can be tried again.
+/// Reason why the state on disk could not be restored. The journal continues to refuse; a retry is possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecoverError {
@@ -71,7 +72,7 @@ pub enum RecoverError {
     Closed,
 }
 
-/// Why something could not be read back.
+/// Reason why an entry could not be read back.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ReadError {
@@ -83,7 +84,7 @@ pub enum ReadError {
     Row { job: i64, detail: String },
 }
 
-/// Why a question was not answered.
+/// Reason why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum QueryError {
@@ -93,7 +94,7 @@ pub enum QueryError {
     Closed,
 }
 
-/// Why the journal was not compacted. What was given back until then stays so.
+/// Reason why the journal was not compacted. Space that was freed until then stays free.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CompactError {
@@ -109,17 +110,17 @@ pub enum CompactError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the disk under the journal is {blocked}: {detail}")]
 pub struct Unwritable {
-    /// What keeps it from being written.
+    /// The obstacle to writing.
     pub blocked: Blocked,
-    /// What SQLite said.
+    /// The error of SQLite.
     pub detail: String,
 }
 
-/// The disk is almost full: what is left belongs to the jobs that were accepted.
+/// The disk is almost full: the remaining space is reserved for accepted jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the disk under the journal is almost full: {} MiB are free, new jobs need {} MiB", free >> 20, needed >> 20)]
 pub struct NoRoom {
-    /// In bytes, with what is unused in the journal itself.
+    /// In bytes, including unused space in the journal itself.
     pub free: u64,
     /// In bytes.
     pub needed: u64,
@@ -147,7 +148,7 @@ impl From<sqlx::Error> for ReadError {
     }
 }
 
-/// SQLite's result code, extended, where the error came from SQLite.
+/// SQLite's result code, extended, if the error came from SQLite.
 fn code(error: &sqlx::Error) -> Option<u32> {
     error.as_database_error()?.code()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! The table of finished jobs: rows in, rows out by a filter, sums over them. What a report says beside the columns stays
-//! opaque, but for the names of its nodes.
+//! The table of finished jobs: rows in, rows out by a filter, sums over them. Apart from the names of its nodes, a
+//! report is opaque beyond the columns.
 
 use limo_model::{Energy, JobId, Money, Time};
 use sqlx::sqlite::SqliteRow;
@@ -46,7 +46,7 @@ impl FinishedQuery {
     }
 }
 
-/// What one sum is over.
+/// The grouping of sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SumBy {
     /// The jobs of one user.
@@ -66,7 +66,7 @@ pub enum SumBy {
 pub struct JobSum {
     /// A user, an application, a job's number, or the begin of a day in milliseconds; empty for everything.
     pub key: String,
-    /// How many jobs it is over.
+    /// Number of its jobs.
     pub jobs: u64,
     /// Above idle.
     pub energy: Energy,
@@ -76,9 +76,9 @@ pub struct JobSum {
     pub measured: Energy,
     /// Another part, which was estimated. The rest was recorded before the difference was.
     pub estimated: Energy,
-    /// Of those whose cost is known.
+    /// Sum over the jobs with a known cost.
     pub cost: Option<Money>,
-    /// What starts at their submission would have cost, of the jobs of which that is known.
+    /// Cost of starts at submission, over the jobs where it is known.
     pub start_now_cost: Option<Money>,
 }
 
@@ -237,7 +237,7 @@ impl Journal {
     /// Finished jobs, newest first.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn finished(&self, query: FinishedQuery) -> Result<Vec<FinishedRow>, QueryError> {
         self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
     }
@@ -246,7 +246,7 @@ impl Journal {
     /// energy on.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn sums(&self, by: SumBy, filter: FinishedFilter, limit: u32) -> Result<Vec<JobSum>, QueryError> {
         self.read(move |conn| Box::pin(async move { sums(conn, &by, &filter, limit).await })).await
     }
@@ -254,7 +254,7 @@ impl Journal {
     /// One finished job.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn finished_job(&self, job: JobId) -> Result<Option<FinishedRow>, QueryError> {
         self.read(move |conn| Box::pin(one(conn, job))).await
     }

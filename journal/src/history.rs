@@ -11,7 +11,7 @@ use crate::batch::Entry;
 use crate::error::{OpenError, ReadError};
 use crate::{read, schema};
 
-/// Entries that are read ahead of the one who asks for them, besides one page.
+/// Entries that are read ahead of the reader, besides one page.
 const AHEAD: usize = 64;
 
 /// One entry of a [`History`].
@@ -19,9 +19,9 @@ const AHEAD: usize = 64;
 pub struct HistoryEntry {
     /// Its place in the journal, from 1, one more for each.
     pub seq: i64,
-    /// When it was recorded, by the clock of the master.
+    /// Time of its record, by the clock of the master.
     pub at: Time,
-    /// What was recorded.
+    /// The recorded entry.
     pub entry: Entry,
 }
 
@@ -31,11 +31,11 @@ pub struct History {
 }
 
 impl History {
-    /// Opens a journal for reading: the one in the state directory `place`, or the file `place`. Takes no lock, disturbs
-    /// no master.
+    /// Opens a journal for reading: the one in the state directory `place`, or the file `place`. Takes no lock,
+    /// disturbs no master.
     ///
     /// # Errors
-    /// [`OpenError`] where there is no journal, or it is damaged, not a journal, or newer than this program.
+    /// [`OpenError`] if the journal does not exist, is damaged, not a journal, or newer than this program.
     pub fn open(place: &Path) -> Result<Self, OpenError> {
         let path = if place.is_file() { place.to_owned() } else { place.join(schema::FILE) };
         let failed = |source| OpenError::Directory { dir: place.to_owned(), source };
@@ -43,7 +43,7 @@ impl History {
         let (sender, entries) = sync_channel(AHEAD);
         let (opened, opening) = sync_channel(1);
         let file = path.clone();
-        // A thread of its own: the one who iterates may be inside a runtime already, or have none.
+        // A separate thread: the caller may be inside a runtime already, or have none.
         let work = move || match runtime.block_on(begin(&file)) {
             Ok((conn, last)) => {
                 let _ = opened.send(Ok(()));
@@ -77,7 +77,7 @@ async fn begin(path: &Path) -> Result<(SqliteConnection, i64), OpenError> {
     Ok((conn, last))
 }
 
-/// Sends page after page; blocks this thread, which has nothing else to do, while nobody takes them.
+/// Sends page after page; blocks this thread, which has no other work, while the receiver is slow.
 async fn send_all(mut conn: SqliteConnection, last: i64, sender: &SyncSender<Result<HistoryEntry, ReadError>>) {
     let mut after = 0;
     while after < last {

@@ -49,18 +49,18 @@ impl Future for Pending {
 }
 
 impl Journal {
-    /// Opens the journal in `dir`, which is made where it is missing, and reads the state on disk. Writes and reads from a task of
-    /// its own on the tokio runtime of the caller, which must have timers.
+    /// Opens the journal in `dir`, creates a missing directory, and reads the state on disk. A separate task on the
+    /// caller's tokio runtime, which must have timers, writes and reads.
     ///
     /// # Errors
-    /// [`OpenError`] where another master uses `dir`, it is on a network file system, or the file is damaged, not a
+    /// [`OpenError`] if another master uses `dir`, it is on a network file system, or the file is damaged, not a
     /// journal, or newer than this program.
     pub async fn open(dir: &Path) -> Result<(Self, Recovered), OpenError> {
         Self::open_as(dir, false).await
     }
 
-    /// The same of a state directory that was restored from somewhere, by hand or with the tools of another program: begins a
-    /// new incarnation. A copy that [`Self::backup`] made says so by itself.
+    /// The same of a state directory that was restored from somewhere, by hand or with the tools of another program:
+    /// begins a new incarnation. A copy made by [`Self::backup`] is recognised without this.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -85,11 +85,11 @@ impl Journal {
     /// Queues a batch. The order of calls is the order on disk; the answer comes when the batch is durable, or when it
     /// is certain that it is not. After one failure every batch of that generation is refused.
     ///
-    /// Queues without limit: whoever produces batches waits for [`Self::room`] before it takes in more work.
+    /// Queues without limit: the producer of batches waits for [`Self::room`] before it accepts more work.
     pub fn commit(&self, batch: Batch) -> Pending {
         let (answer, pending) = oneshot::channel();
         let room = Arc::clone(&self.room).try_acquire_owned().ok();
-        // Where the writer is gone the answer is dropped with the request, and `Pending` says `Closed`.
+        // If the writer is gone, the answer is dropped with the request, and `Pending` returns `Closed`.
         let _ = self.requests.send(Request::Commit(Box::new(Queued { batch, answer, _room: room })));
         Pending(pending)
     }
@@ -100,11 +100,11 @@ impl Journal {
         drop(self.room.acquire().await);
     }
 
-    /// Begins a new generation and reads the state on disk, after everything that was queued before is answered. Batches
-    /// of older generations that are still to come are refused.
+    /// Begins a new generation and reads the state on disk, after everything that was queued before is answered.
+    /// Batches of older generations that are still to come are refused.
     ///
     /// # Errors
-    /// [`RecoverError`] where the journal cannot be written or read; it then goes on refusing.
+    /// [`RecoverError`] if the journal cannot be written or read; it then continues to refuse.
     pub async fn recover(&self) -> Result<Recovered, RecoverError> {
         let (answer, answered) = oneshot::channel();
         let _ = self.requests.send(Request::Recover(answer));
@@ -167,7 +167,7 @@ impl Journal {
         Ok(answered.await.map_err(|_| QueryError::Closed)??)
     }
 
-    /// Writes what is queued, closes the file and gives the directory free.
+    /// Writes the queue, closes the file and releases the directory.
     pub async fn close(self) {
         let Self { requests, questions, serving, .. } = self;
         drop((requests, questions));

@@ -1,4 +1,4 @@
-//! The journal: what happened to the cluster, on disk before anybody is told that it did.
+//! The journal: the events of the cluster, on disk before they are reported.
 //!
 //! One SQLite file, `journal.db`, in the state directory of the master. One writer owns the only writing connection and
 //! commits many batches in one transaction; everything else only reads. The journal stores and gives back. It does not

@@ -28,7 +28,7 @@ pub(crate) async fn page(conn: &mut SqliteConnection, after: i64, last: i64) -> 
     Ok(rows)
 }
 
-/// What a row of [`page`] says.
+/// A row of [`page`].
 pub(crate) fn entry(row: &SqliteRow) -> Result<Placed, ReadError> {
     let seq: i64 = row.try_get(0)?;
     let (kind, body): (&str, &str) = (row.try_get(2)?, row.try_get(3)?);
@@ -136,7 +136,7 @@ async fn job_of_key(conn: &mut SqliteConnection, key: &[u8; 16]) -> Result<Optio
     Ok(Some((job(row.try_get(0)?)?, uid(row.try_get(0)?, row.try_get(1)?)?)))
 }
 
-/// The newest job that `uid` submitted. Looks from the newest on, so it is quick for whoever submits.
+/// The newest job that `uid` submitted. Searches from the newest on, so it is fast for active users.
 async fn newest_of(conn: &mut SqliteConnection, uid: u32) -> Result<Option<JobId>, ReadError> {
     let row = sqlx::query_scalar("SELECT job FROM submissions WHERE uid = ? ORDER BY job DESC LIMIT 1").bind(uid);
     row.fetch_optional(conn).await?.map(job).transpose()
@@ -146,7 +146,7 @@ impl Journal {
     /// The newest job that `uid` submitted, over or not.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn newest_of(&self, uid: u32) -> Result<Option<JobId>, QueryError> {
         self.read(move |conn| Box::pin(newest_of(conn, uid))).await
     }
@@ -155,7 +155,7 @@ impl Journal {
     /// that are not yet answered are known to the master alone.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn job_of_key(&self, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, QueryError> {
         let key = *key;
         self.read(move |conn| Box::pin(async move { job_of_key(conn, &key).await })).await

@@ -17,12 +17,12 @@ pub struct Attempt {
     pub phase: Phase,
     pub watch: Watch,
     pub mark: Mark,
-    /// As whom workers work for the job.
+    /// The user of the job's workers.
     pub identity: Option<Identity>,
     /// Removed after the job's end.
     pub carried: Option<Vec<u8>>,
     pub terminal: bool,
-    /// When the launch is given up.
+    /// Time at which the launch is abandoned.
     pub launch_by: BootTime,
 }
 
@@ -42,7 +42,7 @@ pub enum Phase {
         leader: Pid,
         since: BootTime,
     },
-    /// Between two of the others, or the command is over and a worker kills what it left behind.
+    /// Between two other stages; or the command is over, and a worker kills its remaining processes.
     Idle,
 }
 
@@ -69,11 +69,11 @@ impl Attempt {
         }
     }
 
-    /// When something is due.
+    /// Returns the next due time.
     pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
         let launch = match self.phase {
             Phase::Launching { .. } => Some(self.launch_by),
-            // Its worker has a deadline of its own.
+            // Its worker has its own deadline.
             Phase::Carrying { .. } | Phase::Running { .. } => None,
             Phase::Idle => return None,
         };
@@ -107,7 +107,7 @@ impl Attempt {
     }
 }
 
-/// What is reported of a leader that was collected.
+/// Returns the report of a reaped leader.
 pub fn ended(collected: &Collected, why: Why, elapsed: u64) -> Ended {
     let Collected { status, user_cpu, system_cpu, max_rss } = *collected;
     Ended { status, elapsed, user_cpu, system_cpu, max_rss, why }

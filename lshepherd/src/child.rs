@@ -89,12 +89,12 @@ pub struct Launching {
     pub pid: Pid,
     /// The end of this pipe says that the child has left this memory.
     report: File,
-    /// Written by nobody but the child, read by nobody else.
+    /// Written and read only by the child.
     _stack: Vec<u128>,
     _birth: Shared,
 }
 
-/// What became of a child.
+/// The fate of a child.
 pub enum Progress {
     /// Nothing yet.
     Open,
@@ -114,11 +114,11 @@ pub fn file_limit() -> io::Result<libc::rlimit64> {
     }
 }
 
-/// Begins a launch. `descriptors` are stdin, stdout, stderr and the inherited ones, none below 10; `files` is the job's limit
-/// on open files.
+/// Begins a launch. `descriptors` are stdin, stdout, stderr and the inherited ones, none below 10; `files` is the job's
+/// limit on open files.
 ///
 /// # Errors
-/// If there is no process.
+/// If the process cannot be created.
 pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, files: libc::rlimit64) -> io::Result<Launching> {
     let (report, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     if plan.argv.is_empty() {
@@ -164,7 +164,7 @@ impl Launching {
         &self.report
     }
 
-    /// How far the child is. Once it has left, this may be dropped.
+    /// Returns the progress of the child. Once it has left this memory, this may be dropped.
     pub fn progress(&mut self) -> Progress {
         let mut bytes = [0; 8];
         match self.report.read(&mut bytes) {

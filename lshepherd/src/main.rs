@@ -29,7 +29,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use crate::shepherd::Shepherd;
 
-/// How long the processes of jobs get to be gone after KILL when `lslave` has ended.
+/// Longest wait for the processes of jobs after KILL when `lslave` has ended.
 const LAST_SWEEP: Duration = Duration::from_secs(3);
 
 /// Between two looks at them.
@@ -59,7 +59,7 @@ fn run() -> anyhow::Result<()> {
     let mut shepherd = Shepherd::new(files);
     let result = serve(&mut shepherd, (&socket, &ended), timer);
     let end = BootTime::now().plus(LAST_SWEEP.as_millis().try_into().unwrap_or(u64::MAX));
-    // What is killed leaves its own children to this process, until none is left.
+    // Children of killed processes become children of this process, until none is left.
     while children().is_some_and(|children| !children.is_empty()) && BootTime::now() < end {
         shepherd.end_all();
         std::thread::sleep(PAUSE);
@@ -96,7 +96,7 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (&OwnedFd, &SignalFd), mut ti
     }
 }
 
-/// What has happened.
+/// An event of the loop.
 struct Ready {
     time: bool,
     ended: bool,
@@ -119,7 +119,7 @@ fn wait(shepherd: &Shepherd, (socket, ended): (&OwnedFd, &SignalFd), timer: &Tim
     Ok(Ready { orders: came(0), ended: came(1), time: came(2), reported: reported.collect() })
 }
 
-/// Sends what there is to say, as far as there is room; whether anybody listens.
+/// Sends queued answers as far as they fit; returns true while the receiver listens.
 fn answer(shepherd: &mut Shepherd, socket: &OwnedFd) -> bool {
     while let Some(answer) = shepherd.answers.front() {
         match send(socket.as_fd(), &answer.encode(), &[]) {

@@ -1,10 +1,10 @@
-//! Directories that wait to be removed: one at a time for each user, so that nobody's many files keep others waiting.
+//! Directories that wait for removal: one at a time for each user, so that one user's many files do not delay others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use limo_shepherd::Identity;
 
-/// How many directories of one user may wait. A job leaves at most one.
+/// Most waiting directories of one user. A job leaves at most one.
 const MOST: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::removals::{Removal, Removals};
 use crate::watch::Due;
 use crate::worker::{self, Worker};
 
-/// Milliseconds that what a job left behind gets to be gone after KILL: only a process in an uninterruptible wait takes
+/// Longest wait in ms for the remaining processes of a job after KILL: only one in an uninterruptible wait takes
 /// longer.
 const SWEEP: u64 = 5_000;
 
@@ -163,7 +163,7 @@ impl Shepherd {
         }
     }
 
-    /// When [`Shepherd::time_passed`] has something to do.
+    /// Returns the time at which [`Shepherd::time_passed`] has work.
     pub fn deadline(&self) -> Option<BootTime> {
         let attempts = self.attempts.values().filter_map(|attempt| attempt.deadline(self.lease));
         attempts.chain(self.workers.values().map(|(worker, _)| worker.deadline)).min()
@@ -178,7 +178,7 @@ impl Shepherd {
                     self.answers.push_back(Answer::Stopping { handle, why });
                     attempt.terminate();
                 }
-                // What is outside of the group follows when the leader is collected.
+                // Processes outside of the group follow when the leader is reaped.
                 Some(Due::Kill) => attempt.signal(libc::SIGKILL),
                 None => {}
             }
@@ -192,7 +192,7 @@ impl Shepherd {
         let mut stuck = Vec::new();
         for (worker, work) in self.workers.values_mut().filter(|(worker, _)| worker.deadline <= now) {
             worker.kill();
-            // It is collected when the kernel lets go of it. Nobody waits for that.
+            // It is reaped when the kernel releases it, without a wait.
             worker.deadline = BootTime(u64::MAX);
             match work {
                 Work::Carry(handle) => stuck.push((*handle, true)),
@@ -291,7 +291,7 @@ impl Shepherd {
         let ended = ended(collected, attempt.watch.why(), elapsed);
         self.answers.push_back(Answer::Exited { handle, ended });
         let mark = attempt.mark.clone();
-        // So that it does not count as a leader any more.
+        // It must no longer count as a leader.
         attempt.phase = Phase::Idle;
         // Most jobs leave nothing behind, and then all of /proc need not be read.
         if self.is_alone_with_leaders() {

@@ -1,4 +1,4 @@
-//! What this process has from its parent, and what jobs may have of it: descriptors, signals, limits.
+//! Descriptors, signals and limits that this process inherits, and those that jobs inherit.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

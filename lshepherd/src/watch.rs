@@ -10,7 +10,7 @@ pub struct Watch {
     began: Option<BootTime>,
     /// Milliseconds that it may last at least, frozen or not.
     extended: u64,
-    /// When the limit began to run or continued; `None` while the job is frozen or has not begun.
+    /// Time at which the limit began to run or continued; `None` while the job is suspended or has not begun.
     since: Option<BootTime>,
     /// A signal, and how many milliseconds before the limit; `None` once it was sent.
     warning: Option<(i32, u64)>,
@@ -27,7 +27,7 @@ struct Stop {
     kill_at: Option<BootTime>,
 }
 
-/// What is due.
+/// A due action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// A signal that its user wants.
@@ -53,7 +53,7 @@ impl Watch {
         self.extended = span;
     }
 
-    /// The job stands still, or continues.
+    /// Suspends or continues the time limit.
     pub fn frozen(&mut self, on: bool, now: BootTime) {
         match (on, self.since) {
             (true, Some(since)) => {
@@ -83,7 +83,7 @@ impl Watch {
         self.stop.is_some()
     }
 
-    /// Who or what ends the job.
+    /// Returns the cause of the job's end.
     pub fn why(&self) -> Why {
         self.stop.map_or(Why::OfItself, |stop| stop.why)
     }
@@ -98,7 +98,7 @@ impl Watch {
         Some(BootTime(self.limit_at()?.0.saturating_sub(before)))
     }
 
-    /// When something will be due. `lease` is the end of all leases.
+    /// Returns the next due time. `lease` is the end of all leases.
     pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
         let end = [self.limit_at(), lease.filter(|_| self.leased)].into_iter().flatten().min();
         match self.stop {
@@ -108,7 +108,7 @@ impl Watch {
         }
     }
 
-    /// Takes what is due.
+    /// Takes the due actions.
     pub fn due(&mut self, lease: Option<BootTime>, now: BootTime) -> Option<Due> {
         let deadline = self.deadline(lease);
         if let Some(stop) = &mut self.stop {

@@ -1,4 +1,4 @@
-//! Work that may block on a user's files or processes, each piece in a process of its own that can be killed.
+//! Work that may block on a user's files or processes. Each piece runs in a separate process that can be killed.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ const REASON: usize = 512;
 /// A process at work.
 pub struct Worker {
     pub pid: Pid,
-    /// When it is killed.
+    /// Time at which it is killed.
     pub deadline: BootTime,
     reason: File,
 }
@@ -32,10 +32,11 @@ pub enum Finished {
     Killed,
 }
 
-/// Starts `work` in a new process, as `identity` unless that is `None`. Its code is the worker's, its reason is sent back.
+/// Starts `work` in a new process, as `identity` unless that is `None`. Its code is the worker's, its reason is sent
+/// back.
 ///
 /// # Errors
-/// If there is no process.
+/// If the process cannot be created.
 pub fn start(
     identity: Option<&Identity>,
     deadline: BootTime,

@@ -1,4 +1,5 @@
-//! What tests need of the machine that they run on, and a file system that fills up. A test that cannot run says why, and is counted.
+//! Requirements of tests on their machine, and a file system that fills up. A test that cannot run says why, and is
+//! counted.
 //!
 //! For what is not installed, most of all tests: a skip that is not allowed panics, as a failed assertion does.
 
@@ -112,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Selects what the test [`skips_when_told`] skips, in a process of its own.
+    /// Selects the skips of the test [`skips_when_told`], in a separate process.
     const TOLD: &str = "LIMO_TESTS_TOLD";
 
     #[test]
@@ -124,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Returns true if the skip passes, and what it recorded.
+    /// Returns true if the skip passes, and its record.
     fn skipped(told: &str, no_skip: &str) -> (bool, String) {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut test = Command::new(env::current_exe().expect("its path"));

@@ -3,10 +3,10 @@
 use crate::fields::{DecodeError, Fields, Writer, narrow};
 use crate::order::Handle;
 
-/// Who or what ended a job.
+/// The cause of a job's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Nobody: the command ended by itself, or by a signal that `lshepherd` did not send.
+    /// None: the command ended by itself, or by a signal that `lshepherd` did not send.
     OfItself,
     /// An order to stop.
     Stop,
@@ -29,7 +29,7 @@ pub struct Ended {
     pub system_cpu: u64,
     /// Bytes.
     pub max_rss: u64,
-    /// What sent the first signal, if the job did not end by itself.
+    /// The source of the first signal, if the job did not end by itself.
     pub why: Why,
 }
 

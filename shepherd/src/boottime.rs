@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
-/// A point in time by `CLOCK_BOOTTIME`, in milliseconds. Nobody can set this clock, and every process of the machine reads
-/// the same value.
+/// A point in time by `CLOCK_BOOTTIME`, in milliseconds. The clock cannot be set, and every process of the machine
+/// reads the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct BootTime(pub u64);
 
 impl BootTime {
     /// The present.
     pub fn now() -> Self {
-        // Linux has had this clock since 2.6.39, and the call has no other way to fail.
+        // Linux has had this clock since 2.6.39, so the call cannot fail.
         let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap_or(nix::sys::time::TimeSpec::new(0, 0));
         let (seconds, nanoseconds) = (now.tv_sec(), now.tv_nsec());
         Self(u64::try_from(seconds).unwrap_or(0) * 1000 + u64::try_from(nanoseconds).unwrap_or(0) / 1_000_000)

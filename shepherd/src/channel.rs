@@ -1,4 +1,4 @@
-//! The socket between `lslave` and `lshepherd`: one message a packet, with descriptors beside it.
+//! The socket between `lslave` and `lshepherd`: one message per packet, with descriptors.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
@@ -17,7 +17,7 @@ use crate::fields::{DecodeError, Fields};
 use crate::order::{Launch, PLAN};
 use crate::plan::Plan;
 
-/// A packet is not larger; a plan that does not fit travels in a file of its own.
+/// Largest packet; a plan that does not fit travels in a separate file.
 const PACKET: usize = 64 << 10;
 
 /// With one message: a plan, stdin, stdout, stderr, and those that the job inherits.
@@ -73,7 +73,7 @@ pub struct Received {
 /// The next message; `None` at the end of the connection.
 ///
 /// # Errors
-/// [`ChannelError`]; of the kind `WouldBlock` if there is no message yet.
+/// [`ChannelError`]; of the kind `WouldBlock` if no message has arrived yet.
 pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError> {
     let mut bytes = vec![0; PACKET];
     let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
@@ -86,7 +86,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError>
             ControlMessageOwned::ScmRights(raw) => raw,
             _ => Vec::new(),
         });
-        // SAFETY: the kernel has just made them, and nobody else knows them.
+        // SAFETY: the kernel has just made them, and no other code owns them.
         let descriptors: Vec<_> = rights.map(|raw| unsafe { OwnedFd::from_raw_fd(raw) }).collect();
         (message.bytes, descriptors, message.flags.contains(MsgFlags::MSG_TRUNC))
     };
@@ -123,10 +123,11 @@ pub fn send_launch(launch: &Launch, plan: &Plan) -> Result<(Vec<u8>, Option<Owne
     Ok((message.finish(), Some(file.into())))
 }
 
-/// The plan of a launch that was received, and the descriptors that are left: stdin, stdout, stderr and the inherited ones.
+/// The plan of a launch that was received, and the descriptors that are left: stdin, stdout, stderr and the inherited
+/// ones.
 ///
 /// # Errors
-/// If there is no whole plan, or not the descriptors that it needs.
+/// If the plan or its descriptors are incomplete.
 pub fn take_plan(received: Received) -> Result<(Plan, Vec<OwnedFd>), ChannelError> {
     let Received { bytes, mut descriptors } = received;
     let plan = match Fields::read(&bytes)?.bytes(PLAN) {

@@ -24,5 +24,5 @@ pub use plan::{Carried, Identity, Output, Plan, Step};
 /// The number of the first descriptor that a job inherits besides stdin, stdout and stderr; the others follow it.
 pub const FIRST_INHERITED: i32 = 3;
 
-/// How many descriptors a job may inherit besides stdin, stdout and stderr.
+/// Most descriptors that a job may inherit besides stdin, stdout and stderr.
 pub const MOST_INHERITED: usize = 4;

@@ -26,16 +26,16 @@ pub struct Launch {
     pub kill_grace: u64,
     /// Set if the job must end when the lease does. A later `Order::Lease` moves the end of every lease.
     pub lease: Option<BootTime>,
-    /// How long entering the directory, opening files and executing the program may take together.
+    /// Longest time for entering the directory, opening files and executing the program together.
     pub launch_deadline: u64,
 }
 
-/// Something that `lshepherd` is to do.
+/// An order to `lshepherd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Order {
-    /// The first message. It comes with one descriptor, which is kept open until `lshepherd` ends: the lock of the state
-    /// directory, so that the next daemon waits until nothing is launched any more.
+    /// The first message. It comes with one descriptor, which is kept open until `lshepherd` ends: the lock of the
+    /// state directory, so that the next daemon waits until all launched jobs are gone.
     Hello,
     /// Launches a command. The plan and the descriptors come with it ([`crate::send_launch`]).
     Launch(Launch),
@@ -45,7 +45,7 @@ pub enum Order {
     Stop { handle: Handle, grace: u64 },
     /// Moves the end of all leases. An earlier end than before is taken, too.
     Lease { until: BootTime },
-    /// The job is suspended or continues: its time limit stands still meanwhile.
+    /// The job is suspended or continues: its time limit is paused meanwhile.
     Frozen { handle: Handle, on: bool },
     /// Removes the carried files that an earlier process left behind in `directory`, as user `uid`.
     RemoveCarried { directory: Vec<u8>, uid: u32 },

@@ -29,7 +29,7 @@ pub struct Carried {
     pub directory: Vec<u8>,
     /// Without a directory.
     pub name: Vec<u8>,
-    /// All of it: a plan that does not fit a packet travels in a file of its own.
+    /// The whole plan: one that does not fit a packet travels in a separate file.
     pub content: Vec<u8>,
 }
 
@@ -90,7 +90,7 @@ impl Step {
     }
 }
 
-/// What is launched, as whom and where. No text in it holds a NUL byte.
+/// The command to launch, with its user and its place. Texts contain no NUL byte.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// Paths of the program, tried in order.
@@ -105,7 +105,7 @@ pub struct Plan {
     pub umask: u32,
     /// `None` if `lshepherd` already is that user.
     pub identity: Option<Identity>,
-    /// Of the user, also where there is no `identity`.
+    /// The user, even without an `identity`.
     pub uid: u32,
     /// Relative to `directory`.
     pub stdin: Option<Vec<u8>>,
@@ -121,9 +121,9 @@ pub struct Plan {
     pub cookie: String,
     /// Written before the launch, removed after the end.
     pub carried: Option<Carried>,
-    /// How many descriptors the job inherits from [`crate::FIRST_INHERITED`] on.
+    /// Number of descriptors that the job inherits from [`crate::FIRST_INHERITED`] on.
     pub inherited: usize,
-    /// How many of those, the last ones, are closed when the program begins.
+    /// Number of the last of those that are closed when the program begins.
     pub until_exec: usize,
 }
 

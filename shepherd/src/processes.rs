@@ -1,11 +1,11 @@
-//! Finds what belongs to a job, its process group and every process that carries its cookie, and kills, stops or continues
-//! it.
+//! Finds what belongs to a job, its process group and every process that carries its cookie, and kills, stops or
+//! continues it.
 //!
-//! The cookie is a random value of `LIMO_ATTEMPT` in the environment, which children inherit, so that a process that
-//! starts a session of its own is found too. One that also clears its environment is not; that takes control groups.
+//! The cookie is a random value of `LIMO_ATTEMPT` in the environment, which children inherit, so a process in a new
+//! session is found too. One that also clears its environment is not found; that would take control groups.
 //!
-//! Reading an environment can block for as long as its owner likes. Only processes of the job's user are read, and only in
-//! processes or threads that have a deadline.
+//! Reading an environment can block for as long as its owner likes. Only processes of the job's user are read, and only
+//! in processes or threads that have a deadline.
 
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -22,9 +22,9 @@ pub const COOKIE: &str = "LIMO_ATTEMPT";
 /// Between two looks at processes that got their signal and have not obeyed yet.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Sends `signal` to the process group of `leader`. Whether there was anyone to get it.
+/// Sends `signal` to the process group of `leader`. Returns true if the group had a process.
 ///
-/// The leader must not have been reaped before: until then its number is nobody else's.
+/// The leader must not have been reaped before: until then its number is not reused.
 pub fn group(leader: Pid, signal: i32) -> bool {
     // SAFETY: no memory is involved. A raw number, because `nix` does not know the real-time signals.
     unsafe { libc::killpg(leader.as_raw(), signal) == 0 }
@@ -66,7 +66,7 @@ pub fn halt(mark: &Mark, leader: Pid, patience: Duration) -> usize {
     until_none(patience, || carriers(mark).filter(ran).count())
 }
 
-/// Continues every process of the job outside of the group of `leader`. One pass: a stopped process starts no other.
+/// Continues every process of the job outside of the group of `leader`. One pass: a stopped process starts no process.
 ///
 /// Blocks, as [`sweep`].
 pub fn go_on(mark: &Mark, leader: Pid) {
@@ -93,7 +93,7 @@ fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
 
 /// The children of this process, ended ones included; `None` if the kernel does not say.
 ///
-/// For a process of one thread: a list from which nobody takes anything while it is read is whole
+/// For a process of one thread: the list is complete if no child is reaped while it is read
 /// (proc_pid_task_children(5)).
 pub fn children() -> Option<Vec<Pid>> {
     let own = std::process::id();
@@ -165,6 +165,6 @@ fn open_process(pid: i32) -> Option<OwnedFd> {
     // SAFETY: no memory is involved; the flags are none. The kernel makes the descriptor close-on-exec.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the kernel has just made it, and nobody else knows it.
+    // SAFETY: the kernel has just made it, and no other code owns it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
