@@ -90,7 +90,8 @@ impl NamedPart for PlacementRule {
 
 impl NamedPart for CapRule {
     const KIND: &'static str = "caps";
-    const NAMES: &'static [(Self, &'static str)] = &[(Self::Untouched, "untouched"), (Self::Moved, "moved")];
+    const NAMES: &'static [(Self, &'static str)] =
+        &[(Self::Untouched, "untouched"), (Self::FromProfile, "from-profile"), (Self::Moved, "moved")];
 }
 
 macro_rules! parsed {
@@ -158,6 +159,10 @@ impl Parts {
             _ if caps == CapRule::Moved && admission != Band => {
                 clash("caps can be `moved` only with the admission `band`, which knows what they free")
             }
+            _ if caps == CapRule::FromProfile && !matches!(admission, Rate | Ledger | LedgerReduced) => clash(
+                "caps come `from-profile` only with an admission that plans with estimates: `rate`, `ledger` or \
+                 `ledger-reduced`",
+            ),
             _ => None,
         }
     }
@@ -176,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn fourteen_of_all_combinations_make_sense() {
-        assert_eq!(Parts::all().count(), 3 * 6 * 3 * 2);
-        // Strict: resources, equations, band by first-fit, the last also with caps: 4. Easy: its four admissions.
-        // Conservative: resources by least room and first-fit, band by first-fit and price, these also with caps: 6.
-        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 4 + 4 + 6);
+    fn seventeen_of_all_combinations_make_sense() {
+        assert_eq!(Parts::all().count(), 3 * 6 * 3 * 3);
+        // Strict: resources, equations, band by first-fit, the last also with caps: 4. Easy: its four admissions,
+        // three of them also with caps from profiles. Conservative: resources by least room and first-fit, band by first-fit and price, these also with caps: 6.
+        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 4 + 7 + 6);
     }
 
     #[test]

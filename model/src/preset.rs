@@ -69,6 +69,8 @@ pub enum CapRule {
     Untouched,
     /// Changes caps, suspends and requeues jobs.
     Moved,
+    /// A job starts at a cap of its profile if there is not enough power for it otherwise, and keeps that cap.
+    FromProfile,
 }
 
 /// The parts of a policy. `sched` implements each of them.

@@ -65,9 +65,9 @@ pub const KEYS: [Key; 25] = [
     },
     Key {
         name: "caps",
-        values: "untouched | moved",
+        values: "untouched | from-profile | moved",
         default: "none",
-        meaning: "whether caps of running jobs are moved, in place of the policy's own rule",
+        meaning: "how jobs are capped, in place of the policy's own rule",
         is_part: true,
         counts: |_| true,
         read: |options, value| part(&mut options.parts.caps, value),

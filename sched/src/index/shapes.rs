@@ -219,6 +219,16 @@ impl Shape {
         need(known, classes, &self.ways, request)
     }
 
+    /// The same shape for jobs that are put only on units without any job. No job waits in it.
+    pub fn unshared(&self, classes: &Classes) -> Self {
+        let whole = |way: &Way| {
+            let unit = classes.class(way.class).units.get(usize::from(way.unit));
+            Way { cores: unit.map_or(way.cores, |unit| unit.cores), ..*way }
+        };
+        let ways = self.ways.iter().map(whole).collect();
+        Self { ways, free: self.free.clone(), waiting: Waiting::default(), ..*self }
+    }
+
     /// Nodes that a job of the shape could be put on, where they need not be asked.
     pub fn room(&self) -> u32 {
         self.free.iter().map(|(awake, asleep)| awake + asleep).sum()

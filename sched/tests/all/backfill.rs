@@ -3,16 +3,26 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-use crate::random::run::keeps_the_rules;
-use crate::random::{HARDWARE, allocation, hold_after, learn, rest_rule, wide_step};
+use crate::random::run::{keeps_in, keeps_the_rules};
+use crate::random::{HARDWARE, allocation, cases, hold_after, learn, rest_rule, wide_step};
 use crate::world::World;
-use limo_model::{Memory, Meter, NodeSpec, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
+use limo_model::{CapRule, Memory, Meter, NodeSpec, Overrides, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_sched::{Allocation, Event, Options, RestRule};
 use proptest::prelude::*;
 
 /// Six nodes of four classes; the last has an accelerator, every other one can sleep. Profiles for two of three
 /// applications.
 pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
+    built(preset, options, draws, None)
+}
+
+/// The same with CPUs that obey caps; profiles under a cap for one application on each type of them.
+fn capped_cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
+    let watts = Power::from_watts;
+    built(preset, options, draws, Some((watts(5), watts(60))))
+}
+
+fn built(preset: Preset, options: Options, draws: [i64; 6], caps: Option<(Power, Power)>) -> World {
     let mut world = World::new(preset, options);
     for index in 0..6_usize {
         let unit = |name: &str, hardware: &str, kind, cores| UnitSpec {
@@ -21,7 +31,7 @@ pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
             kind,
             cores,
             nameplate: Power::from_watts(30),
-            caps: None,
+            caps: caps.filter(|_| kind == UnitKind::Cpu),
         };
         let cores = [2, 2, 3, 3, 2, 2][index];
         let mut units = vec![unit("cpu", HARDWARE[usize::from(index > 3)], UnitKind::Cpu, cores)];
@@ -41,7 +51,7 @@ pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
         };
         world.apply(Event::NodeUp { spec }).expect("a node");
     }
-    learn(&mut world, draws, |_| None);
+    learn(&mut world, draws, |index| (caps.is_some() && [0, 3].contains(&index)).then(|| Power::from_watts(8)));
     world
 }
 
@@ -56,6 +66,28 @@ pub fn options() -> impl Strategy<Value = Options> {
 
 fn check(preset: Preset) {
     keeps_the_rules(preset, options(), wide_step(), cluster);
+}
+
+/// A policy of the family with caps from profiles.
+fn check_capped(preset: Preset) {
+    let parts = Overrides { caps: Some(CapRule::FromProfile), ..Overrides::default() };
+    let options = options().prop_map(move |options| Options { parts, ..options });
+    keeps_in(cases(500), (preset, options), wide_step(), capped_cluster);
+}
+
+#[test]
+fn rate_with_caps_from_profiles_keeps_the_rules() {
+    check_capped(Preset::Powercap);
+}
+
+#[test]
+fn ledger_with_caps_from_profiles_keeps_the_rules() {
+    check_capped(Preset::Energybud);
+}
+
+#[test]
+fn reduced_ledger_with_caps_from_profiles_keeps_the_rules() {
+    check_capped(Preset::Reducepc);
 }
 
 #[test]

@@ -84,17 +84,21 @@ fn check_parts(Parts { order, admission, placement, caps }: Parts) {
 }
 
 /// The combinations that are tested here.
-const COMBINED: [Parts; 6] = {
-    use AdmissionRule::{Band, Resources};
-    use CapRule::{Moved, Untouched};
-    use OrderRule::{Conservative, Strict};
-    use PlacementRule::{ByPrice, FirstFit};
+const COMBINED: [Parts; 9] = {
+    use AdmissionRule::{Band, Ledger, LedgerReduced, Rate, Resources};
+    use CapRule::{FromProfile, Moved, Untouched};
+    use OrderRule::{Conservative, Easy, Strict};
+    use PlacementRule::{ByPrice, FirstFit, LeastRoom};
     const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementRule, caps: CapRule) -> Parts {
         Parts { order, admission, placement, caps }
     }
     [
         parts(Strict, Band, FirstFit, Untouched),
         parts(Strict, Band, FirstFit, Moved),
+        // These three in `backfill`, where there are budgets.
+        parts(Easy, Rate, LeastRoom, FromProfile),
+        parts(Easy, Ledger, LeastRoom, FromProfile),
+        parts(Easy, LedgerReduced, LeastRoom, FromProfile),
         parts(Conservative, Resources, FirstFit, Untouched),
         parts(Conservative, Band, FirstFit, Untouched),
         parts(Conservative, Band, FirstFit, Moved),
@@ -122,22 +126,22 @@ fn strict_band_first_fit_with_caps_keeps_the_rules() {
 
 #[test]
 fn conservative_first_fit_keeps_the_rules() {
-    check_parts(COMBINED[2]);
+    check_parts(COMBINED[5]);
 }
 
 #[test]
 fn conservative_band_first_fit_keeps_the_rules() {
-    check_parts(COMBINED[3]);
+    check_parts(COMBINED[6]);
 }
 
 #[test]
 fn conservative_band_first_fit_with_caps_keeps_the_rules() {
-    check_parts(COMBINED[4]);
+    check_parts(COMBINED[7]);
 }
 
 #[test]
 fn conservative_band_by_price_keeps_the_rules() {
-    check_parts(COMBINED[5]);
+    check_parts(COMBINED[8]);
 }
 
 #[test]

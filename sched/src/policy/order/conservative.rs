@@ -13,7 +13,8 @@
 
 use limo_model::{JobId, Wait};
 
-use super::easy::{estimate, is_kept_away};
+use super::easy::is_kept_away;
+use super::expected::estimate;
 use crate::engine::{Pass, Verdict};
 use crate::future::{Asker, Planned, Planner, has_room};
 use crate::index::PlanCache;

@@ -16,8 +16,9 @@
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
 //! `hold_after`, `monitor_every`, `rest`.
 
-use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};
+use limo_model::{CapRule, Estimate, JobId, Placement, Power, Span, Time, Wait};
 
+use super::expected::estimate;
 use crate::engine::{Pass, Verdict};
 use crate::facts::Known;
 use crate::future::{Asker, asks_each, has_room};
@@ -26,7 +27,7 @@ use crate::options::Allocation;
 use crate::plan::{Plan, Start};
 use crate::policy::admission::Gate;
 use crate::policy::idle;
-use crate::policy::placement::least_room;
+use crate::policy::placement::{capped, least_room};
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
@@ -42,6 +43,8 @@ impl PlanCache {
 pub(in crate::policy) struct EasyPass<'a> {
     view: View<'a>,
     gate: Gate<'a>,
+    /// True if a job may start at a cap of its profile.
+    has_caps: bool,
     has_begun: bool,
     /// Once the first job cannot start.
     behind: Option<Box<Behind>>,
@@ -99,7 +102,8 @@ impl<'a> Pass<'a> for EasyPass<'a> {
         let end = self.view.now() + start.estimate.duration;
         cache.reservation.give(&self.view, cache.head, &start, end);
         cache.wait = None;
-        self.found = Some(cache).filter(|cache| self.outlives_a_start(cache));
+        let is_capped = start.placement.iter().any(|part| part.cap.is_some());
+        self.found = Some(cache).filter(|cache| !is_capped && self.outlives_a_start(cache));
         Verdict::Start(start)
     }
 
@@ -125,7 +129,8 @@ impl<'a> Pass<'a> for EasyPass<'a> {
 impl<'a> EasyPass<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let (behind, candidate, found) = (None, None, None);
-        Self { view: *view, gate: Gate::of(view), has_begun: false, behind, candidate, found }
+        let has_caps = view.parts().caps == CapRule::FromProfile;
+        Self { view: *view, gate: Gate::of(view), has_caps, has_begun: false, behind, candidate, found }
     }
 
     /// The first job, or the one after those that an earlier plan has decided about.
@@ -192,18 +197,45 @@ impl<'a> EasyPass<'a> {
         self.candidate(shape, (key, need))
     }
 
-    /// Starts the job now if there is room for it beside what the first job has reserved.
+    /// Starts the job now if there is room for it beside what the first job has reserved; at a cap if it needs one.
     fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
         let placement = least_room::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
+        if self.leaves_room(candidate, cache, (&placement, &estimate)) {
+            return Some(Start { job: candidate.id, placement, estimate });
+        }
+        if self.has_caps && candidate.need.parts == 1 { self.start_capped(candidate, cache) } else { None }
+    }
+
+    /// The same at the highest cap of its profile that leaves room, on units that no job is on.
+    fn start_capped(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
+        let (view, job) = (self.view, candidate.job);
+        let reservation = cache.map(|cache| &cache.reservation);
+        let mut placement = least_room::find_unshared(&view, candidate.shape, job, reservation)?;
+        let full = estimate(&view, job, &placement);
+        let at = |power| Estimate { power, energy: power * full.duration, ..full };
+        let caps = capped::caps(&view, job, &placement);
+        let (cap, power) =
+            caps.into_iter().find(|(_, power)| self.leaves_room(candidate, cache, (&placement, &at(*power))))?;
+        placement.iter_mut().for_each(|part| part.cap = Some(cap));
+        Some(Start { job: candidate.id, placement, estimate: at(power) })
+    }
+
+    /// Returns true if a start leaves the first job what it has reserved, and there are power and energy for it.
+    fn leaves_room(
+        &mut self,
+        candidate: &Candidate<'_>,
+        cache: Option<&PlanCache>,
+        (placement, estimate): (&Placement, &Estimate),
+    ) -> bool {
         let end = self.view.now() + estimate.duration;
-        let start = (&placement, candidate.job.request.exclusive);
+        let start = (placement, candidate.job.request.exclusive);
         if cache.is_some_and(|cache| !cache.reservation.leaves_room(&self.view, cache.head, start, end)) {
-            return None;
+            return false;
         }
         let known_end = candidate.job.request.time_limit.map(|_| end);
-        self.gate.admits(estimate.power, known_end).then_some(Start { job: candidate.id, placement, estimate })
+        self.gate.admits(estimate.power, known_end)
     }
 
     /// What there is to know about the first job, which cannot start now.
@@ -251,11 +283,15 @@ impl<'a> EasyPass<'a> {
         let mut best: Option<(u64, Need, &'a Shape)> = None;
         for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(cache.next)) {
             let (room, spare) = least_room::room(&self.view, shape, &cache.reservation);
-            let gate = &mut self.gate;
+            let (gate, has_caps) = (&mut self.gate, self.has_caps);
             let looks_possible = |need: &Need| {
                 let end = now + Span::from_ms(need.span);
                 let passes = end <= cache.reservation.at || need.parts <= spare;
-                passes && need.parts <= room && gate.admits_at_least(Power::from_mw(need.power), end)
+                // At a cap the job may need less power than that.
+                let has_power = |gate: &mut Gate<'_>| {
+                    (has_caps && need.parts == 1) || gate.admits_at_least(Power::from_mw(need.power), end)
+                };
+                passes && need.parts <= room && has_power(gate)
             };
             let found = shape.waiting.next(cache.next, looks_possible);
             if let Some((key, need)) = found.filter(|(key, _)| best.as_ref().is_none_or(|best| *key < best.0)) {
@@ -340,32 +376,4 @@ fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
     let placement = least_room::find(view, head.shape, head.job, None);
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);
     known.unwrap_or(Power::from_mw(head.need.power))
-}
-
-/// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum
-/// over its nodes.
-pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
-    let (known, classes) = (Known::of(view.state()), &view.index().classes);
-    let mut power = Power::ZERO;
-    let (mut source, mut runs) = (limo_model::EstimateSource::Nameplate, 0);
-    let mut last: Option<((usize, u16), Power)> = None;
-    for part in placement {
-        // Neighbouring parts are mostly of one class.
-        let class = classes.place_of(part.unit.node).map_or(usize::MAX, |(class, _)| class);
-        let key = (class, part.unit.unit);
-        let each = match last {
-            Some((known, each)) if known == key => each,
-            _ => {
-                let Some((_, unit)) = view.unit(part.unit) else { continue };
-                let estimate = crate::facts::estimate(known, &job.request, unit, None);
-                (source, runs) = (estimate.source, estimate.runs);
-                last = Some((key, estimate.power));
-                estimate.power
-            }
-        };
-        power += Power::from_mw(each.mw().saturating_mul(i64::from(part.count)));
-    }
-    let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
-    let duration = walltime + least_room::waking(view, placement);
-    Estimate { duration, power, energy: power * duration, source, runs }
 }

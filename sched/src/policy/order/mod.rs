@@ -3,6 +3,7 @@
 mod builder;
 mod conservative;
 mod easy;
+mod expected;
 
 pub(super) use builder::{AskedJob, Decision, PlanBuilder};
 pub(super) use conservative::ConservativePass;

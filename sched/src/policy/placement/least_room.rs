@@ -59,6 +59,17 @@ pub(in crate::policy) fn find(
     (missing == 0).then_some(placement)
 }
 
+/// The same on units that no other job is on, so that they can be held at a cap of the job.
+pub(in crate::policy) fn find_unshared(
+    view: &View<'_>,
+    shape: &Shape,
+    job: &Job,
+    reservation: Option<&HeadReservation>,
+) -> Option<Placement> {
+    let shape = shape.unshared(&view.index().classes);
+    find(view, &shape, job, reservation)
+}
+
 /// Adds as many nodes of a class as are wanted, or as there are, and returns how many.
 fn add_some(
     view: &View<'_>,

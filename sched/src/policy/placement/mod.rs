@@ -1,6 +1,7 @@
 //! Placements: the nodes, the cap and the start time that a job gets.
 
 mod by_price;
+pub(super) mod capped;
 mod first_fit;
 pub(super) mod least_room;
 mod offers;

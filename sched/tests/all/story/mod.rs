@@ -186,6 +186,7 @@ impl Story {
                 "order" => options.parts.order = Some(parse(value)),
                 "admission" => options.parts.admission = Some(parse(value)),
                 "placement" => options.parts.placement = Some(parse(value)),
+                "caps" => options.parts.caps = Some(parse(value)),
                 "rest" => options.rest = rest_rule(value),
                 _ => panic!("unknown option {key}"),
             }

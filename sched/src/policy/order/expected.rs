@@ -1,0 +1,36 @@
+//! The expected time and draw of a job under the orders that go by walltimes.
+
+use limo_model::{Estimate, Placement, Power};
+
+use crate::facts::Known;
+use crate::policy::placement::least_room;
+use crate::state::Job;
+use crate::view::View;
+
+/// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum
+/// over its nodes.
+pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
+    let (known, classes) = (Known::of(view.state()), &view.index().classes);
+    let mut power = Power::ZERO;
+    let (mut source, mut runs) = (limo_model::EstimateSource::Nameplate, 0);
+    let mut last: Option<((usize, u16), Power)> = None;
+    for part in placement {
+        // Neighbouring parts are mostly of one class.
+        let class = classes.place_of(part.unit.node).map_or(usize::MAX, |(class, _)| class);
+        let key = (class, part.unit.unit);
+        let each = match last {
+            Some((known, each)) if known == key => each,
+            _ => {
+                let Some((_, unit)) = view.unit(part.unit) else { continue };
+                let estimate = crate::facts::estimate(known, &job.request, unit, None);
+                (source, runs) = (estimate.source, estimate.runs);
+                last = Some((key, estimate.power));
+                estimate.power
+            }
+        };
+        power += Power::from_mw(each.mw().saturating_mul(i64::from(part.count)));
+    }
+    let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
+    let duration = walltime + least_room::waking(view, placement);
+    Estimate { duration, power, energy: power * duration, source, runs }
+}
