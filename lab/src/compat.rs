@@ -1,5 +1,5 @@
-//! What a setup means to the scheduler that was published in 2017, and which of its options that one has nothing for. Reads
-//! and simulates nothing.
+//! Translates a setup for the scheduler that was published in 2017, and refuses options that it does not have.
+//! Simulates nothing.
 
 use anyhow::{Result, bail};
 use limo_model::{Preset, Span};

@@ -19,7 +19,7 @@ struct Step {
 /// The name of the step that runs the tests.
 const TESTS: &str = "tests";
 
-/// What is run, and what is not and why.
+/// The checks that run, and the skipped ones with their reasons.
 struct Plan {
     steps: Vec<Step>,
     skipped: Vec<&'static str>,

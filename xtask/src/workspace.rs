@@ -1,4 +1,4 @@
-//! Where the workspace is, and the cargo that runs this task.
+//! The directory of the workspace, and the cargo that runs this task.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,16 +17,16 @@ pub fn cargo(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Whether cargo has this subcommand.
+/// Returns true if cargo has this subcommand.
 pub fn has_cargo(subcommand: &str) -> Result<bool> {
     let status = cargo(&[subcommand, "--version"])?.stdout(Stdio::null()).stderr(Stdio::null()).status();
     Ok(status.context("cannot run cargo")?.success())
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target directory.
 ///
 /// # Errors
-/// If cargo cannot be run or does not say.
+/// If cargo cannot be run or gives no answer.
 pub fn target_dir() -> Result<PathBuf> {
     let output = cargo(&["metadata", "--no-deps", "--format-version", "1"])?.output().context("cannot run cargo")?;
     ensure!(output.status.success(), "cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));

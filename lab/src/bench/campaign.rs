@@ -1,4 +1,5 @@
-//! What the campaign of energy-budget-2017 (1,470 simulations) would take on this machine, from a few of them.
+//! Estimates the duration of the campaign of energy-budget-2017 (1,470 simulations) on this machine, from a few of
+//! them.
 
 use std::path::Path;
 

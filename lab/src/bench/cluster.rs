@@ -25,7 +25,7 @@ const CORES: [u32; 20] = [4, 6, 8, 10, 12, 16, 18, 20, 22, 24, 28, 32, 36, 40, 4
 const BOARD_W: i64 = 40;
 const CORE_IDLE_MW: i64 = 500;
 const CORE_BUSY_MW: i64 = 4_000;
-/// What jobs ask for: 8 sizes, 8 choices of hardware and 4 walltimes make 256 signatures.
+/// Requests of jobs: 8 sizes, 8 choices of hardware and 4 walltimes make 256 signatures.
 const SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 const WALLTIMES_H: [i64; 4] = [1, 4, 12, 24];
 /// The share of the draw of all cores above idle that the limit admits, in percent.
@@ -33,7 +33,7 @@ const LIMIT_PERCENT: i64 = 70;
 /// Jobs are handed in so far apart while the cluster fills.
 const FILL_GAP: Span = Span::from_ms(1);
 
-/// How large the cluster is.
+/// The size of the cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     /// A multiple of the classes.
@@ -41,11 +41,11 @@ pub struct Size {
     pub waiting: usize,
 }
 
-/// What one event and its round took.
+/// The duration of one event and its round.
 #[derive(Debug, Clone, Copy)]
 pub struct Took {
     pub wall_ns: u64,
-    /// Of this thread: what other processes on the machine take from it is not in it.
+    /// CPU time of this thread, which excludes other processes on the machine.
     pub cpu_ns: u64,
     /// Jobs that were started.
     pub started: usize,
@@ -56,7 +56,7 @@ pub struct Loaded {
     core: Core,
     now: Time,
     dice: SplitMix64,
-    /// What runs, by its end.
+    /// Running jobs, by their ends.
     ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
 }
 

@@ -87,7 +87,8 @@ impl Oracle {
     }
 }
 
-/// How many jobs the schedule has, and how many of them did not wait as long in `rows`, or are missing in one of them.
+/// Returns the number of jobs in the schedule, and the number of those whose waits differ from `rows` or are missing in
+/// one of them.
 fn compare(oracle: &Path, rows: &Path) -> Result<(usize, usize)> {
     let packed = std::fs::File::open(oracle).with_context(|| oracle.display().to_string())?;
     let mut text = String::new();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a figure is held to.
+/// The limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -20,9 +20,9 @@ pub struct Figure {
     /// Empty for numbers of things.
     pub unit: String,
     pub limit: Option<Limit>,
-    /// Whether it is within its limit, where it has one.
+    /// Returns true if it is within its limit, or has none.
     pub reached: Option<bool>,
-    /// What others reach; empty where nobody measured it.
+    /// The figure of other programs; empty if unmeasured.
     pub peers: String,
 }
 

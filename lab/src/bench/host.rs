@@ -1,4 +1,4 @@
-//! What the machine says of itself and of processes: cores, load, CPU time and memory.
+//! Properties of the machine and its processes: cores, load, CPU time and memory.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
 
-/// What a figure depends on besides the program.
+/// The conditions of a figure besides the program.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cores: usize,
@@ -24,7 +24,7 @@ impl Machine {
     }
 }
 
-/// What processes took.
+/// Resources used by processes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Taken {
     pub wall_s: f64,
@@ -62,10 +62,10 @@ impl Watch {
         Ok(Self { begun: Instant::now(), before })
     }
 
-    /// What this process took since the start; the peak is that of its whole life.
+    /// Returns the resources used by this process since the start; the peak covers its whole life.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// If the kernel does not answer.
     pub fn taken(&self) -> Result<Taken> {
         let now = used(UsageWho::RUSAGE_SELF)?;
         Ok(Taken { wall_s: self.begun.elapsed().as_secs_f64(), cpu_s: now.cpu_s - self.before.cpu_s, ..now })

@@ -24,7 +24,7 @@ const MIB: f64 = 1_048_576.0;
 /// For the largest count: in seconds and MiB.
 const WALL_S: f64 = 15.0;
 const PEAK_MIB: f64 = 1_024.0;
-/// What counts as linear: the machine's caches make larger runs a little slower.
+/// Limit for linear growth: the machine's caches make larger runs a little slower.
 const EXPONENT: f64 = 1.1;
 
 /// Generates, simulates and writes in this process, which should do nothing else.

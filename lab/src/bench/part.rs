@@ -11,11 +11,11 @@ use super::easy::{ORACLES, Oracle};
 use super::figure::Figure;
 use super::{campaign, htc, rounds};
 
-/// What a part found.
+/// The results of a part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Report {
     pub figures: Vec<Figure>,
-    /// Why there are none.
+    /// Reason why they are missing.
     pub skipped: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! How long the core takes for one event and the round after it, on a large cluster under load.
+//! The duration of one event and its round in the core, on a large cluster under load.
 
 use anyhow::{Result, ensure};
 use limo_model::Span;
@@ -9,7 +9,7 @@ use super::figure::{Figure, Limit};
 /// At most so long at p99.
 const LIMIT_US: f64 = 50.0;
 
-/// What was measured of one kind of event, in ns.
+/// Measured durations of one kind of event, in ns.
 struct Times {
     what: String,
     sorted: Vec<u64>,

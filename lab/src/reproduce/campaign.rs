@@ -14,7 +14,7 @@ use lsim::engine::{Scenario, simulate};
 use lsim::output::Metrics;
 use lsim::record::{Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
 
-/// What one simulation came to.
+/// The result of one simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// Index of the week.
@@ -69,7 +69,7 @@ impl Sink for Measured {
     }
 }
 
-/// What of `energybud` and `reducepc` is otherwise.
+/// Differences of `energybud` and `reducepc` from the published settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoreSettings {
     /// As the option of that name.
@@ -77,7 +77,7 @@ pub struct CoreSettings {
     pub horizon: Horizon,
 }
 
-/// Who schedules.
+/// The scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchedulerChoice {
     /// The core of the master.

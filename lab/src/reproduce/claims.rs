@@ -1,5 +1,5 @@
-//! What energy-budget-2017 says in words, each sentence asked at every budget that binds: strictly, by the letter, and
-//! within a stated tolerance. Asked of the means over the weeks, and of Table II.
+//! The claims of energy-budget-2017, each checked at every binding budget: strictly, and within a stated tolerance.
+//! Uses the means over the weeks, and Table II.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ fn test(place: impl Into<String>, margin: f64) -> Test {
     Test { place: place.into(), margin }
 }
 
-/// How far `below` is under `above`, in parts of the smaller one.
+/// Returns the distance of `below` under `above`, as a fraction of the smaller one.
 fn part(below: f64, above: f64) -> f64 {
     (above - below) / below.min(above).max(f64::MIN_POSITIVE)
 }
@@ -171,7 +171,7 @@ impl Asked<'_> {
             let (idle, shut) = (self.of(preset, false, budget).energy, self.of(preset, true, budget).energy);
             test(format!("{} at {budget} %", Way { preset, shutdown: true }.name()), idle - shut)
         });
-        // What the budget leaves of the energy of a full week.
+        // The share of a full week's energy in the budget.
         let left = 4.0 / 7.0 + 3.0 / 7.0 * 0.3;
         let more = [PC, REDUCE, BUD]
             .map(|preset| test(Way { preset, shutdown: false }.name(), self.of(preset, false, 30).energy - left));

@@ -70,7 +70,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What was found.
+/// The results.
 struct Found {
     weeks: usize,
     outcomes: Vec<Outcome>,

@@ -21,7 +21,7 @@ pub struct Means {
     pub longest_wait: f64,
 }
 
-/// What is measured, in the order of Table II.
+/// The measured quantities, in the order of Table II.
 const MEASURES: [fn(&Outcome) -> f64; 4] =
     [|outcome| outcome.avebsld, |outcome| outcome.utilisation, |outcome| outcome.started, |outcome| outcome.energy];
 
@@ -36,7 +36,7 @@ pub const TABLE_II: [(&str, [f64; 3]); 4] = [
 /// For each measure and policy (powercap, reducePC, energyBud) the mean percent change by shutdown.
 pub type TableII = [[f64; 3]; 4];
 
-/// How Table II is averaged.
+/// The way in which Table II is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Averaged {
     /// As section V-F says: the changes of normalised values, over all weeks and budgets.
@@ -95,8 +95,8 @@ pub fn table_ii(outcomes: &[Outcome], averaged: Averaged) -> TableII {
     })
 }
 
-/// How many normalised values of AVEbsld without shutdown are not positive, of how many: a percent change of such a value
-/// has the wrong sign.
+/// Returns the number of normalised values of AVEbsld without shutdown that are not positive, and the number of all. A
+/// percent change of such a value has the wrong sign.
 pub fn negative_slowdowns(outcomes: &[Outcome]) -> (usize, usize) {
     let normal = normalised(outcomes, |outcome| outcome.avebsld);
     let idle = || normal.iter().filter(|((_, of), _)| of.way.preset != Preset::Easy && !of.way.shutdown);

@@ -34,7 +34,7 @@ pub const MACHINES: [(&str, &str, u32); 3] =
 /// A budget in percent of the energy of three days with all processors computing. 49 is the idle draw exactly.
 pub const BUDGETS: [u32; 8] = [100, 90, 80, 70, 60, 50, 49, 30];
 
-/// How nodes are scheduled, and whether free ones are shut down.
+/// The scheduling of nodes; true if free ones are shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Way {
     pub preset: Preset,

@@ -29,7 +29,7 @@ pub struct Compared {
     pub row: Row,
     /// The column, what the authors stored, and what came out here.
     pub columns: Vec<(String, String, String)>,
-    /// What Limo's own policy comes to, in those columns that its figures have.
+    /// The results of Limo's own policy, in those columns that its figures have.
     pub own: Vec<(&'static str, f64)>,
 }
 

@@ -1,7 +1,8 @@
-//! What the platform really draws, by the state of its nodes, and what its meter says of that.
+//! The actual draw of the platform, by the state of its nodes, and the reading of its meter.
 //!
-//! The meter of the published platform has a fault: the energy of a node since its last update is charged at the draw of
-//! the state that it has after a switch began. Only the scheduler sees it; the published energies were computed without.
+//! The meter of the published platform has a fault: the energy of a node since its last update is charged at the draw
+//! of the state that it has after a switch began. Only the scheduler sees it; the published energies were computed
+//! without.
 
 use limo_model::{Energy, Power};
 
@@ -50,7 +51,7 @@ pub struct Account {
     fault: Option<Overcount>,
 }
 
-/// What the meter counts too much.
+/// The excess in the meter's count.
 #[derive(Debug)]
 struct Overcount {
     /// By node: its last update.
@@ -115,12 +116,12 @@ impl Account {
                 fault.uj += i128::from(more) * i128::from(ms);
             }
             PowerState::Idle | PowerState::Off => updated.fill(self.now),
-            // What is busy is not switched before it ends.
+            // Busy nodes are not switched before their job ends.
             PowerState::Computing => {}
         }
     }
 
-    /// What the meter says that was used, in uJ.
+    /// The energy used by the meter's count, in uJ.
     pub fn answer(&mut self) -> i128 {
         let used = &self.by_state_uj;
         let used = used.idle + used.computing + used.off + used.switching_on + used.switching_off;

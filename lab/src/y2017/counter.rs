@@ -5,10 +5,10 @@
 
 use super::queue::Request;
 
-/// What the scheduler believes of a node, in mW.
+/// The scheduler's assumed draw of a node, in mW.
 const BELIEVED_IDLE_MW: i64 = 100_000;
 const BELIEVED_BUSY_MW: i64 = 203_120;
-/// What one more busy node adds.
+/// The extra draw of one more busy node.
 const BUSY_MORE_MW: i64 = BELIEVED_BUSY_MW - BELIEVED_IDLE_MW;
 /// Between two answers of the meter.
 pub const STAGE_MS: i64 = 600_000;
@@ -55,7 +55,7 @@ pub struct Trial {
 pub struct Terms {
     /// May be paid from what was saved.
     pub spends: bool,
-    /// What it costs is set aside.
+    /// Its cost is reserved.
     pub reserves: bool,
     /// Expected to be saved until then.
     pub expected: i128,
@@ -98,7 +98,7 @@ impl Counter {
         self.nodes * BELIEVED_BUSY_MW - free * BUSY_MORE_MW
     }
 
-    /// What the cap leaves if the whole cluster were idle; negative below the idle draw.
+    /// The power that the cap leaves if the whole cluster were idle; negative below the idle draw.
     pub fn idle_gap_mw(&self) -> i64 {
         self.window.cap_mw - self.nodes * BELIEVED_IDLE_MW
     }
@@ -115,7 +115,7 @@ impl Counter {
         self.is_budgeted() && start < self.window.until && self.window.from <= start + request_ms
     }
 
-    /// What the cap leaves beyond the draw with so many free, in mW; negative above it.
+    /// The power that the cap leaves with this number of free nodes, in mW; negative above the cap.
     fn gap_mw(&self, free: i64, lowered: Option<(i128, i64)>) -> i64 {
         let aside = match lowered {
             None | Some((0, _)) => 0,

@@ -1,5 +1,5 @@
-//! How the free intervals grow while running jobs end one after the other: a copy of the list that only receives, in
-//! constant time for each job.
+//! The growth of the free intervals while running jobs end one after the other: a copy of the list with only additions,
+//! in constant time for each job.
 //!
 //! Entries carry the number of the walk that wrote them, so that nothing is copied or cleared between walks.
 
@@ -70,7 +70,7 @@ impl Growth {
         grown
     }
 
-    /// Where `width` processors of a free interval would be taken.
+    /// Returns the place of `width` processors in a free interval.
     pub fn place(&self, at: Interval, width: u32) -> Interval {
         at.end(self.low[at.first as usize], width)
     }

@@ -5,7 +5,7 @@ use super::intervals::Interval;
 use super::queue::Request;
 use super::scheduler::Scheduler;
 
-/// What is expected once all running jobs have ended.
+/// The expected state once all running jobs have ended.
 #[derive(Debug, Clone, Copy)]
 struct Outlook {
     /// The last estimated end; now where nothing runs.
@@ -48,7 +48,7 @@ impl Scheduler {
         (at, start)
     }
 
-    /// When an idle machine will have saved what the head needs, at most the end of the window.
+    /// Returns the time at which an idle machine will have saved the head's energy, at most the end of the window.
     fn start_when_saved(&mut self, request: Request, outlook: Outlook) -> i64 {
         let (window, free) = (self.counter.window, self.growth.free);
         let idle_gap = i128::from(self.counter.idle_gap_mw());
@@ -76,8 +76,8 @@ impl Scheduler {
     }
 }
 
-/// How long to gain `missing` uJ: whole seconds, rounded up after a microsecond was added. 0 where nothing is gained,
-/// for which the published program has no answer.
+/// Returns the time needed to gain `missing` uJ: whole seconds, rounded up after a microsecond was added. Returns 0 if
+/// nothing is gained; the published program has no answer then.
 fn idling_ms(missing: i128, gain_mw: i128) -> i64 {
     if gain_mw == 0 {
         return 0;

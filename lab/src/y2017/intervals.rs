@@ -32,12 +32,12 @@ impl Interval {
         }
     }
 
-    /// What is in both, which meet.
+    /// Returns the intersection of two overlapping intervals.
     pub fn common(self, other: Self) -> Self {
         Self::new(self.first.max(other.first), self.last.min(other.last))
     }
 
-    /// What is left without `taken`, which covers one of its ends or does not meet it.
+    /// Returns the rest without `taken`, which covers one of its ends or does not overlap it.
     fn without(self, taken: Self) -> Option<Self> {
         if taken.last < self.first || self.last < taken.first {
             Some(self)

@@ -45,13 +45,13 @@ use scheduler::{Scheduler, Variant};
 /// energy-budget-2017, section V-C: the budget holds on three days in the middle of the week.
 const BUDGET_FROM_MS: i64 = 2 * 86_400_000;
 const BUDGET_UNTIL_MS: i64 = 5 * 86_400_000;
-/// What the scheduler believes of a busy and of an idle node.
+/// The scheduler's assumed draw of a busy and of an idle node.
 const BUSY_MW: i64 = 203_120;
 const IDLE_MW: i64 = 100_000;
 /// The published 49 % is the idle draw exactly: 100 of 203.12 W.
 const IDLE_PERCENT: u32 = 49;
 
-/// What to simulate. [`Config::published`] gives what was published.
+/// The input of a simulation. [`Config::published`] has the published values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Of the machine; a node has one.
@@ -67,7 +67,7 @@ pub struct Config {
 /// The faults that can be mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
-    /// What running jobs draw above the cap counts as saved, not as spent.
+    /// True to count the draw of running jobs above the cap as saved, not as used.
     pub sign: bool,
     /// The time before a switch is charged at the draw after it, which matters with `shutdown` only.
     pub meter: bool,
@@ -108,7 +108,7 @@ impl Config {
     }
 }
 
-/// Why nothing was simulated, or not to its end.
+/// Reason why the simulation failed or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CompatError {
     #[error(transparent)]
@@ -125,7 +125,7 @@ pub enum CompatError {
     Rules { number: i64 },
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationResult {
     pub summary: Summary,

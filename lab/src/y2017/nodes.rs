@@ -13,7 +13,7 @@ pub enum NodeState {
     Wanted,
 }
 
-/// What follows from a change of states, in order.
+/// The consequences of a change of states, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     SwitchOff(Interval),

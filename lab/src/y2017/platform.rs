@@ -18,7 +18,7 @@ use super::scheduler::{Order, Scheduler};
 const OFF_S: f64 = 6.1;
 const ON_S: f64 = 151.52;
 
-/// What happens by itself.
+/// An event of the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
     Submitted(usize),
@@ -38,7 +38,7 @@ enum Message {
     Ready,
 }
 
-/// What became of a job, in ms from the start of the workload.
+/// The fate of a job, in ms from the start of the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Life {
     pub start: Option<i64>,
@@ -71,7 +71,7 @@ pub struct Platform<'a> {
     mail: VecDeque<Message>,
     replies: VecDeque<Message>,
     orders: Vec<Order>,
-    /// What the scheduler has not heard yet.
+    /// Events that the scheduler has not received yet.
     unheard: Vec<Happening>,
     told: Vec<Happening>,
 }

@@ -1,4 +1,4 @@
-//! How fast commands run: one after the other, as an array, and with much to say.
+//! The speed of commands: one after the other, as an array, and with much output.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -144,7 +144,7 @@ pub async fn stdio(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// What is read is counted, so that a lost byte is no speed.
+/// Read bytes are counted, so that lost bytes do not count as speed.
 fn cat_ms(command: &mut Command, file: &std::path::Path) -> Result<f64> {
     let expected = file.metadata()?.len();
     command.stdin(File::open(file)?).stdout(Stdio::piped());

@@ -27,7 +27,7 @@ const CORES: u32 = 16;
 /// Nothing here takes longer, unless it never happens.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// So long ends are measured at most: a slow round shows in few of them.
+/// Longest delay of an end that is measured: a slow round shows in few of them.
 const ENOUGH: Duration = Duration::from_secs(60);
 
 /// Connections that are made at a time: fewer than wait to be accepted.
@@ -153,7 +153,7 @@ pub async fn idle(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// What idle nodes cost their master.
+/// Measures the cost of idle nodes for their master.
 struct Idle {
     registered_s: f64,
     core_percent: f64,
@@ -172,7 +172,7 @@ async fn watch_idle(site: &Site, (master, address): (u32, &str), count: usize) -
     for (turn, line) in (0_u32..).zip(lines) {
         beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
     }
-    // What follows the last registration is no part of being idle, and each node is to have asked.
+    // Work after the last registration does not belong to the idle state, and each node must have sent a ping.
     tokio::time::sleep(HEARTBEAT * 2).await;
     let resident = resident_bytes(master)? - before;
     let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
@@ -195,7 +195,7 @@ pub async fn round(site: &Site) -> Result<Part> {
     may_open(count)?;
     let place = place()?;
     let policy = &site.policy;
-    // What a round takes is said at this level, and nothing else is at that module.
+    // Only the duration of rounds is logged at this level of this module.
     let config = format!(
         "log = \"warn,lmaster::serve=debug\"\nlog_format = \"json\"\nack_timeout = \"60s\"\n[initial]\npolicy = \"{policy}\"\n"
     );
@@ -276,13 +276,13 @@ fn shape(index: usize) -> Request {
     }
 }
 
-/// What a node is told to do.
+/// An order to a node.
 enum Order {
     /// One of its jobs is over.
     End,
 }
 
-/// Nodes that start what they are told to, and end a job when asked.
+/// Nodes that start their jobs at once, and end a job on request.
 struct Crowd {
     orders: Vec<tokio::sync::mpsc::UnboundedSender<Order>>,
     started: Arc<AtomicUsize>,
@@ -303,7 +303,7 @@ impl Crowd {
         Self { orders, started, acknowledged: acknowledged.into(), nodes }
     }
 
-    /// Waits until no job starts any more.
+    /// Waits until no further job starts.
     async fn settle(&self, cluster: &Cluster<'_>) -> Result<()> {
         let begin = Instant::now();
         let mut last = (usize::MAX, 0.0);
@@ -355,7 +355,7 @@ async fn node(
                     Some(NodeToMaster::JobAck { job: exec.job, attempt: exec.attempt })
                 }
                 Frame::Message(MasterToNode::EndedAck { .. }) => {
-                    // Whoever measures may have stopped.
+                    // The receiver may have stopped.
                     let _ = acknowledged.send(Instant::now());
                     None
                 }
@@ -376,7 +376,7 @@ async fn node(
     }
 }
 
-/// What the master says that its rounds took, in microseconds.
+/// Durations of the master's rounds from its log, in microseconds.
 fn rounds(log: &Path) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
     let took = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["round_us"].as_f64();

@@ -1,8 +1,8 @@
-//! What the parts of the benchmark found, as text and as JSON. Measures nothing.
+//! The results of the benchmark as text and as JSON. Measures nothing.
 
 use serde_json::{Map, Value, json};
 
-/// What one part found.
+/// The results of one part.
 #[derive(Debug)]
 pub struct Part {
     name: &'static str,
@@ -93,7 +93,7 @@ impl Part {
         self.rows.push(Row { key: key.into(), label: label.into(), value, aim: Some(aim) });
     }
 
-    /// What must be known to read the figures.
+    /// The conditions of the figures.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }

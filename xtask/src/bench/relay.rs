@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-/// What one read of a full pipe gives.
+/// Bytes of one read from a full pipe.
 const BUFFER: usize = 64 * 1024;
 
 /// Megabytes a second that come back over two hops and two hops home.
@@ -98,7 +98,7 @@ fn listen() -> Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0").context("cannot listen on loopback")
 }
 
-/// So many bytes until the end.
+/// Reads this number of bytes until the end.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -116,7 +116,7 @@ fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the relay panicked")))
 }
 
-/// What can be told that nothing more comes.
+/// A stream whose end can be signalled.
 trait End: Write + Sized {
     fn end(self) -> io::Result<()>;
 }
@@ -139,7 +139,7 @@ impl End for ChildStdin {
     }
 }
 
-/// Until the end, which is passed on.
+/// Copies until the end, and passes the end on.
 fn pass(mut from: impl Read, mut to: impl End) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {

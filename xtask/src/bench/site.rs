@@ -1,4 +1,4 @@
-//! Where the parts of the benchmark run: programs, directories, clusters, and what the kernel counts of a process.
+//! The surroundings of the benchmark's parts: programs, directories, clusters, and the kernel's counters of a process.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::slurm::Slurm;
 use crate::demo::{Cluster, Programs};
 
-/// What the parts share.
+/// Data that the parts share.
 pub struct Site {
     pub programs: Programs,
     /// Less of each, enough to see that it works.
@@ -56,7 +56,7 @@ pub fn place() -> Result<TempDir> {
     tempfile::Builder::new().prefix("limo-bench-").tempdir().context("cannot make a directory")
 }
 
-/// How long a command takes, in milliseconds. What it prints is thrown away.
+/// Returns the duration of a command in milliseconds. Its output is discarded.
 ///
 /// # Errors
 /// If it cannot be run, or fails.
@@ -69,10 +69,10 @@ pub fn took_ms(command: &mut Command) -> Result<f64> {
     Ok(took)
 }
 
-/// What of a process lies in memory, in bytes.
+/// Returns the resident memory of a process, in bytes.
 ///
 /// # Errors
-/// If the kernel does not tell.
+/// If the kernel does not answer.
 pub fn resident_bytes(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).context("the process is gone")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
@@ -80,10 +80,10 @@ pub fn resident_bytes(pid: u32) -> Result<f64> {
     Ok(kib * 1024.0)
 }
 
-/// What a process has used of processors so far, in seconds.
+/// Returns the CPU time of a process so far, in seconds.
 ///
 /// # Errors
-/// If the kernel does not tell.
+/// If the kernel does not answer.
 pub fn cpu_s(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).context("the process is gone")?;
     let fields: Vec<&str> = text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();

@@ -27,7 +27,7 @@ const SURVIVE: &[Elsewhere] =
 /// Clients at once.
 const CLIENTS: usize = 16;
 
-/// What one write of the comparison has: a page of the journal.
+/// Bytes of one write of the comparison: a page of the journal.
 const PAGE: usize = 4096;
 
 /// About the bytes of a submission.

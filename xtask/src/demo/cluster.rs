@@ -39,7 +39,7 @@ impl Programs {
     pub fn build() -> Result<Self> {
         let mut arguments = vec!["build", "--release", "--bins"];
         arguments.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
-        // What cargo prints belongs to stderr, since stdout is the answer.
+        // Output of cargo goes to stderr, because stdout is the answer.
         let status = workspace::cargo(&arguments)?.stdout(Stdio::null()).status().context("cannot run cargo")?;
         ensure!(status.success(), "the programs cannot be built: cargo {}", arguments.join(" "));
         let dir = workspace::target_dir()?.join("release");
@@ -48,7 +48,7 @@ impl Programs {
         Ok(Self { dir, path })
     }
 
-    /// Where a program of Limo is.
+    /// Returns the path of a program of Limo.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
@@ -109,7 +109,7 @@ impl<'a> Cluster<'a> {
         socket_in(&self.dir).display().to_string()
     }
 
-    /// Where the master listens on loopback.
+    /// The loopback address of the master.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -125,7 +125,7 @@ impl<'a> Cluster<'a> {
         command
     }
 
-    /// Where the journal is.
+    /// The path of the journal.
     pub fn state_dir(&self) -> PathBuf {
         self.dir.join("lmaster")
     }
@@ -174,10 +174,10 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// What a command prints, which must succeed.
+    /// Returns the output of a command, which must succeed.
     ///
     /// # Errors
-    /// If it fails, with what it says.
+    /// If it fails, with its message.
     pub async fn ask(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = tokio::process::Command::from(self.client(program));
         command.args(arguments).kill_on_drop(true);

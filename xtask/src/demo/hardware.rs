@@ -16,7 +16,7 @@ const MACHINES: &str = "power/examples/limo-2018.toml";
 /// The text of a hardware file, with durations divided by `factor`.
 ///
 /// # Errors
-/// If it is no hardware file.
+/// If it is not a hardware file.
 pub fn faster(text: &str, factor: i64) -> Result<String> {
     let mut file: toml::Table = text.parse().context("not TOML")?;
     let machines = file.get_mut("machine").and_then(toml::Value::as_array_mut).context("no machine")?;
@@ -31,7 +31,7 @@ pub fn faster(text: &str, factor: i64) -> Result<String> {
     Ok(toml::to_string(&file)?)
 }
 
-/// The profiles of all applications on all units, as somebody who knows the machines would import them.
+/// The profiles of all applications on all units, as an expert on the machines would import them.
 pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
     let mut profiles = BTreeMap::new();
     for machine in &hardware.machines {

@@ -7,7 +7,7 @@ use super::prices::HOURS;
 use super::record::{JobRecord, Record};
 use super::workload::{BEGIN, END};
 
-/// What a run is judged by.
+/// The criteria for a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
     /// Part of the hour in which the draw was within the limits, 0 to 1.
@@ -24,7 +24,7 @@ pub struct Figures {
     pub mean_wait: Span,
 }
 
-/// When the last job of all runs has ended, and at least the end of the hour.
+/// Time of the last end of all runs, at least the end of the hour.
 pub fn end_of_all<'r>(records: impl IntoIterator<Item = &'r Record>) -> Time {
     records.into_iter().filter_map(last_end).max().unwrap_or(END).max(END)
 }
@@ -121,7 +121,7 @@ mod tests {
         check(&[(0, 60)], 60);
         check(&[(0, 61)], 30);
         check(&[(-5, 39), (10, 41), (25, 61), (29, 91), (50, 90)], 15 + 10);
-        // What is after the hour does not count.
+        // Time after the hour does not count.
         check(&[(0, 0), (60, 70)], 0);
     }
 

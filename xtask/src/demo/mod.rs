@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-    /// Where the picture goes [default: demo/demo.svg in the target directory]
+    /// Write the picture here [default: demo/demo.svg in the target directory]
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Simulate the hour with lsim in place of running it
@@ -93,7 +93,7 @@ impl Run {
     }
 }
 
-/// What the policies are compared over.
+/// The hour over which policies are compared.
 struct Hour {
     /// An emulated hardware file, at its own pace.
     machines: String,
@@ -102,7 +102,7 @@ struct Hour {
 }
 
 impl Hour {
-    /// That of limo-2018, section 4.4.
+    /// The hour of limo-2018, section 4.4.
     fn of_2018(market: &Market) -> Result<Self> {
         Ok(Self { machines: hardware::example()?, day: Day::of_2018(), prices: market.of_2018() })
     }
@@ -209,7 +209,7 @@ fn report(records: &[(Run, Record)], hour: &Hour, factor: i64, svg: &Path) -> Re
     Ok(Report::new(runs, hour_s, hour.prices.source.clone(), svg.display().to_string()))
 }
 
-/// Where the daemons keep their files.
+/// Directory of the daemons' files.
 enum Place {
     Temporary(TempDir),
     Kept(PathBuf),

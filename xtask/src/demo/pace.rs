@@ -4,7 +4,7 @@ use limo_model::{Span, Time};
 
 use super::workload;
 
-/// How many times faster than the hour the demo runs: an hour in a minute.
+/// Factor by which the demo is faster than the hour: an hour takes a minute.
 pub const FACTOR: i64 = 60;
 
 /// The begin of the hour on the wall clock, and the factor by which the hour runs faster there.
@@ -27,7 +27,7 @@ impl Pace {
     }
 }
 
-/// How long a span of the hour lasts in the demo; at least a millisecond for a positive one.
+/// Returns the duration of a span of the hour in the demo; at least a millisecond for a positive one.
 pub fn shortened(span: Span, factor: i64) -> Span {
     let short = span.scaled(1, factor);
     if span > Span::ZERO { short.max(Span::from_ms(1)) } else { short }

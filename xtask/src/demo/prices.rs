@@ -24,7 +24,7 @@ pub struct Market {
     /// For the reader.
     pub source: String,
     hours: Vec<Price>,
-    /// Of the first of the four days.
+    /// Begin of the first of the four days.
     first: usize,
 }
 
@@ -61,7 +61,7 @@ impl Market {
         /// EUR/MWh by the hour of a working day.
         const DAY: [i64; 24] =
             [30, 29, 28, 28, 29, 33, 43, 53, 54, 49, 44, 41, 37, 33, 33, 37, 45, 49, 51, 50, 42, 36, 33, 31];
-        /// How much the wind of each day takes off.
+        /// Reduction of the price by wind on each day.
         const WIND: [i64; 5] = [0, 10, 50, 105, 15];
         let hours = WIND.iter().flat_map(|wind| DAY.map(|price| Price::from_milli_per_mwh((price - wind) * 1_000)));
         let hours: Vec<Price> = hours.collect();
@@ -78,7 +78,7 @@ impl Market {
         self.part(self.first, self.source.clone())
     }
 
-    /// How many days there are that enough others follow.
+    /// Returns the number of days that are followed by enough others.
     pub fn days(&self) -> usize {
         (self.hours.len() - HOURS_NEEDED) / 24 + 1
     }
@@ -94,7 +94,7 @@ impl Market {
 }
 
 impl Prices {
-    /// What is known while the hour runs: the prices of the day.
+    /// Returns the prices that are known during the hour: those of the day.
     ///
     /// # Errors
     /// None for prices that were read.

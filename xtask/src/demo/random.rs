@@ -34,7 +34,7 @@ const SUPPLY: f64 = 1.5;
 /// Room below the upper limit that a band must have when it is reached, since policies keep some free.
 const RESERVE: f64 = 0.01;
 
-/// How often a band is drawn before its machines are given up.
+/// Attempts to draw a band before its machines are discarded.
 const ATTEMPTS: usize = 10_000;
 
 struct Random(Noise);
@@ -178,7 +178,7 @@ fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64))
     Ok(cluster)
 }
 
-/// What the recipe has to know of machines.
+/// The recipe's knowledge of machines.
 struct MachineFigures {
     idle: f64,
     /// By benchmark, power and duration on each unit.
@@ -198,7 +198,7 @@ impl MachineFigures {
         Ok(Self { idle, units: units.context("a unit does not know each benchmark")? })
     }
 
-    /// What all units draw above idle, each the mean of its benchmarks.
+    /// Draw of all units above idle, each the mean of its benchmarks.
     fn full(&self) -> f64 {
         let all: f64 = self.units.iter().flatten().map(|(power, _)| power).sum();
         all / self.units.len() as f64
@@ -248,8 +248,8 @@ fn need(bands: &[(i64, i64)], idle: f64) -> Vec<f64> {
     bands.iter().map(|(low, _)| (*low as f64 - idle) * SECTION.secs()).collect()
 }
 
-/// How many sets are submitted in each section of the hour: at the begin of each at least the part of all that is needed
-/// until its end.
+/// Number of sets that are submitted in each section of the hour. Each begin has at least the share of the work that is
+/// needed until the section's end.
 fn sets(random: &mut Random, bands: &[(i64, i64)], idle: f64) -> Vec<usize> {
     let weights: Vec<usize> = SECTIONS.iter().enumerate().flat_map(|(at, row)| vec![at; row.sets]).collect();
     let mut drawn: Vec<usize> =

@@ -1,4 +1,4 @@
-//! What happened in a run, read back from the journal of its master: the draw that the meters showed, and the jobs.
+//! The record of a run from the journal of its master: the draw that the meters showed, and the jobs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Record {
         recorder.finish()
     }
 
-    /// What went wrong with the jobs, one line for each; nothing where all ended with exit code 0.
+    /// Failures of jobs, one line each; empty if all ended with exit code 0.
     pub fn mishaps(&self) -> Vec<String> {
         let mishap = |(id, job): (&JobId, &JobRecord)| match &job.ended {
             Some((_, Outcome::Exited(0))) => None,

@@ -47,7 +47,7 @@ const PREPARATION: Span = Span::from_secs(3);
 /// After the hour, in its time: all work on the slowest units takes less; a job that is not over by then never will be.
 const GIVE_UP: Span = Span::from_secs(3 * 3_600);
 
-/// What both runs share, and where this one keeps its files.
+/// Data that both runs share, and the directory of this one.
 pub struct Stage<'a> {
     pub programs: &'a Programs,
     pub dir: PathBuf,
@@ -55,7 +55,7 @@ pub struct Stage<'a> {
     pub profiles: &'a Path,
     pub nodes: &'a [String],
     pub hour: &'a Hour,
-    /// How many times faster than the hour the run is.
+    /// Factor by which the run is faster than the hour.
     pub factor: i64,
 }
 
@@ -107,7 +107,7 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     Ok(record)
 }
 
-/// How long to wait on the wall after the hour for the last job.
+/// Longest wait after the hour for the last job, in wall time.
 pub fn give_up(factor: i64) -> Duration {
     Duration::from_millis(shortened(GIVE_UP, factor).ms().unsigned_abs())
 }

@@ -8,7 +8,7 @@ use super::spread::Spread;
 /// The version of the JSON.
 const SCHEMA: u32 = 1;
 
-/// What limo-2018, section 4.4, reports.
+/// Figures reported in limo-2018, section 4.4.
 struct Published {
     system: &'static str,
     in_band: &'static str,
@@ -40,7 +40,7 @@ pub struct Report {
     emulated: bool,
     /// Neither daemons nor jobs ran: `lsim` said what they would have done.
     simulated: bool,
-    /// How many seconds on the wall the hour took.
+    /// Seconds of wall time that the hour took.
     hour_s: i64,
     price_source: String,
     svg: String,

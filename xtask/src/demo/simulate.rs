@@ -46,12 +46,12 @@ pub fn simulate_all(lsim: &Path, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Re
     RUNS.into_iter().map(simulated).collect()
 }
 
-/// What the runs share, in files.
+/// Data that the runs share, in files.
 struct Scene<'a> {
     dir: &'a Path,
     hour: &'a Hour,
     hardware: Hardware,
-    /// What the live master is told of the policy.
+    /// Policy options of the live master.
     settings: Vec<String>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What the live master is told of the policy, in the words of `lsim`, where no node can be suspect.
+/// Policy options of the live master in the syntax of `lsim`, which has no suspect nodes.
 fn settings() -> Result<Vec<String>> {
     let master: toml::Table = replay::settings("limo", FACTOR).parse().context("the master's settings")?;
     let policy =
@@ -216,7 +216,7 @@ mod tests {
         path
     }
 
-    /// What the policies promise, and what they are there for; the figures themselves are in docs/demo.md.
+    /// Promises and aims of the policies; the figures themselves are in docs/demo.md.
     #[test]
     fn the_hour_is_simulated_under_each_policy() {
         let dir = tempfile::tempdir().expect("a directory");

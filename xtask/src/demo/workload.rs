@@ -12,7 +12,7 @@ pub const APPLICATIONS: [&str; 5] = ["cg", "ep", "ft", "is", "mg"];
 /// A row of Table 4.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// How often each benchmark is submitted at the begin of the section.
+    /// Submissions of each benchmark at the begin of the section.
     pub sets: usize,
     pub low_w: i64,
     pub high_w: i64,
@@ -39,7 +39,7 @@ pub const BEGIN: Time = Time::from_unix_ms(0);
 /// The end of the hour.
 pub const END: Time = Time::from_unix_ms(SECTION.ms() * SECTIONS.len() as i64);
 
-/// Until then limits and prices are known.
+/// End of the known limits and prices.
 pub const END_OF_DAY: Time = Time::from_unix_ms(END.unix_ms() * HOURS_OF_DAY as i64);
 
 impl Section {
@@ -64,7 +64,7 @@ impl Day {
         Self([&SECTIONS[..], &later.repeat(HOURS_OF_DAY - 1)].concat())
     }
 
-    /// When each section begins.
+    /// Begin of each section.
     pub fn sections(&self) -> impl Iterator<Item = (Time, Section)> {
         self.0.iter().enumerate().map(|(index, section)| (BEGIN + SECTION.scaled(index as i64, 1), *section))
     }

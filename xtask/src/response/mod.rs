@@ -25,14 +25,14 @@ const TIMES: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// What the job draws in fact, or so its profile says.
+/// The actual draw of the job, or the draw in its profile.
 const USUAL: Power = Power::from_watts(80);
 const RISEN: Power = Power::from_watts(150);
 /// That leaves room for it, and that does not.
 const WIDE: Power = Power::from_watts(200);
 const NARROW: Power = Power::from_watts(60);
 
-/// What is given back is given back soon, so that the next step can follow.
+/// Power is given back soon, so that the next step can follow.
 const MASTER: &str = r#"
 log = "warn"
 readings_every = "1ms"

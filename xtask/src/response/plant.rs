@@ -13,7 +13,7 @@ use limo_model::{Energy, Power, Span, Time};
 
 pub const IDLE: Power = Power::from_watts(10);
 
-/// What the zone allows before anybody caps it.
+/// Initial limit of the zone.
 const ORIGINAL: Power = Power::from_watts(400);
 
 /// A thousand looks a second: what is measured lasts at least some of them.
@@ -30,7 +30,7 @@ pub struct Above {
 
 pub struct Plant {
     dir: PathBuf,
-    /// What the job draws without a cap, in mW.
+    /// Draw of the job without a cap, in mW.
     wanted: Arc<AtomicI64>,
     watch: Arc<Mutex<Watch>>,
     stop: Arc<AtomicI64>,

@@ -1,5 +1,5 @@
-//! What happened in a run under Slurm, from the lines of its jobs and of its power programs: what the machines drew, and the
-//! record of the jobs. Pure.
+//! The record of a run under Slurm, from the lines of its jobs and its power programs: the draw of the machines, and
+//! the jobs. Pure.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Submitted {
     pub loads: Vec<Load>,
 }
 
-/// What a job printed of itself. Times are those of the wall.
+/// Output of a job about itself, in wall time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Course {
     /// The index of its machine, and when it began.
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use limo_model::Span;
 
-    /// So many milliseconds after the hour began on the wall.
+    /// Returns the time this number of milliseconds after the begin of the hour, in wall time.
     fn wall(ms: i64) -> Time {
         Time::from_unix_ms(1_000_000 + ms)
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use limo_model::{Power, Span, UnitKind};
 use limo_power::{Emulated, Hardware, Share};
 
-/// What one job does on one machine.
+/// The run of one job on one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     pub duration: Span,
@@ -27,10 +27,10 @@ impl Machines {
         self.0.iter().map(|machine| machine.machine().spec.idle).collect()
     }
 
-    /// What the next job does on the whole CPU of each machine, noise included.
+    /// Returns the run of the next job on the whole CPU of each machine, including noise.
     ///
     /// # Errors
-    /// A machine without a CPU, or whose file does not know the application.
+    /// If a machine has no CPU, or its file does not contain the application.
     pub fn loads(&mut self, application: &str) -> Result<Vec<Load>> {
         let load = |machine: &mut Emulated| {
             let spec = &machine.machine().spec;

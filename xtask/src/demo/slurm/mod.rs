@@ -22,13 +22,13 @@ use super::record::Record;
 use super::replay::{Stage, give_up, now, until};
 use super::workload::{self, Section};
 
-/// How many times faster than the hour all runs are beside Slurm, whose timers are whole seconds.
+/// Factor by which all runs are faster than the hour beside Slurm, whose timers are whole seconds.
 pub const FACTOR: i64 = 10;
 
 /// Time between the start of Slurm and the begin of the hour.
 const PREPARATION: Span = Span::from_secs(1);
 
-/// How often the queue is looked at after the hour.
+/// Interval between checks of the queue after the hour.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the hour under the Slurm that `scripts` starts.
@@ -123,7 +123,7 @@ fn output_of(number: usize) -> String {
     format!("job-{number}.out")
 }
 
-/// What a job printed of itself; nothing where it was never started.
+/// Output of a job about itself; `None` if it never started.
 fn read_course(stage: &Stage<'_>, number: usize) -> Result<Course> {
     let path = stage.dir.join(output_of(number));
     if !path.exists() {

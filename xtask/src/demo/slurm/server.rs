@@ -16,10 +16,10 @@ use crate::demo::pace::shortened;
 
 /// A machine that is idle for so long, in the time of the hour, is switched off.
 const IDLE: Span = Span::from_secs(300);
-/// How long a machine boots, in the time of the hour.
+/// Boot time of a machine, in the time of the hour.
 const BOOT: Span = Span::from_secs(60);
 
-/// What Slurm allows for going off and for booting, in seconds on the wall. Its manual asks that [`IDLE`] be at least their
+/// Slurm's limits for shutdown and boot, in seconds of wall time. Its manual requires that [`IDLE`] is at least their
 /// sum.
 const OFF_S: u64 = 5;
 const ON_S: u64 = 25;
@@ -88,10 +88,10 @@ impl SlurmServer {
         Ok(slurm)
     }
 
-    /// What a command of Slurm prints. It sees no setting of the person who runs the demo.
+    /// Returns the output of a command of Slurm, without the user's own settings.
     ///
     /// # Errors
-    /// If it fails, with what it says.
+    /// If it fails, with its message.
     pub async fn ask(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let mut command = without_settings(Path::new(program));
         command.args(arguments).env("SLURM_CONF", &self.config).current_dir(&self.dir);
@@ -108,7 +108,7 @@ impl SlurmServer {
 impl Drop for SlurmServer {
     fn drop(&mut self) {
         let mut command = without_settings(&self.stop);
-        // What it prints belongs to stderr, since stdout is the answer.
+        // Its output goes to stderr, because stdout is the answer.
         let status = command.env("BASE", &self.dir).stdout(io::stderr()).stderr(io::stderr()).status();
         match status {
             Ok(status) if status.success() => {}
