@@ -1,4 +1,4 @@
-//! What is done to many jobs at a client's request, slice by slice. Whether it may be done to all of them is known before.
+//! Actions on many jobs at a client's request, in slices. All jobs were checked before.
 
 use limo_model::JobId;
 use limo_sched::Event;
@@ -7,11 +7,11 @@ use super::live::Live;
 use super::numbers::Numbers;
 use super::{Controller, PeerId};
 
-/// Jobs that something is done to at a time: a few milliseconds in which nobody else is served.
+/// Jobs per slice: a few milliseconds in which no other request is served.
 pub(super) const DEEDS: usize = 500;
 
-/// Bytes of launches that a slice takes out of the journal: SQLite reads each page that it frees, and whoever asks for
-/// something meanwhile waits for that.
+/// Bytes of launches that a slice may remove from the journal. SQLite reads each page that it frees, and other readers
+/// wait meanwhile.
 const FREED: usize = 16 << 20;
 
 /// The action on each job.
@@ -25,7 +25,7 @@ pub(super) enum Deed {
     Priority(i32),
 }
 
-/// Jobs to which something is being done.
+/// An action on jobs in progress.
 #[derive(Debug)]
 pub(super) struct Doing {
     deed: Deed,
@@ -39,7 +39,7 @@ impl Doing {
 }
 
 impl Controller {
-    /// One slice. Returns whether that was the last.
+    /// Runs one slice. Returns true if it was the last.
     pub(super) fn go_on_with(&mut self, peer: PeerId, doing: &mut Doing) -> bool {
         let by = self.caller(peer).map(|caller| caller.user.clone()).unwrap_or_default();
         for job in doing.left.take(self.slice(doing)) {
@@ -48,7 +48,7 @@ impl Controller {
         doing.left.is_empty()
     }
 
-    /// How many jobs the next slice has.
+    /// Returns the number of jobs in the next slice.
     fn slice(&self, doing: &Doing) -> usize {
         if !matches!(doing.deed, Deed::Cancel | Deed::Signal(_)) {
             return DEEDS;
@@ -58,7 +58,7 @@ impl Controller {
         before.take_while(|before| *before < FREED).count()
     }
 
-    /// A job may have changed since the slice before: then there is nothing to do.
+    /// Acts on one job. A job that has changed since the check may need no action.
     fn act(&mut self, peer: PeerId, job: JobId, (deed, by): (Deed, &str)) {
         let by = by.to_owned();
         let event = match deed {

@@ -1,5 +1,5 @@
-//! What a new job depends on. The core knows jobs that are not over; what became of the others is asked of the journal
-//! before the job is accepted, and what is met already is left out of its request.
+//! Dependencies of a new job. The core knows unfinished jobs; the journal knows the ends of the others, and is queried
+//! before the job is accepted. Dependencies that are already met are removed from the request.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ impl Lookup for DependenciesLookup {
 }
 
 impl Controller {
-    /// Goes on when all that the request depends on is known to the core, where its priority is one that the caller may give.
+    /// Continues when the core knows all dependencies, if the caller may give the job's priority.
     pub(super) fn with_dependencies(&mut self, peer: PeerId, mut wanted: Wanted) {
         if let Err(reason) = self.may_submit_at(peer, wanted.request().priority) {
             return self.refuse(peer, reason, Some("lrun without --priority"));
@@ -79,7 +79,7 @@ impl Controller {
         self.ask(peer, DependenciesLookup { wanted, over });
     }
 
-    /// What is met is left out. Another job may be over since the journal was asked: then it is asked again.
+    /// Removes met dependencies. If another job has ended since the query, the journal is queried again.
     fn dependencies_found(&mut self, peer: PeerId, mut wanted: Wanted, over: &BTreeSet<JobId>, reports: &[JobReport]) {
         for on in wanted.dependencies().into_iter().filter(|on| over.contains(&on.job)) {
             if let Err(reason) = self.is_met(peer, on, reports) {
@@ -93,7 +93,7 @@ impl Controller {
         self.with_dependencies(peer, wanted);
     }
 
-    /// Whether a job that is over became what was wanted of it, or why not.
+    /// Checks that a finished job meets the condition.
     fn is_met(&self, peer: PeerId, on: Dependency, reports: &[JobReport]) -> Result<(), String> {
         let job = on.job;
         let report = reports.iter().find(|report| report.job == job);

@@ -1,12 +1,12 @@
-//! Output that did not reach a client, because its user has too much queued: it is sent again by its node once the client has
-//! taken what is queued. The nodes keep what is not acknowledged, so no byte is lost.
+//! Output that did not reach a client, because its user has too much queued. Its node sends it again once the client
+//! has read the queue. Nodes keep unacknowledged bytes, so none is lost.
 
 use limo_proto::StreamId;
 
 use super::{Controller, PeerId};
 
 impl Controller {
-    /// A frame of output at `offset` was dropped.
+    /// Records that a frame of output at `offset` was dropped.
     pub(super) fn dropped(&mut self, peer: PeerId, stream: StreamId, offset: u64) {
         if self.routes.client(stream.job) != Some(peer) {
             return;
@@ -18,7 +18,7 @@ impl Controller {
         self.mark_behind(peer, (stream.job, stream.part));
     }
 
-    /// A client has taken what was queued: its nodes send again what was dropped.
+    /// Requests dropped output again after a client has read its queue.
     pub(super) fn send_again(&mut self, peer: PeerId) {
         let Some(client) = self.sessions.get_mut(peer) else { return };
         for (job, part) in std::mem::take(&mut client.behind) {

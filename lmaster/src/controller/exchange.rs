@@ -1,4 +1,4 @@
-//! Inputs and effects of the controller: everything that passes between it and the rest of the program.
+//! Inputs and effects of the controller: its whole interface to the rest of the program.
 
 use limo_feeds::grid::Word;
 use limo_journal::{Batch, CommitError, NoRoom, RecoverError, Recovered};
@@ -25,29 +25,29 @@ pub enum Input {
     Ballast(Result<(), String>),
     /// The answer to [`Effect::Ask`].
     Answered(Ticket, Reply),
-    /// Something was learned from [`Effect::Learn`].
+    /// A profile was updated by [`Effect::Learn`].
     Learned(ProfileKey, Profile),
     /// [`Controller::deadline`] has come.
     Timer,
     /// New reports of price feeds.
     Feeds(Box<News>),
-    /// A source of limits, by its place in the configuration, has said something.
+    /// A message of a source of limits, by its place in the configuration.
     Word(usize, Word),
-    /// A meter, by its place in the configuration, shows this, or why it does not.
+    /// The value of a meter, by its place in the configuration, or the reason if it is missing.
     Metered(usize, Result<Power, String>),
     /// The configuration was read again.
     Configured(Box<Settings>),
-    /// Take no more in; what is under way is still committed.
+    /// Accept no more input; a running commit is completed.
     Stop,
     /// The answer to [`Effect::WhenDrained`].
     Drained(PeerId),
     /// Output was not sent to a client, because its user has too much queued: the stream and the offset.
     Dropped(PeerId, StreamId, u64),
-    /// Serve one slice of the queries that wait, of which [`Controller::has_turn`] knows.
+    /// Serve one slice of the queued queries; see [`Controller::has_turn`].
     Turn,
-    /// What a client sent, with its place among the frames that its user may have under way. The shell gives the place back.
+    /// A client's frame, with its place among the frames that its user may have in flight. The shell frees the place.
     Placed(Box<Input>, OwnedSemaphorePermit),
-    /// [`Effect::Wake`] could not be done, and why.
+    /// [`Effect::Wake`] failed, with the reason.
     WakeFailed(NodeId, String),
 }
 
@@ -56,20 +56,20 @@ pub enum Input {
 pub enum Effect {
     ToNode(PeerId, Frame<MasterToNode>),
     ToClient(PeerId, Frame<MasterToClient>),
-    /// Send what is queued, then hang up. No `Gone` need follow.
+    /// Send the queue, then close the connection. No `Gone` need follow.
     Close(PeerId, String),
     Commit(Box<Batch>),
     Recover,
     RestoreBallast,
     Ask(Ticket, Question),
     Learn(Box<Lesson>),
-    /// Let the copies of a backup go.
+    /// Drop the copies of a backup.
     DropBackup,
-    /// Give memory back to the kernel: much was freed.
+    /// Return memory to the kernel after much was freed.
     GiveBack,
-    /// Tell when everything that was sent to a client so far was taken.
+    /// Report when a client has read everything that was sent so far.
     WhenDrained(PeerId),
-    /// Hang up on a node that falls asleep.
+    /// Close the connection of a node that falls asleep.
     Part(PeerId),
     Wake(NodeId, WakeOrder),
 }

@@ -1,17 +1,17 @@
-//! Faults that tests put into the controller, to see that they find them. Outside tests there are none.
+//! Faults that tests inject into the controller to check that they detect them. Other builds contain none.
 
 /// A fault of a master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A client is answered before what it is told is on disk.
+    /// A client is answered before the result is on disk.
     AnsweredEarly,
-    /// A node that comes back is not told again which of its jobs are to end.
+    /// A reconnected node does not get its orders to stop again.
     StopNotRepeated,
 }
 
 #[cfg(test)]
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 2] = [Self::AnsweredEarly, Self::StopNotRepeated];
 }
 
@@ -20,7 +20,7 @@ thread_local! {
     static INJECTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
 }
 
-/// Has the masters of this thread make a mistake, or none, from now on.
+/// Makes the masters of this thread commit a fault, or none, from now on.
 #[cfg(test)]
 pub fn inject(fault: Option<Fault>) {
     INJECTED.set(fault);

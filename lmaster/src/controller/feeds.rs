@@ -1,5 +1,5 @@
-//! Prices as feeds tell them: they hold unless an operator has set others, and are an event like any other, so that a
-//! replay of the journal has them.
+//! Prices from feeds. They hold unless an operator has set others. They are recorded as events, so that a replay of the
+//! journal has them.
 
 use limo_model::{Curve, Price};
 use limo_proto::FeedReport;
@@ -10,22 +10,22 @@ use super::history::Actor;
 use super::{Controller, PeerId};
 use crate::changed::FEEDS;
 
-/// What the feeds tell now.
+/// The latest report of the feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct News {
-    /// `None` where no price is known now.
+    /// `None` if no price is known now.
     pub prices: Option<Curve<Price>>,
     pub reports: Vec<FeedReport>,
-    /// What is to be kept over a restart.
+    /// Text to keep over a restart.
     pub kept: Option<String>,
 }
 
-/// The name under which the journal keeps it.
+/// Name of that text in the journal.
 pub const KEPT: &str = "prices";
 
 impl Controller {
     pub(super) fn told(&mut self, news: News) {
-        // The room that is left on a full disk belongs to the ends of jobs; the feeds tell again.
+        // On a full disk the remaining space is reserved for the ends of jobs; the feeds report again.
         if let Some(text) = news.kept.as_ref().filter(|_| self.commits.trouble().is_none()) {
             self.keep(KEPT, text);
         }
@@ -33,16 +33,16 @@ impl Controller {
         self.feeds_in_force();
     }
 
-    /// The prices of the feeds hold, where they may.
+    /// Applies the prices of the feeds, unless an operator's hold.
     pub(super) fn feeds_in_force(&mut self) {
-        // The room that is left on a full disk belongs to the ends of jobs; the feeds tell again.
+        // On a full disk the remaining space is reserved for the ends of jobs; the feeds report again.
         if !self.commits.is_open() || self.commits.trouble().is_some() || self.prices_by_operator().is_some() {
             return;
         }
         let settings = self.core.settings();
         let prices = match &self.news {
             Some(news) => news.prices.clone(),
-            // They were configured once, and what they told then is no forecast for ever.
+            // The feeds were configured once; their old prices are not a forecast forever.
             None if !self.settings.has_feeds => None,
             None => return,
         };
@@ -51,7 +51,7 @@ impl Controller {
         }
     }
 
-    /// The operator whose prices hold. Prices of journals that named nobody were set by one.
+    /// Returns the operator whose prices hold. Old journals name no author of prices that an operator set.
     pub(super) fn prices_by_operator(&self) -> Option<String> {
         let settings = self.core.settings();
         match settings.prices_by.as_str() {
@@ -61,7 +61,7 @@ impl Controller {
         }
     }
 
-    /// An operator gives the prices back to the feeds.
+    /// Applies an operator's request to follow the feeds again.
     pub(super) fn follow_feeds(&mut self, peer: PeerId) {
         if !self.settings.has_feeds {
             let hint = "add a table [[feed.price]] to the configuration of lmaster, and start it again";

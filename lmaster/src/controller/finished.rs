@@ -1,4 +1,4 @@
-//! What is kept of a finished job: its row in the journal, and what is learned from it.
+//! Records of a finished job: its row in the journal, and its contribution to profiles.
 
 use limo_journal::FinishedRow;
 use limo_model::{JobEnd, Span, StopReason};
@@ -16,7 +16,7 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
         application: report.application.clone(),
         state: report.state.name().to_owned(),
         submitted: report.submitted,
-        // What its tasks used is in their rows: an array is in no sum.
+        // Tasks have rows of their own, so an array counts in no sum.
         started: report.started.filter(|_| finished.tasks.is_none()),
         ended: report.ended.unwrap_or_default(),
         energy: finished.account.energy,

@@ -7,15 +7,15 @@ use limo_model::{Span, Time};
 use limo_proto::{FOREIGN_LIMIT, ForeignReport};
 use limo_sched::Clock;
 
-/// How long they are shown.
+/// Time for which they are shown.
 const SHOWN: Span = Span::from_secs(24 * 60 * 60);
 
-/// By node: when it last reported such jobs, and how many.
+/// By node: time and number of the last report of such jobs.
 #[derive(Debug, Default)]
 pub(super) struct Foreign(BTreeMap<String, (Time, u32)>);
 
 impl Foreign {
-    /// A node has reported so many. It reports each job once.
+    /// Adds jobs of a node's report. A node reports each job once.
     pub(super) fn add(&mut self, node: &str, count: usize, now: Time) {
         if count == 0 {
             return;

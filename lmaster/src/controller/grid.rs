@@ -1,5 +1,5 @@
-//! The grid's limits in the controller: what its sources say becomes the limits in force, in the journal, when they change.
-//! What the operator set stays known beside them. Which limits hold is decided by [`Arbiter`].
+//! The grid's limits in the controller: messages of its sources become the limits in force, which are journalled when
+//! they change. The operator's own limits stay known. [`Arbiter`] decides which limits hold.
 
 use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
 use limo_model::{Span, Time};
@@ -7,18 +7,18 @@ use limo_sched::Event;
 
 use super::Controller;
 
-/// The name under which the journal keeps what the sources said last.
+/// Name of the sources' last messages in the journal.
 pub const KEPT: &str = "grid";
 
-/// The sources, and what was said of them last.
+/// The sources, and their last log lines.
 #[derive(Debug)]
 pub struct Grid {
     pub(super) arbiter: Arbiter,
-    /// Of the wall clock that tells the arbiter's times.
+    /// Offset of the wall clock in the arbiter's times.
     offset: Span,
-    /// What the journal was given last; `None` if that may not be there.
+    /// The last text given to the journal; `None` if it may be missing there.
     kept: Option<Kept>,
-    /// Of each source what the log says of it, in the order of the configuration.
+    /// The logged state of each source, in the order of the configuration.
     logged: Vec<Logged>,
 }
 
@@ -30,23 +30,23 @@ struct Logged {
 }
 
 impl Grid {
-    /// `offset` is that of the wall clock by which `arbiter` was made.
+    /// Uses the offset of the wall clock at the creation of `arbiter`.
     pub fn new(arbiter: Arbiter, offset: Span) -> Self {
         Self { kept: Some(arbiter.kept()), logged: Vec::new(), offset, arbiter }
     }
 
-    /// The journal went back to an earlier state.
+    /// Handles a journal that went back to an earlier state.
     pub(super) fn forget_kept(&mut self) {
         self.kept = None;
     }
 
-    /// The wall clock has jumped: what was heard is as old as it was.
+    /// Handles a jump of the wall clock: the age of messages is unchanged.
     pub(super) fn follow_clock(&mut self, offset: Span) {
         self.arbiter.clock_jumped(offset - self.offset);
         self.offset = offset;
     }
 
-    /// Logs what is new.
+    /// Logs changes.
     fn log(&mut self, now: Time) {
         let reports = self.arbiter.reports(now);
         self.logged.resize(reports.len(), Logged::default());
@@ -58,7 +58,7 @@ impl Grid {
 
 fn report_change(report: &Report, logged: &mut Logged) {
     let source = report.name.as_str();
-    // The same trouble is told once, however often it is met.
+    // Repeated faults are logged once.
     if let Some(fault) = report.fault.as_ref().filter(|fault| logged.fault.as_ref() != Some(fault)) {
         tracing::warn!(source, fault, "a source of limits is in trouble");
         logged.fault = Some(fault.clone());
@@ -78,19 +78,19 @@ fn report_change(report: &Report, logged: &mut Logged) {
 }
 
 impl Controller {
-    /// A source has said something, or could not be asked.
+    /// Handles a message of a source, or a failed query.
     pub(super) fn word(&mut self, source: usize, word: Word) {
         let wall = self.wall();
         self.grid.arbiter.hear(wall, source, word);
         self.follow_grid();
     }
 
-    /// When a source is lost, or something else passes without a word.
+    /// Returns the next time at which a source is lost, or something else changes without a message.
     pub(super) fn grid_due(&self) -> Option<Time> {
         self.grid.arbiter.deadline().map(|at| self.core.clock().cluster(at))
     }
 
-    /// What the sources and the operator say now is in force, and what is to be kept is.
+    /// Applies the present limits of the sources and the operator, and keeps the text for a restart.
     pub(super) fn follow_grid(&mut self) {
         if self.grid.arbiter.is_empty() && self.core.settings().own_limits.is_none() {
             return;
@@ -106,7 +106,7 @@ impl Controller {
                 Err(error) => tracing::error!(%error, "what was heard of the grid cannot be written"),
             }
         }
-        // While there is no state, what follows from this waits until there is one.
+        // Without a state this is postponed until one is available.
         if !self.commits.is_open() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What operators changed, in the controller: remembered with the event that did it, listed, and set back by an event of its own.
+//! Changes by operators: they are recorded with their events, listed, and undone by new events.
 
 use limo_journal::{ChangeItem, ChangeRow};
 use limo_proto::{Answer, ChangeReport, ChangesQuery, ItemReport, MasterToClient, Undo, UndoReport};
@@ -11,25 +11,25 @@ use crate::changed::{self, Back, Changed};
 use crate::database::Database;
 use crate::history;
 
-/// Most changes in one answer; a longer list is asked for in several.
+/// Most changes in one answer; a client asks for a longer list in parts.
 const CHANGES_PAGE: u32 = 500;
 
-/// Most things of one change that a list shows.
+/// Most items of one change in a list.
 const ITEMS_SHOWN: usize = 20;
 
-/// On whose word an event is made.
+/// The operator behind an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Actor {
     pub(super) by: String,
     pub(super) undo_of: Option<u64>,
 }
 
-/// A change that is to be set back.
+/// A change to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub row: ChangeRow,
     pub items: Vec<Changed>,
-    /// For each of the items the newest change of the same since.
+    /// For each item the newest later change of the same subject.
     pub since: Vec<Option<u64>>,
 }
 
@@ -53,7 +53,7 @@ impl Lookup for ChangesLookup {
     }
 }
 
-/// The change that is to be set back.
+/// The change to undo.
 #[derive(Debug)]
 pub(super) struct UndoLookup(pub(super) Undo);
 
@@ -84,7 +84,7 @@ impl Controller {
         changed::of(&self.core, self.wall(), event, self.actor.as_ref().map(|actor| actor.by.as_str()))
     }
 
-    /// What one input changed in somebody's name is one change.
+    /// Records a change. All that one input changes for one author is one change.
     pub(super) fn remember_change(&mut self, changed: Option<(String, Changed)>) {
         let Some((by, changed)) = changed else { return };
         let body = match serde_json::to_string(&changed) {
@@ -99,7 +99,7 @@ impl Controller {
 
     fn changes(&mut self, peer: PeerId, query: ChangesQuery) {
         let limit = query.limit.min(CHANGES_PAGE);
-        // One more, to know whether there are more.
+        // One more, to detect that more follow.
         let query = ChangesQuery { limit: limit + 1, ..query };
         self.ask(peer, ChangesLookup { query, limit });
     }
@@ -113,7 +113,7 @@ impl Controller {
         }
     }
 
-    /// Sets back all of a change, or nothing.
+    /// Undoes a whole change, or nothing.
     fn undo_found(&mut self, peer: PeerId, undo: Undo, found: Option<Found>) {
         let Some(found) = found else {
             let hint = "`lconf history` lists the changes";
@@ -133,7 +133,7 @@ impl Controller {
             let hint = format!("lconf undo {number} --force");
             return self.refuse(peer, changed_since(number, &found, back, *since), Some(&hint));
         }
-        // The last first, so that what was changed twice is as it was.
+        // In reverse order, so that a value that was changed twice gets its first value.
         let events = backs.iter().rev().map(|(back, _)| back.event(&self.core, self.wall(), &by));
         let events = match events.collect::<Result<Vec<Event>, String>>() {
             Ok(events) => events,
@@ -157,7 +157,7 @@ impl Controller {
     }
 }
 
-/// What sets back each thing that a change changed, with the newest change of it since.
+/// Returns the undo of each item, with the newest later change of its subject.
 fn backs(found: &Found) -> Result<Vec<(&Back, Option<u64>)>, String> {
     match found.items.iter().find(|item| item.back.is_none()) {
         Some(Changed { subject, new, .. }) => {

@@ -1,5 +1,4 @@
-//! What users and operators do to jobs that wait, or shall wait again: holding, releasing, requeueing, ranking. All jobs of one
-//! request or none.
+//! Actions on waiting jobs: holding, releasing, requeueing, ranking. They apply to all jobs of a request, or to none.
 
 use limo_model::JobId;
 
@@ -28,7 +27,7 @@ impl Controller {
         self.for_all(peer, jobs, check, Deed::Priority(priority));
     }
 
-    /// Only an operator raises a priority.
+    /// Checks that the caller may change a priority: only operators can raise it.
     fn may_rank(&self, peer: PeerId, job: JobId, priority: i32) -> Result<(), String> {
         self.core.check_priority(job, priority).map_err(|refused| refused.to_string())?;
         let now = self.core.job(job).map_or(0, |job| job.request.priority);
@@ -38,7 +37,7 @@ impl Controller {
         Ok(())
     }
 
-    /// A priority above that of every job is given by operators only.
+    /// Checks that the caller may submit at a priority: only operators can exceed the default.
     pub(super) fn may_submit_at(&self, peer: PeerId, priority: i32) -> Result<(), String> {
         if priority > 0 && !self.caller(peer).is_some_and(|caller| caller.operator) {
             return Err(format!("a priority of {priority} is above 0: only an operator can submit a job with it"));
@@ -46,7 +45,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Only an operator releases a job that an operator holds.
+    /// Checks that the caller may release a job: only operators can release one that an operator holds.
     fn may_release(&self, peer: PeerId, job: JobId) -> Result<(), String> {
         self.core.check_release(job).map_err(|refused| refused.to_string())?;
         let owner = self.live_of(job).map(|live| &live.request.user);

@@ -1,4 +1,4 @@
-//! Accepted jobs until their ends are on disk: what the core does not keep of them, and the nodes must be told.
+//! Accepted jobs until their ends are on disk: the data that nodes need and the core does not keep.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use limo_proto::{Launch, SubmissionKey, encoded_len};
 
 use crate::limits::Limits;
 
-/// Freed bytes after which memory is given back to the kernel.
+/// Freed bytes after which memory is returned to the kernel.
 const GIVEN_BACK: usize = 16 << 20;
 
-/// Small, and it points to the rest: there are as many as jobs in a queue.
+/// An accepted job. It is small and points to shared data, because the queue may be long.
 #[derive(Debug, Clone)]
 pub struct Live {
-    /// Its number; of an array its own.
+    /// The job's number, or the array's own.
     pub job: JobId,
     pub key: SubmissionKey,
     pub uid: u32,
-    /// How many encoded bytes its request and its command take.
+    /// Encoded bytes of its request and its command.
     own_size: u32,
-    /// The same of its launch, once that is shared.
+    /// Encoded bytes of its launch, once that is shared.
     launch_size: u32,
-    /// The core's, which is gone from there before the end is on disk.
+    /// Shared with the core, which drops it before the end is on disk.
     pub request: Arc<Request>,
     /// The command and its arguments.
     pub argv: Vec<Vec<u8>>,
-    /// Without the command, and shared with jobs that have the same.
+    /// Launch without the command, shared with jobs that have the same.
     pub launch: Arc<Launch>,
 }
 
@@ -37,12 +37,12 @@ impl Live {
         Self { job, key, uid, own_size, launch_size: 0, request, argv, launch: Arc::new(launch) }
     }
 
-    /// How many bytes its request and its launch take in the journal.
+    /// Returns the bytes of its request and its launch in the journal.
     pub(super) fn size(&self) -> usize {
         self.own_size as usize + self.launch_size as usize
     }
 
-    /// The launch of one job of it, whole. The entries of an array, of which there may be a million, stay here.
+    /// Returns the complete launch of one of its jobs. The entries of an array, possibly a million, stay here.
     pub fn launch_of_one(&self) -> Launch {
         let Launch {
             argv: _,
@@ -82,35 +82,35 @@ fn own_size(request: &Request, argv: &[Vec<u8>]) -> u32 {
     u32::try_from(encoded_len(request) + encoded_len(&argv)).unwrap_or(u32::MAX)
 }
 
-/// Launches without their commands, each kept once: environment and directory are most of what a job takes in memory, and
-/// those that come from one shell are the same. And what the jobs of each user take, in encoded bytes.
+/// Launches without their commands, each kept once, and the encoded bytes of each user's jobs. Environment and
+/// directory are most of a job's memory, and jobs from one shell share them.
 #[derive(Debug, Default)]
 pub struct Launches {
     /// With their sizes.
     all: HashMap<Arc<Launch>, usize>,
     users: BTreeMap<u32, Used>,
-    /// Of all users.
+    /// Sum of all users.
     memory: usize,
-    /// Freed and not given back to the kernel.
+    /// Freed and not yet returned to the kernel.
     freed: usize,
 }
 
 /// Sums over the unfinished jobs of a user.
 #[derive(Debug, Default)]
 struct Used {
-    /// An array is one.
+    /// An array counts as one.
     jobs: u32,
     /// Requests and commands, and each distinct launch once.
     memory: usize,
-    /// In the journal each job has its launch.
+    /// In the journal each job has its own launch.
     journal: usize,
 }
 
 impl Launches {
-    /// Whether a user may have one more job, or why not.
+    /// Checks that a user may have one more job.
     ///
     /// # Errors
-    /// Which limit it is above, with its value.
+    /// The exceeded limit, with its value.
     pub(super) fn check(&self, uid: u32, request: &Request, launch: &mut Launch, limits: Limits) -> Result<(), String> {
         let argv = std::mem::take(&mut launch.argv);
         let own = own_size(request, &argv) as usize;
@@ -149,7 +149,7 @@ impl Launches {
         Ok(())
     }
 
-    /// Has the job use one that is kept already, where it is the same.
+    /// Replaces the job's launch by an equal one that is kept already.
     pub fn share(&mut self, live: &mut Live) {
         let used = self.users.entry(live.uid).or_default();
         let own = live.own_size as usize;
@@ -172,10 +172,11 @@ impl Launches {
         self.memory += more;
     }
 
-    /// The job is gone, and with the last that has it its launch. Returns whether much was freed since it last returned so.
+    /// Removes a job, and its launch with the last job that has it. Returns true if much memory was freed since it last
+    /// returned true.
     pub(super) fn release(&mut self, live: Live) -> bool {
         let (own, size) = (live.own_size as usize, live.launch_size as usize);
-        // The job's and the one here.
+        // The job's reference and the one kept here.
         let less = if Arc::strong_count(&live.launch) == 2 {
             self.all.remove(&live.launch);
             own + size
@@ -265,7 +266,7 @@ mod tests {
         assert!(all.is_empty(), "{all:?}");
     }
 
-    /// A queue of 100,000 takes so much in the master's map of them, whose leaves may be half full.
+    /// A queue of 100,000 jobs takes this much in the master's map of them, whose leaves may be half full.
     #[test]
     fn a_record_is_small() {
         assert!(size_of::<Live>() <= 80, "{} bytes", size_of::<Live>());

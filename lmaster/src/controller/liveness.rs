@@ -1,12 +1,12 @@
-//! Unreachable nodes: how long they have been, when their jobs are over all the same, and what is held for them then.
+//! Unreachable nodes: their duration, the forced end of their jobs, and the draw that is held for them.
 //!
-//! A node is unreachable as soon as its connection is gone. After `node_lease` it is lost ([`Event::NodeLost`]): its jobs
-//! end as failed with their node. A requeueable job ends later, when its lease is certainly over on the node
+//! A node is unreachable as soon as its connection is gone. After `node_lease` it is lost ([`Event::NodeLost`]): its
+//! jobs end as failed with their node. A requeueable job ends later, when its lease is certainly over on the node
 //! ([`limo_model::Lease::fenced_after`]), because it may then run elsewhere. Times count from when this process saw the
 //! connection gone, or from its start: never before the last answer that any master gave the node.
 //!
-//! The draw of such jobs is held until the node says what it still runs, a meter that serves nobody else shows that it is
-//! gone, or an operator declares the node dead.
+//! The draw of such jobs is held until the node reports its running jobs, its own meter shows that the draw is gone, or
+//! an operator declares the node dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::changed::{CONFIGURATION, LOST};
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     away: BTreeMap<NodeId, Time>,
-    /// When something is to be decided about one.
+    /// Time of the next decision about each of them.
     due: BTreeSet<(Time, NodeId)>,
 }
 
@@ -33,7 +33,7 @@ impl Liveness {
 }
 
 impl Controller {
-    /// After the state was taken up: every node that is not connected counts as unreachable from now on, at the latest.
+    /// After the state was restored: every disconnected node counts as unreachable from now on, at the latest.
     pub(super) fn take_up_liveness(&mut self) {
         self.liveness.due.clear();
         let away: Vec<NodeId> =
@@ -44,7 +44,7 @@ impl Controller {
         }
     }
 
-    /// The lease of the configuration holds for jobs that are assigned from now on.
+    /// Applies the configured lease to jobs that are assigned from now on.
     pub(super) fn lease_in_force(&mut self) {
         let lease = Lease { span: self.settings.node_lease, grace: self.settings.kill_grace };
         if self.core.settings().lease != Some(lease) {
@@ -52,13 +52,13 @@ impl Controller {
         }
     }
 
-    /// The connection to a node is gone, or there is none yet.
+    /// Records that a node is disconnected.
     pub(super) fn is_unreachable(&mut self, node: NodeId) {
         let since = *self.liveness.away.entry(node).or_insert(self.now);
         self.liveness.due.insert((since + self.settings.node_lease, node));
     }
 
-    /// Says what that means for its jobs.
+    /// Logs the consequences for its jobs.
     pub(super) fn report_unreachable(&self, node: NodeId) {
         let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
         let (jobs, lease) = (self.open_attempts(node).len(), self.settings.node_lease);
@@ -73,7 +73,7 @@ impl Controller {
         );
     }
 
-    /// A node is registered. `reports` is what it says that it has.
+    /// Records the registration of a node with its reports.
     pub(super) fn is_reachable(&mut self, node: NodeId, reports: &[AttemptReport]) {
         if let Some(since) = self.liveness.away.remove(&node) {
             self.liveness.due.retain(|(_, other)| *other != node);
@@ -90,7 +90,7 @@ impl Controller {
         self.release_draw(node, kept, "its node");
     }
 
-    /// A node says that nothing of an attempt is left.
+    /// Records a node's report that nothing of an attempt is left.
     pub(super) fn confirmed_over(&mut self, node: NodeId, which: (JobId, Attempt)) {
         let mut kept = self.held_on(node);
         if let Some(place) = kept.iter().position(|held| *held == which) {
@@ -109,7 +109,7 @@ impl Controller {
         !self.is_on(node, job, attempt) || !self.open_nodes(job).contains(&node)
     }
 
-    /// What is held for a node is released, except for the attempts in `kept`.
+    /// Releases the held draw of a node, except for the attempts in `kept`.
     pub(super) fn release_draw(&mut self, node: NodeId, kept: Vec<(JobId, Attempt)>, by: &str) {
         if self.held_on(node).len() == kept.len() {
             return;
@@ -156,7 +156,7 @@ impl Controller {
         }
     }
 
-    /// From when on a job that may run again certainly does not run on its node any more. `None` for other jobs.
+    /// Returns the time from which on a requeueable job certainly no longer runs on its node. `None` for other jobs.
     fn fenced_at(&self, since: Time, job: JobId, attempt: Attempt) -> Option<Time> {
         let assignment = self.assignment(job, attempt)?;
         let is_requeued = assignment.stop.as_ref().is_none_or(|(why, _)| why.runs_again());
@@ -177,7 +177,7 @@ impl Controller {
         self.must(Event::NodeLost { node, by: by.to_owned() });
     }
 
-    /// An attempt on a node is over without the node's word.
+    /// Ends an attempt on a node without the node's report.
     fn fail(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, why: &str) {
         let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
         let reason = format!("node {name} failed: {why}");
@@ -193,7 +193,7 @@ impl Controller {
         }
     }
 
-    /// An operator declares nodes dead: nothing runs on them any more. All of them, or none.
+    /// Declares nodes dead at an operator's request: their jobs have ended. All of them, or none.
     pub(super) fn nodes_lost(&mut self, peer: PeerId, names: &[String], by: &str) {
         let node = |name: &String| {
             let node = self.node(name)?;

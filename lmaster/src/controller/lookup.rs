@@ -1,5 +1,5 @@
-//! Questions to the databases on disk. Each is a type that says how its answer is read, beside the loop of the master, and
-//! what follows from it. One that is added touches no list.
+//! Queries of the databases on disk. Each is a type that defines how its answer is read, beside the loop of the master,
+//! and its consequences. A new one touches no list.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -7,11 +7,11 @@ use std::pin::Pin;
 use super::{Controller, PeerId};
 use crate::database::Database;
 
-/// One question. Its answer comes back to the connection that asked, if that is still there.
+/// One query. Its answer returns to its connection, if that is still open.
 pub trait Lookup: Debug + Send + Sync + 'static {
     type Found: Debug + Send + 'static;
 
-    /// Whether it is read at once, without waiting for what is on its way to the disk.
+    /// True if it is read at once, without waiting for the running commit.
     const AT_ONCE: bool = false;
 
     /// Reads the answer.
@@ -23,7 +23,7 @@ pub trait Lookup: Debug + Send + Sync + 'static {
     /// Goes on with the answer.
     fn found(self, controller: &mut Controller, peer: PeerId, found: Self::Found);
 
-    /// Takes note that there is no answer. The client is told by the caller.
+    /// Handles a missing answer. The caller informs the client.
     fn failed(&self, _desk: &mut Controller, _reason: &str) {}
 
     /// Returns true if an event may follow from the answer.
@@ -36,7 +36,7 @@ pub trait Lookup: Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Question(Box<dyn Asked>);
 
-/// A question with its answer, or why there is none.
+/// A query with its answer, or the reason if it failed.
 #[derive(Debug)]
 pub struct Reply(Box<dyn Answered>);
 
@@ -100,7 +100,7 @@ impl Question {
         self.0.answer(from).await
     }
 
-    /// Answers that it cannot be asked.
+    /// Returns the reply of a query that cannot be made.
     pub(super) fn fail(self, reason: String) -> Reply {
         self.0.fail(reason)
     }

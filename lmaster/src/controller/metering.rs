@@ -1,5 +1,5 @@
-//! What was measured and is not recorded: the newest reading of each node, the meters that serve several nodes, and the
-//! intervals of what was drawn. Knows which node is measured by what; records nothing itself.
+//! Measurements that are not recorded yet: the newest reading of each node, the meters that serve several nodes, and
+//! the intervals of energy. Knows the meter of each node; records nothing itself.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,22 +12,22 @@ use super::Settings;
 use crate::meters::{Serves, Shared, split};
 use crate::readings::Ledger;
 
-/// A job may draw nothing for a moment: only after this time what is held for it is gone.
+/// A job may draw nothing for a moment: only after this time its held draw counts as gone.
 const GONE_FOR: Span = Span::from_secs(15);
 
-/// What is left of it may be so small a part.
+/// The held draw counts as gone if at most one part in this many remains.
 const HELD_PART: i64 = 10;
 
-/// A meter that serves several nodes, and what is known of it.
+/// A meter that serves several nodes, with its state.
 #[derive(Debug)]
 struct SharedMeter {
     source: String,
     serves: Serves,
     /// Its newest value, with the time.
     last: Option<(Time, Power)>,
-    /// Why it shows nothing.
+    /// The reason if it has no value.
     failing: Option<String>,
-    /// Since when it shows that what is held for lost nodes is gone.
+    /// Time since when it shows that the held draw of lost nodes is gone.
     gone_since: Option<Time>,
 }
 
@@ -49,16 +49,16 @@ fn is_fresh(core: &Core, at: Time, now: Time) -> bool {
     now - at <= core.settings().options.stale_after
 }
 
-/// Everything that meters showed.
+/// All measured values.
 #[derive(Debug)]
 pub(super) struct Metering {
     meters: Vec<SharedMeter>,
-    /// Newest values of nodes' own meters, while there are meters that serve several.
+    /// Newest values of nodes' own meters, if shared meters exist.
     own: HashMap<NodeId, (Time, Power)>,
     ledger: Ledger,
-    /// The newest reading of each node since the last that were recorded.
+    /// The newest unrecorded reading of each node.
     readings: BTreeMap<NodeId, Power>,
-    /// When they are to be recorded, if nothing else is before.
+    /// Time at which they must be recorded, if nothing else is recorded before.
     due: Option<Time>,
 }
 
@@ -77,7 +77,7 @@ impl Metering {
         self.ledger.configure(settings.kept, settings.options.stale_after);
     }
 
-    /// A shared meter shows something, or fails. Returns whether it shows something.
+    /// Handles a value or a failure of a shared meter. Returns true for a value.
     pub(super) fn shown(&mut self, index: usize, shown: Result<Power, String>, now: Time) -> Option<Power> {
         let meter = self.meters.get_mut(index)?;
         match shown {
@@ -97,8 +97,7 @@ impl Metering {
         }
     }
 
-    /// Divides what a shared meter shows. Nodes that are away still draw, as far as anybody knows, and the meter measures them,
-    /// too.
+    /// Divides the value of a shared meter. Unreachable nodes probably still draw power, and the meter includes them.
     pub(super) fn divided(&self, index: usize, draw: Power, core: &Core, now: Time) -> Vec<(NodeId, Power)> {
         let Some(meter) = self.meters.get(index) else { return Vec::new() };
         let served = core.nodes().iter().filter(|node| meter.serves.serves(&node.spec().name));
@@ -107,8 +106,8 @@ impl Metering {
         nodes.into_iter().zip(split(draw, &beliefs)).collect()
     }
 
-    /// What its own meter shows, else what it is expected to draw. Never its part of last time: what that was off by would
-    /// stay.
+    /// Returns the value of the node's own meter, else its expected draw. Its part of the last division is not used,
+    /// because an error of it would persist.
     fn belief(&self, node: NodeId, core: &Core, now: Time) -> Power {
         self.own_of(node, core, now).unwrap_or_else(|| core.node_estimate(node))
     }
@@ -117,7 +116,7 @@ impl Metering {
         self.own.get(&node).filter(|(at, _)| is_fresh(core, *at, now)).map(|(_, draw)| *draw)
     }
 
-    /// A node's own meter shows something. Returns whether that is its reading.
+    /// Handles a value of a node's own meter. Returns true if it counts as the node's reading.
     pub(super) fn own_shown(&mut self, node: NodeId, draw: Power, core: &Core, now: Time) -> bool {
         if self.meters.is_empty() {
             return true;
@@ -127,9 +126,8 @@ impl Metering {
         !self.meters.iter().any(|meter| meter.serves.serves(name) && meter.shown(core, now).is_some())
     }
 
-    /// The nodes for which draw is held that a meter has shown for some time to be gone, and the source of the meter. It can
-    /// only tell if all its other nodes are measured by meters of their own: what is merely estimated of them may be wrong
-    /// by as much.
+    /// Returns the nodes whose held draw is gone by a shared meter, with the source of the meter. This needs own meters
+    /// on all its other nodes, because estimates for them could be wrong by as much.
     pub(super) fn held_is_gone(
         &mut self,
         index: usize,
@@ -163,7 +161,7 @@ impl Metering {
         Some((nodes, meter.source.clone()))
     }
 
-    /// A node without a meter of its own may be served by a shared one.
+    /// Marks a node without its own meter as served by a shared one, if it is.
     pub(super) fn with_meter(&self, spec: NodeSpec) -> NodeSpec {
         let served = || self.meters.iter().any(|meter| meter.serves.serves(&spec.name));
         let meter = if spec.meter == Meter::None && served() { Meter::Shared } else { spec.meter };
@@ -183,14 +181,14 @@ impl Metering {
         self.meters.iter().map(report).collect()
     }
 
-    /// Takes what counts as the draw of a node, to be recorded within `every`.
+    /// Records a sample as the draw of a node, to be committed within `every`.
     pub(super) fn take_sample(&mut self, node: &Node, sample: &Sample, (now, every): (Time, Span)) {
         self.readings.insert(node.id(), sample.draw);
         self.due.get_or_insert(now + every);
         self.ledger.sample(&node.spec().name, now, sample);
     }
 
-    /// A node is not heard of any more.
+    /// Handles a node that no longer reports.
     pub(super) fn forget(&mut self, id: NodeId, node: Option<&Node>) {
         self.readings.remove(&id);
         self.own.remove(&id);
@@ -199,35 +197,35 @@ impl Metering {
         }
     }
 
-    /// The readings that are to be recorded now.
+    /// Takes the readings to record now.
     pub(super) fn take_readings(&mut self) -> Vec<(NodeId, Power)> {
         self.due = None;
         std::mem::take(&mut self.readings).into_iter().collect()
     }
 
-    /// When readings are to be recorded, if nothing else is before.
+    /// Returns the time to record readings, if nothing else is recorded before.
     pub(super) fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// The state goes back to what is on disk: nodes measure anew. Intervals are kept, they are of what was seen.
+    /// Goes back to the state on disk: nodes measure again. Intervals are kept, because they show real measurements.
     pub(super) fn roll_back(&mut self) {
         self.readings.clear();
         self.own.clear();
         self.due = None;
     }
 
-    /// The believed draw of the cluster was `draw` until `now`; `None` if there is nothing that could draw.
+    /// Adds the believed draw of the cluster until `now`; `None` if nothing could draw.
     pub(super) fn pass(&mut self, now: Time, draw: Option<Power>) {
         self.ledger.pass(now, draw);
     }
 
-    /// Rows are not kept for a disk that has no room for them.
+    /// Drops rows that a full disk cannot store.
     pub(super) fn drop_rows(&mut self) {
         self.ledger.drop_rows();
     }
 
-    /// When rows are to be written, if nothing else is before.
+    /// Returns the time to write rows, if nothing else is written before.
     pub(super) fn rows_due(&self) -> Option<Time> {
         self.ledger.due()
     }
@@ -236,12 +234,12 @@ impl Metering {
         self.ledger.has_rows() && self.rows_due().is_some_and(|due| due <= now)
     }
 
-    /// The rows that are to be written, and before what time older ones are forgotten.
+    /// Takes the rows to write, and the time before which older ones are deleted.
     pub(super) fn take_rows(&mut self, now: Time) -> (Vec<ReadingRow>, Option<Time>) {
         self.ledger.take(now)
     }
 
-    /// Intervals of a node that are not on disk, or of the cluster (an empty name).
+    /// Returns the intervals of a node, or of the cluster (empty name), that are not on disk.
     pub(super) fn unwritten(&self, node: &str) -> Vec<Drawn> {
         self.ledger.unwritten(node)
     }
@@ -250,7 +248,7 @@ impl Metering {
         self.ledger.follow_clock(offset);
     }
 
-    /// The process ends: so do intervals under way.
+    /// Closes open intervals at the end of the process.
     pub(super) fn end(&mut self) {
         self.ledger.end_all();
     }

@@ -1,9 +1,9 @@
-//! The controller: the one place where what the master knows is changed. Inputs go in, effects come out, and the time is told
-//! to it: no socket, no file, no clock, so that every interleaving can be tested.
+//! The controller: the only code that changes the master's state. Inputs and times go in, effects come out. It has no
+//! socket, file or clock, so every interleaving can be tested.
 //!
-//! What others are told follows what is on disk. Events are applied to the core at once; a batch of them with the round
-//! that follows is committed in one transaction; what depends on it is let out when that is durable (`commit`). Only
-//! stdio is passed on at once (`streams`): it is not part of the state.
+//! Reports follow the disk. Events are applied to the core at once; a batch of them with the round that follows is
+//! committed in one transaction; dependent messages are released when it is durable (`commit`). Only stdio is passed on
+//! at once (`streams`): it is not part of the state.
 
 mod arrays;
 mod assign;
@@ -96,7 +96,7 @@ pub use sleep::IdleSettings;
 use sleep::Sleepers;
 use submissions::Submissions;
 
-/// One connection, from its beginning to its end. Never used again.
+/// One connection, from its beginning to its end. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
 
@@ -105,7 +105,7 @@ impl PeerId {
     const NOBODY: Self = Self(0);
 }
 
-/// A question to the journal or the profile database that is under way.
+/// A running query of the journal or the profile database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
@@ -114,7 +114,7 @@ pub struct Ticket(pub u64);
 pub struct Caller {
     pub uid: u32,
     pub user: String,
-    /// May steer everything, not only own jobs.
+    /// True if it may control everything, not only its own jobs.
     pub operator: bool,
 }
 
@@ -124,18 +124,18 @@ pub struct Lesson {
     pub job: JobId,
     pub key: ProfileKey,
     pub duration: Span,
-    /// Above idle, as its node measured it.
+    /// Energy above idle, as its node measured it.
     pub energy: Energy,
-    /// How sure it is that this was the run's own, in thousandths.
+    /// Confidence that this energy was the run's own, in thousandths.
     pub confidence: u16,
 }
 
-/// What tells one incarnation of a node from another: a start that was released before it began is not in it.
+/// The identity of a node's incarnation: starts that were released before it began are not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeIncarnation {
-    /// Of its state directory.
+    /// Instance of its state directory.
     pub instance: String,
-    /// Of its kernel.
+    /// Boot id of its kernel.
     pub boot: String,
 }
 
@@ -144,7 +144,7 @@ pub struct NodeIncarnation {
 pub struct Outside {
     /// The sources of limits, as of `clock`.
     pub grid: Arbiter,
-    /// How this process tells the time.
+    /// The clock of this process.
     pub clock: limo_sched::Clock,
 }
 
@@ -152,17 +152,17 @@ pub struct Controller {
     core: Core,
     stages: Stages,
     metering: Metering,
-    /// The last time that was told; never goes back.
+    /// The last input time; never goes back.
     now: Time,
-    /// How this process tells the time, with the offset of its start.
+    /// The clock of this process, with the offset of its start.
     clock: limo_sched::Clock,
     settings: Settings,
     submissions: Submissions,
     nodes: NodeLinks,
     sessions: Sessions,
-    /// Whose journal it is.
+    /// Identity of the journal.
     journal: JournalId,
-    /// Texts of others that are in the journal, or in a batch for it.
+    /// Texts of other components that are in the journal, or in a batch for it.
     kept: BTreeMap<String, String>,
     grid: Grid,
     routes: Routes,
@@ -172,20 +172,20 @@ pub struct Controller {
     foreign: Foreign,
     commits: Commits,
     questions: Questions,
-    /// Newest reports of the feeds.
+    /// The latest report of the feeds.
     news: Option<News>,
     probes: Probes,
     effects: Vec<Effect>,
-    /// How many inputs there were: what one input changed is one change.
+    /// Number of inputs so far: the changes of one input are one change.
     steps: u64,
-    /// On whose word events are made that name another, or set something back.
+    /// The operator behind events that name another author, or undo something.
     actor: Option<Actor>,
     backup: Option<Backup>,
 }
 
 impl Controller {
-    /// Takes up what was restored. The first effects, which make it durable that no node is connected now, come with the
-    /// first step.
+    /// Starts from the restored state. The first effects, which make it durable that no node is connected now, come
+    /// with the first step.
     pub fn new(restored: Restored, settings: Settings, outside: Outside, has_ballast: bool) -> Self {
         let mut controller = Self {
             now: restored.last,
@@ -215,7 +215,7 @@ impl Controller {
             backup: None,
         };
         controller.take_up(restored.live);
-        // Whatever is starting may have been released by the process before this one.
+        // Starting attempts may have been released by an earlier process.
         let starting: Vec<_> = controller.starting().collect();
         controller.assignments.take_up(starting.into_iter());
         if let Some(reason) = restored.read_only {
@@ -229,14 +229,14 @@ impl Controller {
         controller
     }
 
-    /// Takes note of `input` at `now` and says what to do, in order. A `now` before the last one counts as the last one.
+    /// Handles `input` at `now` and returns the effects, in order. A `now` before the last one counts as the last one.
     pub fn step(&mut self, now: Now, input: Input) -> Vec<Effect> {
         self.now = self.now.max(now.at);
         self.steps += 1;
         self.draw_goes_on();
         self.follow_clock(now);
         if self.steps == 1 {
-            // The time before that is the journal's: nodes and clients have had no time to come back.
+            // Earlier time belongs to the journal: nodes and clients could not reconnect yet.
             self.take_up_liveness();
             self.take_up_sleep();
             self.routes.take_up(self.submissions.all(), self.now + self.settings.orphan_grace);
@@ -264,7 +264,7 @@ impl Controller {
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
             Input::WakeFailed(node, reason) => self.wake_failed(node, reason),
-            // The shell has taken it out of its place.
+            // The shell has freed its place.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
                 self.metering.end();
@@ -275,9 +275,9 @@ impl Controller {
         std::mem::take(&mut self.effects)
     }
 
-    /// When to step with [`Input::Timer`], if nothing happens before.
+    /// Returns the time to step with [`Input::Timer`], if no input comes before.
     pub fn deadline(&self) -> Option<Time> {
-        // While the state is being read back, nothing can be given up.
+        // While the state is being read back, jobs cannot be abandoned.
         let orphans = self.routes.next_orphan().filter(|_| self.commits.is_open());
         let leases = self.liveness.next().filter(|_| self.commits.is_open());
         let sleepers = self.sleepers.next().filter(|_| self.commits.is_open());
@@ -298,7 +298,7 @@ impl Controller {
         .min()
     }
 
-    /// Returns true if everything that was taken in is on disk.
+    /// Returns true if all inputs so far are on disk.
     pub fn is_quiet(&self) -> bool {
         self.commits.is_quiet()
     }
@@ -319,7 +319,8 @@ impl Controller {
         self.commits.timer(self.now, &mut self.effects);
     }
 
-    /// Keeps a text over a restart, in place of the one before. Tells whether it is in the journal or on its way there.
+    /// Keeps a text over a restart, replacing the earlier one. Returns true if it is in the journal or in a batch for
+    /// it.
     fn keep(&mut self, name: &str, text: &str) -> bool {
         if self.kept.get(name).is_some_and(|kept| kept == text) {
             return true;
@@ -341,13 +342,13 @@ impl Controller {
         self.core.jobs().filter_map(starting)
     }
 
-    /// Makes `live` what holds: at the start, and after a commit that failed.
+    /// Installs `live` as the accepted jobs: at the start, and after a failed commit.
     fn take_up(&mut self, live: BTreeMap<JobId, Live>) {
         self.submissions = Submissions::new(live);
         self.routes.take_up(self.submissions.all(), self.now + self.settings.orphan_grace);
     }
 
-    /// The first events of this process: no node is connected, and the configuration is in force.
+    /// Records the first events of this process: all nodes are disconnected, and the configuration is in force.
     fn begin(&mut self, fresh: bool) {
         use limo_sched::Event;
         let by = || CONFIGURATION.to_owned();
@@ -368,7 +369,7 @@ impl Controller {
             self.must(Event::NodeAway { node });
         }
         self.lease_in_force();
-        // What the database learned and the journal did not hear of.
+        // Reads updates of the profile database that the journal missed.
         let ticket = self.questions.ask(PeerId::NOBODY);
         self.effects.push(Effect::Ask(ticket, Question::new(changes::AllProfiles)));
     }
