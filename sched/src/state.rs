@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
     Band, Budgets, Curve, Fairshare, JobId, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset, Price,
-    Profile, ProfileKey, Quotas, Reservation, Span, Time,
+    Profile, ProfileKey, Quotas, Reservation, Span, Time, UnitId, UnitSpec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -186,6 +186,10 @@ impl Sums {
 impl State {
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
+    }
+
+    pub(crate) fn unit(&self, id: UnitId) -> Option<&UnitSpec> {
+        self.node(id.node)?.spec.units.get(usize::from(id.unit))
     }
 
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {

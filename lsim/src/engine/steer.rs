@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Power, Usage};
+use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Power, UnitId, Usage};
 use limo_sched::Event;
 
 use super::happen::Due;
@@ -33,44 +33,46 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.steered.any = true;
         self.steered.counts.caps += 1;
         for job in self.core.jobs_on(node) {
-            let Some(part) = self.running_on_one(job) else { continue };
-            let unit = usize::from(part.unit.unit);
-            let cap = |caps: &[Option<Power>]| caps.get(unit).copied().flatten();
-            let after = self.steered.caps.get(&node).and_then(|caps| cap(caps));
-            if cap(&before) != after {
-                self.hold(job, part, after);
+            let cap = |caps: &[Option<Power>], unit: UnitId| caps.get(usize::from(unit.unit)).copied().flatten();
+            let after = self.steered.caps.get(&node).map_or(&[][..], Vec::as_slice);
+            let is_other = |unit: UnitId| unit.node == node && cap(&before, unit) != cap(after, unit);
+            let shares = self.shares(job, is_other);
+            if !shares.is_empty() {
+                let now = self.now;
+                self.change(job, |task| task.hold(now, shares));
             }
         }
         self.apply(&Event::Capped { node, generation, failed: Vec::new() })
     }
 
-    /// Returns the part of a job that runs on one unit; only such jobs are capped.
-    fn running_on_one(&self, job: JobId) -> Option<Part> {
-        let run = self.jobs.get(job)?.run.as_ref().filter(|run| run.started.is_some())?;
-        match run.placement[..] {
-            [part] if part.count == 1 => Some(part),
-            _ => None,
-        }
+    /// Returns the cap of a unit, as set last.
+    fn cap_of(&self, unit: UnitId) -> Option<Power> {
+        self.steered.caps.get(&unit.node)?.get(usize::from(unit.unit)).copied().flatten()
     }
 
-    /// Starts a job on a unit that may have a cap.
+    /// Returns a running job's shares of the caps of those of its units that `wanted` accepts, by index among its units.
+    fn shares(&self, job: JobId, wanted: impl Fn(UnitId) -> bool) -> Vec<(usize, Option<Power>)> {
+        let run = self.jobs.get(job).and_then(|job| job.run.as_ref()).filter(|run| run.started.is_some());
+        let placement = run.map_or(&[][..], |run| &run.placement);
+        let units = placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part.cores)));
+        let share = |(unit, cores): (UnitId, u32)| {
+            let spec = self.core.node(unit.node).and_then(|node| node.spec().units.get(usize::from(unit.unit)));
+            let total = spec.map_or(cores, |spec| spec.cores).max(1);
+            self.cap_of(unit).map(|cap| cap.scaled(i64::from(cores), i64::from(total)))
+        };
+        units.enumerate().filter(|(_, (unit, _))| wanted(*unit)).map(|(index, of)| (index, share(of))).collect()
+    }
+
+    /// Starts a job on units that may have caps.
     pub fn begin_capped(&mut self, job: JobId) {
         if self.steered.caps.is_empty() {
             return;
         }
-        let Some(part) = self.running_on_one(job) else { return };
-        let caps = self.steered.caps.get(&part.unit.node);
-        if let Some(cap) = caps.and_then(|caps| caps.get(usize::from(part.unit.unit)).copied().flatten()) {
-            self.hold(job, part, Some(cap));
+        let shares = self.shares(job, |unit| self.cap_of(unit).is_some());
+        if !shares.is_empty() {
+            let now = self.now;
+            self.change(job, |task| task.hold(now, shares));
         }
-    }
-
-    fn hold(&mut self, job: JobId, part: Part, cap: Option<Power>) {
-        let unit = self.core.node(part.unit.node).and_then(|node| node.spec().units.get(usize::from(part.unit.unit)));
-        let cores = unit.map_or(part.cores, |unit| unit.cores).max(1);
-        let share = cap.map(|cap| cap.scaled(i64::from(part.cores), i64::from(cores)));
-        let now = self.now;
-        self.change(job, |task| task.hold(now, share));
     }
 
     /// Suspends or resumes a job.
@@ -91,7 +93,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             let full = run.running.draw.unwrap_or_else(|| self.machine.extra(&run.placement));
             let factor = run.running.cap_factor_permille;
             let factor = factor.unwrap_or(self.core.settings().options.cap_factor_permille);
-            Task::new((full, factor), run.running.run, (started, self.now))
+            let units = limo_model::width(&run.placement) as usize;
+            Task::new((full, factor), units, run.running.run, (started, self.now))
         });
         let more = change(task);
         self.machine.draw_more(more);

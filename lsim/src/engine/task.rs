@@ -6,11 +6,9 @@ use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
 /// See the module. Draws are above idle, of the whole run.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Draw without a cap.
-    full: Power,
+    /// For each of its units, the draw without a cap and its share of the unit's cap.
+    units: Vec<(Power, Option<Power>)>,
     factor_permille: u32,
-    /// Share of the run in the cap of its unit.
-    share: Option<Power>,
     paused: bool,
     left: Work,
     /// Energy in µJ (mW x ms).
@@ -22,12 +20,16 @@ pub struct Task {
 }
 
 impl Task {
-    /// Makes a run that takes `run` if it is not changed, and was not changed between `started` and `now`.
-    pub fn new((full, factor_permille): (Power, u32), run: Span, (started, now): (Time, Time)) -> Self {
+    /// Makes a run on some units that takes `run` if it is not changed, and was not changed between `started` and `now`. Its
+    /// draw is divided evenly among its units.
+    pub fn new((full, factor_permille): (Power, u32), units: usize, run: Span, (started, now): (Time, Time)) -> Self {
+        let count = i64::try_from(units.max(1)).unwrap_or(i64::MAX);
+        let of_unit = full.scaled(1, count);
+        let mut units = vec![(of_unit, None); units.max(1)];
+        units[0].0 += full - of_unit.scaled(count, 1);
         let mut task = Self {
-            full,
+            units,
             factor_permille,
-            share: None,
             paused: false,
             left: Work::lasting(run),
             used: 0,
@@ -49,9 +51,13 @@ impl Task {
         self.left = self.left.less(self.pace.over(span));
     }
 
-    /// Changes the run's share of the cap at `now`. Returns the change of its draw.
-    pub fn hold(&mut self, now: Time, share: Option<Power>) -> Power {
-        self.share = share;
+    /// Changes the run's shares of the caps of some units, by index, at `now`. Returns the change of its draw.
+    pub fn hold(&mut self, now: Time, shares: impl IntoIterator<Item = (usize, Option<Power>)>) -> Power {
+        for (unit, share) in shares {
+            if let Some(of) = self.units.get_mut(unit) {
+                of.1 = share;
+            }
+        }
         self.settle(now)
     }
 
@@ -66,7 +72,11 @@ impl Task {
         let before = self.draw;
         (self.draw, self.pace) = match self.paused {
             true => (Power::ZERO, Pace::STOPPED),
-            false => pace(self.full, self.share, self.factor_permille),
+            // The slowest unit sets the pace; the others go on drawing while they wait for it.
+            false => self.units.iter().fold((Power::ZERO, Pace::FULL), |(draw, slowest), (full, share)| {
+                let (of_unit, its_pace) = pace(*full, *share, self.factor_permille);
+                (draw + of_unit, slowest.min(its_pace))
+            }),
         };
         self.draw - before
     }
@@ -103,7 +113,7 @@ mod tests {
 
     /// 100 s of work at 40 W, F = 0.75; not changed for the first 20 s.
     fn task() -> Task {
-        Task::new((watts(40), 750), Span::from_secs(100), (at(0), at(20)))
+        Task::new((watts(40), 750), 1, Span::from_secs(100), (at(0), at(20)))
     }
 
     /// At 15 W the pace is (15/40) / 0.75 = 1/2.
@@ -111,14 +121,24 @@ mod tests {
     fn a_cap_slows_it_down_and_its_end_moves() {
         let mut task = task();
         assert_eq!(task.done_at(), Some(at(100)));
-        assert_eq!(task.hold(at(20), Some(watts(15))), watts(-25));
+        assert_eq!(task.hold(at(20), [(0, Some(watts(15)))]), watts(-25));
         assert_eq!((task.done_at(), task.draw()), (Some(at(20 + 160)), watts(15)));
         // 80 s later half of what was left is done: 40 s of work are left. 30 W are above F of 40 W: no time is lost.
-        assert_eq!(task.hold(at(100), Some(watts(30))), watts(15));
+        assert_eq!(task.hold(at(100), [(0, Some(watts(30)))]), watts(15));
         assert_eq!(task.done_at(), Some(at(140)));
         // 20 s at 40 W, 80 s at 15 W, 40 s at 30 W.
         assert_eq!(task.used(at(140)), Energy::from_joules(800 + 1_200 + 1_200));
-        assert_eq!(task.hold(at(110), None), watts(10));
+        assert_eq!(task.hold(at(110), [(0, None)]), watts(10));
+    }
+
+    /// 20 W on each of two units: at 15 W one draws 5 W less and, with F = 0.75, still works at full pace; at 10 W the other
+    /// slows both down to (10/20) / 0.75 = 2/3.
+    #[test]
+    fn the_slowest_unit_sets_the_pace_and_the_others_draw_on() {
+        let mut task = Task::new((watts(40), 750), 2, Span::from_secs(100), (at(0), at(20)));
+        assert_eq!((task.hold(at(20), [(0, Some(watts(15)))]), task.done_at()), (watts(-5), Some(at(100))));
+        assert_eq!((task.hold(at(20), [(1, Some(watts(10)))]), task.done_at()), (watts(-10), Some(at(20 + 120))));
+        assert_eq!((task.hold(at(80), [(0, None), (1, None)]), task.done_at()), (watts(15), Some(at(120))));
     }
 
     #[test]
@@ -126,7 +146,7 @@ mod tests {
         let mut task = task();
         assert_eq!(task.pause(at(20), true), watts(-40));
         assert_eq!(task.done_at(), None);
-        assert_eq!(task.hold(at(30), Some(watts(15))), Power::ZERO);
+        assert_eq!(task.hold(at(30), [(0, Some(watts(15)))]), Power::ZERO);
         assert_eq!(task.pause(at(50), false), watts(15));
         assert_eq!((task.done_at(), task.used(at(60))), (Some(at(50 + 160)), Energy::from_joules(950)));
     }
@@ -134,7 +154,7 @@ mod tests {
     /// A run that is suspended in the instant in which its work is done ends when it resumes.
     #[test]
     fn nothing_left() {
-        let mut task = Task::new((watts(40), 750), Span::from_secs(20), (at(0), at(20)));
+        let mut task = Task::new((watts(40), 750), 1, Span::from_secs(20), (at(0), at(20)));
         task.pause(at(20), true);
         assert_eq!(task.done_at(), None);
         task.pause(at(70), false);

@@ -36,7 +36,7 @@ pub(crate) use quota::{next_turn, placed, turn};
 pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
 pub(crate) use reservations::{bar, is_reserved, reason};
 pub(crate) use sleep::{await_waking, wake};
-pub(crate) use steer::{check_requeue, hold_at, requeue, resume, suspend};
+pub(crate) use steer::{NodeCaps, check_requeue, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(), Refused> {
     match event {

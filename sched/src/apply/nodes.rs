@@ -1,6 +1,6 @@
 //! Nodes: their use, their believed draw, and the sums over time.
 
-use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time, width};
+use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time};
 
 use super::{lost, steer};
 use crate::account::{Bill, cost_of};
@@ -129,7 +129,7 @@ pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &As
     cluster.index.take(job, assignment);
     cluster.books.take(assignment);
     cluster.index.active_draw += assignment.estimate.power;
-    cluster.state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
+    cluster.state.sums.draw += assignment.draw_of_units();
     cluster.state.sums.pending += assignment.pending;
 }
 
@@ -147,18 +147,21 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
         );
     }
     cluster.state.sums.pending -= assignment.pending;
-    let share = assignment.share();
     // No user pays for a node that has drawn nothing.
     let since = if assignment.pending.is_zero() { assignment.hidden_since } else { now };
-    for part in &assignment.placement {
-        if seen.is_empty() {
-            cluster.state.sums.draw -= share.scaled(i64::from(part.count), 1);
-            charge(&mut cluster.state, (part.unit.node, part.count), share, since, now);
-        } else {
-            part.nodes().for_each(|node| release_seen(cluster, now, (job, node, share), since, seen));
+    match assignment.even_share().filter(|_| seen.is_empty()) {
+        Some(share) => {
+            cluster.state.sums.draw -= assignment.draw_of_units();
+            for part in &assignment.placement {
+                charge(&mut cluster.state, (part.unit.node, part.count), share, since, now);
+            }
         }
-        note_idle(&mut cluster.state, part, now);
+        None => {
+            let shares = assignment.draw_by_unit();
+            shares.for_each(|(unit, share)| release_seen(cluster, now, (job, unit.node, share), since, seen));
+        }
     }
+    assignment.placement.iter().for_each(|part| note_idle(&mut cluster.state, part, now));
 }
 
 fn release_seen(

@@ -1,6 +1,6 @@
 //! Nodes that go to sleep and wake, and the jobs that wait for them.
 
-use limo_model::{NodeId, Part, Power, Time, nodes, width};
+use limo_model::{NodeId, Part, Power, Time, nodes};
 
 use super::nodes::{settle_cluster, switch};
 use crate::cluster::Cluster;
@@ -51,7 +51,7 @@ pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)],
 /// Marks an assignment whose nodes are not all awake: nothing of it is drawn before it starts.
 pub(crate) fn await_waking(state: &State, assignment: &mut Assignment) {
     if nodes(&assignment.placement).any(|id| state.node(id).is_some_and(|node| !node.is_awake())) {
-        assignment.pending = assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
+        assignment.pending = assignment.draw_of_units();
     }
 }
 

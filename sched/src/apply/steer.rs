@@ -1,11 +1,13 @@
 //! Changes to running jobs: caps, suspension, requeueing, and corrections of their draw by readings.
 
-use limo_model::{Attempt, Causes, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{Attempt, Causes, JobId, NodeId, Power, Span, StopReason, Time, UnitId};
 
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
 use crate::cluster::Cluster;
-use crate::facts::{draw_at, draw_if_on, expected};
+use crate::facts::{Expected, draw_at, draw_if_on, expected_of_units};
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
@@ -16,83 +18,94 @@ const MEASURED: (i64, i64) = (1, 100_000);
 /// reserve below the upper limit is twice as large.
 const TREMBLE: i64 = 5;
 
-/// Holds the units of a node at other caps; the jobs on them draw less or more from now on, and end later or sooner.
-/// Returns the number of this telling.
-pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, id: NodeId, limits: Vec<Option<Power>>) -> u64 {
-    let Some(node) = cluster.state.node_mut(id) else { return 0 };
-    node.caps.generation += 1;
-    let generation = node.caps.generation;
-    follow_caps(cluster, now, id, limits);
-    generation
+/// The caps of nodes, by unit.
+pub(crate) type NodeCaps = BTreeMap<NodeId, Vec<Option<Power>>>;
+
+/// Holds the units of some nodes at other caps; the jobs on them draw less or more from now on, and end later or sooner.
+/// Returns the number of the order to each node.
+pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) -> Vec<(NodeId, u64)> {
+    let mut generations = Vec::new();
+    for id in nodes.keys() {
+        let Some(node) = cluster.state.node_mut(*id) else { continue };
+        node.caps.generation += 1;
+        generations.push((*id, node.caps.generation));
+    }
+    follow_caps(cluster, now, nodes);
+    generations
 }
 
-/// From now on a node holds its units at these caps, as far as anybody knows.
-fn follow_caps(cluster: &mut Cluster, now: Time, id: NodeId, limits: Vec<Option<Power>>) {
-    let Some(node) = cluster.state.node_mut(id) else { return };
-    let before = std::mem::replace(&mut node.caps.limits, limits.clone());
-    node.caps.changed = now;
-    if limits.iter().any(Option::is_some) {
-        cluster.index.capped.insert(id);
-    } else {
-        cluster.index.capped.remove(&id);
-    }
-    if let Some(node) = cluster.state.node(id) {
-        cluster.books.look_at(node, now);
-    }
-    for job in cluster.jobs_on(id) {
-        let Some(part) = cluster.state.jobs.get(job).and_then(|job| job.assignment()?.sole_part().copied()) else {
-            continue;
-        };
-        let cap = |limits: &[Option<Power>]| limits.get(usize::from(part.unit.unit)).copied().flatten();
-        if cap(&before) != cap(&limits) {
-            pace(cluster, now, (job, part), (cap(&before), cap(&limits)));
+/// From now on nodes hold their units at these caps, as far as is known.
+fn follow_caps(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) {
+    let mut before = NodeCaps::new();
+    let mut jobs = BTreeSet::new();
+    for (id, limits) in nodes {
+        let Some(node) = cluster.state.node_mut(*id) else { continue };
+        before.insert(*id, std::mem::replace(&mut node.caps.limits, limits.clone()));
+        node.caps.changed = now;
+        if limits.iter().any(Option::is_some) {
+            cluster.index.capped.insert(*id);
+        } else {
+            cluster.index.capped.remove(id);
         }
+        if let Some(node) = cluster.state.node(*id) {
+            cluster.books.look_at(node, now);
+        }
+        jobs.extend(cluster.jobs_on(*id));
     }
+    jobs.into_iter().for_each(|job| pace(cluster, now, job, &before));
 }
 
-/// A job goes on under another cap.
-fn pace(cluster: &mut Cluster, now: Time, (id, part): (JobId, Part), (old, new): (Option<Power>, Option<Power>)) {
-    let Some(job) = cluster.state.jobs.get(id) else { return };
-    // As long as it takes, not as long as it may: its time limit is put off with its end.
-    let request = Request { time_limit: None, ..Request::clone(&job.request) };
-    let takes = |cap| Some(expected(&cluster.state, job, (&request, &part), cap)?.duration.ms());
-    let (Some(then), Some(after), Some(draw)) = (takes(old), takes(new), draw_at(&cluster.state, job, new)) else {
+/// A job goes on under other caps than `before`, if those of its units changed.
+fn pace(cluster: &mut Cluster, now: Time, id: JobId, before: &NodeCaps) {
+    let state = &cluster.state;
+    let (Some(job), cap) = (state.jobs.get(id), |unit: UnitId| state.node(unit.node)?.cap(unit.unit)) else { return };
+    let old_cap = |unit: UnitId| match before.get(&unit.node) {
+        Some(limits) => limits.get(usize::from(unit.unit)).copied().flatten(),
+        None => cap(unit),
+    };
+    let Some(assignment) = job.assignment() else { return };
+    if assignment.units().all(|(unit, _)| old_cap(unit) == cap(unit)) {
+        return;
+    }
+    let (Some(then), Some(after)) = (expected_of_units(state, job, old_cap), expected_of_units(state, job, cap)) else {
         return;
     };
-    let end = job.expected_end(now).unwrap_or(now);
+    let rest = (job.expected_end(now).unwrap_or(now) - now).max(Span::ZERO);
+    let longer = rest.scaled(after.duration.ms(), then.duration.ms().max(1)) - rest;
     let is_suspended = matches!(job.phase, Phase::Suspended(..));
     with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
-            let rest = (end - now).max(Span::ZERO);
-            assignment.held = assignment.held + rest.scaled(after, then.max(1)) - rest;
+            assignment.held = assignment.held + longer;
         }
         if let Some((_, running)) = job.running_mut() {
             running.steady = false;
         }
     });
     if !is_suspended {
-        set_draw(cluster, now, id, (draw, Change::Caps(id)));
+        set_draw(cluster, now, id, (after.draw, after.shares), Change::Caps(id));
     }
 }
 
-/// Changes the expected draw of a job after an order to its node. Readings include the change once it is confirmed.
-fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, why): (Power, Change)) {
+/// Changes the expected draw of a job after an order to its nodes. Readings include the change once it is confirmed.
+fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power, Vec<Power>), why: Change) {
     settle_cluster(cluster, now);
     let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     spend(job, now);
     let seen = job.running().map(|running| running.seen_on.clone()).unwrap_or_default();
     let Some(assignment) = job.assignment_mut() else { return };
-    let (before, hidden_since) = (assignment.share(), std::mem::replace(&mut assignment.hidden_since, now));
-    assignment.draw = draw;
-    let more = assignment.share() - before;
-    let placement = assignment.placement.clone();
-    for node in placement.iter().flat_map(|part| part.nodes()) {
-        if !seen.contains(&node) {
+    let before: Vec<(UnitId, Power)> = assignment.draw_by_unit().collect();
+    let is_sole = before.len() == 1;
+    let hidden_since = std::mem::replace(&mut assignment.hidden_since, now);
+    (assignment.draw, assignment.shares) = (draw, shares);
+    let after: Vec<Power> = assignment.draw_by_unit().map(|(_, draw)| draw).collect();
+    for ((unit, before), after) in before.into_iter().zip(after) {
+        let more = after - before;
+        if !seen.contains(&unit.node) {
             cluster.state.sums.draw += more;
-            charge(&mut cluster.state, (node, 1), before, hidden_since, now);
+            charge(&mut cluster.state, (unit.node, 1), before, hidden_since, now);
             continue;
         }
-        if let Some(node) = cluster.state.node_mut(node) {
+        if let Some(node) = cluster.state.node_mut(unit.node).filter(|_| is_sole || !more.is_zero()) {
             match node.unseen.iter_mut().find(|(change, _)| *change == why) {
                 Some((_, power)) => *power += more,
                 None => node.unseen.push((why, more)),
@@ -101,7 +114,7 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, why): (Power, Ch
                 reading.draw = (reading.draw + more).max(Power::ZERO);
             }
         }
-        renew(cluster, node, now);
+        renew(cluster, unit.node, now);
     }
 }
 
@@ -119,7 +132,7 @@ pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {
             job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, Causes::limit(now));
         }
     });
-    set_draw(cluster, now, id, (Power::ZERO, Change::Pause(id)));
+    set_draw(cluster, now, id, (Power::ZERO, Vec::new()), Change::Pause(id));
 }
 
 pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
@@ -129,8 +142,11 @@ pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
             job.phase = Phase::Running(assignment, Running { resumed: now, ..running });
         }
     });
-    let draw = cluster.state.jobs.get(id).map(|job| draw_if_on(&cluster.state, job)).unwrap_or_default();
-    set_draw(cluster, now, id, (draw, Change::Pause(id)));
+    let cap = |unit: UnitId| cluster.state.node(unit.node)?.cap(unit.unit);
+    let expected = cluster.state.jobs.get(id).and_then(|job| expected_of_units(&cluster.state, job, cap));
+    if let Some(Expected { draw, shares, .. }) = expected {
+        set_draw(cluster, now, id, (draw, shares), Change::Pause(id));
+    }
 }
 
 /// A running job is ended, and waits again then. Its command is given by the caller.
@@ -187,7 +203,7 @@ pub(super) fn capped(
     if !failed.is_empty() {
         let mut limits = node.caps().1;
         (0..).zip(&mut limits).filter(|(unit, _)| failed.contains(unit)).for_each(|(_, cap)| *cap = None);
-        follow_caps(cluster, now, id, limits);
+        follow_caps(cluster, now, &NodeCaps::from([(id, limits)]));
     }
     confirmed(&mut cluster.state, id, |change| matches!(change, Change::Caps(_)));
     Ok(())

@@ -1,10 +1,10 @@
 //! Makes plans, has them checked, and turns what passes into state and commands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, StopReason, Time, Wait};
+use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, StopReason, Time, UnitId, Wait};
 
-use crate::apply;
+use crate::apply::{self, NodeCaps};
 #[cfg(debug_assertions)]
 use crate::books::Books;
 use crate::check::{Case, check};
@@ -96,17 +96,7 @@ fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<boo
         return None;
     }
     cluster.index.cache = None;
-    let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
-    for (unit, cap) in plan.caps {
-        let Some(node) = cluster.state.node(unit.node) else { continue };
-        let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
-        if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
-            *of = cap;
-        }
-    }
-    for (node, caps) in nodes {
-        hold_at(cluster, now, (node, caps), round);
-    }
+    hold_at(cluster, now, plan.caps, round);
     for job in plan.suspends {
         apply::suspend(cluster, now, job);
         round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Suspend { job, attempt }));
@@ -128,10 +118,25 @@ fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
     Some(state.jobs.get(job)?.assignment()?.attempt)
 }
 
-/// Sets other caps on the units of a node, and adds the command.
-fn hold_at(cluster: &mut Cluster, now: Time, (node, caps): (NodeId, Vec<Option<Power>>), round: &mut Round) {
-    let generation = apply::hold_at(cluster, now, node, caps.clone());
-    round.commands.push(Command::Cap { node, generation, caps });
+/// Holds units at other caps, and tells their nodes.
+fn hold_at(
+    cluster: &mut Cluster,
+    now: Time,
+    units: impl IntoIterator<Item = (UnitId, Option<Power>)>,
+    round: &mut Round,
+) {
+    let mut nodes = NodeCaps::new();
+    for (unit, cap) in units {
+        let Some(node) = cluster.state.node(unit.node) else { continue };
+        let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
+        if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
+            *of = cap;
+        }
+    }
+    for (node, generation) in apply::hold_at(cluster, now, &nodes) {
+        let caps = nodes.remove(&node).unwrap_or_default();
+        round.commands.push(Command::Cap { node, generation, caps });
+    }
 }
 
 /// Returns true if a waiting job was not told this last.
@@ -194,17 +199,12 @@ fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], ro
     if cluster.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
         return;
     }
-    let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
-    for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
-        let Some(node) = cluster.state.node(unit.node).filter(|node| node.cap(unit.unit) != cap) else { continue };
-        let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
-        if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
-            *of = cap;
-        }
-    }
-    for (node, caps) in nodes {
-        hold_at(cluster, now, (node, caps), round);
-    }
+    let asked = placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap)));
+    let is_other = |(unit, cap): &(UnitId, Option<Power>)| {
+        cluster.state.node(unit.node).is_some_and(|node| node.cap(unit.unit) != *cap)
+    };
+    let others: Vec<_> = asked.filter(is_other).collect();
+    hold_at(cluster, now, others, round);
 }
 
 fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
@@ -221,6 +221,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         placement: start.placement.clone(),
         estimate: start.estimate,
         draw: start.estimate.power,
+        shares: Vec::new(),
         held: Span::ZERO,
         assigned: now,
         hidden_since: now,

@@ -1,6 +1,6 @@
 //! Draw of running jobs under caps other than the present ones.
 
-use limo_model::{Estimate, Part, Power, Request};
+use limo_model::{Estimate, Part, Power, Request, Span, UnitId, UnitSpec};
 
 use super::estimate::{Known, under_cap};
 use crate::state::{Job, State};
@@ -13,7 +13,7 @@ pub(crate) fn expected(
     cap: Option<Power>,
 ) -> Option<Estimate> {
     let measured = job.running().map_or(1_000, |running| running.measured_permille);
-    let unit = state.node(part.unit.node)?.spec.units.get(usize::from(part.unit.unit))?;
+    let unit = state.unit(part.unit)?;
     Some(under_cap(Known::of(state), request, unit, (cap, measured)))
 }
 
@@ -22,9 +22,55 @@ pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Po
     Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
 }
 
-/// Draw of an active job under the present cap of its unit, as if it were not suspended.
+/// What is expected of an active job over all of its units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Expected {
+    pub draw: Power,
+    /// How it is divided among its units, in the order of its placement; evenly if empty.
+    pub shares: Vec<Power>,
+    /// That of its slowest part, as long as it takes and not as long as it may.
+    pub duration: Span,
+}
+
+/// Draw and duration of an active job, if it is not suspended, with each of its units at the cap that `cap_of` names. Parts
+/// that wait for the slowest one keep drawing.
+pub(crate) fn expected_of_units(
+    state: &State,
+    job: &Job,
+    cap_of: impl Fn(UnitId) -> Option<Power>,
+) -> Option<Expected> {
+    let assignment = job.assignment()?;
+    let request = Request { time_limit: None, ..Request::clone(&job.request) };
+    let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
+    let mut as_started = true;
+    // Neighbours mostly are alike.
+    let mut last: Option<(&UnitSpec, Option<Power>, Power)> = None;
+    for (id, part) in assignment.units() {
+        let (unit, cap) = (state.unit(id)?, cap_of(id));
+        as_started &= cap == part.cap;
+        let draw = match last {
+            Some((alike, at, draw)) if at == cap && alike == unit => draw,
+            _ => {
+                let part = Part { unit: id, ..*part };
+                duration = duration.max(expected(state, job, (&request, &part), cap)?.duration);
+                expected(state, job, (&job.request, &part), cap)?.power
+            }
+        };
+        last = Some((unit, cap, draw));
+        shares.push(draw);
+    }
+    if assignment.sole_part().is_some() {
+        return Some(Expected { draw: shares.into_iter().sum(), shares: Vec::new(), duration });
+    }
+    Some(match as_started {
+        true => Expected { draw: assignment.estimate.power, shares: Vec::new(), duration },
+        false => Expected { draw: shares.iter().copied().sum(), shares, duration },
+    })
+}
+
+/// Draw of an active job under the present caps of its units, as if it were not suspended.
 pub(crate) fn draw_if_on(state: &State, job: &Job) -> Power {
-    let Some(assignment) = job.assignment() else { return Power::ZERO };
-    let cap = assignment.sole_part().and_then(|part| state.node(part.unit.node)?.cap(part.unit.unit));
-    draw_at(state, job, cap).unwrap_or(assignment.estimate.power)
+    let cap_of = |unit: UnitId| state.node(unit.node)?.cap(unit.unit);
+    let expected = expected_of_units(state, job, cap_of).map(|expected| expected.draw);
+    expected.or_else(|| Some(job.assignment()?.estimate.power)).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ mod eligible;
 mod estimate;
 mod fits;
 
-pub(crate) use draw::{draw_at, draw_if_on, expected};
+pub(crate) use draw::{Expected, draw_at, draw_if_on, expected, expected_of_units};
 pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, under_cap};
 pub(crate) use fits::{

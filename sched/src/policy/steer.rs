@@ -14,21 +14,21 @@
 //! Against flapping: what was taken is given back only after `least_off`, and only where it leaves `steer_margin_permille`
 //! of the limit free beyond the reserve for `least_on`. Taking knows no such delay: a limit is a limit.
 //! Nothing is asked of nodes that are away: they could not obey.
-//! Ignores: energy budgets. Jobs over several units keep the cap that they were started with, the same on all of them, and
-//! so do all who share one of these units with them; they can be suspended and requeued.
-//! Cost: one look at each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
+//! A job over several units is as fast as its slowest one; each of its units has a cap of its own.
+//! Ignores: energy budgets.
+//! Cost: one look at each unit of each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
 //! `least_on`, `reserve_permille`, `steer_lead`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
 use super::placement::aims_low;
 use crate::apply::is_reserved;
-use crate::facts::{draw_at, draw_if_on};
+use crate::facts::{draw_if_on, expected, expected_of_units};
 use crate::options::Preempt;
 use crate::plan::Plan;
-use crate::state::{Job, Node};
+use crate::state::{Assignment, Job, Node};
 use crate::view::View;
 
 /// A unit with jobs that run.
@@ -133,11 +133,9 @@ fn lift_idle(view: &View<'_>, plan: &mut Plan) {
 /// Units are held at what their jobs were started with.
 fn let_go(view: &View<'_>, plan: &mut Plan) {
     let mut aims: BTreeMap<UnitId, Option<Power>> = BTreeMap::new();
-    let fixed = fixed(view);
-    for part in view.active().filter_map(|(_, job)| job.assignment()?.sole_part()) {
-        if !fixed.contains(&part.unit) {
-            aims.entry(part.unit).and_modify(|aim| *aim = higher(*aim, part.cap)).or_insert(part.cap);
-        }
+    let units = view.active().filter_map(|(_, job)| job.assignment()).flat_map(Assignment::units);
+    for (unit, part) in units {
+        aims.entry(unit).and_modify(|aim| *aim = higher(*aim, part.cap)).or_insert(part.cap);
     }
     let held = |unit: UnitId| Some((unit, *aims.get(&unit)?));
     plan.caps.extend(capped(view).filter_map(held).filter(|(unit, aim)| is_below(cap_of(view, *unit), *aim)));
@@ -168,44 +166,44 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
     nodes.flat_map(|node| node.units().map(|(unit, _)| unit).filter(|unit| node.cap(unit.unit).is_some()))
 }
 
-/// Units of jobs over several of them: what one of these units may draw is what the others may.
-fn fixed(view: &View<'_>) -> BTreeSet<UnitId> {
-    let wide = view.active().filter_map(|(_, job)| job.assignment()).filter(|of| of.sole_part().is_none());
-    wide.flat_map(|assignment| &assignment.placement).flat_map(Part::units).collect()
-}
-
 /// Units that can be capped, with the jobs that run on them.
 fn held(view: &View<'_>) -> Vec<SharedUnit> {
     let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
-    let fixed = fixed(view);
     let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && hears(view, job));
-    for job in active() {
-        let Some(assignment) = job.assignment() else { continue };
-        let Some(part) = assignment.sole_part() else { continue };
-        let Some((node, unit)) = view.unit(part.unit) else { continue };
-        let Some((low, _)) = node.cap_range(part.unit.unit).filter(|_| !fixed.contains(&part.unit)) else { continue };
-        let held = units.entry(part.unit).or_insert_with(|| SharedUnit {
-            unit: part.unit,
-            cores: (unit.cores, 0),
-            draw: Power::ZERO,
-            floor: Power::ZERO,
-            aim: (part.cap, Power::ZERO),
-        });
-        held.cores.1 += part.cores;
-        held.draw += assignment.draw;
-        // At the lowest cap there is nothing left to give, whatever readings say that it draws.
-        let gives = node.cap(part.unit.unit) != Some(low);
-        let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(assignment.draw);
-        held.floor += if gives { floor } else { assignment.draw };
-        held.aim.0 = higher(held.aim.0, part.cap);
+    for assignment in active().filter_map(Job::assignment) {
+        for ((id, part), (_, draw)) in assignment.units().zip(assignment.draw_by_unit()) {
+            let Some((node, unit)) = view.unit(id) else { continue };
+            let Some((low, _)) = node.cap_range(id.unit) else { continue };
+            let held = units.entry(id).or_insert_with(|| SharedUnit {
+                unit: id,
+                cores: (unit.cores, 0),
+                draw: Power::ZERO,
+                floor: Power::ZERO,
+                aim: (part.cap, Power::ZERO),
+            });
+            held.cores.1 += part.cores;
+            held.draw += draw;
+            // At the lowest cap there is nothing left to give, whatever readings say that it draws.
+            let gives = node.cap(id.unit) != Some(low);
+            let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(draw);
+            held.floor += if gives { floor } else { draw };
+            held.aim.0 = higher(held.aim.0, part.cap);
+        }
     }
     for job in active() {
-        let Some(part) = job.assignment().and_then(|assignment| assignment.sole_part()) else { continue };
-        if let Some(held) = units.get_mut(&part.unit) {
-            held.aim.1 += draw_at(view.state(), job, held.aim.0).unwrap_or_default();
+        for (id, part) in job.assignment().into_iter().flat_map(Assignment::units) {
+            if let Some(held) = units.get_mut(&id) {
+                held.aim.1 += draw_of_unit(view, job, (id, part), held.aim.0);
+            }
         }
     }
     units.into_values().collect()
+}
+
+/// Draw of a job on one of its units at `cap`, if it is not suspended.
+fn draw_of_unit(view: &View<'_>, job: &Job, (unit, part): (UnitId, &Part), cap: Option<Power>) -> Power {
+    let part = Part { unit, ..*part };
+    expected(view.state(), job, (&job.request, &part), cap).map(|estimate| estimate.power).unwrap_or_default()
 }
 
 /// The largest number of thousandths for which `fits` holds, which holds for all below it.
@@ -253,8 +251,11 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
     let caps: BTreeMap<UnitId, Option<Power>> = plan.caps.iter().copied().collect();
     let draw = |job: &Job| {
         let assignment = job.assignment()?;
-        let cap = assignment.sole_part().and_then(|part| caps.get(&part.unit).copied());
-        cap.map_or(Some(assignment.draw), |cap| draw_at(view.state(), job, cap))
+        let cap = |unit: UnitId| caps.get(&unit).copied().unwrap_or_else(|| cap_of(view, unit));
+        match assignment.units().any(|(unit, _)| caps.contains_key(&unit)) {
+            true => expected_of_units(view.state(), job, cap).map(|expected| expected.draw),
+            false => Some(assignment.draw),
+        }
     };
     if left > Power::ZERO && preempt >= Preempt::Suspend {
         plan.suspends = victims(view, &mut left, draw, |job| job.request.may_suspend && may_stand_still(view, job));
@@ -364,10 +365,12 @@ impl SharedUnit {
         if !below {
             return self.aim.1;
         }
-        let on = view.active().filter(|(_, job)| job.is_active_and_kept());
-        let here =
-            on.filter(|(_, job)| job.assignment().and_then(|a| a.sole_part()).is_some_and(|p| p.unit == self.unit));
-        here.filter_map(|(_, job)| draw_at(view.state(), job, None)).sum()
+        let jobs = view.cluster().jobs_on(self.unit.node).into_iter().filter_map(|id| view.job(id));
+        let draws = jobs.filter(|job| job.is_active_and_kept()).flat_map(|job| {
+            let units = job.assignment().into_iter().flat_map(Assignment::units);
+            units.filter(|(unit, _)| *unit == self.unit).map(move |of| draw_of_unit(view, job, of, None))
+        });
+        draws.sum()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use limo_model::{
     Attempt, Cause, Causes, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span,
-    StopReason, Time, UsedUp, Wait, width,
+    StopReason, Time, UnitId, UsedUp, Wait, width,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub struct Assignment {
     /// Draw above idle that is expected of it now: the estimate, corrected by readings, under the caps of now; none while
     /// it is suspended.
     pub draw: Power,
+    /// How `draw` is divided among its units, in the order of its placement; evenly if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shares: Vec<Power>,
     /// By how much suspension and changed caps put off its expected end, and its time limit.
     pub held: Span,
     pub assigned: Time,
@@ -257,7 +260,7 @@ impl Assignment {
         cores.saturating_mul(u64::try_from(span.ms()).unwrap_or(0))
     }
 
-    /// Its part, where it is on one unit of one node: only such a job is held at caps.
+    /// Its part if it is on one unit of one node.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
         match &self.placement[..] {
             [part] if part.count == 1 => Some(part),
@@ -265,14 +268,37 @@ impl Assignment {
         }
     }
 
-    /// Its expected draw on each node of each of its parts: an even share.
-    pub(crate) fn share(&self) -> Power {
-        self.draw.scaled(1, i64::from(width(&self.placement)))
+    /// Its units, each with its part, in the order of its placement.
+    pub(crate) fn units(&self) -> impl Iterator<Item = (UnitId, &Part)> {
+        self.placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)))
+    }
+
+    /// Its expected draw on each of its units, if that is even.
+    pub(crate) fn even_share(&self) -> Option<Power> {
+        self.shares.is_empty().then(|| self.draw.scaled(1, i64::from(width(&self.placement))))
+    }
+
+    /// Its expected draw on each of its units, in the order of its placement.
+    pub(crate) fn draw_by_unit(&self) -> impl Iterator<Item = (UnitId, Power)> {
+        let even = self.even_share();
+        let share = move |index: usize| even.or_else(|| self.shares.get(index).copied()).unwrap_or_default();
+        self.units().enumerate().map(move |(index, (unit, _))| (unit, share(index)))
     }
 
     /// Its expected draw on `node`.
     pub(crate) fn draw_on(&self, node: NodeId) -> Power {
-        let parts = self.placement.iter().filter(|part| part.is_on(node)).count();
-        self.share().scaled(i64::try_from(parts).unwrap_or(i64::MAX), 1)
+        if let Some(share) = self.even_share() {
+            let parts = self.placement.iter().filter(|part| part.is_on(node)).count();
+            return share.scaled(i64::try_from(parts).unwrap_or(i64::MAX), 1);
+        }
+        self.draw_by_unit().filter(|(unit, _)| unit.node == node).map(|(_, draw)| draw).sum()
+    }
+
+    /// The sum of its expected draws on its units: `draw`, rounded as its shares are.
+    pub(crate) fn draw_of_units(&self) -> Power {
+        match self.even_share() {
+            Some(share) => share.scaled(i64::from(width(&self.placement)), 1),
+            None => self.shares.iter().copied().sum(),
+        }
     }
 }

@@ -5,10 +5,10 @@ mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Preset, Span, Time, Usage};
+use limo_model::{Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Preset, Span, Time, UnitId, Usage};
 use limo_sched::{Command, Core, Event, Options, Refused, Round};
 
-use task::Task;
+use task::{Task, TaskUnit};
 
 /// What a run called the core with, and what it answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,10 +117,9 @@ impl World {
                 self.confirm(Event::Capped { node: *node, generation: *generation, failed });
             }
             Command::Cap { node, generation, caps } => {
-                let on = |task: &Task| task.is_on(*node).map(usize::from);
-                let jobs: Vec<_> = self.tasks.iter().filter_map(|(id, task)| Some((*id, on(task)?))).collect();
-                for (job, unit) in jobs {
-                    self.change(job, |task, now| task.hold_at(now, caps[unit]));
+                let jobs: Vec<_> = self.tasks.iter().filter(|(_, task)| task.is_on(*node)).map(|(id, _)| *id).collect();
+                for job in jobs {
+                    self.change(job, |task, now| task.hold_at(now, *node, caps));
                 }
                 self.confirm(Event::Capped { node: *node, generation: *generation, failed: Vec::new() });
             }
@@ -136,13 +135,14 @@ impl World {
         let Held { attempt, takes, power, placement } = held;
         self.apply(Event::Started { job, attempt }).expect("the job was just assigned");
         let mut task = Task::new(attempt, self.now, takes, power);
-        if let [part] = placement[..]
-            && part.count == 1
-            && part.cap.is_none()
-            && let Some(node) = self.core.node(part.unit.node)
-        {
-            let unit = part.unit.unit;
-            task = task.on(part, node.spec().units[usize::from(unit)].cores, node.cap(unit));
+        if placement.iter().all(|part| part.cap.is_none()) {
+            let units = placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
+            let on = |(id, part): (UnitId, &Part)| {
+                let node = self.core.node(id.node)?;
+                let cores = (part.cores, node.spec().units[usize::from(id.unit)].cores);
+                Some(TaskUnit { id, cores, cap: node.cap(id.unit) })
+            };
+            task = task.on(units.filter_map(on).collect());
         }
         self.tasks.insert(job, task);
         self.change(job, |_, _| {});

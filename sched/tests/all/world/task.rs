@@ -1,7 +1,8 @@
-//! A job that runs on a node of the simulated cluster: how far it is, under the caps of its unit and with its pauses. A cap
-//! that leaves the part M of its draw slows it down to M / F, where that is less than 1 (power-capping-2018, section 5.1.1).
+//! A job that runs on nodes of the simulated cluster: its progress under the caps of its units and with its pauses. A cap
+//! that leaves the part M of its draw slows it down to M / F if that is less than 1 (power-capping-2018, section 5.1.1); the
+//! slowest unit sets the pace.
 
-use limo_model::{Attempt, Part, Power, Span, Time};
+use limo_model::{Attempt, NodeId, Power, Span, Time, UnitId};
 
 /// F, in thousandths.
 const FACTOR: i64 = 750;
@@ -10,8 +11,7 @@ pub struct Task {
     pub attempt: Attempt,
     /// Without a cap.
     full: Power,
-    /// Its only unit, and the cores that it has of how many.
-    part: Option<(Part, u32)>,
+    units: Vec<TaskUnit>,
     /// What is left, at full pace, from `since` on.
     left: Span,
     since: Time,
@@ -19,20 +19,28 @@ pub struct Task {
     paused: bool,
 }
 
+/// A unit of a task.
+pub struct TaskUnit {
+    pub id: UnitId,
+    /// Cores that it has, of how many.
+    pub cores: (u32, u32),
+    pub cap: Option<Power>,
+}
+
 impl Task {
     pub fn new(attempt: Attempt, now: Time, left: Span, full: Power) -> Self {
-        Self { attempt, full, part: None, left, since: now, pace_ppm: 1_000_000, paused: false }
+        Self { attempt, full, units: Vec::new(), left, since: now, pace_ppm: 1_000_000, paused: false }
     }
 
-    /// On one unit with so many cores in all, at that cap.
-    pub fn on(self, part: Part, cores: u32, cap: Option<Power>) -> Self {
-        let mut task = Self { part: Some((part, cores)), ..self };
-        task.hold_at(task.since, cap);
+    /// On these units.
+    pub fn on(self, units: Vec<TaskUnit>) -> Self {
+        let mut task = Self { units, ..self };
+        task.find_pace();
         task
     }
 
-    pub fn is_on(&self, node: limo_model::NodeId) -> Option<u16> {
-        self.part.filter(|(part, _)| part.is_on(node)).map(|(part, _)| part.unit.unit)
+    pub fn is_on(&self, node: NodeId) -> bool {
+        self.units.iter().any(|unit| unit.id.node == node)
     }
 
     fn settle(&mut self, now: Time) {
@@ -42,13 +50,25 @@ impl Task {
         self.since = now;
     }
 
-    pub fn hold_at(&mut self, now: Time, cap: Option<Power>) {
+    /// Holds its units of a node at these caps.
+    pub fn hold_at(&mut self, now: Time, node: NodeId, caps: &[Option<Power>]) {
         self.settle(now);
-        let Some((part, cores)) = self.part else { return };
-        let share = cap.map_or(Power::MAX, |cap| cap.scaled(i64::from(part.cores), i64::from(cores)));
-        let slowed = share < self.full && share > Power::ZERO;
-        let pace = || share.mw().saturating_mul(1_000_000_000) / (self.full.mw() * FACTOR);
-        self.pace_ppm = if slowed { pace().clamp(1, 1_000_000) } else { 1_000_000 };
+        for unit in self.units.iter_mut().filter(|unit| unit.id.node == node) {
+            unit.cap = caps[usize::from(unit.id.unit)];
+        }
+        self.find_pace();
+    }
+
+    fn find_pace(&mut self) {
+        let full = self.full.scaled(1, i64::try_from(self.units.len().max(1)).expect("few units"));
+        let pace = |unit: &TaskUnit| {
+            let (cores, of) = unit.cores;
+            let share = unit.cap.map_or(Power::MAX, |cap| cap.scaled(i64::from(cores), i64::from(of)));
+            let slowed = share < full && share > Power::ZERO;
+            let pace = || share.mw().saturating_mul(1_000_000_000) / (full.mw() * FACTOR);
+            if slowed { pace().clamp(1, 1_000_000) } else { 1_000_000 }
+        };
+        self.pace_ppm = self.units.iter().map(pace).min().unwrap_or(1_000_000);
     }
 
     pub fn pause(&mut self, now: Time, paused: bool) {
