@@ -24,7 +24,7 @@ pub(super) fn nodes_of(assignment: &Assignment) -> Vec<NodeId> {
     nodes(&assignment.placement).collect()
 }
 
-/// How many there are.
+/// Returns the number of its nodes.
 pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
     match &assignment.placement[..] {
         [part] => part.count,
@@ -32,7 +32,7 @@ pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
     }
 }
 
-/// The node at this place among those of a job.
+/// Returns the node at this place among those of a job.
 pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
     match &assignment.placement[..] {
         [part] => part.nodes().nth(place as usize),
@@ -40,7 +40,7 @@ pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
     }
 }
 
-/// At which place among the nodes of a job this one is.
+/// Returns the place of a node among those of a job.
 pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
     match &assignment.placement[..] {
         [part] => part.is_on(node).then(|| node.0 - part.unit.node.0),
@@ -63,7 +63,7 @@ pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
 }
 
 impl Controller {
-    /// What the node at `index` of a job of several tasks has to do in it.
+    /// Returns the work of the node at `index` in a job of several tasks.
     pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
         let spread = live.request.spread?;
         let name = |node: &NodeId| self.core.node(*node).map(|node| node.spec().name.clone());
@@ -81,7 +81,7 @@ impl Controller {
         self.core.job(job).and_then(|job| job.assignment()).is_some_and(is_multi_node)
     }
 
-    /// The nodes of a job that have not ended their part of it.
+    /// Returns the nodes of a job that have not ended their part of it.
     pub(super) fn open_nodes(&self, job: JobId) -> Vec<NodeId> {
         let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
         let mut nodes = nodes_of(assignment);
@@ -89,12 +89,12 @@ impl Controller {
         nodes
     }
 
-    /// Their connections, of those that are there.
+    /// Returns the open connections of those nodes.
     pub(super) fn open_links(&self, job: JobId) -> Vec<PeerId> {
         self.open_nodes(job).into_iter().filter_map(|node| self.link(node)).collect()
     }
 
-    /// The nodes that take stdin of a job that runs.
+    /// Returns the nodes that read stdin of a running job.
     pub(super) fn readers(&self, job: JobId) -> Vec<NodeId> {
         let Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) =
             self.core.job(job).map(|job| &job.phase)
@@ -113,7 +113,7 @@ impl Controller {
         nodes
     }
 
-    /// Releases the nodes that may go now.
+    /// Releases the nodes that may start now.
     pub(super) fn release_parts(&mut self, job: JobId, attempt: Attempt) {
         let Some(assignment) = self.assignment(job, attempt).filter(|own| is_multi_node(own) && own.stop.is_none())
         else {
@@ -135,7 +135,7 @@ impl Controller {
         }
     }
 
-    /// A node says that its part of a job over several runs.
+    /// Records that a node's part of a multi-node job runs.
     pub(super) fn part_started(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
         self.assignments.release(job, attempt);
         self.assignments.part_begun(job, attempt, node);
@@ -157,7 +157,7 @@ impl Controller {
         }
     }
 
-    /// How one node's part of a job over several ended. Nothing where that is recorded already.
+    /// Records the end of a node's part of a multi-node job, unless it is recorded already.
     pub(super) fn part_ended(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, how: (Outcome, Usage)) {
         let open = self.open_nodes(job);
         if !open.contains(&node) {
@@ -173,7 +173,7 @@ impl Controller {
             if knew {
                 self.stdin_of_slowest(job);
             } else {
-                // This node was the one of which it was not known how far it is.
+                // The progress of this node was the last unknown one.
                 self.connect_stdin(job);
             }
             if self.is_doomed(job) {
@@ -197,12 +197,12 @@ impl Controller {
         self.assignments.forget_parts(job);
         self.must(Event::Ended { job, attempt, outcome, usage });
         if unread {
-            // Nobody was asked for output before all had begun.
+            // Output was not requested before all had begun.
             self.connect_ends(job);
         }
     }
 
-    /// Returns true if a part of a job has ended so that the others must not go on.
+    /// Returns true if a part of a job has ended so that the others must stop.
     pub(super) fn is_doomed(&self, job: JobId) -> bool {
         let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return false };
         let parallel = self.live_of(job).and_then(|live| live.launch.parallel);

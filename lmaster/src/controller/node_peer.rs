@@ -10,11 +10,11 @@ use super::{NodeIncarnation, PeerId};
 /// One connection of a node.
 #[derive(Debug)]
 pub(super) enum NodePeer {
-    /// Has not said which node it is.
+    /// It has not named its node.
     Nameless,
-    /// Has said which one, and reports its attempts.
+    /// It has named its node, and reports its attempts.
     Registering(Box<Registration>),
-    /// Its old incarnation is being settled; what it has sent meanwhile.
+    /// Its old incarnation is being settled; keeps the frames that arrive meanwhile.
     Settling(Vec<Frame<NodeToMaster>>),
     Registered(NodeId),
 }
@@ -24,7 +24,7 @@ pub(super) enum NodePeer {
 pub(super) struct NodeLink {
     pub(super) peer: PeerId,
     pub(super) instance: String,
-    /// True if the registration is on disk and the node was told so: it hears nothing before.
+    /// True if the registration is on disk and was confirmed to the node, which gets no message before.
     pub(super) welcome: bool,
 }
 
@@ -48,12 +48,12 @@ pub(super) struct NodeLinks {
 }
 
 impl NodeLinks {
-    /// Without connections.
+    /// Starts without connections.
     pub(super) fn new(incarnations: HashMap<String, NodeIncarnation>) -> Self {
         Self { incarnations, ..Self::default() }
     }
 
-    /// The incarnations are those on disk.
+    /// Installs the incarnations on disk.
     pub(super) fn take_up(&mut self, incarnations: HashMap<String, NodeIncarnation>) {
         self.incarnations = incarnations;
     }
@@ -66,36 +66,36 @@ impl NodeLinks {
         self.peers.get_mut(&peer)
     }
 
-    /// A connection is at this point of its registration now. Returns where it was.
+    /// Sets the stage of a connection's registration. Returns the earlier stage.
     pub(super) fn set(&mut self, peer: PeerId, is: NodePeer) -> Option<NodePeer> {
         self.peers.insert(peer, is)
     }
 
-    /// A node is registered on a connection, or about to be.
+    /// Records the connection of a node that is registered, or about to be.
     pub(super) fn register(&mut self, node: NodeId, link: NodeLink) {
         self.peers.insert(link.peer, NodePeer::Registered(node));
         self.connected.insert(node, link);
     }
 
-    /// The registration of a node is on disk. Returns false if its connection is another one now.
+    /// Records that a node's registration is on disk. Returns false if its connection has changed.
     pub(super) fn welcome(&mut self, peer: PeerId, node: NodeId) -> bool {
         let link = self.connected.get_mut(&node).filter(|link| link.peer == peer);
         link.map(|link| link.welcome = true).is_some()
     }
 
-    /// A connection has ended. Returns the node that was registered on it.
+    /// Removes a closed connection. Returns its registered node.
     pub(super) fn remove(&mut self, peer: PeerId) -> Option<NodeId> {
         let Some(NodePeer::Registered(node)) = self.peers.remove(&peer) else { return None };
         self.connected.remove(&node);
         Some(node)
     }
 
-    /// The connection of a node that is registered, or about to be.
+    /// Returns the connection of a node that is registered, or about to be.
     pub(super) fn of(&self, node: NodeId) -> Option<&NodeLink> {
         self.connected.get(&node)
     }
 
-    /// The connection of a node, once it has been told that it is registered.
+    /// Returns the connection of a node whose registration was confirmed.
     pub(super) fn welcomed(&self, node: NodeId) -> Option<PeerId> {
         self.of(node).filter(|link| link.welcome).map(|link| link.peer)
     }
@@ -124,7 +124,7 @@ impl NodeLinks {
         std::mem::take(&mut self.peers).into_keys().collect()
     }
 
-    /// How many connections there are, and how many of them are of registered nodes.
+    /// Returns the number of connections, and the number of registered nodes among them.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         (self.peers.len(), self.connected.len())

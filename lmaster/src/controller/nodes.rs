@@ -1,4 +1,4 @@
-//! Nodes: registering, reporting, going away.
+//! Registrations, reports and disconnections of nodes.
 
 use limo_journal::NodeRow;
 use limo_model::{Attempt, JobId, JournalId, NodeId, Outcome, Usage};
@@ -10,16 +10,16 @@ use super::commit::After;
 use super::node_peer::{NodeLink, NodePeer, Welcome};
 use super::{Controller, Effect, NodeIncarnation, PeerId};
 
-/// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
+/// Most messages of a node during its registration: only the ends of its jobs are expected.
 const EARLY_LIMIT: usize = 10_000;
 
-/// Most attempts that a node may report when it registers: more than the jobs that any node runs while no master is there.
+/// Most attempts that a node may report when it registers: more than the jobs that any node can run without a master.
 const ATTEMPTS_LIMIT: usize = 100_000;
 
 /// Longest instance and boot id, in bytes: both are random numbers.
 const INCARNATION_LIMIT: usize = 128;
 
-/// Job numbers stay exact in JSON, whose readers may hold numbers in 64-bit floating point.
+/// Larger job numbers would be inexact in JSON, whose readers may use 64-bit floating point.
 const NUMBERS_END: u64 = 1 << 53;
 
 impl Controller {
@@ -49,7 +49,7 @@ impl Controller {
         self.close_node(peer, reason);
     }
 
-    /// The connection is gone. What was not released on it is withdrawn; what was goes on.
+    /// Handles a closed connection. Unreleased attempts are withdrawn; others continue.
     pub(super) fn node_gone(&mut self, peer: PeerId) {
         let Some(node) = self.nodes.remove(peer) else { return };
         if !self.commits.is_open() {
@@ -87,7 +87,7 @@ impl Controller {
             (Some(NodePeer::Settling(_)), Frame::Message(_)) => {
                 self.close_node(peer, format!("more than {EARLY_LIMIT} messages before the registration"));
             }
-            // It is asked to send its output again once it is registered.
+            // It sends its output again after its registration.
             (Some(NodePeer::Settling(_)), Frame::Data(_)) => {}
             (Some(NodePeer::Registered(node)), Frame::Message(message)) => {
                 let node = *node;
@@ -152,11 +152,11 @@ impl Controller {
                 .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
         }
         self.confirmed_over(node, (job, attempt));
-        // Told again, or of an attempt that is over: in both cases it is recorded, or about to be.
+        // A repeated end, or one of an attempt that is over: in both cases it is recorded, or about to be.
         self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
     }
 
-    /// A node says which one it is; what it has of jobs follows.
+    /// Handles the name of a node; the reports of its jobs follow.
     pub(super) fn introduced(&mut self, peer: PeerId, slave: NewSlave) {
         if let Err(error) = slave.spec.check() {
             return self.refuse_node(peer, error.to_string());
@@ -174,7 +174,7 @@ impl Controller {
         self.nodes.set(peer, NodePeer::Registering(Box::new(registration)));
     }
 
-    /// More of a registration. It is judged when it is complete.
+    /// Handles a further part of a registration. It is judged when complete.
     pub(super) fn registering(&mut self, peer: PeerId, message: NodeToMaster) {
         let Some(NodePeer::Registering(registration)) = self.nodes.get_mut(peer) else { return };
         match message {
@@ -196,7 +196,7 @@ impl Controller {
         }
     }
 
-    /// The attempts are in ascending order.
+    /// Registers a node. The attempts are in ascending order.
     fn register(&mut self, peer: PeerId, mut registration: Registration) {
         if !self.commits.is_open() {
             return self.registered_unrecorded(peer, registration);
@@ -213,7 +213,7 @@ impl Controller {
             Some(link) if link.instance != slave.instance => {
                 return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
             }
-            // The same daemon has called again before its old connection was seen to break.
+            // The same daemon has reconnected before its old connection was seen to break.
             Some(link) => self.close_node(link.peer, "the node has connected again".into()),
             None => {}
         }
@@ -236,8 +236,8 @@ impl Controller {
         self.after(After::Settled(peer, Box::new(registration)));
     }
 
-    /// Takes out of a registration what belongs to other journals. The node ends that by itself; here it is said, and numbers
-    /// of this cluster that were given in an earlier incarnation are not given again.
+    /// Takes out of a registration what belongs to other journals. The node ends those jobs by itself. Here they are
+    /// logged, and numbers of this cluster from an earlier incarnation are not used again.
     fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
         let own = |report: &AttemptReport| self.journal.owns(report.journal);
         let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
@@ -251,7 +251,7 @@ impl Controller {
         }
         self.foreign.add(node, foreign.len(), self.now);
         let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
-        // Own ones, too: numbers that this journal does not know show that it was set back.
+        // Includes own ones: numbers that this journal does not know show that it was restored to an earlier state.
         let named = |report: &&AttemptReport| report.journal != JournalId::default();
         let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
         registration.attempts = own;
@@ -265,7 +265,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The old incarnation of a node is settled on disk: the new one begins.
+    /// Begins the new incarnation of a node whose old one is settled on disk.
     pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
         let Some(NodePeer::Settling(early)) = self.nodes.get_mut(peer) else { return };
         let early = std::mem::take(early);
@@ -321,7 +321,7 @@ impl Controller {
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
     }
 
-    /// The registration is on disk.
+    /// Confirms a registration that is on disk.
     pub(super) fn welcome(&mut self, welcome: Welcome) {
         let Welcome { peer, node, orders, attempts } = welcome;
         if !self.nodes.welcome(peer, node) {
@@ -340,11 +340,11 @@ impl Controller {
         }
     }
 
-    /// Whether a node with this name may take the place of the one that is known by it.
+    /// Checks that a node with this name may replace the known one.
     fn may_return(&self, registration: &Registration, node: Option<NodeId>) -> Result<(), String> {
         let Registration { slave, attempts } = registration;
         let name = &slave.spec.name;
-        // Records from before there were incarnations do not tell one master from another.
+        // Records of versions without incarnations do not distinguish masters.
         let nameless = |report: &&AttemptReport| report.journal == JournalId::default();
         let foreign = |report: &&AttemptReport| report.job >= self.core.next_job();
         if let Some(report) = attempts.iter().filter(nameless).find(foreign) {
@@ -361,7 +361,7 @@ impl Controller {
         if self.nodes.incarnation(name).is_none_or(|known| known.instance == slave.instance) {
             return Ok(());
         }
-        // An operator who gives the jobs up says so by cancelling them.
+        // An operator who abandons the jobs cancels them.
         let kept =
             believed.iter().find(|(job, attempt)| self.assignment(*job, *attempt).is_some_and(|a| a.stop.is_none()));
         kept.map_or(Ok(()), |(job, _)| {
@@ -372,7 +372,7 @@ impl Controller {
         })
     }
 
-    /// What to tell a node about attempts that are over or were withdrawn.
+    /// Returns the messages to a node about attempts that are over or were withdrawn.
     fn old_attempts(&self, node: NodeId, reports: &[AttemptReport]) -> Vec<MasterToNode> {
         let order = |report: &AttemptReport| {
             let (job, attempt, grace) = (report.job, report.attempt, self.settings.kill_grace);

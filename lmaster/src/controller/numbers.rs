@@ -10,7 +10,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// The union of ranges, given by their first and last numbers.
+    /// Returns the union of ranges, given by their first and last numbers.
     pub(super) fn of_ranges(mut given: Vec<(u64, u64)>) -> Self {
         given.retain(|(first, last)| first <= last);
         given.sort_unstable();
@@ -41,7 +41,7 @@ impl Numbers {
         self.ranges.last().map(|(_, last)| JobId(*last))
     }
 
-    /// First and last number of each range.
+    /// Returns the first and last number of each range.
     pub(super) fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
     }
@@ -55,7 +55,7 @@ impl Numbers {
         self.ranges.iter().flat_map(|(first, last)| (*first..=*last).map(JobId))
     }
 
-    /// Takes up to so many of the first.
+    /// Takes up to `count` of the first numbers.
     pub(super) fn take(&mut self, count: usize) -> Vec<JobId> {
         let taken: Vec<JobId> = self.iter().take(count).collect();
         if let Some(JobId(last)) = taken.last() {
@@ -65,7 +65,7 @@ impl Numbers {
         taken
     }
 
-    /// Keeps those for which `keep` holds.
+    /// Keeps the numbers for which `keep` returns true.
     pub(super) fn retain(&mut self, keep: impl FnMut(&JobId) -> bool) {
         let kept: Self = self.iter().filter(keep).collect();
         *self = kept;
@@ -76,7 +76,7 @@ impl FromIterator<JobId> for Numbers {
     fn from_iter<I: IntoIterator<Item = JobId>>(numbers: I) -> Self {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for JobId(number) in numbers {
-            // Numbers mostly come in order.
+            // Numbers mostly arrive in order.
             match ranges.last_mut().filter(|(first, last)| (*first..=last.saturating_add(1)).contains(&number)) {
                 Some((_, last)) => *last = number.max(*last),
                 None => ranges.push((number, number)),

@@ -1,5 +1,5 @@
-//! Long answers, told page by page: the next page is made when the connection has taken the last, so that a list takes no
-//! more memory than a page, however long it is and however slowly it is read.
+//! Long answers, sent page by page: the next page is made when the connection has taken the last. So a list takes no
+//! more memory than a page, regardless of its length and the reader's speed.
 
 use limo_model::JobId;
 use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
@@ -23,16 +23,16 @@ const NUMBERS: usize = 10_000;
 /// Reports that are read from the journal at a time.
 const ROWS: u32 = 64;
 
-/// The part of an answer that was not told yet.
+/// The unsent part of an answer.
 #[derive(Debug)]
 pub(super) struct Cursor {
     made: Answer,
     more: More,
-    /// True if it tells what was changed: then it waits until that is on disk, however long that takes.
+    /// True if it confirms a change: then it waits until that is on disk, however long it takes.
     changed: bool,
 }
 
-/// The action after a page is made.
+/// The next step after a page.
 #[derive(Debug)]
 enum More {
     Nothing,
@@ -40,15 +40,15 @@ enum More {
     Nodes(u32),
     /// The finished jobs among these.
     Numbers(Numbers),
-    /// Finished jobs that the query finds; `limit` counts those that are left.
+    /// Finished jobs of the query; `limit` counts the remaining ones.
     Finished(Finished),
-    /// The same, with one more than was asked for, which is not told: it shows that there is more.
+    /// The same, with one job more than requested, which is not sent: it shows that more follow.
     History(Finished),
     /// The numbers of these jobs.
     Selected(Numbers),
-    /// Before anything is told, something is done to jobs; then these are told.
+    /// An action on jobs, then their numbers.
     Deeds(Doing, Numbers),
-    /// It is found out which jobs pass a filter. What follows from that is another answer.
+    /// The filter of a selection. The result leads to another answer.
     Sift(Box<Sifting>),
 }
 
@@ -62,7 +62,7 @@ impl Cursor {
         Self::of(Answer::Nodes(Vec::new()), More::Nodes(0))
     }
 
-    /// Reports of those of these jobs that are over.
+    /// Returns reports of the finished ones among these jobs.
     pub(super) fn reports(jobs: Numbers) -> Self {
         Self::of(Answer::Jobs(Vec::new()), More::Numbers(jobs))
     }
@@ -77,7 +77,7 @@ impl Cursor {
         Self::of(Answer::Selected(Vec::new()), More::Selected(jobs))
     }
 
-    /// Which of these jobs pass the filter of a selection.
+    /// Filters these jobs by the selection's filter.
     pub(super) fn sift(selecting: Selecting, jobs: Numbers) -> Self {
         Self::of(Answer::Done, More::Sift(Box::new(Sifting::new(selecting, jobs))))
     }
@@ -133,7 +133,7 @@ impl Lookup for PageLookup {
 }
 
 impl Controller {
-    /// Tells an answer as soon as what it shows is on disk; a long list page by page.
+    /// Sends an answer as soon as its content is on disk; a long list page by page.
     pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
         self.tell_pages(peer, Cursor::of(answer, More::Nothing));
     }
@@ -145,19 +145,19 @@ impl Controller {
         }
     }
 
-    /// Does something to jobs, slice by slice, and tells that it is done.
+    /// Acts on jobs in slices, then confirms it.
     pub(super) fn do_all(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
         let more = More::Deeds(Doing::new(deed, jobs), Numbers::default());
         self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Done, more) });
     }
 
-    /// The same, and tells which jobs they are.
+    /// Acts on jobs in slices, then lists them.
     pub(super) fn do_all_selected(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
         let more = More::Deeds(Doing::new(deed, jobs.clone()), jobs);
         self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Selected(Vec::new()), more) });
     }
 
-    /// Tells the next page of an answer, or has the journal asked for it.
+    /// Sends the next page of an answer, or queries the journal for it.
     pub(super) fn next_page(&mut self, peer: PeerId) {
         let cursor = self.sessions.get_mut(peer).and_then(|client| client.cursor.take());
         let Some(mut cursor) = cursor else { return };
@@ -228,7 +228,7 @@ impl Controller {
         }
     }
 
-    /// The journal has found what the next page is made of.
+    /// Handles the journal's rows for the next page.
     fn page_read(&mut self, peer: PeerId, rows: Vec<JobReport>) {
         let client = self.sessions.get_mut(peer);
         if let Some(cursor) = client.and_then(|client| client.cursor.as_mut()) {
@@ -237,7 +237,7 @@ impl Controller {
         }
     }
 
-    /// A page of nodes from this number on. Returns the number of the first that is left.
+    /// Adds a page of nodes from this number on. Returns the first remaining number.
     fn more_nodes(&self, from: u32, made: &mut Answer) -> Option<u32> {
         let Answer::Nodes(made) = made else { return None };
         let mut size = made.iter().map(encoded_len).sum::<usize>();
@@ -253,8 +253,8 @@ impl Controller {
     }
 }
 
-/// Jobs in the order of their numbers, each once: one that ended while the journal was asked is listed twice, and the later
-/// report is the true one.
+/// Sorts jobs by number without duplicates. A job that ended during the query is listed twice; the later report is
+/// right.
 fn tidied(mut answer: Answer) -> Answer {
     if let Answer::Jobs(jobs) = &mut answer {
         jobs.sort_by_key(|report| report.job);

@@ -1,5 +1,5 @@
-//! What a node has, as it says itself: an operator's question, which is passed on to the node and answered when the node
-//! answers, or says why it does not.
+//! Queries of a node's hardware. An operator's query is passed on to the node, and answered with the node's report or
+//! the reason for its absence.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::queries::Serve;
 use super::{Controller, PeerId, Ticket};
 use crate::report;
 
-/// Longer than a node needs whose devices answer; one that does not may take 5 s.
+/// Longer than a node with responsive devices needs; an unresponsive one may take 5 s.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// A node that was asked.
+/// A queried node.
 #[derive(Debug)]
 struct Probe {
     client: PeerId,
@@ -21,17 +21,17 @@ struct Probe {
     until: Time,
 }
 
-/// The nodes that were asked, by the ticket of each question.
+/// The queried nodes, by the ticket of each query.
 #[derive(Debug, Default)]
 pub(super) struct Probes(BTreeMap<Ticket, Probe>);
 
 impl Probes {
-    /// When the next of them is late.
+    /// Returns the time at which the next answer is late.
     pub(super) fn next(&self) -> Option<Time> {
         self.0.values().map(|probe| probe.until).min()
     }
 
-    /// Nobody waits for the answers any more.
+    /// Drops the queries of a disconnected client.
     pub(super) fn client_gone(&mut self, client: PeerId) {
         self.0.retain(|_, probe| probe.client != client);
     }
@@ -58,7 +58,7 @@ impl Controller {
             Ok(node) => node,
             Err(refused) => return self.refuse(client, refused.to_string(), None),
         };
-        // Looking costs the node seconds, and asks its devices.
+        // A probe costs the node seconds, and queries its devices.
         if self.caller(client).is_none_or(|caller| !caller.operator) {
             let reason = "only root and the user that runs the master may let a node look at its devices";
             return self.detail(client, node, Err(reason.to_owned()));
@@ -72,14 +72,14 @@ impl Controller {
         self.tell_node(link, MasterToNode::Probe { ticket: ticket.0 });
     }
 
-    /// A node says what it has. What nobody waits for any more is dropped.
+    /// Handles a node's report. It is dropped if the client has disconnected.
     pub(super) fn probed(&mut self, node: NodeId, (ticket, report): (u64, String)) {
         if self.probes.0.get(&Ticket(ticket)).is_some_and(|probe| probe.node == node) {
             self.close_probe(Ticket(ticket), Ok(report));
         }
     }
 
-    /// The connection of a node broke.
+    /// Handles the broken connection of a node.
     pub(super) fn probes_broke(&mut self, node: NodeId) {
         let reason = "the connection to the node broke before it answered";
         for ticket in self.probes.matching(|probe| probe.node == node) {
@@ -94,7 +94,7 @@ impl Controller {
         }
     }
 
-    /// The journal cannot be written: nobody is answered but with that.
+    /// Answers all queries with a refusal, because the journal cannot be written.
     pub(super) fn drop_probes(&mut self, refusal: &MasterToClient) {
         for (ticket, probe) in std::mem::take(&mut self.probes.0) {
             self.free(probe.client, ticket);

@@ -1,4 +1,4 @@
-//! Questions of clients. The list is in `proto`; what serves one stands beside what it asks about.
+//! Queries of clients. The list is in `proto`; the code for each is beside its subject.
 
 use limo_model::{JobId, Request, application};
 use limo_proto::{
@@ -15,13 +15,13 @@ use super::{Controller, PeerId};
 use crate::database::Database;
 use crate::report;
 
-/// Most finished jobs in one answer. A longer history is asked for in several.
+/// Most finished jobs in one answer. A client asks for a longer history in parts.
 const HISTORY_PAGE: u32 = 1_000;
 
-/// Most jobs that are looked at for one answer: a few milliseconds in which nobody else is served.
+/// Most jobs that are checked for one answer: a few milliseconds in which no other request is served.
 const LOOKS: usize = 20_000;
 
-/// What making a report counts for, in encoded bytes, where the filter does not let it pass.
+/// Cost of a report that the filter rejects, in encoded bytes.
 const REPORT_COST: usize = 100;
 
 /// One finished job.
@@ -55,7 +55,7 @@ impl Lookup for EnergyLookup {
     }
 }
 
-/// Serves questions of one type. Nothing is changed.
+/// Serves queries of one type without changing anything.
 pub(super) trait Serve {
     fn serve(self, controller: &mut Controller, peer: PeerId);
 }
@@ -189,7 +189,7 @@ impl Controller {
     }
 
     fn energy_found(&mut self, peer: PeerId, mut report: EnergyReport) {
-        // The journal does not know what a meter is.
+        // The journal does not know meters.
         for sum in report.sums.iter_mut().filter(|sum| sum.seen.is_some()) {
             let node = self.core.node_named(&sum.key);
             if node.is_some_and(|node| node.spec().meter == limo_model::Meter::Emulated) {
@@ -234,7 +234,7 @@ impl Controller {
         self.with_dependencies(peer, Wanted::DryRun(request));
     }
 
-    /// All that the request depends on is known.
+    /// Tries a request whose dependencies are known.
     pub(super) fn try_out(&mut self, peer: PeerId, request: &Request) {
         let prospect = match self.core.dry_run(self.now, request) {
             Ok(prospect) => prospect,

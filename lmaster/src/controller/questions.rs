@@ -1,10 +1,10 @@
-//! Questions to the databases that are under way, and the connections that wait for their answers.
+//! Running queries of the databases, and the connections that wait for their answers.
 
 use std::collections::HashMap;
 
 use super::{PeerId, Reply, Ticket};
 
-/// Questions by their tickets. A ticket is given once.
+/// Queries by their tickets. Each ticket is used once.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     waiting: HashMap<Ticket, PeerId>,
@@ -19,19 +19,19 @@ impl Questions {
         Ticket(self.last)
     }
 
-    /// A connection asks something.
+    /// Starts a query of a connection.
     pub(super) fn ask(&mut self, peer: PeerId) -> Ticket {
         let ticket = self.ticket();
         self.waiting.insert(ticket, peer);
         ticket
     }
 
-    /// The answer is there: returns the connection that asked.
+    /// Ends a query: returns the connection that asked.
     pub(super) fn answered(&mut self, ticket: Ticket) -> Option<PeerId> {
         self.waiting.remove(&ticket)
     }
 
-    /// Keeps an answer until there is a state from which something can follow.
+    /// Keeps an answer until a state is available for its consequences.
     pub(super) fn postpone(&mut self, ticket: Ticket, reply: Reply) {
         self.postponed.push((ticket, reply));
     }

@@ -1,6 +1,6 @@
-//! While nothing can be written: the state is the one on disk, queries are answered, and bytes of stdio are passed on.
-//! Nothing is recorded, so nothing that would have to be is taken in: nodes keep it, and say it again when they register
-//! anew, which they are asked to once there is room.
+//! Read-only operation while nothing can be written: the state is the one on disk, queries are answered, and stdio is
+//! relayed. Input that must be recorded is dropped. Nodes keep it and repeat it when they register again, which they do
+//! once space is available.
 
 use limo_model::{Attempt, JobId, NodeId};
 use limo_proto::{AttemptState, ClientToMaster, Frame, MasterToNode, NewSlave, NodeToMaster, Registration};
@@ -9,11 +9,11 @@ use limo_sched::{Core, Event, Phase};
 use super::node_peer::{NodeLink, NodePeer};
 use super::{Controller, Effect, PeerId};
 
-/// Why nodes are asked to register anew.
+/// Reason given to nodes that must register again.
 const REGISTER_AGAIN: &str = "the journal could not be written; register again";
 
 impl Controller {
-    /// The state on disk was taken up, and nothing can be written.
+    /// Makes the state that was read from disk read-only.
     pub(super) fn become_read_only(&mut self, reason: &str) {
         if !self.commits.is_read_only() {
             tracing::error!(
@@ -37,8 +37,8 @@ impl Controller {
         }
     }
 
-    /// Attempts that are starting in `on_disk`, the state that is about to be taken up, and may run. Remembers those that
-    /// run in the present state: their nodes stay connected, and do not say it again.
+    /// Returns attempts that are starting in `on_disk`, the next state, and may run. Remembers those that run in the
+    /// present state: their nodes stay connected and do not report it again.
     pub(super) fn unwritten_starts(&mut self, on_disk: &Core) -> Vec<(JobId, Attempt)> {
         let is_starting = |(job, attempt): &(JobId, Attempt)| {
             let phase = on_disk.job(*job).map(|job| &job.phase);
@@ -55,7 +55,7 @@ impl Controller {
         starts
     }
 
-    /// A node says that an attempt runs. Remembered until it registers anew.
+    /// Remembers a started attempt until its node registers again.
     fn unrecorded_start(&mut self, node: NodeId, job: JobId, attempt: Attempt) {
         if self.is_on(node, job, attempt) {
             self.assignments.part_begun(job, attempt, node);
@@ -65,7 +65,8 @@ impl Controller {
         }
     }
 
-    /// Shows a job as running if all its nodes have begun, and opens its streams. For display only, as [`Self::show_away`].
+    /// Shows a job as running if all its nodes have begun, and opens its streams. For display only, like
+    /// [`Self::show_away`].
     pub(super) fn show_started(&mut self, job: JobId, attempt: Attempt) {
         if !self.is_starting(job) || !self.have_all_begun(job, attempt) {
             return;
@@ -83,7 +84,7 @@ impl Controller {
         }
     }
 
-    /// The state on disk was taken up, and can be changed again: nodes tell anew what they have.
+    /// Makes nodes report again after the state became writable.
     pub(super) fn close_nodes(&mut self) {
         self.assignments.forget_all_parts();
         for peer in self.nodes.take_all() {
@@ -91,7 +92,7 @@ impl Controller {
         }
     }
 
-    /// The connection of a node is gone while nothing is recorded.
+    /// Handles a node's disconnection while nothing is recorded.
     pub(super) fn unrecorded_gone(&mut self, node: NodeId) {
         if self.commits.is_read_only() {
             self.show_away(node);
@@ -122,8 +123,8 @@ impl Controller {
         }
     }
 
-    /// A node registers while nothing can be written. One that the state on disk has in the same incarnation is served, so
-    /// that its jobs have their stdio and their leases; it gets no orders. Any other waits until there is room.
+    /// Registers a node while nothing can be written. A known node of the same incarnation is served, so that its jobs
+    /// have stdio and leases; it gets no orders. Any other node waits until space is available.
     pub(super) fn registered_unrecorded(&mut self, peer: PeerId, registration: Registration) {
         let Registration { slave: NewSlave { spec, instance, boot, .. }, attempts } = registration;
         let is_known =
@@ -156,7 +157,7 @@ pub(super) fn changes_nothing(message: &ClientToMaster) -> bool {
         | ClientToMaster::TakeUp { .. }
         | ClientToMaster::StreamAck { .. }
         | ClientToMaster::Resize { .. }
-        // It may be of a job that is known; any other is refused.
+        // A known job can be confirmed; a new one is refused.
         | ClientToMaster::SendExec(_) => true,
         ClientToMaster::Signal { .. } | ClientToMaster::ChangeConf(_) => false,
     }

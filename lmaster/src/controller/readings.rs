@@ -1,6 +1,6 @@
-//! What nodes draw: the newest of it is recorded for the core, all of it is written to the table of what was drawn. A meter
-//! that serves several nodes is divided over them by what each is believed to draw, and is their reading. A node with a meter
-//! of its own is believed what that shows; while the shared meter works, that is all it is for.
+//! Draw of nodes: the newest readings are recorded for the core, all samples go to the table of readings. The value of
+//! a shared meter is divided over its nodes by their believed draws, and gives their readings. A node's own meter then
+//! only gives its believed draw.
 
 use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
@@ -43,7 +43,7 @@ impl Serve for ReadingsQuery {
 }
 
 impl Controller {
-    /// A meter that serves several nodes shows something, or fails.
+    /// Handles a value or a failure of a shared meter.
     pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
         let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else { return };
         for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
@@ -56,9 +56,9 @@ impl Controller {
         }
     }
 
-    /// A node's own meter shows something.
+    /// Handles a value of a node's own meter.
     pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
-        // On the way to sleep it does not draw what it did.
+        // A node that falls asleep no longer has its earlier draw.
         let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
         if is_awake && self.metering.own_shown(node, sample.draw, &self.core, self.now) {
             self.keep_reading(node, sample);
@@ -67,7 +67,7 @@ impl Controller {
 
     /// Returns the draw that counts for a node.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
-        // The room that is left on a full disk belongs to the ends of jobs.
+        // On a full disk the remaining space is reserved for the ends of jobs.
         if self.commits.trouble().is_none()
             && let Some(node) = self.core.node(node)
         {
@@ -88,7 +88,7 @@ impl Controller {
         }
     }
 
-    /// Time has passed, and the believed draw was what it is.
+    /// Adds the believed draw up to now, before it changes.
     pub(super) fn draw_goes_on(&mut self) {
         let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
         self.metering.pass(self.now, draw.map(Power::at_least_zero));
@@ -97,7 +97,7 @@ impl Controller {
         }
     }
 
-    /// Rows and texts by themselves: nothing has happened, so there is no round.
+    /// Commits rows and texts without a round, because no event happened.
     pub(super) fn commit_rows(&mut self) {
         let (readings, forget_readings) = self.metering.take_rows(self.now);
         let batch = Batch { readings, forget_readings, ..self.commits.close_texts() };
@@ -118,7 +118,7 @@ impl Controller {
         self.ask(peer, ReadingsLookup { node, range: (from, until), emulated });
     }
 
-    /// To those on disk come those that are not, so that no time before now is missing.
+    /// Adds intervals that are not on disk, so that the time up to now is complete.
     fn readings_found(
         &mut self,
         peer: PeerId,
@@ -136,7 +136,7 @@ impl Controller {
     }
 }
 
-/// An interval after the others, or the rest of the last of them.
+/// Adds a later interval, or the rest of the last one.
 fn add(intervals: &mut Vec<Drawn>, drawn: Drawn) {
     let Some(last) = intervals.last_mut().filter(|last| last.at == drawn.at) else { return intervals.push(drawn) };
     last.low = last.low.min(drawn.low);

@@ -1,4 +1,4 @@
-//! Requests of clients: served one after the other for each client, and those that cost more in turns and slices.
+//! Requests of clients: each client's are served in order, and expensive ones in turns and slices.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::deeds::DEEDS;
 use super::numbers::Numbers;
 use super::{Controller, Effect, PeerId};
 
-/// Returns true if a request costs more than a look, and waits for its turn.
+/// Returns true if a request is expensive and must wait for its turn.
 fn is_heavy(message: &ClientToMaster) -> bool {
     match message {
         ClientToMaster::Ask(query) => query.cost() == Cost::Heavy,
@@ -28,7 +28,7 @@ fn is_heavy(message: &ClientToMaster) -> bool {
 }
 
 impl Controller {
-    /// Serves a request, or keeps it until those before it are answered.
+    /// Serves a request, or queues it behind earlier ones.
     pub(super) fn request(&mut self, peer: PeerId, message: ClientToMaster) {
         let Some(client) = self.sessions.get(peer) else { return };
         if !client.is_occupied() && !self.commits.is_recovering() {
@@ -48,12 +48,12 @@ impl Controller {
         }
     }
 
-    /// Returns true if [`Controller::turn`] has something to do.
+    /// Returns true if [`Controller::turn`] has work.
     pub fn has_turn(&self) -> bool {
         self.sessions.has_turn() && !self.commits.is_recovering()
     }
 
-    /// One slice of the query whose turn it is.
+    /// Serves one slice of the next query.
     pub(super) fn turn(&mut self) {
         if self.commits.is_recovering() {
             return;
@@ -68,7 +68,7 @@ impl Controller {
         self.serve_backlog(peer);
     }
 
-    /// These jobs, which a client waits for, are over.
+    /// Handles the end of jobs that a client waits for.
     pub(super) fn waited(&mut self, peer: PeerId, jobs: Numbers) {
         if let Some(client) = self.sessions.get_mut(peer) {
             client.over.push_back(jobs);
@@ -76,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Goes on with what a client waits for, once everything before it is answered.
+    /// Serves a client's next request, once all earlier ones are answered.
     pub(super) fn serve_backlog(&mut self, peer: PeerId) {
         while !self.commits.is_recovering() {
             let Some(message) = self.sessions.next_request(peer, self.settings.limits) else { return };
@@ -84,14 +84,13 @@ impl Controller {
         }
     }
 
-    /// Everything that was sent to a client was taken.
+    /// Records that a client has read everything that was sent.
     pub(super) fn drained(&mut self, peer: PeerId) {
         self.sessions.drained(peer);
         self.send_again(peer);
     }
 
-    /// Answers that are being told end here: what they show may not be on disk. A client is told once; `told` are those
-    /// that were told already.
+    /// Ends unfinished answers, whose content may not be on disk. Each client gets one refusal; `told` already have it.
     pub(super) fn drop_cursors(&mut self, told: &BTreeSet<PeerId>, reason: &str) {
         for peer in self.sessions.being_told() {
             if let Some(client) = self.sessions.get_mut(peer) {
@@ -103,7 +102,7 @@ impl Controller {
         }
     }
 
-    /// A frame of output did not reach a client, because its user has too much queued.
+    /// Records that a frame of output was dropped because the client's user has too much queued.
     pub(super) fn mark_behind(&mut self, peer: PeerId, stream: (JobId, u32)) {
         let Some(client) = self.sessions.get_mut(peer) else { return };
         let is_first = client.behind.is_empty();

@@ -1,4 +1,4 @@
-//! How far the streams of attached jobs are, and which connections they go to. Knows no job and no node but by number.
+//! Offsets of the streams of attached jobs, and their connections. Knows jobs and nodes only by number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use limo_proto::{Channel, Data, Io, StreamId, WINDOW};
 
 use super::{Live, PeerId};
 
-/// How far one stream is. Offsets count the end of the stream as one more byte.
+/// Offsets of one stream. The end of the stream counts as one more byte.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Flow {
-    /// The receiver has taken everything below.
+    /// The receiver has consumed everything below.
     pub(super) taken: u64,
-    /// Nothing at or above was passed on.
+    /// Offset up to which data was passed on.
     pub(super) passed: u64,
     /// True if the end was passed on.
     pub(super) ended: bool,
-    /// Where the receiver's connection is: it gets nothing behind a gap.
+    /// Offset of the receiver's connection, which gets no data after a gap.
     pub(super) next: u64,
 }
 
 impl Flow {
-    /// Takes note of data that is passed on.
+    /// Records data that is passed on.
     pub(super) fn pass(&mut self, data: &Data) -> Result<(), String> {
         let end = data.offset.saturating_add(data.bytes.len() as u64);
         if end > self.taken.saturating_add(WINDOW) {
@@ -33,8 +33,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Returns true if data follows what the receiver's connection was given, which then counts as given. What is behind a gap
-    /// comes again.
+    /// Returns true if data continues the receiver's connection, and counts it as sent. Data after a gap will be sent
+    /// again.
     pub(super) fn follows(&mut self, data: &Data) -> bool {
         let follows = data.offset <= self.next;
         if follows {
@@ -44,7 +44,7 @@ impl Flow {
         follows
     }
 
-    /// An end of the stream says that it is at `offset`.
+    /// Resumes at `offset`, which one end of the stream reported.
     pub(super) fn resume(&mut self, offset: u64) {
         self.taken = self.taken.max(offset);
         self.passed = self.passed.max(offset);
@@ -60,18 +60,18 @@ impl Flow {
 #[derive(Debug, Default)]
 pub(super) struct Route {
     pub(super) client: Option<PeerId>,
-    /// When the job is given up, while it has no client.
+    /// Time at which the job is abandoned, while it has no client.
     give_up_at: Option<Time>,
     pub(super) stdin: Flow,
-    /// True if the job's node says that it is over, which is not recorded yet: how much it took is forgotten.
+    /// True if the job's node reports its end, which is not recorded yet: the offset is then unknown.
     pub(super) stdin_is_over: bool,
-    /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
+    /// Offset of stdin on each node of a multi-node job; the lowest is the stream's.
     pub(super) stdin_on: BTreeMap<NodeId, u64>,
-    /// Of each of its nodes, as far as there was something.
+    /// Output of each of its nodes, as far as any has come.
     pub(super) outputs: Vec<Outputs>,
     /// The nodes that still have output of the job, once the job is over.
     over_on: Vec<NodeId>,
-    /// True if the end of the job is on disk and the client, where there is one, was told.
+    /// True if the end of the job is on disk and its client, if any, was told.
     told: bool,
 }
 
@@ -89,7 +89,7 @@ impl Outputs {
 }
 
 impl Route {
-    /// Those of the node at `part`, which is one of the job's.
+    /// Returns the output of the node at `part` of the job.
     pub(super) fn outputs(&mut self, part: u32) -> &mut Outputs {
         let part = part as usize;
         if part >= self.outputs.len() {
@@ -128,19 +128,19 @@ impl Routes {
         self.routes.keys().copied()
     }
 
-    /// The nodes that still have output of a job that is over.
+    /// Returns the nodes that still have output of a job that is over.
     pub(super) fn over_on(&self, job: JobId) -> &[NodeId] {
         self.routes.get(&job).map_or(&[], |route| &route.over_on)
     }
 
-    /// Keeps the output of a job that was over before this process began for a client that may come back.
+    /// Keeps the output of a job that ended under an earlier process, for a client that may reconnect.
     pub(super) fn keep_output(&mut self, job: JobId, node: NodeId, give_up_at: Time) {
         let route = Route { over_on: vec![node], told: true, ..Route::default() };
         self.routes.insert(job, route);
         self.detach(job, give_up_at);
     }
 
-    /// The end of a job is on disk, and its client was told.
+    /// Records that a job's end is on disk, and its client was told.
     pub(super) fn finished(&mut self, job: JobId, nodes: Vec<NodeId>) {
         if let Some(route) = self.routes.get_mut(&job) {
             (route.over_on, route.told) = (nodes, true);
@@ -154,7 +154,7 @@ impl Routes {
         }
     }
 
-    /// The job whose client stayed away too long.
+    /// Returns a job whose client was away too long.
     pub(super) fn orphan(&self, now: Time) -> Option<JobId> {
         self.orphans.first().filter(|(at, _)| *at <= now).map(|(_, job)| *job)
     }
@@ -168,7 +168,7 @@ impl Routes {
         self.orphans.first().map(|(at, _)| *at)
     }
 
-    /// `live` is what there is: every attached job has a route, and the clients that are there keep theirs.
+    /// Installs `live` as the accepted jobs: every attached job gets a route, and connected clients keep theirs.
     pub(super) fn take_up(&mut self, live: &BTreeMap<JobId, Live>, give_up_at: Time) {
         let gone: Vec<JobId> = self
             .routes
@@ -199,13 +199,13 @@ impl Routes {
         self.routes.contains_key(&job)
     }
 
-    /// A client reads the job's output from these offsets on. Returns the one that did before.
+    /// Attaches a client that reads the job's output from these offsets on. Returns the earlier client.
     pub(super) fn attach(&mut self, job: JobId, client: PeerId, read: &[(u64, u64)]) -> Option<PeerId> {
         let route = self.routes.entry(job).or_default();
         if let Some(at) = route.give_up_at.take() {
             self.orphans.remove(&(at, job));
         }
-        // Whatever another connection was given, this one was not.
+        // The new connection was sent nothing yet.
         for flow in route.outputs.iter_mut().flat_map(|of| [&mut of.stdout, &mut of.stderr]) {
             flow.next = flow.taken;
         }
