@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::array::ArrayArgs;
-use clap::builder::{ArgPredicate, OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Parser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
 use limo_model::{
@@ -87,16 +87,12 @@ pub struct JobArgs {
     pub export: Option<Export>,
 }
 
-/// With whole nodes, a job uses all of their cores by default, but each of several tasks uses one.
-const ALONE: [(&str, ArgPredicate, &str); 2] =
-    [("ntasks", ArgPredicate::IsPresent, "1"), ("exclusive", ArgPredicate::IsPresent, "all")];
-
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
-    /// Cores of one CPU for each task, or `all`
-    #[arg(short = 'c', long, value_name = "N", default_value = "1", default_value_ifs = ALONE)]
-    pub cores: Cores,
+    /// Cores of one CPU for each task, or `all` [default: 1]
+    #[arg(short = 'c', long, value_name = "N")]
+    pub cores: Option<Cores>,
     /// Memory, e.g. 512M
     #[arg(long, value_name = "SIZE")]
     pub mem: Option<Memory>,

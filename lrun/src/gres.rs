@@ -11,10 +11,10 @@ use crate::args::Args;
 #[command(next_help_heading = "Resources")]
 pub struct GresArgs {
     /// Whole accelerators of each node, of one type, e.g. gpu:2 or gpu:a100:2
-    #[arg(long, value_name = "gpu[:HARDWARE][:N]", value_parser = gres, conflicts_with_all = ["gpus", "cores"], hide = true)]
+    #[arg(long, value_name = "gpu[:HARDWARE][:N]", value_parser = gres, conflicts_with = "gpus", hide = true)]
     gres: Option<Accelerators>,
     /// As --gres without `gpu:`, e.g. 2 or a100:2
-    #[arg(long, value_name = "[HARDWARE:]N", value_parser = gpus, conflicts_with = "cores", hide = true)]
+    #[arg(long, value_name = "[HARDWARE:]N", value_parser = gpus, hide = true)]
     gpus: Option<Accelerators>,
 }
 

@@ -173,11 +173,14 @@ mod tests {
         let script = "#!/bin/sh\n#LIMO -c 4 -J 'a name' # as it scales\n\n# a comment\n##LIMO -c 9\n#LIMOX -c 9\n\
                       #LIMO --mem=1G --variant gpu=a --variant fpga=b\necho\n#LIMO -c 9\n";
         let args = merged(script, &["lrun", "--script", "job.sh", "x", "-c", "7"]).expect("good");
-        assert_eq!((args.resources.cores.to_string().as_str(), args.job.job_name.as_deref()), ("4", Some("a name")));
+        assert_eq!(
+            (args.tasks.cores(&args.resources).to_string().as_str(), args.job.job_name.as_deref()),
+            ("4", Some("a name"))
+        );
         assert!(args.resources.mem.is_some() && args.job.variants.len() == 2);
         assert_eq!(args.command, ["x", "-c", "7"], "what follows is the script's own");
         let args = merged(script, &["lrun", "-c", "2", "--variant", "gpu=z", "--script", "job.sh"]).expect("good");
-        assert_eq!(args.resources.cores.to_string(), "2");
+        assert_eq!(args.tasks.cores(&args.resources).to_string(), "2");
         let variants: Vec<_> = args.job.variants.iter().map(|variant| variant.argv.join(" ")).collect();
         assert_eq!(variants, ["b", "z"]);
     }

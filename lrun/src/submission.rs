@@ -113,7 +113,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         application,
         size: if args.job.size.is_empty() { size } else { args.job.size.clone() },
         nodes: std::num::NonZeroU32::MIN,
-        cores: args.resources.cores,
+        cores: args.tasks.cores(&args.resources),
         memory: args.resources.mem.unwrap_or(Memory::ZERO),
         time_limit: args.when.time,
         immediate: args.when.immediate,
@@ -130,11 +130,12 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         warning: warning(&args.when)?,
         kill_grace: args.when.kill_grace,
         allowance: args.power.allowance(),
-        spread: args.tasks.spread(args.resources.cores),
+        spread: args.tasks.spread(&args.resources),
         reservation: args.resources.reservation.clone(),
         priority: args.priority.priority(),
         exclusive: args.resources.exclusive,
         accelerators: args.accelerators.count(),
+        with_cores: args.accelerators.count().is_some() && args.resources.cores.is_some(),
     })
 }
 
@@ -234,6 +235,22 @@ mod tests {
         let named = submission(&["lrun", "--app", "solver", "--size", "C", "cg", "7"]).request;
         assert_eq!([named.application, named.size, named.name], ["solver", "C", "solver"]);
         assert_ne!(exec.key, submission(&["lrun", "cg"]).key);
+    }
+
+    #[test]
+    fn accelerators_take_cores_only_if_asked() {
+        let check = |options: &[&str], expected: (bool, &str, Option<u32>)| {
+            let request = submission(&[&["lrun"], options, &["cg"]].concat()).request;
+            let cores = request.cores.to_string();
+            let found = (request.with_cores, cores.as_str(), request.accelerators.map(|count| count.get()));
+            assert_eq!(found, expected, "{options:?}");
+        };
+        check(&["--gres", "gpu:2"], (false, "1", Some(2)));
+        check(&["--gres", "gpu:2", "-c", "8"], (true, "8", Some(2)));
+        check(&["--gpus", "1", "-c", "all"], (true, "all", Some(1)));
+        check(&["--gpus", "1", "--exclusive"], (false, "all", Some(1)));
+        check(&["--exclusive", "-n", "2"], (false, "1", None));
+        check(&["-c", "8"], (false, "8", None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use limo_client::Failure;
 use limo_model::{Cores, Spread};
 use limo_proto::Parallel;
 
-use crate::args::Args;
+use crate::args::{Args, ResourceArgs};
 use crate::files::StdinSource;
 
 #[derive(Debug, clap::Args)]
@@ -36,8 +36,17 @@ impl TaskArgs {
         self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes.unwrap_or(NonZeroU32::MIN)))
     }
 
+    /// Returns the cores of each task. With whole nodes, a job uses all of their cores by default, but each of several tasks
+    /// uses one.
+    pub fn cores(&self, resources: &ResourceArgs) -> Cores {
+        let usual =
+            if self.ntasks.is_none() && resources.exclusive { Cores::All } else { Cores::Count(NonZeroU32::MIN) };
+        resources.cores.unwrap_or(usual)
+    }
+
     /// Returns the request for several nodes or tasks; `None` for one plain task.
-    pub fn spread(&self, cores: Cores) -> Option<Spread> {
+    pub fn spread(&self, resources: &ResourceArgs) -> Option<Spread> {
+        let cores = self.cores(resources);
         let spread = Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
         let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes == NonZeroU32::MIN);
         (self.label || !one).then_some(spread)
@@ -61,7 +70,7 @@ pub fn parallel(args: &Args) -> Result<Option<Parallel>, Failure> {
         Some(StdinSource::Task(task)) => Some(task),
         _ => None,
     };
-    let several = args.tasks.spread(args.resources.cores).is_some();
+    let several = args.tasks.spread(&args.resources).is_some();
     if several && args.files.pty {
         return Err(Failure::new("--pty is for one task: -N, -n and --label give several, or change its output"));
     }
@@ -76,7 +85,7 @@ mod tests {
     fn check(options: &[&str], expected: Result<Option<(u32, Option<u32>)>, &str>) {
         let args = Args::try_parse_from(["lrun"].iter().chain(options).chain(&["a"])).expect("a command line");
         let found = parallel(&args).map(|parallel| {
-            let spread = args.tasks.spread(args.resources.cores);
+            let spread = args.tasks.spread(&args.resources);
             assert_eq!(spread.is_some(), parallel.is_some(), "{options:?}");
             spread.zip(parallel).map(|(spread, parallel)| (spread.tasks.get(), parallel.reader))
         });

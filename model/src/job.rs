@@ -28,7 +28,7 @@ pub struct Request {
     pub size: String,
     /// Number of nodes, each with the same share of the job.
     pub nodes: NonZeroU32,
-    /// Cores on each of its nodes.
+    /// Cores on each of its nodes. A job that asks for accelerators takes them only with [`Request::with_cores`].
     pub cores: Cores,
     /// Memory on each of its nodes; zero if not requested.
     pub memory: Memory,
@@ -83,6 +83,9 @@ pub struct Request {
     /// for them. If unset, the job has one unit of a node: its CPU, or an accelerator for which it brings a variant.
     #[serde(default)]
     pub accelerators: Option<NonZeroU32>,
+    /// Beside its accelerators it takes its cores of the CPU of each node. Without accelerators it makes no difference.
+    #[serde(default)]
+    pub with_cores: bool,
 }
 
 /// The largest and, negated, the smallest priority: of the size of Slurm's adjustments by `--nice`.
@@ -128,6 +131,7 @@ impl Request {
             priority: 0,
             exclusive: false,
             accelerators: None,
+            with_cores: false,
         }
     }
 }

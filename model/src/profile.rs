@@ -74,6 +74,11 @@ impl Estimate {
         let power = Power::from_mw(self.power.mw().saturating_mul(units));
         Self { power, energy: Energy::from_mj(self.energy.mj().saturating_mul(units)), ..self }
     }
+
+    /// Of a job that draws so much more for as long as it runs.
+    pub fn with_draw(self, more: Power) -> Self {
+        Self { power: self.power + more, energy: self.energy + more * self.duration, ..self }
+    }
 }
 
 impl fmt::Display for EstimateSource {

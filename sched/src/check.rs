@@ -11,7 +11,7 @@ use limo_model::{
 };
 
 use crate::books::Books;
-use crate::facts::{allows_node, allows_unit, cores_on, longest, may_be_denied, not_eligible, units_wanted};
+use crate::facts::{allows_node, allows_unit, cores_on, longest, may_be_denied, not_eligible, wants_several};
 use crate::plan::{Plan, Start, Violation};
 use crate::state::{Job, Node, Phase, Sleep, State};
 
@@ -112,10 +112,13 @@ fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation
     for part in &start.placement {
         one_part(case, (id, job), part, found);
     }
-    let several = units_wanted(&job.request) > 1;
+    let several = wants_several(&job.request);
     let nodes = if several { several::nodes(&start.placement) } else { width(&start.placement) };
-    if several && !several::as_asked(case, &job.request, &start.placement) {
+    if several && !several::accelerators_as_asked(case, &job.request, &start.placement) {
         found.push(Violation::Accelerators { job: id });
+    }
+    if several && !several::host_cores_as_asked(case, &job.request, &start.placement) {
+        found.push(Violation::HostCores { job: id });
     }
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
@@ -166,7 +169,8 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
             found.push(Violation::NoUnit { job: id });
             continue;
         };
-        if !allows_node(&job.request, node) || !allows_unit(&job.request, unit) {
+        let may_have = allows_unit(&job.request, unit) || several::is_host(&job.request, unit);
+        if !allows_node(&job.request, node) || !may_have {
             found.push(Violation::NotAllowed { job: id });
         }
         if let Some(reservation) = kept_by(case, &job.request, node) {
@@ -180,7 +184,7 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
             found.push(Violation::Cap { job: id, cap });
         }
     }
-    if part.memory != job.request.memory && units_wanted(&job.request) == 1 {
+    if part.memory != job.request.memory && !wants_several(&job.request) {
         found.push(Violation::Memory { job: id, memory: part.memory });
     }
 }

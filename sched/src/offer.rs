@@ -1,18 +1,21 @@
 //! Counts the nodes that have room for the tasks of a job which is not submitted yet.
 
-use limo_model::{Request, UnitKind};
+use limo_model::{Request, UnitKind, UnitSpec};
 
 use crate::core::Core;
-use crate::facts::{allows_node, allows_unit};
+use crate::facts::{allows_node, allows_unit, wants_host_cores};
 
 impl Core {
-    /// Free cores for the job on each node that it may use. An accelerator, which is taken whole, has room for every
-    /// task.
+    /// Free cores for the job on each node that it may use. An accelerator, which is taken whole, has room for every task,
+    /// unless each task takes cores beside it.
     pub fn offered_cores(&self, request: &Request) -> Vec<u32> {
         let usable = self.known_nodes().filter(|node| allows_node(request, node) && request.memory <= node.spec.memory);
         let most = |node: &crate::state::Node| {
-            let units = node.units().map(|(_, unit)| unit).filter(|unit| allows_unit(request, unit));
-            units.map(|unit| if unit.kind == UnitKind::Cpu { unit.cores } else { u32::MAX }).max()
+            let units = || node.units().map(|(_, unit)| unit);
+            let cores = |unit: &UnitSpec| if unit.kind == UnitKind::Cpu { unit.cores } else { u32::MAX };
+            let most = units().filter(|unit| allows_unit(request, unit)).map(cores).max();
+            let cpu = || units().filter(|unit| unit.kind == UnitKind::Cpu).map(|unit| unit.cores).max();
+            if wants_host_cores(request) { most.and_then(|_| cpu()) } else { most }
         };
         usable.filter_map(most).collect()
     }

@@ -116,4 +116,6 @@ pub enum Violation {
     NotAlone { job: JobId },
     #[error("job {job} does not get as many accelerators of one type on each of its nodes as it asked for")]
     Accelerators { job: JobId },
+    #[error("job {job} does not get the cores that it asked for beside its accelerators on each of its nodes")]
+    HostCores { job: JobId },
 }

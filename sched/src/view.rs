@@ -7,8 +7,10 @@ use limo_model::{
 
 use crate::apply::bar;
 use crate::cluster::Cluster;
-use crate::facts::{Known, Looked, under_cap};
-use crate::facts::{allows_node, allows_unit, cores_on, may_be_denied, units_like, units_wanted};
+use crate::facts::{
+    HostCores, Known, Looked, allows_node, allows_unit, cores_on, host_cores, host_power, may_be_denied, under_cap,
+    units_like, units_wanted, wants_host_cores, wants_several,
+};
 use crate::index::Index;
 use crate::options::Options;
 use crate::state::{Clock, Job, Node, Settings, State};
@@ -202,7 +204,7 @@ impl<'a> View<'a> {
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
-                if units_wanted(request) > 1 {
+                if wants_several(request) {
                     choices.extend(self.choice_of_several(request, (node, id, unit)));
                     continue;
                 }
@@ -226,20 +228,27 @@ impl<'a> View<'a> {
         units.sort_by_key(|unit| self.index().cores_used(UnitId { unit: *unit, ..id }) > 0);
         units.truncate(wanted);
         units.sort_unstable();
-        let placement = on_units((node.id, 1), &units, (cores_on(request, unit), request.memory)).collect();
-        let estimate = under_cap(Known::of(self.state()), request, unit, (None, 1_000)).times(wanted);
+        let (known, host) = (Known::of(self.state()), host_cores(request, &node.spec.units));
+        if host.is_none() && wants_host_cores(request) {
+            return None;
+        }
+        let placement = on_units((node.id, 1), &units, (cores_on(request, unit), request.memory), host).collect();
+        let each = under_cap(known, request, unit, (None, 1_000));
+        let estimate = each.times(wanted).with_draw(host_power(known, request, &node.spec.units));
         Some(Choice { placement, estimate, alone: request.exclusive })
     }
 }
 
-/// A job's parts on some units of a node, or of neighbours. The memory belongs to the node, so only the first part
-/// contains it.
+/// A job's parts on some units of a node, or of neighbours, and on the CPU beside them. The memory belongs to the node, so only
+/// the first part contains it.
 pub(crate) fn on_units(
     (node, count): (NodeId, u32),
     units: &[u16],
     (cores, memory): (u32, Memory),
+    host: Option<HostCores>,
 ) -> impl Iterator<Item = Part> {
     let memory = std::iter::once(memory).chain(std::iter::repeat(Memory::ZERO));
-    let part = move |(unit, memory)| Part { unit: UnitId { node, unit }, count, cores, memory, cap: None };
-    units.iter().copied().zip(memory).map(part)
+    let part = move |((unit, cores), memory)| Part { unit: UnitId { node, unit }, count, cores, memory, cap: None };
+    let host = host.map(|host| (host.unit, host.cores));
+    units.iter().map(move |unit| (*unit, cores)).chain(host).zip(memory).map(part)
 }

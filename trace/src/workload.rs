@@ -36,6 +36,8 @@ pub struct Treatment {
     pub filler: bool,
     /// It takes every core of its unit; its processors only count in figures.
     pub whole_unit: bool,
+    /// Accelerators of one type that it takes on each of its nodes, beside its processors.
+    pub accelerators: u32,
 }
 
 /// Application of jobs, if the workload names it.

@@ -1,8 +1,9 @@
 //! Interface of the workload of a simulation: the jobs of a trace, or another source that provides the same data. Holds
 //! no state of a simulation.
 
-use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, width};
+use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time};
 use limo_sched::Event;
+use limo_trace::platform::Unit;
 use limo_trace::{Platform, Workload};
 
 use super::request::{self, node_specs};
@@ -144,10 +145,16 @@ impl Load for Trace<'_> {
         };
         let delay = group.start_delay;
         let Some(unit) = group.units.get(usize::from(part.unit.unit)) else { return Running { delay, ..plain } };
-        let known = self.workload.application(job).and_then(|application| unit.applications.get(&application.name));
-        let whole = known.map_or(unit.draw, |known| known.power).scaled(i64::from(part.cores), i64::from(unit.cores));
-        let draw = whole.scaled(i64::from(width(placement)), 1);
-        let run = known.map_or(job.run, |known| known.duration);
+        let application = self.workload.application(job);
+        let known = |unit: &Unit| application.and_then(|of| unit.applications.get(&of.name)).copied();
+        let share = |part: &Part| {
+            let unit = self.platform.group(part.unit.node)?.units.get(usize::from(part.unit.unit))?;
+            let whole = known(unit).map_or(unit.draw, |known| known.power);
+            let each = whole.scaled(i64::from(part.cores), i64::from(unit.cores));
+            Some(each.scaled(i64::from(part.count), 1))
+        };
+        let draw = placement.iter().filter_map(share).sum();
+        let run = known(unit).map_or(job.run, |known| known.duration);
         Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
     }
 }

@@ -56,7 +56,7 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         _ if usual == 1 => (job.processors, Cores::Count(NonZeroU32::MIN)),
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
-    let Treatment { may_suspend, may_requeue, filler, .. } = job.treatment;
+    let Treatment { may_suspend, may_requeue, filler, accelerators, .. } = job.treatment;
     let (name, variants) =
         application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
     Request {
@@ -67,6 +67,8 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         may_suspend,
         may_requeue,
         filler,
+        accelerators: NonZeroU32::new(accelerators),
+        with_cores: accelerators > 0,
         // The user does not matter to the core; rows are made from the workload.
         ..Request::one_core(name)
     }

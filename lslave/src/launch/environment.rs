@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 
 use limo_model::environment::is_own;
-use limo_model::{UnitKind, host_list};
+use limo_model::{Part, UnitKind, host_list};
 use limo_proto::{DoExec, Launch, Share};
 
 use super::Surroundings;
@@ -19,13 +19,13 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     let units: Vec<_> =
         exec.placement.iter().filter_map(|part| around.spec.units.get(usize::from(part.unit.unit))).collect();
     let list = |names: Vec<&str>| OsString::from(names.join(","));
-    let cores = number(exec.placement.iter().map(|part| i64::from(part.cores)).sum());
+    let own_cores = own_cores(exec, around);
+    let cores = number(own_cores);
     let node = OsString::from(&around.spec.name);
     let spread = Spread::of(exec, &around.spec.name);
     let all = OsString::from(&spread.nodes);
-    // The tasks of a job on accelerators share them.
-    let of_all: i64 = exec.placement.iter().map(|part| i64::from(part.cores)).sum();
-    let per_task = number((of_all / spread.here.max(1)).max(1));
+    // The tasks of a job on accelerators alone share them.
+    let per_task = number((own_cores / spread.here.max(1)).max(1));
     let mut own = vec![
         ("LIMO_JOB_ID", exec.job.to_string().into()),
         ("LIMO_JOB_NAME", OsString::from(&exec.name)),
@@ -78,6 +78,14 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
     all.extend(own.into_iter().map(|(key, value)| (key.into(), value)));
     all
+}
+
+/// Returns the number of the job's cores of the CPU; for a job that has none, that of its accelerators.
+fn own_cores(exec: &DoExec, around: &Surroundings) -> i64 {
+    let kind = |part: &Part| around.spec.units.get(usize::from(part.unit.unit)).map(|unit| unit.kind);
+    let of = |part: &Part| i64::from(part.cores);
+    let on_cpu = exec.placement.iter().filter(|part| kind(part) == Some(UnitKind::Cpu)).map(of).sum();
+    if on_cpu > 0 { on_cpu } else { exec.placement.iter().map(of).sum() }
 }
 
 /// Returns the indices of the job's accelerators, from 0, separated by commas; `None` without any.

@@ -108,6 +108,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             priority: if immediate { 10_000 } else { -7 },
             exclusive: immediate,
             accelerators: immediate.then_some(std::num::NonZeroU32::MAX),
+            with_cores: immediate,
         },
     )
 }

@@ -1,9 +1,9 @@
 //! Refuses jobs that no node could ever run, and names the best match.
 
-use limo_model::Request;
+use limo_model::{Request, UnitKind, UnitSpec};
 
 use crate::cluster::Cluster;
-use crate::facts::{allows_node, allows_unit, first_fit, fits_node, may_be_denied, units_like};
+use crate::facts::{allows_node, allows_unit, first_fit, fits_node, may_be_denied, units_like, wants_host_cores};
 use crate::refused::Refused;
 use crate::state::Node;
 
@@ -47,8 +47,8 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
     if wide > 0 {
         return Err(Refused::TooWide { nodes: request.nodes.get(), offered: wide });
     }
-    let possible = units().filter(|(_, unit)| allows_unit(request, unit));
-    let largest = possible.max_by_key(|(node, unit)| (unit.cores, node.spec.memory));
+    let offered = units().filter(|(node, unit)| offers_cores(request, node, unit));
+    let largest = offered.max_by_key(|(node, unit)| (unit.cores, node.spec.memory));
     largest.map_or(Ok(()), |(node, unit)| {
         Err(Refused::TooLarge {
             cores: request.cores,
@@ -58,6 +58,16 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
             offered_memory: node.spec.memory,
         })
     })
+}
+
+/// Returns true for a unit of which the job could have cores, if it has enough of them: beside accelerators, a CPU of a node that
+/// has as many accelerators of one type as the job wants.
+fn offers_cores(request: &Request, node: &Node, unit: &UnitSpec) -> bool {
+    if !wants_host_cores(request) {
+        return allows_unit(request, unit);
+    }
+    let alone = Request { with_cores: false, ..request.clone() };
+    unit.kind == UnitKind::Cpu && first_fit(&alone, &node.spec.units).is_some()
 }
 
 /// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.

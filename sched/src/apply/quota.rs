@@ -6,9 +6,8 @@ use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
 use super::{eligible, jobs};
 use crate::cluster::Cluster;
-use crate::facts::{Known, estimate};
-use crate::facts::{allows_unit, cores_on, units_wanted};
-use crate::index::Users;
+use crate::facts::{Known, allows_unit, cores_on, estimate, host_cores, units_wanted};
+use crate::index::{Class, Users};
 use crate::refused::Refused;
 use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};
 
@@ -57,7 +56,20 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
         able().map(|unit| estimate(Known::of(&cluster.state), request, unit, None).energy).max().unwrap_or_default();
     // On each node so many.
     let parts = request.nodes.get().saturating_mul(u32::try_from(units_wanted(request)).unwrap_or(u32::MAX));
-    Charge { cores: cores.saturating_mul(parts), energy: energy.scaled(i64::from(parts), 1) }
+    let beside = beside_accelerators(cluster, request).unwrap_or_default();
+    let cores = cores.saturating_mul(parts).saturating_add(beside.cores.saturating_mul(request.nodes.get()));
+    Charge { cores, energy: energy.scaled(i64::from(parts), 1) + beside.energy.scaled(request.nodes.get().into(), 1) }
+}
+
+/// The most that a job could take of the CPU of a node beside its accelerators.
+fn beside_accelerators(cluster: &Cluster, request: &Request) -> Option<Charge> {
+    let of = |class: &Class| {
+        let host = host_cores(request, &class.units)?;
+        let energy = estimate(Known::of(&cluster.state), request, &class.units[usize::from(host.unit)], None).energy;
+        Some(Charge { cores: host.cores, energy })
+    };
+    let all = cluster.index.classes.all().iter().filter_map(of);
+    all.reduce(|one, other| Charge { cores: one.cores.max(other.cores), energy: one.energy.max(other.energy) })
 }
 
 /// Returns the limit of a quota that a job would exceed in addition to the given jobs, cores and energy.

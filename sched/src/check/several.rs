@@ -1,32 +1,58 @@
-//! Checks that a job gets its accelerators on each node. The check that they are free is the same for all jobs.
+//! Checks that a job gets its accelerators on each node, and the cores beside them. The check that they are free is the same
+//! for all jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Memory, NodeId, Part, Request, runs};
+use limo_model::{Memory, NodeId, Part, Request, UnitKind, UnitSpec, runs};
 
 use super::Case;
-use crate::facts::units_wanted;
+use crate::facts::{units_wanted, wants_host_cores};
 
 /// Returns the number of nodes in a placement, each counted once.
 pub(super) fn nodes(placement: &[Part]) -> u32 {
     runs(placement).iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
 }
 
-/// Returns true if each node has that many parts, on different units of one type, which together have the memory once.
-pub(super) fn as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
-    let mut by_node: BTreeMap<NodeId, Vec<&Part>> = BTreeMap::new();
+/// Returns true for a CPU of which the job may have cores beside its accelerators.
+pub(super) fn is_host(request: &Request, unit: &UnitSpec) -> bool {
+    wants_host_cores(request) && unit.kind == UnitKind::Cpu
+}
+
+/// A part of a job on one node, with its unit if there is one.
+type OnNode<'a> = (&'a Part, Option<&'a UnitSpec>);
+
+/// The parts of a placement on each of its nodes.
+fn by_node<'a>(case: Case<'a>, placement: &'a [Part]) -> BTreeMap<NodeId, Vec<OnNode<'a>>> {
+    let mut by_node: BTreeMap<NodeId, Vec<OnNode<'a>>> = BTreeMap::new();
     for (part, node) in placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
-        by_node.entry(node).or_default().push(part);
+        let unit = case.node(node).and_then(|node| node.spec.units.get(usize::from(part.unit.unit)));
+        by_node.entry(node).or_default().push((part, unit));
     }
-    by_node.iter().all(|(node, parts)| {
-        let unit = |part: &&Part| case.node(*node).and_then(|node| node.spec.units.get(usize::from(part.unit.unit)));
-        let types: BTreeSet<Option<&str>> =
-            parts.iter().map(|part| unit(part).map(|unit| unit.hardware.as_str())).collect();
-        let units: BTreeSet<u16> = parts.iter().map(|part| part.unit.unit).collect();
-        let memory = parts.iter().fold(Memory::ZERO, |sum, part| sum.saturating_add(part.memory));
+    by_node
+}
+
+/// Returns true if each node has that many parts on different units of one type, and all parts there together have the
+/// memory once. Parts on a CPU beside accelerators are not counted.
+pub(super) fn accelerators_as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
+    by_node(case, placement).values().all(|all| {
+        let parts = || all.iter().filter(|(_, unit)| !unit.is_some_and(|unit| is_host(request, unit)));
+        let types: BTreeSet<Option<&str>> = parts().map(|(_, unit)| unit.map(|unit| unit.hardware.as_str())).collect();
+        let units: BTreeSet<u16> = parts().map(|(part, _)| part.unit.unit).collect();
+        let memory = all.iter().fold(Memory::ZERO, |sum, (part, _)| sum.saturating_add(part.memory));
         types.len() == 1
             && units.len() == units_wanted(request)
-            && parts.len() == units.len()
+            && parts().count() == units.len()
             && memory == request.memory
+    })
+}
+
+/// Returns true if each node has one part on a CPU with as many cores as the job asks for beside its accelerators, or none
+/// if it asks for none.
+pub(super) fn host_cores_as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
+    by_node(case, placement).values().all(|all| {
+        let hosts =
+            all.iter().filter_map(|(part, unit)| unit.filter(|unit| is_host(request, unit)).map(|of| (part, of)));
+        let hosts: Vec<bool> = hosts.map(|(part, unit)| part.cores == request.cores.on(unit.cores)).collect();
+        !wants_host_cores(request) || hosts == [true]
     })
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Span, UnitSpec, application};
 
-use crate::facts::cores_on;
+use crate::facts::{cores_on, host_cores};
 use crate::state::State;
 use table::{Table, Value, fraction};
 
@@ -63,6 +63,12 @@ impl<'a> Known<'a> {
 /// Returns the estimate for `request` on `unit`, uncapped or at `cap`, from a profile or the nameplate.
 pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
     Looked::up(known, request, unit).under_cap(known, request, unit, cap)
+}
+
+/// Expected draw of the cores that the job takes beside its accelerators on a node with these units.
+pub(crate) fn host_power(known: Known<'_>, request: &Request, units: &[UnitSpec]) -> Power {
+    let unit = host_cores(request, units).and_then(|host| units.get(usize::from(host.unit)));
+    unit.map_or(Power::ZERO, |unit| estimate(known, request, unit, None).power)
 }
 
 /// Returns the draw and the duration under an unmeasured cap, for a run that draws P without a cap. The draw is its

@@ -30,9 +30,39 @@ pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     constrained && has_command
 }
 
-/// Returns the number of units that the job takes of each of its nodes.
+/// Returns the number of units that the job takes of each of its nodes, apart from its [`HostCores`].
 pub(crate) fn units_wanted(request: &Request) -> usize {
     request.accelerators.map_or(1, |count| count.get() as usize)
+}
+
+/// Returns true if the job takes several units of each of its nodes.
+pub(crate) fn wants_several(request: &Request) -> bool {
+    wants_host_cores(request) || units_wanted(request) > 1
+}
+
+/// Cores of a node's CPU that a job takes beside its accelerators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostCores {
+    pub unit: u16,
+    pub cores: u32,
+}
+
+/// The cores that the job takes beside its accelerators of a node with these units: of the first CPU that has them. `None` if
+/// it wants none, or no CPU has them.
+pub(crate) fn host_cores(request: &Request, units: &[UnitSpec]) -> Option<HostCores> {
+    if !wants_host_cores(request) {
+        return None;
+    }
+    let of = |(index, unit): (u16, &UnitSpec)| {
+        let cores = request.cores.on(unit.cores);
+        (unit.kind == UnitKind::Cpu && cores <= unit.cores).then_some(HostCores { unit: index, cores })
+    };
+    (0..).zip(units).find_map(of)
+}
+
+/// Returns true if the job takes cores beside its accelerators.
+pub(crate) fn wants_host_cores(request: &Request) -> bool {
+    request.with_cores && request.accelerators.is_some()
 }
 
 /// Units of a node that are of the same type as the one at `like`, in order.
@@ -42,9 +72,13 @@ pub(crate) fn units_like(units: &[UnitSpec], like: u16) -> impl Iterator<Item = 
     (0..).zip(units).filter(move |(_, unit)| same(unit)).map(|(index, _)| index)
 }
 
-/// Returns the first of a node's units that could run the job. A job of several units needs enough others of that type.
+/// Returns the first of a node's units that could run the job. A job of several units needs enough others of that type, and one
+/// with cores beside accelerators a CPU that has them.
 pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> {
     let wanted = units_wanted(request);
+    if wants_host_cores(request) && host_cores(request, units).is_none() {
+        return None;
+    }
     let fits = |index: &usize| {
         let unit = &units[*index];
         let like = u16::try_from(*index).unwrap_or(u16::MAX);

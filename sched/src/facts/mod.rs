@@ -8,7 +8,8 @@ mod fits;
 
 pub(crate) use draw::{Expected, draw_at, draw_if_on, expected, expected_of_units};
 pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
-pub(crate) use estimate::{Known, Looked, estimate, under_cap};
+pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};
 pub(crate) use fits::{
-    MARGIN, allows_node, allows_unit, cores_on, first_fit, fits_node, longest, may_be_denied, units_like, units_wanted,
+    HostCores, MARGIN, allows_node, allows_unit, cores_on, first_fit, fits_node, host_cores, longest, may_be_denied,
+    units_like, units_wanted, wants_host_cores, wants_several,
 };

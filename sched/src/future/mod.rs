@@ -19,8 +19,9 @@ mod then;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use limo_model::{Band, NodeId, Power, Span, Time};
+use limo_model::{Band, NodeId, Power, Span, Time, UnitKind};
 
+use crate::facts::HostCores;
 use crate::view::{Choice, View};
 use bounds::Bounds;
 use power::Draw;
@@ -216,7 +217,10 @@ impl<'a> Future<'a> {
         let of = match choice.placement.len() {
             _ if choice.alone => Units::All,
             1 => Units::Cores { unit: part.unit.unit, cores: part.cores },
-            count => Units::Any { like: part.unit.unit, count },
+            all => {
+                let host = self.host_of(choice);
+                Units::Any { like: part.unit.unit, count: all - usize::from(host.is_some()), host }
+            }
         };
         let need = NodeNeed { of, memory: bytes(part.memory) };
         let mut at = from;
@@ -230,6 +234,15 @@ impl<'a> Future<'a> {
             }
             at = next;
         }
+    }
+
+    /// The cores that a job takes beside its accelerators: its parts on a node end with them.
+    fn host_of(&self, choice: &Choice) -> Option<HostCores> {
+        let last = choice.placement.last()?;
+        let (node, unit) = self.view.unit(last.unit).filter(|(_, unit)| unit.kind == UnitKind::Cpu)?;
+        // Jobs on one unit share its cap, and this one has none.
+        let is_capped = node.cap(last.unit.unit).is_some() && self.view.index().cores_used(last.unit) > 0;
+        Some(HostCores { unit: last.unit.unit, cores: if is_capped { unit.cores } else { last.cores } })
     }
 
     /// Returns the least power that the upper limit leaves for `span` from now on.

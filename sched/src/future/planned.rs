@@ -68,7 +68,7 @@ impl Asker<'_> {
     }
 
     fn accelerators(&self, way: &Way) -> Units {
-        Units::Any { like: way.unit, count: units_wanted(&self.job.request) }
+        Units::Any { like: way.unit, count: units_wanted(&self.job.request), host: way.host }
     }
 
     /// Cores that the job takes where it takes whole nodes.
@@ -292,7 +292,7 @@ impl<'a> Planner<'a> {
                 let need = NodeNeed { of: asker.accelerators(way), ..asker.need(way) };
                 let window = (now, span + seat.open.wake);
                 let units = self.future.units_at(seat.open.node, &need, window);
-                placement.extend(on_units((seat.open.node, 1), &units, (way.takes, job.request.memory)));
+                placement.extend(on_units((seat.open.node, 1), &units, (way.takes, job.request.memory), way.host));
             }
         }
         Some(placement)

@@ -4,7 +4,7 @@
 
 use limo_model::{Memory, Span, Time, UnitSpec};
 
-use crate::facts::units_like;
+use crate::facts::{HostCores, units_like};
 use crate::structure::Rows;
 
 /// The resources that a job needs of a node.
@@ -19,8 +19,8 @@ pub(crate) struct NodeNeed {
 pub(crate) enum Units {
     /// Cores of a unit.
     Cores { unit: u16, cores: u32 },
-    /// As many whole units as `count`, of the type of one of them.
-    Any { like: u16, count: usize },
+    /// As many whole units as `count`, of the type of one of them, and cores of a CPU beside them.
+    Any { like: u16, count: usize, host: Option<HostCores> },
     /// All units, with no other job beside.
     All,
 }
@@ -148,9 +148,10 @@ impl Seats {
         let mut taken = vec![0; self.resources()];
         match need.of {
             Units::Cores { unit, cores } => taken[usize::from(unit)] = i64::from(cores),
-            Units::Any { .. } => {
+            Units::Any { host, .. } => {
                 let units = self.units(node, window, need).into_iter().map(usize::from);
                 units.for_each(|unit| taken[unit] = self.whole[unit]);
+                host.into_iter().for_each(|host| taken[usize::from(host.unit)] = i64::from(host.cores));
             }
             Units::All => return self.whole.clone(),
         }
@@ -167,7 +168,7 @@ impl Seats {
     /// The units that a job gets: the one that it asks for, or the first ones that are free for all of the window.
     pub fn units(&self, node: usize, window: (Time, Time), need: &NodeNeed) -> Vec<u16> {
         let (like, count) = match need.of {
-            Units::Any { like, count } => (like, count),
+            Units::Any { like, count, .. } => (like, count),
             Units::Cores { unit, .. } => return vec![unit],
             Units::All => return Vec::new(),
         };
@@ -219,8 +220,9 @@ impl Seats {
                 steps.all(|free| free[unit] >= cores && free[last] >= need.memory)
             }
             Units::All => steps.all(|free| free[..last] == self.whole[..last] && free[last] >= need.memory),
-            Units::Any { count, .. } => {
-                steps.all(|free| free[last] >= need.memory) && self.units(node, window, need).len() == count
+            Units::Any { count, host, .. } => {
+                steps.all(|free| free[last] >= need.memory && has_host_cores(host, free))
+                    && self.units(node, window, need).len() == count
             }
         }
     }
@@ -237,9 +239,11 @@ impl Seats {
                 let is_free = |free: &[i64]| free[..last] == self.whole[..last] && free[last] >= need.memory;
                 self.first(node, (from, span), is_free)
             }
-            Units::Any { like, count } => {
+            Units::Any { like, count, host } => {
                 let is_free = |free: &[i64], unit: usize| free[unit] == self.whole[unit];
-                let enough = |free: &[i64]| self.alike(like).filter(|unit| is_free(free, *unit)).count() >= count;
+                let enough = |free: &[i64]| {
+                    has_host_cores(host, free) && self.alike(like).filter(|unit| is_free(free, *unit)).count() >= count
+                };
                 let mut at = from;
                 loop {
                     at = self.first(node, (at, span), |free| free[last] >= need.memory && enough(free))?;
@@ -269,6 +273,10 @@ impl Seats {
     pub fn next_change(&self, after: Time) -> Option<Time> {
         (0..self.lines.len()).filter_map(|node| self.next_step(node, after)).min()
     }
+}
+
+fn has_host_cores(host: Option<HostCores>, free: &[i64]) -> bool {
+    host.is_none_or(|host| free[usize::from(host.unit)] >= i64::from(host.cores))
 }
 
 #[cfg(test)]
@@ -323,7 +331,7 @@ mod tests {
     #[test]
     fn a_job_keeps_its_accelerator() {
         let mut seats = seats();
-        let any = |count| need(Units::Any { like: 1, count }, 0);
+        let any = |count| need(Units::Any { like: 1, count, host: None }, 0);
         // The first one is taken until 10, the second from then on until 20.
         seats.take(0, (at(0), at(10)), &need(Units::Cores { unit: 1, cores: 1 }, 0));
         seats.take(0, (at(10), at(20)), &need(Units::Cores { unit: 2, cores: 1 }, 0));
@@ -335,6 +343,21 @@ mod tests {
         seats.take(0, (at(20), at(40)), &any(2));
         assert_eq!(earliest(&seats, &any(1), 10, 10), Some(10));
         assert_eq!(earliest(&seats, &any(1), 10, 11), Some(40));
+    }
+
+    #[test]
+    fn cores_beside_an_accelerator_must_be_free_with_it() {
+        let mut seats = seats();
+        let both = |cores| need(Units::Any { like: 1, count: 1, host: Some(HostCores { unit: 0, cores }) }, 0);
+        seats.take(0, (at(0), at(10)), &need(Units::Cores { unit: 0, cores: 3 }, 0));
+        assert_eq!(earliest(&seats, &both(1), 0, 30), Some(0));
+        assert_eq!(earliest(&seats, &both(2), 0, 30), Some(10));
+        assert!(!seats.fits(0, (at(0), at(30)), &both(2)) && seats.fits(0, (at(10), at(30)), &both(2)));
+        // One more leaves an accelerator, and no core for it.
+        seats.take(0, (at(0), at(20)), &both(1));
+        assert_eq!(seats.cores_now(0, 0), Some(0));
+        assert_eq!(earliest(&seats, &both(1), 0, 5), Some(10));
+        assert_eq!(earliest(&seats, &both(4), 0, 5), Some(20));
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
             let of = match (alone, units) {
                 (true, _) => Units::All,
                 (false, 1) => Units::Cores { unit, cores },
-                (false, count) => Units::Any { like: unit, count },
+                (false, count) => Units::Any { like: unit, count, host: None },
             };
             let after = |ms| NOW + Span::from_ms(ms);
             FutureStep {

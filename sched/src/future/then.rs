@@ -44,7 +44,9 @@ impl Then<'_> {
         }
         if job.request.accelerators.is_some() {
             let like = units_like(&node.spec.units, way.unit);
-            return like.filter(|unit| used(*unit) == 0).count() >= units_wanted(&job.request);
+            let total = |unit: u16| node.spec.units.get(usize::from(unit)).map_or(0, |unit| unit.cores);
+            let has_host_cores = way.host.is_none_or(|host| used(host.unit) + host.cores <= total(host.unit));
+            return has_host_cores && like.filter(|unit| used(*unit) == 0).count() >= units_wanted(&job.request);
         }
         let cores = node.spec.units.get(usize::from(way.unit)).map_or(0, |unit| unit.cores);
         used(way.unit) + way.cores <= cores

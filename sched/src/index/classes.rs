@@ -261,6 +261,11 @@ impl Classes {
             count => {
                 let mut found = levels.usable().clone();
                 found.intersect_with(class.stock.with_accelerators(way.unit, count, &mut scratch));
+                if let Some((host, levels)) =
+                    way.host.and_then(|host| Some((host, class.levels.get(usize::from(host.unit))?)))
+                {
+                    found.intersect_with(levels.members(host.cores, &mut scratch));
+                }
                 found
             }
         };

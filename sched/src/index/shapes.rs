@@ -7,8 +7,9 @@ use std::num::NonZeroU32;
 use limo_model::{Cores, Memory, Request};
 
 use super::Classes;
-use crate::facts::{Known, estimate};
-use crate::facts::{cores_on, first_fit, may_be_denied, units_wanted};
+use crate::facts::{
+    HostCores, Known, cores_on, estimate, first_fit, host_cores, host_power, may_be_denied, units_wanted,
+};
 use crate::structure::{Need, Waiting};
 
 /// The resources that a job needs of each of its nodes.
@@ -23,6 +24,7 @@ struct ShapeKey {
     reservation: Option<String>,
     exclusive: bool,
     accelerators: Option<NonZeroU32>,
+    with_cores: bool,
 }
 
 /// How a shape fits a class: on which unit, how many of its cores must be free, and how many are taken.
@@ -32,6 +34,8 @@ pub(crate) struct Way {
     pub unit: u16,
     pub cores: u32,
     pub takes: u32,
+    /// Taken beside accelerators.
+    pub host: Option<HostCores>,
 }
 
 /// The demands of a job on each node other than cores.
@@ -85,6 +89,7 @@ fn is_key(key: &ShapeKey, request: &Request) -> bool {
         && key.reservation == request.reservation
         && key.exclusive == request.exclusive
         && key.accelerators == request.accelerators
+        && key.with_cores == request.with_cores
 }
 
 impl NodeDemand {
@@ -110,6 +115,7 @@ fn key(request: &Request) -> ShapeKey {
         reservation: request.reservation.clone(),
         exclusive: request.exclusive,
         accelerators: request.accelerators,
+        with_cores: request.with_cores,
     }
 }
 
@@ -119,7 +125,8 @@ fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
         let unit = first_fit(request, &class.units).filter(|_| request.memory <= class.memory)?;
         let takes = cores_on(request, &class.units[unit]);
         let cores = if request.exclusive { class.units[unit].cores } else { takes };
-        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes })
+        let host = host_cores(request, &class.units);
+        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes, host })
     };
     classes.all().iter().enumerate().filter_map(way).collect()
 }
@@ -237,9 +244,14 @@ impl Shape {
 
 /// Returns the least power that the job needs on any class.
 fn need(known: Known<'_>, classes: &Classes, ways: &[Way], request: &Request) -> Need {
-    let unit = |way: &Way| &classes.class(way.class).units[usize::from(way.unit)];
-    let each = ways.iter().map(|way| estimate(known, request, unit(way), None).power).min().unwrap_or_default();
+    let units = i64::try_from(units_wanted(request)).unwrap_or(i64::MAX);
+    let on_node = |way: &Way| {
+        let all = &classes.class(way.class).units;
+        let each = estimate(known, request, &all[usize::from(way.unit)], None).power;
+        each.mw().saturating_mul(units).saturating_add(host_power(known, request, all).mw())
+    };
+    let least = ways.iter().map(on_node).min().unwrap_or_default();
     let span = request.time_limit.unwrap_or(known.default_duration);
-    let units = i64::from(request.nodes.get()).saturating_mul(i64::try_from(units_wanted(request)).unwrap_or(i64::MAX));
-    Need { parts: request.nodes.get(), span: span.ms(), power: each.mw().saturating_mul(units) }
+    let nodes = request.nodes.get();
+    Need { parts: nodes, span: span.ms(), power: least.saturating_mul(i64::from(nodes)) }
 }

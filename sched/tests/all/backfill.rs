@@ -4,7 +4,7 @@
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
 use crate::random::run::{keeps_in, keeps_the_rules};
-use crate::random::{HARDWARE, allocation, cases, hold_after, learn, rest_rule, wide_step};
+use crate::random::{HARDWARE, allocation, cases, hold_after, learn, rest_rule, wide_step, with_cores};
 use crate::world::World;
 use limo_model::{CapRule, Memory, Meter, NodeSpec, Overrides, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_sched::{Allocation, Event, Options, RestRule};
@@ -65,14 +65,14 @@ pub fn options() -> impl Strategy<Value = Options> {
 }
 
 fn check(preset: Preset) {
-    keeps_the_rules(preset, options(), wide_step(), cluster);
+    keeps_the_rules(preset, options(), with_cores(wide_step()), cluster);
 }
 
 /// A policy of the family with caps from profiles.
 fn check_capped(preset: Preset) {
     let parts = Overrides { caps: Some(CapRule::FromProfile), ..Overrides::default() };
     let options = options().prop_map(move |options| Options { parts, ..options });
-    keeps_in(cases(500), (preset, options), wide_step(), capped_cluster);
+    keeps_in(cases(500), (preset, options), with_cores(wide_step()), capped_cluster);
 }
 
 #[test]

@@ -17,9 +17,10 @@ use crate::world::World;
 struct Ask {
     gap: i64,
     nodes: u32,
-    /// None where it wants accelerators.
     cores: u32,
     accelerators: u32,
+    /// It takes its cores beside them.
+    with_cores: bool,
     memory: u64,
     exclusive: bool,
     /// One that it must not have, if it is there.
@@ -42,13 +43,25 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
 
 /// Few lengths and gaps, so that much happens at once.
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
-    let size = (1..=3_u32, 1..=4_u32, prop_oneof![2 => Just(0), 1 => 1..=2_u32], prop_oneof![Just(0), 1..=8_u64]);
+    let accelerators = (prop_oneof![2 => Just(0), 2 => 1..=2_u32], any::<bool>());
+    let size = (1..=3_u32, 1..=4_u32, accelerators, prop_oneof![Just(0), 1..=8_u64]);
     let more = (proptest::bool::weighted(0.1), proptest::option::weighted(0.2, 0..4_usize));
     let ask =
         (0..6_i64, size, more, 1..8_i64, 0..20_i64).prop_map(|(gap, size, (exclusive, exclude), walltime, early)| {
-            let (nodes, cores, accelerators, memory) = size;
+            let (nodes, cores, (accelerators, with_cores), memory) = size;
             let gap = (gap - 3).max(0);
-            Ask { gap, nodes, cores, accelerators, memory, exclusive, exclude, walltime: 5 * walltime, early }
+            Ask {
+                gap,
+                nodes,
+                cores,
+                accelerators,
+                with_cores,
+                memory,
+                exclusive,
+                exclude,
+                walltime: 5 * walltime,
+                early,
+            }
         });
     proptest::collection::vec(ask, 1..25)
 }
@@ -58,6 +71,7 @@ fn request(ask: &Ask) -> Request {
         nodes: NonZeroU32::new(ask.nodes).expect("at least one"),
         cores: Cores::Count(NonZeroU32::new(ask.cores).expect("at least one")),
         accelerators: NonZeroU32::new(ask.accelerators),
+        with_cores: ask.with_cores,
         memory: Memory::from_bytes(ask.memory),
         exclusive: ask.exclusive,
         exclude: ask.exclude.map(|index| format!("n{index}")).into_iter().collect(),

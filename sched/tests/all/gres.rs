@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Request, Span, Time, UnitId,
-    UnitKind, UnitSpec,
+    Cores, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Request, Span, Time,
+    UnitId, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, Start, Violation};
 
@@ -69,6 +69,46 @@ fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
 }
 
 #[test]
+fn a_job_gets_the_cores_beside_its_accelerators_that_it_asked_for() {
+    let job = JobId(1);
+    let mut core = core();
+    let request = with_cores(3, request(2, 2));
+    core.apply(NOW, &Event::Submitted { job, request: Box::new(request) }).expect("a job");
+    let on = |unit: u16, cores: u32, memory: u64| {
+        let unit = UnitId { node: NodeId(0), unit };
+        Part { unit, count: 2, cores, memory: Memory::from_bytes(memory), cap: None }
+    };
+    let check = |placement: Vec<Part>, expected: &[Violation]| {
+        let (duration, power, source) = (Span::from_secs(60), Power::from_watts(5), EstimateSource::Nameplate);
+        let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
+        let plan = Plan { starts: vec![Start { job, placement, estimate }], ..Plan::default() };
+        assert_eq!(core.check(NOW, &plan), expected, "{plan:?}");
+    };
+    let wrong = || Violation::HostCores { job };
+    let both = || vec![on(2, 1, 6), on(4, 1, 0)];
+    let beside = |part: Part| [both(), vec![part]].concat();
+    check(beside(on(0, 3, 0)), &[]);
+    check(both(), &[wrong()]);
+    check(beside(on(0, 2, 0)), &[Violation::Cores { job, cores: 2 }, wrong()]);
+    check([both(), vec![on(0, 3, 0), on(0, 3, 0)]].concat(), &{
+        let taken = |node| Violation::CoresTaken { unit: UnitId { node: NodeId(node), unit: 0 }, cores: 6, total: 4 };
+        [wrong(), taken(0), taken(1)]
+    });
+    check(beside(Part { count: 1, ..on(0, 3, 0) }), &[wrong()]);
+    // The memory is asked of the node once.
+    check(beside(on(0, 3, 6)), &[Violation::Accelerators { job }, memory_taken(0), memory_taken(1)]);
+    check(vec![on(0, 3, 6)], &[Violation::Accelerators { job }]);
+}
+
+fn memory_taken(node: u32) -> Violation {
+    Violation::MemoryTaken { node: NodeId(node), memory: Memory::from_bytes(12), total: Memory::from_bytes(10) }
+}
+
+fn with_cores(cores: u32, request: Request) -> Request {
+    Request { with_cores: true, cores: Cores::Count(NonZeroU32::new(cores).expect("at least one")), ..request }
+}
+
+#[test]
 fn what_no_node_has_is_refused() {
     let mut core = core();
     let mut check = |request: Request, expected: Result<(), &str>| {
@@ -87,5 +127,9 @@ fn what_no_node_has_is_refused() {
     check(typed(2, "p4"), Err(&format!("the job asks for 2 accelerators of p4 {most} 1 (p4), on `n0`")));
     check(typed(1, "a100"), Err("no node has the hardware a100 (hardware: cpu, k80, p4)"));
     check(typed(1, "cpu"), Err("no node has the hardware cpu (hardware: cpu, k80, p4)"));
+    check(with_cores(4, request(3, 2)), Ok(()));
+    let cores = "the job asks for 5 cores and 6 B of memory: the largest node it may use, `n1`, offers 4 cores";
+    check(with_cores(5, request(3, 1)), Err(&format!("{cores} and 10 B of memory")));
+    check(with_cores(5, request(4, 1)), Err(&four));
     check(request(3, 3), Err("the job asks for 3 nodes: 2 could run a part of it"));
 }

@@ -3,7 +3,7 @@
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
 use crate::random::run::{keeps_in, keeps_the_rules};
-use crate::random::{HARDWARE, cases, learn, narrow_step};
+use crate::random::{HARDWARE, cases, learn, narrow_step, with_cores};
 use crate::world::World;
 use limo_model::{
     AdmissionRule, CapRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset, Span,
@@ -57,7 +57,7 @@ pub fn options() -> impl Strategy<Value = Options> {
 }
 
 fn check(preset: Preset) {
-    keeps_the_rules(preset, options(), narrow_step(), cluster);
+    keeps_the_rules(preset, options(), with_cores(narrow_step()), cluster);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn check_parts(Parts { order, admission, placement, caps }: Parts) {
     let overrides =
         Overrides { order: Some(order), admission: Some(admission), placement: Some(placement), caps: Some(caps) };
     let options = options().prop_map(move |options| Options { parts: overrides, ..options });
-    keeps_in(cases(500), (Preset::Fifo, options), narrow_step(), cluster);
+    keeps_in(cases(500), (Preset::Fifo, options), with_cores(narrow_step()), cluster);
 }
 
 /// The combinations that are tested here.

@@ -69,6 +69,33 @@ fn jobs_on_gpus_run_side_by_side_or_wait_for_all_that_they_ask_for() {
 }
 
 #[test]
+fn jobs_with_gpus_and_cores_wait_for_both() {
+    let cluster = two_gpus();
+    let submitter = cluster.submitter();
+    for policy in ["limo", "fifo", "limo-prototype", "easy", "conservative"] {
+        submitter.lconf(&["set", "policy", policy]).succeeded();
+        let show = |file: &str| format!("echo $CUDA_VISIBLE_DEVICES/$LIMO_UNIT/$LIMO_CPUS > {file}; sleep 1000");
+        let begun = |file: &str, expected: &str| {
+            until(&format!("{policy}: {file} is {expected}"), || (submitter.read(file) == expected).then_some(()));
+            std::fs::remove_file(submitter.path(file)).expect("an own file");
+        };
+        let first = submitter.detach(&["-c", "5", "--gres", "gpu:1", "sh", "-c", &show("first")]);
+        begun("first", "0/gpu0,cpu/5\n");
+        // A GPU is free, and its cores are not.
+        let second = submitter.detach(&["-c", "5", "--gres", "gpu:1", "sh", "-c", &show("second")]);
+        until("it is told why it waits", || (submitter.job(second)["wait_kind"] == "resources").then_some(()));
+        submitter.lq(&["cancel", &first.to_string()]).succeeded();
+        begun("second", "0/gpu0,cpu/5\n");
+        assert_eq!(submitter.job(second)["units"], serde_json::json!(["n1/gpu0", "n1/cpu"]), "{policy}");
+        submitter.lq(&["cancel", &second.to_string()]).succeeded();
+        until("it is over", || (submitter.state(second) == "cancelled").then_some(()));
+        // Tasks have their cores each, and share the accelerators.
+        let tasks = ["-n", "4", "-c", "2", "--gpus", "2", "sh", "-c", "echo $LIMO_JOB_GPUS $LIMO_CPUS_PER_TASK"];
+        assert_eq!(submitter.lrun(&tasks).succeeded(), "0,1 2\n".repeat(4), "{policy}");
+    }
+}
+
+#[test]
 fn several_tasks_share_the_gpus_of_their_node() {
     let cluster = two_gpus();
     let submitter = cluster.submitter();
@@ -110,5 +137,8 @@ fn gpus_that_no_node_has_are_refused() {
     refused(&["--gres", "nic:1"], "only accelerators can be requested, e.g. `gpu:2`");
     refused(&["--gpus", "0"], "`0` is not a number of accelerators: write 1 or more");
     refused(&["--gres", "gpu:1", "--gpus", "1"], "cannot be used with");
-    refused(&["--gres", "gpu:1", "-c", "2"], "cannot be used with");
+    refused(
+        &["--gres", "gpu:1", "-c", "9"],
+        "the job asks for 9 cores: the largest node it may use, `n1`, offers 8 cores",
+    );
 }

@@ -61,6 +61,8 @@ struct JobText {
     #[serde(default)]
     whole_unit: bool,
     #[serde(default)]
+    accelerators: u32,
+    #[serde(default)]
     may_suspend: bool,
     #[serde(default)]
     may_requeue: bool,
@@ -188,6 +190,7 @@ impl Reading<'_> {
                 may_requeue: text.may_requeue,
                 filler: text.filler,
                 whole_unit: text.whole_unit,
+                accelerators: text.accelerators,
             },
         })
     }
@@ -292,20 +295,20 @@ mod tests {
     fn what_only_limo_knows() {
         let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
             "whole_unit": true, "may_suspend": true},
-            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true},
+            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "accelerators": 2},
             {"id": 3, "subtime": 0, "res": 1, "profile": "d", "filler": true},
             {"id": 4, "subtime": 0, "res": 1, "profile": "d", "application": "cg"}"#;
         let workload = read(&document(jobs, DELAY), None).expect("a workload");
         let shown = |job: &Job| {
-            let Treatment { may_suspend, may_requeue, filler, whole_unit } = job.treatment;
+            let Treatment { may_suspend, may_requeue, filler, whole_unit, accelerators } = job.treatment;
             let name = workload.application(job).map(|application| application.name.as_str());
-            (name.unwrap_or("-").to_owned(), [may_suspend, may_requeue, filler, whole_unit])
+            (name.unwrap_or("-").to_owned(), [may_suspend, may_requeue, filler, whole_unit], accelerators)
         };
         let expected = [
-            ("ft".to_owned(), [true, false, false, true]),
-            ("cg".to_owned(), [false, true, false, false]),
-            ("-".to_owned(), [false, false, true, false]),
-            ("cg".to_owned(), [false; 4]),
+            ("ft".to_owned(), [true, false, false, true], 0),
+            ("cg".to_owned(), [false, true, false, false], 2),
+            ("-".to_owned(), [false, false, true, false], 0),
+            ("cg".to_owned(), [false; 4], 0),
         ];
         assert_eq!(workload.jobs.iter().map(shown).collect::<Vec<_>>(), expected);
         assert_eq!(workload.applications.len(), 2);

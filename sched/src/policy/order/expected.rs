@@ -1,8 +1,8 @@
 //! The expected time and draw of a job under the orders that go by walltimes.
 
-use limo_model::{Estimate, Placement, Power};
+use limo_model::{Estimate, Placement, Power, UnitKind};
 
-use crate::facts::Known;
+use crate::facts::{Known, wants_host_cores};
 use crate::policy::placement::least_room;
 use crate::state::Job;
 use crate::view::View;
@@ -23,7 +23,10 @@ pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Est
             _ => {
                 let Some((_, unit)) = view.unit(part.unit) else { continue };
                 let estimate = crate::facts::estimate(known, &job.request, unit, None);
-                (source, runs) = (estimate.source, estimate.runs);
+                // Cores beside accelerators come after them.
+                if !(wants_host_cores(&job.request) && unit.kind == UnitKind::Cpu) {
+                    (source, runs) = (estimate.source, estimate.runs);
+                }
                 last = Some((key, estimate.power));
                 estimate.power
             }

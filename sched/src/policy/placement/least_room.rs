@@ -121,7 +121,7 @@ fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u1
 /// The job's accelerators on a node that has room for it.
 fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
     let units = free_units(view, job, (way, node));
-    placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory)));
+    placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory), way.host));
 }
 
 /// The first run of free neighbours in one class.

@@ -11,12 +11,12 @@ mod ways;
 
 use limo_model::{Estimate, NodeId, Power, Request, Span, Time, UnitSpec};
 
-use crate::facts::Known;
-use crate::facts::{allows_unit, cores_on, units_wanted};
+use crate::facts::{Known, allows_unit, cores_on, host_power, units_wanted, wants_several};
 use crate::future::{Future, NodeNeed, Respect, Units, bytes};
 use crate::view::{Choice, View};
 
 use pools::{PoolKind, looked_up};
+use several::Host;
 
 pub(in crate::policy) use pools::Pools;
 pub(in crate::policy) use ways::{Against, AllWays, Room, Ways};
@@ -36,6 +36,8 @@ struct Source {
     cores: u32,
     /// Units of one type.
     units: usize,
+    /// Cores of the CPU beside them.
+    host: Option<Host>,
     /// Of the whole unit.
     total: u32,
     each: Estimate,
@@ -107,22 +109,23 @@ pub(in crate::policy) fn offers<'a>(
             let allowed = |id: &NodeId| view.node(*id).is_some_and(|node| view.may_use(request, node));
             nodes.iter().copied().filter(allowed).collect()
         });
-        let named = match units {
-            1 => named,
-            _ => several::nodes(view, pools, request, kind),
+        let named = match wants_several(request) {
+            false => named,
+            true => several::nodes(view, pools, request, kind),
         };
-        if named.as_ref().is_some_and(Vec::is_empty) {
-            continue;
-        }
         let looked = looked_up(&on_units, known, request, (kind, unit));
         let profiled = if caps && kind.obeys { looked.caps(unit) } else { Vec::new() };
-        for (rank, (cap, whole)) in caps_of(request, kind, profiled).into_iter().enumerate() {
-            let taken = if whole || request.exclusive { unit.cores } else { cores };
-            let each = looked.under_cap(known, request, unit, cap).times(units);
-            let (alone, memory) = (request.exclusive, bytes(request.memory));
-            let (kind, named) = (*kind, named.clone());
-            let source = Source { kind, named, alone, memory, taken, cores, units, total: unit.cores, each };
-            ways.push((unit, cap, rank, source));
+        let caps = caps_of(request, kind, profiled);
+        for (named, host) in several::by_host(pools, request, (kind, &class.units), named) {
+            for (rank, (cap, whole)) in caps.iter().copied().enumerate() {
+                let taken = if whole || request.exclusive { unit.cores } else { cores };
+                let each = looked.under_cap(known, request, unit, cap).times(units);
+                let each = each.with_draw(host_power(known, request, &class.units));
+                let (alone, memory) = (request.exclusive, bytes(request.memory));
+                let (kind, named) = (*kind, named.clone());
+                let source = Source { kind, named, alone, memory, taken, cores, units, host, total: unit.cores, each };
+                ways.push((unit, cap, rank, source));
+            }
         }
     }
     let nodes = request.nodes.get() as usize;
@@ -164,7 +167,7 @@ pub(in crate::policy) fn offers<'a>(
 /// job on several nodes needs the same cap everywhere, so it may wait until the others are gone; so does one that has its
 /// nodes alone.
 fn caps_of(request: &Request, kind: &PoolKind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
-    if units_wanted(request) > 1 {
+    if wants_several(request) {
         return vec![(None, false)];
     }
     if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
@@ -209,6 +212,11 @@ fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
 }
 
 impl Source {
+    /// Returns true if the job has one unit of each node.
+    fn is_single(&self) -> bool {
+        self.units == 1 && self.host.is_none()
+    }
+
     fn need(&self, ask: &Ask) -> NodeNeed {
         match self.alone {
             true => NodeNeed { of: Units::All, memory: self.memory },
@@ -219,9 +227,9 @@ impl Source {
     /// The same of the units that the job gets.
     fn units_need(&self, ask: &Ask) -> NodeNeed {
         let unit = self.kind.unit;
-        let of = match self.units {
-            1 => Units::Cores { unit, cores: if ask.whole { self.total } else { self.taken } },
-            count => Units::Any { like: unit, count },
+        let of = match self.is_single() {
+            true => Units::Cores { unit, cores: if ask.whole { self.total } else { self.taken } },
+            false => Units::Any { like: unit, count: self.units, host: self.host.map(|host| host.need(ask.whole)) },
         };
         NodeNeed { of, memory: self.memory }
     }
@@ -260,7 +268,7 @@ impl Offer {
 
     /// The first seat of the first start, apart from power, and what all of them draw.
     fn seated(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
-        if self.nodes == 1 && self.sources.iter().all(|source| source.units == 1) {
+        if self.nodes == 1 && self.sources.iter().all(Source::is_single) {
             let seat = self.first_seat(future, pools, ask)?;
             return Some((seat, self.sources[seat.source].each.power));
         }

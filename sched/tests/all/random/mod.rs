@@ -83,6 +83,8 @@ pub struct Ask {
     pub exclusive: bool,
     /// Accelerators of each node; 0 where it asks for none.
     pub accelerators: u32,
+    /// It takes its cores beside them.
+    pub with_cores: bool,
     /// What must be so before it may run: mostly nothing. With a number for each that needs one.
     pub conditions: (u8, u8),
     /// Which of two reservations it is to run in: mostly none.
@@ -129,6 +131,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             priority: more.0.4,
             exclusive: more.1.0,
             accelerators: more.1.1,
+            with_cores: false,
             tasks: more.1.2.and_then(|(count, limit)| Some((NonZeroU32::new(count)?, limit))),
         },
     )
@@ -187,6 +190,18 @@ pub fn wide_step() -> impl Strategy<Value = Step> {
         1 => allocation().prop_map(Step::Allocation),
         1 => (0..8_u8, 0..3_u32).prop_map(|(node, more)| Step::Up(node, more)),
     ]
+}
+
+/// The same steps, in which many jobs want accelerators, some of them with cores beside them. The worlds whose rounds stay
+/// know no such jobs.
+pub fn with_cores(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let accelerators = proptest::option::weighted(0.3, 1..=2_u32);
+    (steps, accelerators, any::<bool>()).prop_map(|(step, accelerators, with_cores)| match step {
+        Step::Submit(ask) => {
+            Step::Submit(Ask { accelerators: accelerators.unwrap_or(ask.accelerators), with_cores, ..ask })
+        }
+        step => step,
+    })
 }
 
 pub fn period() -> impl Strategy<Value = Period> {
@@ -296,6 +311,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         priority: ask.priority,
         exclusive: ask.exclusive,
         accelerators: std::num::NonZeroU32::new(ask.accelerators),
+        with_cores: ask.with_cores,
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },

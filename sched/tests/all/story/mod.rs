@@ -318,6 +318,7 @@ impl Story {
             priority: given.get("priority").map_or(0, |text| parse(text)),
             exclusive: given.contains_key("exclusive"),
             accelerators: given.get("gpus").map(|text| parse(text)),
+            with_cores: given.contains_key("cores"),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

@@ -1,9 +1,10 @@
-//! The parts of a job at the seats that it gets: one unit of each node, or several of one type. Decides nothing.
+//! The parts of a job at the seats that it gets: one unit of each node, or several of one type, perhaps with cores of the CPU
+//! beside them. Decides nothing.
 
-use limo_model::{NodeId, Part, Placement, Request};
+use limo_model::{NodeId, Part, Placement, Request, UnitSpec};
 
 use super::{Ask, Offer, PoolKind, Pools, Seat, Source};
-use crate::facts::units_like;
+use crate::facts::{HostCores, host_cores, units_like, wants_host_cores};
 use crate::future::Future;
 use crate::view::{View, on_units};
 
@@ -25,6 +26,49 @@ pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind:
     Some(nodes)
 }
 
+/// Cores of a CPU that a job takes beside its accelerators.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Host {
+    takes: HostCores,
+    /// Cores that must be free: all of them if jobs on the CPU have a cap, which this job would share.
+    needs: u32,
+    /// Of the whole CPU.
+    total: u32,
+}
+
+impl Host {
+    /// The cores that must be free; with `whole`, no other job may be on the CPU.
+    pub fn need(self, whole: bool) -> HostCores {
+        HostCores { cores: if whole { self.total } else { self.needs }, ..self.takes }
+    }
+}
+
+/// The nodes that a job may have, by what it needs there of the CPU beside its accelerators; for one that needs nothing there,
+/// all of them. `named`: as in [`super::Source`].
+pub(super) fn by_host(
+    pools: &Pools<'_>,
+    request: &Request,
+    (kind, units): (&PoolKind, &[UnitSpec]),
+    named: Option<Vec<NodeId>>,
+) -> impl Iterator<Item = (Option<Vec<NodeId>>, Option<Host>)> {
+    let split = match host_cores(request, units) {
+        None if wants_host_cores(request) => [None, None],
+        None => [Some((named, None)), None],
+        Some(takes) => {
+            let total = units.get(usize::from(takes.unit)).map_or(0, |unit| unit.cores);
+            let of = |of: &PoolKind| (of.class, of.unit) == (kind.class, takes.unit) && of.shared.flatten().is_some();
+            let capped = |id: &NodeId| {
+                pools.kinds.iter().filter(|(kind, _)| of(kind)).any(|(_, nodes)| nodes.binary_search(id).is_ok())
+            };
+            let (capped, others): (Vec<_>, Vec<_>) = named.into_iter().flatten().partition(capped);
+            let with = |needs| Some(Host { takes, needs, total });
+            [Some((Some(others), with(takes.cores))), Some((Some(capped), with(total)))]
+        }
+    };
+    let is_empty = |nodes: &Option<Vec<NodeId>>| nodes.as_ref().is_some_and(Vec::is_empty);
+    split.into_iter().flatten().filter(move |(nodes, _)| !is_empty(nodes))
+}
+
 /// Where a job is at these seats: neighbours of one class with the same units are one part of each unit.
 pub(super) fn placement(offer: &Offer, future: &Future<'_>, seats: &[Seat], ask: &Ask) -> Placement {
     let mut placement = Placement::new();
@@ -37,10 +81,10 @@ pub(super) fn placement(offer: &Offer, future: &Future<'_>, seats: &[Seat], ask:
         let follows =
             last.as_ref().is_some_and(|(class, node, of)| (*class, *node, of) == (kind.class, before, &units));
         if follows {
-            let first = placement.len() - units.len();
+            let first = placement.len() - units.len() - usize::from(source.host.is_some());
             placement[first..].iter_mut().for_each(|part: &mut Part| part.count += 1);
         } else {
-            let parts = on_units((seat.node, 1), &units, (*cores, offer.memory));
+            let parts = on_units((seat.node, 1), &units, (*cores, offer.memory), source.host.map(|host| host.takes));
             placement.extend(parts.map(|part| Part { cap: offer.cap, ..part }));
         }
         last = Some((kind.class, seat.node, units));

@@ -47,6 +47,7 @@ struct WaysKey<'a> {
     nodes: NonZeroU32,
     memory: Memory,
     accelerators: Option<NonZeroU32>,
+    with_cores: bool,
     exclusive: bool,
     application: &'a str,
     size: &'a str,
@@ -80,6 +81,7 @@ impl<'a> AllWays<'a> {
             nodes: request.nodes,
             memory: request.memory,
             accelerators: request.accelerators,
+            with_cores: request.with_cores,
             exclusive: request.exclusive,
             application: &request.application,
             size: &request.size,
@@ -117,7 +119,9 @@ impl<'a> AllWays<'a> {
     /// depends on nothing else.
     pub fn forget(&mut self, others: bool) {
         let one = NonZeroU32::MIN;
-        let is_plain = |asked: &WaysKey<'_>| asked.nodes == one && asked.accelerators.is_none_or(|count| count == one);
+        let is_plain = |asked: &WaysKey<'_>| {
+            asked.nodes == one && asked.accelerators.is_none_or(|count| count == one && !asked.with_cores)
+        };
         self.0.get_mut().retain(|asked, _| !others && is_plain(asked) && asked.named.is_none());
     }
 }
@@ -143,7 +147,7 @@ impl Offer {
         let has_room = self.sources.iter().any(|source| {
             let most = room.0.get(&(source.kind.class, source.kind.unit));
             // Of several units it may get others of the type.
-            source.units > 1 || most.is_some_and(|most| i64::from(source.taken) <= *most)
+            !source.is_single() || most.is_some_and(|most| i64::from(source.taken) <= *most)
         });
         has_room && (respect == Respect::Resources || future.has_power_now(self.estimate.power))
     }
