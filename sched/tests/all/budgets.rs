@@ -4,13 +4,14 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
+use std::cell::Cell;
 use std::num::NonZeroU32;
 
-use crate::random::{Period, allocation, budgets, config, hold_after, period, rest_rule};
+use crate::random::{Period, allocation, budgets, cases, config, hold_after, period, rest_rule};
 use crate::world::World;
 use limo_model::{
-    Budgets, Cores, Curve, Energy, JobId, Memory, Meter, NodeSpec, Placement, Power, Preset, Price, Release, Request,
-    Rest, Span, Switch, Time, UnitKind, UnitSpec,
+    Budgets, CapRule, Cores, Curve, Energy, EstimateSource, JobId, Memory, Meter, NodeSpec, Placement, Power, Preset,
+    Price, Profile, ProfileKey, Release, Request, Rest, Span, Switch, Time, UnitKind, UnitSpec,
 };
 use limo_sched::{Command, Event, Options, Phase, Sleep};
 use proptest::prelude::*;
@@ -76,14 +77,27 @@ fn cluster(case: &Case, preset: Preset) -> World {
             kind: UnitKind::Cpu,
             cores: if sleeps { 2 } else { 1 },
             nameplate: Power::from_watts(30),
-            caps: None,
+            caps: case.options.parts.caps.map(|_| (Power::from_watts(4), Power::from_watts(30))),
         };
         let (memory, rest) = (Memory::from_bytes(1), sleeps.then_some(rest));
         let name = format!("n{index}");
         let spec = NodeSpec { name, units: vec![cpu], memory, idle: IDLE, meter: Meter::None, rest };
         world.apply(Event::NodeUp { spec }).expect("a node");
     }
+    if case.options.parts.caps.is_some() {
+        // Everything else is believed to draw the nameplate.
+        [4, 12].into_iter().for_each(|watts| learn_at_cap(&mut world, Power::from_watts(watts)));
+    }
     world
+}
+
+/// A profile of a run on all cores of a unit at a cap, which it draws.
+fn learn_at_cap(world: &mut World, cap: Power) {
+    let (application, hardware) = ("app".into(), "cpu".into());
+    let key = ProfileKey { application, size: String::new(), hardware, cores: None, cap: Some(cap) };
+    let (power, duration, source) = (cap, Span::from_secs(1), EstimateSource::Learned);
+    let profile = Profile { duration, power, energy: power * duration, spread_permille: 0, runs: 3, source };
+    world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
 }
 
 fn request(job: &Job) -> Request {
@@ -253,14 +267,32 @@ impl<'a> Truth<'a> {
     }
 }
 
+/// Runs a case, which must not use more than its budgets.
+fn keeps_its_budgets(case: &Case, preset: Preset) -> Vec<Started> {
+    let budgets = budgets(Time::from_unix_ms(0), IDLE.scaled(6, 1), &case.periods);
+    let (spent, started) = Truth::new(case, preset, budgets.clone()).run();
+    for (spent, budget) in spent.into_iter().zip(&budgets) {
+        assert!(spent <= i128::from(budget.energy.mj()) * 1_000, "{spent} µJ of {budget:?}");
+    }
+    started
+}
+
 fn check(preset: Preset) {
     proptest!(config(), |(case in case())| {
-        let budgets = budgets(Time::from_unix_ms(0), IDLE.scaled(6, 1), &case.periods);
-        let (spent, _) = Truth::new(&case, preset, budgets.clone()).run();
-        for (spent, budget) in spent.into_iter().zip(&budgets) {
-            assert!(spent <= i128::from(budget.energy.mj()) * 1_000, "{spent} µJ of {budget:?}");
-        }
+        keeps_its_budgets(&case, preset);
     });
+}
+
+#[test]
+fn energybud_keeps_its_budget_with_caps_from_profiles() {
+    let capped = Cell::new(0);
+    proptest!(cases(500), |(mut case in case())| {
+        case.options.parts.caps = Some(CapRule::FromProfile);
+        let started = keeps_its_budgets(&case, Preset::Energybud);
+        let parts = started.iter().flat_map(|(_, _, placement)| placement);
+        capped.set(capped.get() + parts.filter(|part| part.cap.is_some()).count());
+    });
+    assert!(capped.get() > 100, "only {} starts had a cap", capped.get());
 }
 
 #[test]
