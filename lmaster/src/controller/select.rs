@@ -1,4 +1,4 @@
-//! Which jobs a client means, and what becomes of those: their numbers are told, they are ended, or sent a signal.
+//! Selections of jobs by clients, and the action on them: list their numbers, end them, or send them a signal.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use super::queries::Serve;
 use super::{Caller, Controller, PeerId};
 use crate::database::Database;
 
-/// Tasks of arrays that one request may name, each time it names them. All tasks of a larger array are named by the array.
+/// Most array tasks that one request may name, counted each time. All tasks of a larger array are named by the array.
 const TASKS_LIMIT: u64 = 100_000;
 
-/// What a client wants with jobs.
+/// The purpose of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To know their numbers; with `live` of those alone that are not over.
+    /// List their numbers; with `live` only of unfinished ones.
     Tell {
         live: bool,
     },
@@ -29,12 +29,12 @@ pub(super) enum Purpose {
     Signal(i32),
 }
 
-/// A selection while the journal is asked for what it names.
+/// A selection during its query of the journal.
 #[derive(Debug)]
 pub(super) struct Selecting {
     pub(super) selection: Selection,
     pub(super) purpose: Purpose,
-    /// The tasks of those of its arrays that are over.
+    /// The tasks of its finished arrays.
     over: BTreeMap<JobId, Tasks>,
 }
 
@@ -43,13 +43,13 @@ impl Selecting {
         Self { selection, purpose, over: BTreeMap::new() }
     }
 
-    /// Returns true if jobs are ended, or sent a signal.
+    /// Returns true if the jobs are ended or sent a signal.
     fn changes_something(&self) -> bool {
         !matches!(self.purpose, Purpose::Tell { .. })
     }
 }
 
-/// Arrays of a selection that are over.
+/// Finished arrays of a selection.
 #[derive(Debug)]
 struct ArraysLookup {
     over: Numbers,
@@ -120,7 +120,7 @@ impl Controller {
         }
     }
 
-    /// These jobs are over; the arrays among them have tasks.
+    /// Handles the finished jobs; the arrays among them have tasks.
     fn arrays_found(&mut self, peer: PeerId, mut selecting: Selecting, finished: Vec<JobReport>) {
         let tasks = |report: JobReport| report.array.map(|array| (report.job, array.tasks));
         selecting.over.extend(finished.into_iter().filter_map(tasks));
@@ -137,7 +137,7 @@ impl Controller {
         }
     }
 
-    /// `newest` is the caller's newest job, where that was asked for.
+    /// Continues a selection. `newest` is the caller's newest job, if requested.
     fn selected(&mut self, peer: PeerId, selecting: Selecting, newest: Option<JobId>) {
         let Some(caller) = self.caller(peer) else { return };
         match self.found_jobs(caller, &selecting, newest) {
@@ -147,7 +147,7 @@ impl Controller {
         }
     }
 
-    /// These jobs are meant.
+    /// Acts on the selected jobs.
     pub(super) fn chosen(&mut self, peer: PeerId, Selecting { selection, purpose, .. }: &Selecting, jobs: Numbers) {
         let (deed, jobs) = match purpose {
             Purpose::Tell { .. } => return self.tell_pages(peer, Cursor::selected(jobs)),
@@ -163,11 +163,11 @@ impl Controller {
         }
     }
 
-    /// The jobs of a selection before its filter.
+    /// Returns the jobs of a selection before its filter.
     fn found_jobs(&self, caller: &Caller, selecting: &Selecting, newest: Option<JobId>) -> Result<Numbers, String> {
         let Selecting { selection: Selection { which, filter }, purpose, over } = selecting;
         let live = *purpose != (Purpose::Tell { live: false });
-        // What is about to become a job can be cancelled, and not looked at.
+        // A task that is not yet a job can be cancelled, but not shown.
         let known = |job| match purpose {
             Purpose::Cancel | Purpose::Signal(_) if self.is_known(job) => Ok(job),
             _ => self.known(job, live),
@@ -198,7 +198,7 @@ impl Controller {
         if all {
             ranges.extend(own().map(only));
         } else if which.is_empty() {
-            // Those of the users that the filter names.
+            // Jobs of the users in the filter.
             ranges.extend(self.core.jobs().map(|(id, _)| only(id)));
         }
         for (first, last) in Numbers::of_ranges(live_ranges).ranges() {
@@ -218,10 +218,10 @@ impl Controller {
         Ok(job)
     }
 
-    /// The first and the last number of a range in which there are jobs.
+    /// Returns the first and the last number of a range with jobs in it.
     fn in_range(&self, from: JobId, to: JobId, live: bool) -> Result<(u64, u64), String> {
         let last = JobId(to.0.min(self.core.next_job().0.saturating_sub(1)));
-        // The end of one that is in `live` alone is being written.
+        // The end of a job that is only in `live` is being written.
         let is_live = |id: &JobId| self.core.job(*id).is_some();
         let found = match live {
             true => from <= last && self.submissions.numbers(from..=last).any(|id| is_live(&id)),
@@ -242,7 +242,7 @@ impl Controller {
         Ok(jobs)
     }
 
-    /// Those to which the signal can be sent. One that was named by itself must be among them.
+    /// Keeps the jobs that can get the signal. A job that was named alone must be among them.
     fn that_take(&self, signal: i32, mut jobs: Numbers, selection: &Selection) -> Result<Numbers, String> {
         if !(1..=LAST_SIGNAL).contains(&signal) {
             return Err(format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"));
@@ -262,7 +262,8 @@ impl Controller {
         Ok(jobs)
     }
 
-    /// A signal for a job that may be steered: a running one gets it, another is ended where the signal ends commands.
+    /// Sends a signal to a job that the caller may control. A running job gets it; another is ended if the signal ends
+    /// commands.
     pub(super) fn send_signal(&mut self, peer: PeerId, job: JobId, signal: i32) {
         match self.core.job(job).map(|job| &job.phase) {
             Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => {
@@ -282,7 +283,7 @@ fn only(job: JobId) -> (u64, u64) {
     (job.0, job.0)
 }
 
-/// Whether a selection is short enough to be looked up, or why not.
+/// Checks that a selection is short enough to be looked up.
 fn check(selection: &Selection, limit: u32) -> Result<(), String> {
     let JobFilter { users, states, names, nodes } = &selection.filter;
     let limit = limit as usize;

@@ -1,5 +1,5 @@
-//! Clients that are connected: what each has asked for, what it still has to be told, and what it has waiting here. A request
-//! of a client waits until the one before it is answered, so that answers come in the order of requests.
+//! Connected clients: their requests, their pending answers, and their queues. A request of a client waits until the
+//! one before it is answered, so that answers keep the order of requests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,7 +20,7 @@ pub(super) struct Sessions {
     clients: BTreeMap<PeerId, ClientPeer>,
     waits: Waits,
     turns: Turns,
-    /// Encoded bytes of the requests of each user that wait for the answers to earlier ones.
+    /// Encoded bytes of each user's queued requests.
     backlogs: BTreeMap<u32, usize>,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct ClientPeer {
     pub(super) busy: Option<Ticket>,
     /// A query that waits for its turn.
     pub(super) heavy: Option<ClientToMaster>,
-    /// The rest of the answer that is being told.
+    /// The rest of the current answer.
     pub(super) cursor: Option<Cursor>,
-    /// Jobs that were waited for, and are over.
+    /// Awaited jobs that are over.
     pub(super) over: VecDeque<Numbers>,
-    /// Streams of which something was dropped, by job and node of the job.
+    /// Streams with dropped output, by job and node of the job.
     pub(super) behind: BTreeSet<(JobId, u32)>,
-    /// Requests behind the one that is served, with their encoded sizes.
+    /// Requests after the current one, with their encoded sizes.
     backlog: VecDeque<(ClientToMaster, usize)>,
 }
 
@@ -55,7 +55,7 @@ impl ClientPeer {
         }
     }
 
-    /// Returns true if a request is not answered yet.
+    /// Returns true if a request is unanswered.
     pub(super) fn is_occupied(&self) -> bool {
         self.busy.is_some() || self.heavy.is_some() || self.cursor.is_some()
     }
@@ -82,18 +82,18 @@ impl Sessions {
         self.clients.keys().copied().collect()
     }
 
-    /// Clients that wait until jobs are over.
+    /// Returns the waits for ends of jobs.
     pub(super) fn waits(&mut self) -> &mut Waits {
         &mut self.waits
     }
 
-    /// Those whose answers are being told, and wait for nothing but their connections.
+    /// Returns the clients whose answers wait only for their connections.
     pub(super) fn being_told(&self) -> Vec<PeerId> {
         let ends = |client: &ClientPeer| client.cursor.is_some() && client.busy.is_none();
         self.clients.iter().filter(|(_, client)| ends(client)).map(|(peer, _)| *peer).collect()
     }
 
-    /// A query waits for its turn.
+    /// Queues a query for its turn.
     ///
     /// # Errors
     /// The reason if its user has too many.
@@ -108,22 +108,22 @@ impl Sessions {
         Err(format!("{user} has {running} queries running and {queued} waiting: the limit is reached"))
     }
 
-    /// Returns true if it is the turn of a query.
+    /// Returns true if a query can be served.
     pub(super) fn has_turn(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// The connection whose turn it is.
+    /// Returns the connection of the next turn.
     pub(super) fn next_turn(&mut self) -> Option<PeerId> {
         self.turns.next()
     }
 
-    /// The next slice for a connection can be made.
+    /// Marks the next slice of a connection as ready.
     pub(super) fn ready(&mut self, peer: PeerId) {
         self.turns.ready(peer);
     }
 
-    /// Everything that was sent to a client was taken.
+    /// Records that a client has read everything that was sent.
     pub(super) fn drained(&mut self, peer: PeerId) {
         let Some(client) = self.clients.get(&peer) else { return };
         if client.cursor.is_some() && client.busy.is_none() {
@@ -131,7 +131,7 @@ impl Sessions {
         }
     }
 
-    /// The client is not occupied: its query is over, and what it waited for is told before its next request, which is returned.
+    /// Returns the next request of an idle client: its query is over, and awaited jobs are reported first.
     pub(super) fn next_request(&mut self, peer: PeerId, limits: Limits) -> Option<ClientToMaster> {
         let client = self.clients.get_mut(&peer).filter(|client| !client.is_occupied())?;
         let (uid, most) = (client.caller.uid, most(limits, &client.caller));
@@ -144,7 +144,7 @@ impl Sessions {
         self.pop_backlog(peer)
     }
 
-    /// A connection has ended. Returns whether it was a client's.
+    /// Removes a closed connection. Returns true for a client.
     pub(super) fn remove(&mut self, peer: PeerId, limits: Limits) -> bool {
         let Some(client) = self.clients.remove(&peer) else { return false };
         self.waits.gone(peer);
@@ -154,7 +154,7 @@ impl Sessions {
         true
     }
 
-    /// A slice of what a client does to many jobs is on disk.
+    /// Records that a slice of a client's action on many jobs is on disk.
     pub(super) fn slice_written(&mut self, peer: PeerId) {
         if self.clients.contains_key(&peer) {
             self.turns.ready(peer);
@@ -166,7 +166,7 @@ impl Sessions {
         self.waits.len()
     }
 
-    /// Returns true if somebody waits for an answer.
+    /// Returns true if a client waits for an answer.
     #[cfg(test)]
     pub(super) fn is_held_up(&self) -> bool {
         let waits = |client: &ClientPeer| client.is_occupied() || !client.over.is_empty() || !client.backlog.is_empty();
@@ -185,7 +185,7 @@ impl Sessions {
     /// Keeps a request until those before it are answered.
     ///
     /// # Errors
-    /// Where the client or its user has too many of them: the reason to hang up.
+    /// If the client or its user has too many of them: the reason to close the connection.
     pub(super) fn postpone(&mut self, peer: PeerId, message: ClientToMaster, limits: Limits) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&peer) else { return Ok(()) };
         if client.backlog.len() >= BACKLOG_LIMIT {
@@ -210,7 +210,7 @@ impl Sessions {
     }
 }
 
-/// How many queries a caller's user may have.
+/// Returns the query limits of a caller's user.
 fn most(limits: Limits, caller: &Caller) -> Most {
     let limits = limits.of(caller.operator);
     Most { running: limits.queries_running as usize, queued: limits.queries_queued as usize }

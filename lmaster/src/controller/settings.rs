@@ -1,4 +1,4 @@
-//! Settings of the controller, and how they come into force.
+//! Settings of the controller, and their application.
 
 use limo_model::{Band, ModeSetting, Preset, Span};
 use limo_sched::Options;
@@ -14,13 +14,13 @@ pub struct Settings {
     pub ack_timeout: Span,
     pub kill_grace: Span,
     pub orphan_grace: Span,
-    /// How long a node may be unreachable before its jobs end. Positive.
+    /// Time for which a node may be unreachable before its jobs end. Positive.
     pub node_lease: Span,
     pub snapshot_every: u32,
-    /// Readings alone are recorded at most this often: each record costs a transaction and a round.
+    /// Shortest time between records of readings alone: each record costs a transaction and a round.
     pub readings_every: Span,
     pub kept: ReadingsKept,
-    /// Those that serve several nodes. They change only with a restart.
+    /// Meters that serve several nodes. They change only with a restart.
     pub meters: Vec<Shared>,
     pub options: Options,
     pub limits: Limits,
@@ -39,7 +39,7 @@ pub struct Initial {
 }
 
 impl Controller {
-    /// The options of the configuration hold; the policy is the one last chosen.
+    /// Applies the configured options; the policy is the one last chosen.
     pub(super) fn options_in_force(&mut self) {
         let (preset, options) = (self.core.settings().preset, self.settings.options);
         if self.core.settings().options != options {

@@ -1,4 +1,4 @@
-//! Which of many jobs pass a filter, slice by slice: a filter may have thousands of names and be asked for very many jobs.
+//! Filtering of many jobs in slices: a filter may have thousands of names and apply to very many jobs.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,11 @@ use super::numbers::Numbers;
 use super::select::Selecting;
 use super::{Controller, PeerId};
 
-/// Jobs that are looked at in a slice, and those for which that takes a report: a few milliseconds in which nobody else is
-/// served.
+/// Jobs per slice, and those that need a report: a few milliseconds in which no other request is served.
 const LOOKS: usize = 10_000;
 const REPORTS: usize = 1_000;
 
-/// A filter in which names are found at once.
+/// A filter with fast look-up of names.
 pub(super) struct Sieve<'a> {
     users: HashSet<&'a str>,
     names: HashSet<&'a str>,
@@ -35,7 +34,7 @@ impl<'a> Sieve<'a> {
         Self { users: set(&filter.users), names: set(&filter.names), nodes: set(&filter.nodes), states }
     }
 
-    /// Returns true if a job passes as far as its request tells; a report costs more.
+    /// Returns true if a job may pass by its request alone; a report costs more.
     pub(super) fn may_pass(&self, job: &Job) -> bool {
         let among = |set: &HashSet<&str>, value: &str| set.is_empty() || set.contains(value);
         among(&self.users, &job.request.user) && among(&self.names, &job.request.name)
@@ -45,14 +44,14 @@ impl<'a> Sieve<'a> {
         !self.states.is_empty() || !self.nodes.is_empty()
     }
 
-    /// Returns true if a job passes for which [`Sieve::may_pass`] holds.
+    /// Returns true if a job passes. Requires [`Sieve::may_pass`].
     pub(super) fn passes(&self, report: &JobReport) -> bool {
         (self.states.is_empty() || self.states.contains(&report.state))
             && (self.nodes.is_empty() || report.nodes.iter().any(|node| self.nodes.contains(node.as_str())))
     }
 }
 
-/// A selection whose jobs are going through its filter.
+/// A selection that is being filtered.
 #[derive(Debug)]
 pub(super) struct Sifting {
     selecting: Selecting,
@@ -67,7 +66,7 @@ impl Sifting {
 }
 
 impl Controller {
-    /// One slice. Gives the selection back if that was not the last.
+    /// Filters one slice. Returns the selection unless that was the last.
     pub(super) fn sift(&mut self, peer: PeerId, mut sifting: Box<Sifting>) -> Option<Box<Sifting>> {
         let Sifting { selecting, left, passed } = sifting.as_mut();
         let sieve = Sieve::new(&selecting.selection.filter);

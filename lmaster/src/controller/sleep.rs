@@ -1,7 +1,7 @@
-//! Nodes that sleep: telling them to, waking them, and what follows where they do not do it.
+//! Sleeping nodes: orders to sleep, waking, and the handling of failures.
 //!
-//! Whether a node goes down, sleeps or wakes is state of the core, so a master that was killed goes on from there. Kept
-//! here is only what may be begun anew: until when an answer is awaited, and how often a node was woken.
+//! The stage of a node's sleep is state of the core, so a restarted master continues from it. This module keeps only
+//! data that may start anew: the deadlines of answers, and the count of attempts to wake a node.
 //!
 //! | the core has it | what happens | and then |
 //! |---|---|---|
@@ -14,7 +14,7 @@
 //! | going down, asleep | it registers unasked | awake, and not told again for `sleep_again_after` |
 //! | waking | it registers | awake |
 //!
-//! A job on nodes that wake is sent to none of them before all have registered.
+//! A job on waking nodes is sent only when all of them have registered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -28,40 +28,40 @@ use super::{Controller, Effect, PeerId};
 use crate::changed::LOST;
 use crate::wake::WakeOrder;
 
-/// How nodes are put to sleep and woken: `[idle]` of the settings.
+/// Settings for sleeping and waking: `[idle]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleSettings {
-    /// How long a node may take to say that it falls asleep. Positive.
+    /// Longest time for a node to confirm that it falls asleep. Positive.
     pub sleep_timeout: Span,
-    /// How long a node that did not fall asleep is left alone. Positive.
+    /// Time before a node that did not fall asleep gets the next order. Positive.
     pub sleep_again_after: Span,
-    /// How long a node that was woken may take to register; at least as long as it says that it needs. Positive.
+    /// Longest time for a woken node to register; at least the time in its own description. Positive.
     pub wake_timeout: Span,
-    /// How often a node is woken before it is given up. At least 1.
+    /// Attempts to wake a node before it is drained. At least 1.
     pub wake_tries: u32,
-    /// Run with the name of a node to wake it.
+    /// Command that wakes a node; its name is the argument.
     pub wake_command: Option<String>,
     /// Port for magic packets.
     pub wol_port: u16,
 }
 
-/// Nodes that are on their way to sleep or awake.
+/// Nodes that are falling asleep or waking.
 #[derive(Debug, Default)]
 pub(super) struct Sleepers {
     steps: BTreeMap<NodeId, (Step, Time)>,
     due: BTreeSet<(Time, NodeId)>,
-    /// Assignments that are sent when all of their nodes are awake.
+    /// Assignments that wait until all of their nodes are awake.
     starts: BTreeMap<JobId, Attempt>,
 }
 
 /// The awaited change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
-    /// The answer of a node that was told to sleep.
+    /// The answer to an order to sleep.
     Told,
     /// The time that a node needs to fall asleep.
     Falling,
-    /// The registration of a node that was woken so often, and what went wrong last.
+    /// The registration of a woken node, with the attempts so far and the last error.
     Woken { tries: u32, fault: Option<String> },
 }
 
@@ -89,30 +89,30 @@ impl Sleepers {
         Some((node, step))
     }
 
-    /// Returns true if an assignment was not sent yet because a node of it wakes.
+    /// Returns true if an assignment was not sent yet because one of its nodes is waking.
     pub(super) fn is_unsent(&self, job: JobId, attempt: Attempt) -> bool {
         self.starts.get(&job) == Some(&attempt)
     }
 }
 
-/// Each node of some runs.
+/// Returns each node of the ranges.
 fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> {
     runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
 }
 
 impl Controller {
-    /// After the state was taken up: what was under way goes on.
+    /// Continues the changes that were in progress, after the state was restored.
     pub(super) fn take_up_sleep(&mut self) {
         self.sleepers = Sleepers { starts: self.starting().collect(), ..Sleepers::default() };
         let core = &self.core;
         let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
         self.sleepers.starts.retain(|job, _| waits(job) == Some(true));
-        // What was not sent was not released, by any process before this one.
+        // Unsent assignments were not released by any earlier process.
         self.assignments.not_released(|job| self.sleepers.starts.contains_key(&job));
         let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
         for (node, sleep) in nodes {
             match sleep {
-                // It may not have been told: then it registers.
+                // Its order may have been lost: then it registers.
                 Sleep::GoingDown => {
                     let until =
                         self.now + self.settings.idle.sleep_timeout.max(self.span_of(node, |rest| rest.down.span));
@@ -124,7 +124,7 @@ impl Controller {
         }
     }
 
-    /// Returns true if nodes of this assignment are not awake yet.
+    /// Returns true if a node of this assignment is not awake yet.
     pub(super) fn awaits_waking(&mut self, job: JobId, attempt: Attempt) -> bool {
         let waits = self.assignment(job, attempt).is_some_and(|assignment| wakes(&self.core, assignment));
         if waits {
@@ -133,7 +133,7 @@ impl Controller {
         waits
     }
 
-    /// A node is registered: jobs that waited for it, and for no other, are sent.
+    /// Sends the assignments whose last missing node has registered now.
     pub(super) fn start_woken(&mut self, node: NodeId) {
         let starts: Vec<(JobId, Attempt)> = self.attempts_on(node);
         for (job, attempt) in starts {
@@ -153,10 +153,10 @@ impl Controller {
         self.sleepers.starts.remove(&job);
     }
 
-    /// That nodes are to sleep is durable.
+    /// Sends durable orders to sleep.
     pub(super) fn put_to_sleep(&mut self, runs: &[(NodeId, u32)]) {
         for node in each(runs) {
-            // One whose connection broke meanwhile is awake again.
+            // A node whose connection broke meanwhile counts as awake again.
             if let (Some(peer), Sleep::GoingDown) = (self.link(node), self.sleep_of(node)) {
                 self.tell_node(peer, MasterToNode::Sleep);
                 self.sleepers.set(node, Step::Told, self.now + self.settings.idle.sleep_timeout);
@@ -164,7 +164,7 @@ impl Controller {
         }
     }
 
-    /// That nodes are to wake is durable.
+    /// Carries out durable orders to wake nodes.
     pub(super) fn wake_nodes(&mut self, runs: &[(NodeId, u32)]) {
         for node in each(runs) {
             if self.sleep_of(node) == Sleep::Waking {
@@ -173,7 +173,7 @@ impl Controller {
         }
     }
 
-    /// A node says that it falls asleep, and that it will not be heard of before it is awake.
+    /// Handles a node's message that it falls asleep and will be silent until it is awake.
     pub(super) fn falls_asleep(&mut self, peer: PeerId, node: NodeId) {
         if self.sleep_of(node) != Sleep::GoingDown {
             return self.close_node(peer, "the node falls asleep, which it was not told to".into());
@@ -187,13 +187,13 @@ impl Controller {
         tracing::info!(node = self.name_of(node), "the node falls asleep");
     }
 
-    /// Returns true if a node that registers now does so although it was to sleep.
+    /// Returns true if a registering node was expected to be asleep.
     pub(super) fn was_to_sleep(&self, node: NodeId) -> bool {
         matches!(self.sleep_of(node), Sleep::GoingDown | Sleep::Asleep)
     }
 
-    /// A node has registered. One that was to sleep is left alone for a while: somebody switched it on, or it says at once
-    /// why it did not sleep.
+    /// Records a registration. A node that should be asleep gets no order for a while: somebody switched it on, or it
+    /// will report an error.
     pub(super) fn is_awake(&mut self, node: NodeId, unasked: bool) {
         self.sleepers.forget(node);
         if unasked {
@@ -202,7 +202,7 @@ impl Controller {
         }
     }
 
-    /// A node did not go to sleep. It registered again, or never went.
+    /// Handles a node that did not fall asleep. It registered again, or stayed connected.
     pub(super) fn sleep_failed(&mut self, node: NodeId, reason: &str) {
         let again = self.settings.idle.sleep_again_after;
         tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it is left alone for {again}");
@@ -210,7 +210,7 @@ impl Controller {
         self.must(Event::SleepFailed { node, until: self.now + again, reason: reason.to_owned() });
     }
 
-    /// What the shell could not do.
+    /// Handles a failure of the shell to wake a node.
     pub(super) fn wake_failed(&mut self, node: NodeId, reason: String) {
         tracing::warn!(node = self.name_of(node), reason, "the node cannot be woken");
         if let Some((Step::Woken { fault, .. }, _)) = self.sleepers.steps.get_mut(&node) {
@@ -218,7 +218,7 @@ impl Controller {
         }
     }
 
-    /// The connection of a node broke: one that had not said that it falls asleep did not.
+    /// Handles a broken connection: a node that had not confirmed did not fall asleep.
     pub(super) fn sleep_broke(&mut self, node: NodeId) {
         self.sleepers.forget(node);
         if self.sleep_of(node) != Sleep::Awake {
@@ -244,13 +244,13 @@ impl Controller {
                     true => self.call(node, tries + 1),
                     false => self.give_up(node, tries, fault),
                 },
-                // Something else has become of it.
+                // Another event has changed its state.
                 _ => {}
             }
         }
     }
 
-    /// Wakes a node, for the `tries`th time.
+    /// Wakes a node in attempt `tries`.
     fn call(&mut self, node: NodeId, tries: u32) {
         let timeout = self.wake_timeout(node);
         let order = self.core.node(node).and_then(|node| self.wake_order(node.spec()));
@@ -278,8 +278,8 @@ impl Controller {
         self.settings.idle.wake_timeout.max(self.span_of(node, |rest| rest.up.span))
     }
 
-    /// A node that does not wake gets no jobs before an operator has looked at it. What it draws is not known: as much as
-    /// one that is unreachable.
+    /// Drains a node that does not wake until an operator has checked it. Its draw is unknown, as for an unreachable
+    /// node.
     fn give_up(&mut self, node: NodeId, tries: u32, fault: Option<String>) {
         let (name, timeout) = (self.name_of(node), self.wake_timeout(node));
         let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
@@ -301,7 +301,7 @@ impl Controller {
         self.is_unreachable(node);
     }
 
-    /// A node that could not be woken is kept awake.
+    /// Marks a node as always on if it cannot be woken.
     pub(super) fn with_waking(&self, spec: NodeSpec) -> NodeSpec {
         let can = self.wake_order(&spec).is_some();
         if spec.rest.is_some() && !can {

@@ -1,5 +1,5 @@
-//! stdin of attached jobs. Of a job over several nodes all get it, or the one that runs the task which it is for; the stream
-//! is as far as the slowest of them that has not ended, so that there is one credit for all.
+//! Stdin of attached jobs. In a multi-node job all nodes get it, or only the one with the reading task. The offset of
+//! the stream is that of the slowest unfinished node, so that one credit covers all.
 
 use limo_model::{JobId, NodeId};
 use limo_proto::{Channel, Data, Frame, MasterToClient, StreamId};
@@ -16,8 +16,8 @@ impl Controller {
         if self.routes.client(job) != Some(peer) {
             return;
         }
-        // It may come late, when the job is over or its node is gone: then nobody takes it, and where the job goes on
-        // the client is told from where to send it again.
+        // Data may arrive when the job is over or its node is gone: then it is dropped. If the job continues, the
+        // client learns the offset to send from.
         let links: Vec<PeerId> = self.readers(job).into_iter().filter_map(|node| self.link(node)).collect();
         let Some(route) = self.routes.get_mut(job).filter(|_| !links.is_empty()) else { return };
         match route.stdin.pass(&data) {
@@ -29,7 +29,7 @@ impl Controller {
         }
     }
 
-    /// A node has taken stdin.
+    /// Handles a node's acknowledgement of stdin.
     pub(super) fn stdin_taken(&mut self, node: NodeId, stream: StreamId, offset: u64) {
         let job = stream.job;
         if stream.channel != Channel::Stdin || !self.readers(job).contains(&node) {
@@ -48,14 +48,14 @@ impl Controller {
         self.stdin_of_slowest(job);
     }
 
-    /// Of a job over several nodes: how far all that read stdin are, once that is known of each.
+    /// Returns the lowest offset of stdin on the reading nodes of a multi-node job, once all are known.
     pub(super) fn slowest(&self, job: JobId) -> Option<u64> {
         let on = &self.routes.get(job)?.stdin_on;
         let offsets = self.readers(job).into_iter().map(|node| on.get(&node).copied());
         offsets.collect::<Option<Vec<u64>>>()?.into_iter().min()
     }
 
-    /// The slowest node has taken more of stdin, or is another one.
+    /// Passes on the progress of the slowest node.
     pub(super) fn stdin_of_slowest(&mut self, job: JobId) {
         let Some(offset) = self.slowest(job) else { return };
         let Some(route) = self.routes.get_mut(job) else { return };
@@ -69,8 +69,8 @@ impl Controller {
         }
     }
 
-    /// A job that is over takes nothing, and how much it took is forgotten: an offset would be too low. So it would be of
-    /// one over several nodes before all of them are back.
+    /// Connects stdin, unless the job is over: then its offset is forgotten, and a guess would be too low. The same
+    /// holds for a multi-node job until all nodes have reconnected.
     pub(super) fn connect_stdin(&mut self, job: JobId) {
         let multi_node = self.is_multi_node(job);
         let linked = self.stream_node(job, 0).is_some_and(|node| multi_node || self.link(node).is_some());

@@ -1,5 +1,5 @@
-//! What the core decides about jobs that run: caps, suspension. It is told once it is durable, and told again when a node
-//! registers, since what was told before its connection broke may never have come.
+//! Orders about running jobs: caps and suspension. They are sent once they are durable. They are repeated when a node
+//! registers, because messages before its connection broke may be lost.
 
 use limo_model::{Attempt, JobId, NodeId, Span};
 use limo_proto::{FAILED_CAPS, List, MasterToNode, Text};
@@ -8,7 +8,7 @@ use limo_sched::{Event, Phase};
 use super::{Controller, PeerId};
 
 impl Controller {
-    /// A node's newest caps are durable.
+    /// Sends a node's newest caps, which are durable.
     pub(super) fn hold_caps(&mut self, node: NodeId) {
         if let (Some(peer), Some(order)) = (self.link(node), self.caps_of(node)) {
             self.tell_node(peer, order);
@@ -16,7 +16,7 @@ impl Controller {
         }
     }
 
-    /// The caps of a node, where it was ever told any.
+    /// Returns the caps of a node, if it ever had any.
     fn caps_of(&self, node: NodeId) -> Option<MasterToNode> {
         let (generation, caps) = self.core.node(node)?.caps();
         (generation > 0).then_some(MasterToNode::Caps { generation, caps })
@@ -29,13 +29,13 @@ impl Controller {
         self.extend(job);
     }
 
-    /// How long a job has from TERM to KILL.
+    /// Returns the time from TERM to KILL of a job.
     pub(super) fn grace_of(&self, job: JobId) -> Span {
         let own = self.live_of(job).and_then(|live| live.request.kill_grace);
         own.unwrap_or(self.settings.kill_grace)
     }
 
-    /// Orders that are repeated to a node that registers.
+    /// Returns the orders that are repeated to a registering node.
     pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
         let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
             if !self.open_nodes(job).contains(&node) {
@@ -53,7 +53,7 @@ impl Controller {
         self.caps_of(node).into_iter().chain(pauses).chain(extensions).collect()
     }
 
-    /// A node says what became of its caps.
+    /// Handles a node's report on its caps.
     pub(super) fn caps_held(&mut self, node: NodeId, generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS>) {
         let Some(known) = self.core.node(node) else { return };
         if known.caps().0 != generation {
@@ -67,7 +67,7 @@ impl Controller {
         self.must(Event::Capped { node, generation, failed });
     }
 
-    /// A node says that a job stands still, or goes on.
+    /// Handles a node's report that a job is suspended or continues.
     pub(super) fn paused(&mut self, peer: PeerId, node: NodeId, (job, attempt): (JobId, Attempt), paused: bool) {
         if self.is_on(node, job, attempt) {
             self.must(Event::Paused { job, attempt, paused });

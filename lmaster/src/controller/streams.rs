@@ -1,6 +1,6 @@
-//! stdio of attached jobs, passed on between the client and the node without being kept. The ends of each stream hold
-//! what is under way and send it again after a broken connection; the master only knows how far each stream is, so that
-//! it can tell the ends where to go on, and that nobody sends more than its window.
+//! stdio of attached jobs, passed on between the client and the node without being kept. The ends of each stream keep
+//! unacknowledged data and send it again after a broken connection. The master only knows the offsets: it tells the
+//! ends where to resume, and enforces the window.
 
 use limo_model::{JobEnd, JobId, NodeId, Outcome};
 use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WindowSize};
@@ -11,7 +11,7 @@ use super::routes::{Outputs, Route};
 use super::{Controller, Effect, PeerId};
 
 impl Controller {
-    /// The node that has the streams of a part of a job: where it runs, or ran.
+    /// Returns the node with the streams of a part of a job.
     pub(super) fn stream_node(&self, job: JobId, part: u32) -> Option<NodeId> {
         match self.core.job(job).map(|job| &job.phase) {
             Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_at(assignment, part),
@@ -20,8 +20,8 @@ impl Controller {
         }
     }
 
-    /// Which part of a job a node has, as far as streams go. The first bytes may come before it is recorded that the job
-    /// runs or after that it is over.
+    /// Returns the part of a job that a node has, for streams. Bytes may arrive before the job's start is recorded, or
+    /// after its end.
     fn stream_part(&self, job: JobId, node: NodeId) -> Option<u32> {
         match self.core.job(job) {
             Some(job) => place_of(job.assignment()?, node),
@@ -49,7 +49,7 @@ impl Controller {
         }
     }
 
-    /// A client has taken output.
+    /// Handles a client's acknowledgement of output.
     pub(super) fn output_taken(&mut self, peer: PeerId, stream: StreamId, offset: u64) {
         if self.routes.client(stream.job) != Some(peer) || stream.channel == Channel::Stdin {
             return;
@@ -71,7 +71,7 @@ impl Controller {
         self.routes.remove_if_done(stream.job);
     }
 
-    /// The terminal of a job's client has another size. Of no use to a job that is over, or has no terminal.
+    /// Passes on a new size of the client's terminal, if the job is running and has a terminal.
     pub(super) fn resize(&mut self, peer: PeerId, job: JobId, size: WindowSize) {
         let link = self.stream_node(job, 0).and_then(|node| self.link(node));
         let attempt = self.core.job(job).and_then(|job| job.assignment()).map(|assignment| assignment.attempt);
@@ -80,7 +80,7 @@ impl Controller {
         }
     }
 
-    /// Both ends are there: each is told where the other is.
+    /// Tells both ends of a job's streams the offset of the other.
     pub(super) fn connect_ends(&mut self, job: JobId) {
         for part in 0..self.parts(job) {
             self.connect_output(job, part);
@@ -88,7 +88,7 @@ impl Controller {
         self.connect_stdin(job);
     }
 
-    /// How many nodes have streams of the job.
+    /// Returns the number of nodes with streams of the job.
     fn parts(&self, job: JobId) -> u32 {
         let over = || u32::try_from(self.routes.over_on(job).len()).unwrap_or(0);
         self.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, nodes_in))
@@ -98,13 +98,13 @@ impl Controller {
         let link = self.stream_node(job, part).and_then(|node| self.link(node));
         let (Some(link), Some(route)) = (link, self.routes.get_mut(job)) else { return };
         let Outputs { stdout, stderr } = *route.outputs(part);
-        // A short job may have been read to its end before it is on disk that it ran.
+        // The output of a short job may have been read completely before its start is on disk.
         if route.client.is_some() && !(stdout.is_done() && stderr.is_done()) {
             self.tell_node(link, MasterToNode::ReadFrom { job, stdout: stdout.taken, stderr: stderr.taken });
         }
     }
 
-    /// A node is back with these attempts.
+    /// Resumes the streams of a reconnected node with these attempts.
     pub(super) fn resume_streams(&mut self, peer: PeerId, node: NodeId, attempts: &[AttemptReport]) {
         for report in attempts {
             if self.is_multi_node(report.job) {
@@ -131,27 +131,27 @@ impl Controller {
             }
             match self.live_of(job).map(|live| live.launch.io) {
                 Some(Io::Detached) => {}
-                // Given up while the node was away.
+                // Abandoned while the node was disconnected.
                 Some(Io::Attached) => self.tell_node(peer, MasterToNode::Discard { job }),
-                // Over before this process began: its client may come back for the rest of the output.
+                // The job ended under an earlier process: its client may reconnect for the rest of the output.
                 None => self.routes.keep_output(job, node, give_up_at),
             }
         }
     }
 
-    /// The job is over and that is on disk: the client may still be reading.
+    /// Handles the end of a job, which is on disk: the client may still be reading.
     pub(super) fn streams_of_finished(&mut self, report: &JobReport) {
         let ran = matches!(&report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
         let node = |name: &String| self.core.node_named(name).map(|node| node.id());
         let nodes: Option<Vec<NodeId>> = report.nodes.iter().map(node).collect();
         match nodes.filter(|nodes| ran && !nodes.is_empty()) {
             Some(nodes) => self.routes.finished(report.job, nodes),
-            // There is no output to wait for.
+            // It has no output to wait for.
             None => self.routes.remove(report.job),
         }
     }
 
-    /// Gives up the jobs whose clients stayed away too long.
+    /// Abandons the jobs whose clients were away too long.
     pub(super) fn orphans_due(&mut self) {
         if !self.commits.is_open() {
             return;

@@ -9,7 +9,7 @@ use limo_proto::{Launch, SubmissionKey};
 use super::{Launches, Live};
 use crate::limits::Limits;
 
-/// All of them, with what they share.
+/// All accepted jobs, with their shared data.
 #[derive(Debug, Default)]
 pub(super) struct Submissions {
     live: BTreeMap<JobId, Live>,
@@ -18,7 +18,7 @@ pub(super) struct Submissions {
 }
 
 impl Submissions {
-    /// Those that are on disk.
+    /// Starts with the jobs on disk.
     pub(super) fn new(mut live: BTreeMap<JobId, Live>) -> Self {
         let mut launches = Launches::default();
         live.values_mut().for_each(|live| launches.share(live));
@@ -49,12 +49,12 @@ impl Submissions {
         self.keys.get(key).copied()
     }
 
-    /// Those of a range of numbers.
+    /// Returns the jobs in a range of numbers.
     pub(super) fn numbers(&self, range: RangeInclusive<JobId>) -> impl Iterator<Item = JobId> {
         self.live.range(range).map(|(id, _)| *id)
     }
 
-    /// Whether there is room for another job of a user. Shares what its launch has in common with others.
+    /// Checks that a user may have another job. Shares the launch with equal ones.
     ///
     /// # Errors
     /// The limit that it would exceed.
@@ -68,7 +68,7 @@ impl Submissions {
         self.live.insert(live.job, live);
     }
 
-    /// The end of a job is on disk: returns how many tasks it had, and whether much memory was freed.
+    /// Removes a job whose end is on disk: returns the number of its tasks, and true if much memory was freed.
     pub(super) fn remove(&mut self, job: JobId) -> (u32, bool) {
         let Some(live) = self.live.remove(&job) else { return (0, false) };
         let tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
@@ -76,7 +76,7 @@ impl Submissions {
         (tasks, self.launches.release(live))
     }
 
-    /// How many entries there are in all.
+    /// Returns the number of all entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.live.len().max(self.keys.len()).max(usize::from(!self.launches.is_empty()))

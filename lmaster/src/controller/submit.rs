@@ -1,4 +1,4 @@
-//! New jobs, and clients that come back to theirs.
+//! New jobs, and clients that reconnect to theirs.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use super::lookup::Lookup;
 use super::{Controller, Live, PeerId};
 use crate::database::Database;
 
-/// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
+/// Most waiting jobs. Each takes some kilobytes of memory for its environment.
 const WAITING_LIMIT: usize = 1_000_000;
 
-/// Longest name of a job, in bytes: it is shown in tables.
+/// Longest name of a job in bytes, because tables show it.
 const NAME_LIMIT: usize = 256;
 
-/// Names of nodes or hardware in one request. More is a mistake.
+/// Most names of nodes or hardware in one request. More is a mistake.
 const LIST_LIMIT: usize = 10_000;
 
-/// What a frame to a node, and its record of the job, hold beside the launch, in bytes: names and a placement.
+/// Bytes besides the launch in a frame to a node and in its record of the job: names and a placement.
 const FRAME_REST: usize = 4096;
 
-/// The same for each node of a job of several: its name, how many tasks it has, and their files.
+/// The same for each node of a multi-node job: its name, its number of tasks, and their files.
 const SHARE_REST: usize = 96;
 
-/// A client that comes back, and what it has of the output.
+/// A client that reconnects, with its offsets of the output.
 #[derive(Debug, Clone)]
 pub(super) struct Attach {
     pub(super) job: JobId,
     pub(super) key: SubmissionKey,
-    /// How much of stdout and of stderr, of each of its nodes.
+    /// Offsets in stdout and stderr, for each of its nodes.
     pub(super) read: Vec<(u64, u64)>,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct Attach {
 struct Known {
     job: JobId,
     uid: u32,
-    /// Once it is over.
+    /// Set once it is over.
     report: Option<Box<JobReport>>,
 }
 
-/// Which job was submitted with a key, and what became of it.
+/// Returns the job that was submitted with a key, with its report if it is over.
 async fn known(from: &dyn Database, key: &SubmissionKey) -> anyhow::Result<Option<Known>> {
     let Some((job, uid)) = from.job_of_key(key).await? else { return Ok(None) };
     Ok(Some(Known { job, uid, report: from.finished_job(job).await?.map(Box::new) }))
@@ -60,7 +60,7 @@ struct SubmissionLookup(Box<SendExec>);
 impl Lookup for SubmissionLookup {
     type Found = Option<Known>;
 
-    // What is not on disk yet is known by its key here.
+    // Submissions that are not on disk yet are found by their keys in memory.
     const AT_ONCE: bool = true;
 
     async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
@@ -76,14 +76,14 @@ impl Lookup for SubmissionLookup {
     }
 }
 
-/// Looks up a job whose client is back.
+/// Looks up a job whose client has reconnected.
 #[derive(Debug)]
 struct AttachLookup(Attach);
 
 impl Lookup for AttachLookup {
     type Found = Option<Known>;
 
-    // As for a submission.
+    // Same as for a submission.
     const AT_ONCE: bool = true;
 
     async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
@@ -125,7 +125,7 @@ impl Controller {
         self.with_dependencies(peer, Wanted::Submission(exec));
     }
 
-    /// The same submission again: its answer got lost.
+    /// Handles a repeated submission: the first answer was lost.
     fn submitted_before(&mut self, peer: PeerId, job: JobId) {
         let uid = self.caller(peer).map(|caller| caller.uid);
         match self.submissions.get(job) {
@@ -150,11 +150,11 @@ impl Controller {
         }
     }
 
-    /// Nothing is left to be asked.
+    /// Accepts a checked submission.
     pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
         let Some(caller) = self.caller(peer).cloned() else { return };
         if let Some(job) = self.submissions.by_key(&exec.key) {
-            // Handed in on two connections at once.
+            // It was submitted on two connections at once.
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
@@ -203,8 +203,8 @@ impl Controller {
         self.answer(peer, MasterToClient::Accepted { job });
     }
 
-    /// The submission is known and the job over: everything is told at once.
-    /// With offsets, the client is there for the output.
+    /// Answers for a submission whose job is over: sends all results at once. With offsets, the client wants the
+    /// output.
     fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<Vec<(u64, u64)>>) {
         let Known { job, uid, report } = known;
         if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
@@ -251,14 +251,14 @@ impl Controller {
         }
     }
 
-    /// A client takes a live job up again: it hears how the job is.
+    /// Attaches a client to an unfinished job and sends it the job's state.
     pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
         let Attach { job, ref read, .. } = attach;
         if self.caller(peer).is_none() {
             return;
         }
         if !self.submissions.contains(job) {
-            // Its end came on disk while this waited, and was told to whoever was there then.
+            // Its end was written meanwhile, and reported to the earlier client.
             return self.ask(peer, AttachLookup(attach));
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
@@ -269,14 +269,14 @@ impl Controller {
         match self.core.job(job).map(|job| job.phase.clone()) {
             Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
             Some(Phase::Running(..) | Phase::Suspended(..)) => self.after_start(job),
-            // Its end is about to be told.
+            // Its end will be reported soon.
             None => self.connect_ends(job),
             _ => {}
         }
     }
 }
 
-/// Whether the tasks of a job and what it says of them go together.
+/// Checks that the tasks of a job agree with its launch.
 fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     let Some((spread, parallel)) = request.spread.zip(launch.parallel) else {
         return match request.spread.is_some() == launch.parallel.is_some() && request.nodes.get() == 1 {
@@ -293,7 +293,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     }
 }
 
-/// Checks that the core does not make.
+/// Makes those checks that the core does not make.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Another client of a job's user takes its streams: `lq attach`. It is told how the job was handed in and where its
-//! streams are, and then attaches as the first client would that comes back.
+//! Takeover of a job's streams by another client of its user: `lq attach`. The client gets the submission and the
+//! offsets of the streams, and then attaches like the first client when it reconnects.
 
 use limo_model::{JobId, Request};
 use limo_proto::{AttemptReport, Io, MasterToClient, Positions, SendExec};
@@ -45,17 +45,17 @@ impl Controller {
         self.answer(peer, MasterToClient::TakenUp { job, exec: Box::new(exec), streams });
     }
 
-    /// Where the streams of a job are whose client may change; `None` where it was given up.
+    /// Returns the offsets of a job's streams for another client; `None` if they were abandoned.
     fn positions(&self, job: JobId) -> Option<Positions> {
         let several = self.is_multi_node(job);
         let route = self.routes.get(job)?;
-        // What only some of several nodes have of stdin is gone with the client that sent it.
+        // Stdin that only some nodes have is lost with the client that sent it.
         let stdin = (!route.stdin.ended && !several).then_some(route.stdin.passed);
         let outputs = route.outputs.iter().map(|of| (of.stdout.taken, of.stderr.taken)).collect();
         Some(Positions { stdin, outputs })
     }
 
-    /// A node is back, and tells where its ends of a job's streams are: a master that was away does not know it.
+    /// Records the offsets at a reconnected node, which a restarted master does not know.
     pub(super) fn streams_kept(&mut self, part: u32, report: &AttemptReport) {
         let multi_node = self.is_multi_node(report.job);
         let Some(route) = self.routes.get_mut(report.job) else { return };

@@ -1,4 +1,4 @@
-//! Time limits. Nodes enforce them, so that they hold while the master is away. The master prolongs those of jobs that were
+//! Time limits. Nodes enforce them, so that they hold without a master. The master extends those of jobs that were
 //! suspended or slowed down, and stops a job that its node has not ended.
 
 use limo_model::{Attempt, JobId, NodeId, Span};
@@ -8,16 +8,16 @@ use limo_sched::Phase;
 use super::Controller;
 use super::commit::After;
 
-/// How long after its time limit a job is stopped that its node has not ended.
+/// Time after its time limit at which the master stops a job that its node has not ended.
 const MARGIN: Span = Span::from_secs(30);
 
 impl Controller {
-    /// A job has reached its time limit, and that is durable. Its node ends it now.
+    /// Records that a job has reached its time limit, which is durable. Its node ends it now.
     pub(super) fn limit_reached(&mut self, job: JobId, attempt: Attempt) {
         self.assignments.stop_at(job, attempt, self.now + MARGIN);
     }
 
-    /// Stops the jobs that their nodes have not ended.
+    /// Stops the jobs that their nodes have not ended in time.
     pub(super) fn stop_late(&mut self) {
         for (job, attempt) in self.assignments.take_late(self.now) {
             if self.assignment(job, attempt).is_some() {
@@ -27,14 +27,14 @@ impl Controller {
         }
     }
 
-    /// Somebody wants a job to end that has reached its time limit: it is stopped without the margin.
+    /// Stops a job without the margin, because a person wants it to end after its time limit.
     pub(super) fn stop_now(&mut self, job: JobId) {
         if let Some(attempt) = self.assignments.take_late_of(job) {
             self.after(After::Halt(job, attempt));
         }
     }
 
-    /// How long a job may run in all that was suspended or slowed down.
+    /// Returns the total time that a suspended or slowed-down job may run.
     pub(super) fn extension(&self, job: JobId) -> Option<MasterToNode> {
         let job_now = self.core.job(job)?;
         let Phase::Running(assignment, running) = &job_now.phase else { return None };
@@ -42,7 +42,7 @@ impl Controller {
         Some(MasterToNode::Extend { job, attempt: assignment.attempt, limit })
     }
 
-    /// Tells the nodes of a job how long it may run.
+    /// Sends the nodes of a job its extended time limit.
     pub(super) fn extend(&mut self, job: JobId) {
         if let Some(order) = self.extension(job) {
             for peer in self.open_links(job) {
@@ -51,7 +51,7 @@ impl Controller {
         }
     }
 
-    /// The same for all jobs of a node.
+    /// Does the same for all jobs of a node.
     pub(super) fn extend_all(&mut self, node: NodeId) {
         for job in self.core.jobs_on(node) {
             self.extend(job);

@@ -1,11 +1,11 @@
-//! Whose turn it is: queries that cost more than a look are served slice by slice, users in turn. A user has few at a time;
-//! some more wait. Knows connections and users, not what they ask.
+//! Turns of queries: expensive queries are served in slices, users in rotation. A user has a few running queries; some
+//! more are queued. Knows only connections and users.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::PeerId;
 
-/// Queries of one user that run and that wait.
+/// Most running and most waiting queries of one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Most {
     pub(super) running: usize,
@@ -26,7 +26,7 @@ struct User {
 }
 
 impl Turns {
-    /// A connection of a user has a query. Returns whether there is room for it.
+    /// Adds a query of a connection. Returns true if its user's limit allows it.
     pub(super) fn enter(&mut self, peer: PeerId, uid: u32, most: Most) -> bool {
         let user = self.users.entry(uid).or_default();
         if user.running.len() >= most.running && user.queued.len() >= most.queued {
@@ -36,7 +36,7 @@ impl Turns {
         true
     }
 
-    /// The same for an answer that was promised: it waits, however many do.
+    /// Adds the rest of a promised answer: it waits regardless of the limit.
     pub(super) fn enter_always(&mut self, peer: PeerId, uid: u32, most: Most) {
         let user = self.users.entry(uid).or_default();
         if user.running.len() < most.running {
@@ -47,7 +47,7 @@ impl Turns {
         }
     }
 
-    /// The next slice of a connection can be served.
+    /// Marks the next slice of a connection as ready.
     pub(super) fn ready(&mut self, peer: PeerId) {
         if !self.ready.contains(&peer) {
             self.ready.push_back(peer);
@@ -62,7 +62,7 @@ impl Turns {
         self.ready.is_empty()
     }
 
-    /// The query of a connection is over, if it had one: the next of its user runs.
+    /// Ends the query of a connection, if it had one: the next of its user runs.
     pub(super) fn over(&mut self, peer: PeerId, uid: u32, most: Most) {
         let Some(user) = self.users.get_mut(&uid) else { return };
         if !user.running.remove(&peer) {
@@ -81,7 +81,7 @@ impl Turns {
         started.into_iter().for_each(|peer| self.ready(peer));
     }
 
-    /// A connection has ended.
+    /// Removes a closed connection.
     pub(super) fn gone(&mut self, peer: PeerId, uid: u32, most: Most) {
         self.ready.retain(|other| *other != peer);
         if let Some(user) = self.users.get_mut(&uid) {

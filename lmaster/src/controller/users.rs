@@ -1,4 +1,4 @@
-//! Users: what is known of them, what they may have, and whose jobs are not taken.
+//! Users: reports about them, their quotas, and denied users.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use limo_sched::Event;
 use super::queries::Serve;
 use super::{Controller, PeerId};
 
-/// Longest name of a user, in bytes: what a directory of users may have, and no more than a table can show.
+/// Longest name of a user in bytes: enough for a directory, and short enough for a table.
 const NAME_LIMIT: usize = 256;
 
-/// The shortest of the times of fair share: ranking is work, and what counts half after less is no memory.
+/// Shortest time of fair share: ranking costs work, and a shorter half-life would forget all use.
 const SHORTEST: Span = Span::from_secs(1);
 
 impl Serve for UsersQuery {
@@ -72,7 +72,7 @@ impl Controller {
         })
     }
 
-    /// The event that makes a change, with the whole of the setting.
+    /// Returns the event of a change, with the whole setting.
     pub(super) fn users_changed(&self, change: UsersChange, by: String) -> Result<Event, String> {
         match change {
             UsersChange::Quota { user, limits } => self.quotas(user, &limits, by),
@@ -81,7 +81,7 @@ impl Controller {
         }
     }
 
-    /// All quotas, with these limits in that of the user, or of those who have none of their own.
+    /// Returns all quotas with these limits in that of the user, or in the default one.
     fn quotas(&self, user: Option<String>, limits: &[QuotaLimit], by: String) -> Result<Event, String> {
         let mut quotas = self.core.settings().quotas.clone();
         let quota = match &user {
@@ -89,12 +89,12 @@ impl Controller {
             None => &mut quotas.default,
         };
         limits.iter().for_each(|limit| limit.change(quota));
-        // Without limits of their own users have those of all.
+        // A user without own limits has the default ones.
         quotas.users.retain(|_, quota| !quota.is_empty());
         Ok(Event::QuotasSet { quotas, by })
     }
 
-    /// The whole setting, with what is to change.
+    /// Returns the whole setting with the change.
     fn fairshare(&self, change: FairshareChange, by: String) -> Result<Event, String> {
         let mut fairshare = self.core.settings().fairshare.clone();
         for (name, weight) in [("age", change.age_weight), ("use", change.weight)] {
