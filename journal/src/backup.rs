@@ -43,7 +43,7 @@ pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
         Err(error) => Err(error),
     };
     marked.map_err(|error| {
-        // A part of a copy is of no use to anybody.
+        // An incomplete copy is useless.
         let _ = fs::remove_file(to);
         failed(error.to_string())
     })

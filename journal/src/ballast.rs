@@ -21,8 +21,8 @@ pub const BALLAST_BYTES: u64 = 1 << 20;
 /// Free space that is required before the ballast is written, so that some remains.
 const ROOM_NEEDED: u64 = 2 * BALLAST_BYTES;
 
-/// New jobs need so much free room, or an eighth of the file system if that is less: several batches of large submissions
-/// are under way before the first of them is refused.
+/// Free space that new jobs need, or an eighth of the file system if that is less: several batches of large submissions
+/// may be queued before the first one is refused.
 const ROOM_FOR_JOBS: u64 = 32 << 20;
 
 #[derive(Clone)]

@@ -61,7 +61,7 @@ fn lock(mut file: File, dir: &Path, patience: Duration) -> Result<Flock<File>, E
     }
 }
 
-/// Makes an empty file for the database where there is none, for its owner only, and its name durable.
+/// Creates a missing file for the database, empty and for its owner only, and makes its name durable.
 pub(crate) fn prepare_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => file.sync_all()?,

@@ -171,7 +171,7 @@ impl Journal {
     pub async fn close(self) {
         let Self { requests, questions, serving, .. } = self;
         drop((requests, questions));
-        // It is not cancelled, and where it panicked there is nothing more to close.
+        // It is not cancelled; if it panicked, there is nothing to close.
         let _ = serving.await;
     }
 }

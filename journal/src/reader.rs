@@ -76,7 +76,7 @@ impl Reader {
 
     async fn answer(&mut self, question: Question) {
         let Some(conn) = &mut self.conn else {
-            // Whoever asks is told that the journal is closed.
+            // The caller gets the error that the journal is closed.
             return drop(question);
         };
         question(conn).await;

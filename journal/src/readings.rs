@@ -16,7 +16,7 @@ const ROWS: usize = 500;
 pub(crate) fn insert(script: &mut Script, rows: &[ReadingRow]) {
     for rows in rows.chunks(ROWS) {
         let places = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; rows.len()].join(", ");
-        // What stands there already is the same row of a commit that was thought to have failed.
+        // An existing row is the same row of a commit that seemed to have failed.
         script.add_made(&format!("INSERT OR REPLACE INTO readings VALUES {places}"));
         for ReadingRow { node, since, drawn } in rows {
             script
@@ -64,7 +64,7 @@ async fn between(
     Ok(rows.iter().map(drawn).collect::<Result<_, sqlx::Error>>()?)
 }
 
-/// What a node drew in some time, idle draw and all, as its meter showed it.
+/// Energy of a node in a time, including idle draw, as its meter showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSum {
     /// Its name; empty for the whole cluster, as far as the master believed it.
@@ -110,20 +110,20 @@ fn drawn(row: &SqliteRow) -> Result<Drawn, sqlx::Error> {
 }
 
 impl Journal {
-    /// What a node drew, or the cluster where `node` is empty, in the intervals that begin in `[from, until)`: in order, at
-    /// most `limit`.
+    /// Returns the draw of a node, or of the cluster if `node` is empty, in the intervals that begin in `[from,
+    /// until)`: in order, at most `limit`.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>, QueryError> {
         let node = node.to_owned();
         self.read(move |conn| Box::pin(async move { between(conn, &node, range, limit).await })).await
     }
 
-    /// What each node drew in the intervals that begin in `[since, until)`, from the most energy on.
+    /// Returns the draw of each node in the intervals that begin in `[since, until)`, from the most energy on.
     ///
     /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
+    /// [`QueryError`] if the journal cannot be read.
     pub async fn drawn(&self, range: (Option<Time>, Option<Time>)) -> Result<Vec<NodeSum>, QueryError> {
         self.read(move |conn| Box::pin(by_node(conn, range))).await
     }

@@ -38,8 +38,8 @@ PRAGMA application_id = 1281977711;
 PRAGMA user_version = 1;
 ";
 
-/// What version 2 has beyond version 1. By time first, so that what is written goes to one place, whatever the number of
-/// nodes, and what is old lies together.
+/// Additions of version 2 to version 1. The key begins with the time, so that new rows are written to one place, and
+/// old rows are stored together.
 const READINGS: &str = "
 CREATE TABLE readings (
     at INTEGER NOT NULL, node TEXT NOT NULL, since INTEGER NOT NULL, mean_mw INTEGER NOT NULL, low_mw INTEGER NOT NULL,
@@ -49,8 +49,8 @@ CREATE TABLE readings (
 PRAGMA user_version = 2;
 ";
 
-/// What version 3 has beyond version 2: by what finished jobs are looked for and summed up. Of jobs that are finished
-/// already, their reports tell it, but for whether their energy was measured.
+/// Additions of version 3 to version 2: columns for filters and sums of finished jobs. For jobs that had already
+/// finished they come from their reports; it stays unknown if their energy was measured.
 const HISTORY: &str = "
 ALTER TABLE finished ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE finished ADD COLUMN application TEXT NOT NULL DEFAULT '';
@@ -65,7 +65,7 @@ CREATE INDEX finished_by_user ON finished (user, ended, job);
 PRAGMA user_version = 3;
 ";
 
-/// What version 4 has beyond version 3: what operators changed. Of what was changed before, only the entries tell.
+/// Additions of version 4 to version 3: changes by operators. Earlier changes are only in the entries.
 const CHANGES: &str = "
 CREATE TABLE changes (
     number INTEGER NOT NULL, item INTEGER NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, undo_of INTEGER,
@@ -89,8 +89,8 @@ CREATE TABLE kept (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT RO
 PRAGMA user_version = 5;
 ";
 
-/// Version 6 tells a cost that is unknown (null) from one of zero. The columns of before cannot be null: they stay, hold 0 and are
-/// no longer read. Most of their zeros were unknown costs.
+/// Version 6 distinguishes an unknown cost (null) from zero. The earlier columns cannot be null: they stay, hold 0 and
+/// are no longer read. Most of their zeros were unknown costs.
 const COSTS: &str = "
 ALTER TABLE finished ADD COLUMN cost INTEGER;
 ALTER TABLE finished ADD COLUMN start_now_cost INTEGER;
@@ -184,15 +184,15 @@ pub(crate) async fn begin_incarnation(conn: &mut SqliteConnection, restored: boo
     transaction.commit().await
 }
 
-/// Marks a copy: whoever opens it begins a new incarnation.
+/// Marks a copy: a master that opens it begins a new incarnation.
 pub(crate) async fn mark_as_backup(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     sqlx::query("UPDATE meta SET begun = 0").execute(conn).await.map(drop)
 }
 
-/// The version of the file, 0 where it is empty.
+/// Returns the version of the file, 0 if it is empty.
 ///
 /// # Errors
-/// [`OpenError`] where the file is damaged, has tables of something else, or is newer than this program.
+/// [`OpenError`] if the file is damaged, has tables of something else, or is newer than this program.
 pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *conn).await.map_err(failed)?;

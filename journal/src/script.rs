@@ -21,7 +21,7 @@ struct Trip {
 #[derive(Default)]
 pub(crate) struct Script {
     trips: Vec<Trip>,
-    /// Why a value could not be taken: the script is not run then.
+    /// Error of a value that could not be bound: the script is not run then.
     failed: Option<sqlx::Error>,
 }
 

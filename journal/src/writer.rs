@@ -47,10 +47,10 @@ pub(crate) struct Writer {
     last_seq: i64,
     pub(crate) ballast: Ballast,
     pub(crate) reader: Shared,
-    /// Why nothing is written before the ballast is back: without it, too, the disk took nothing.
+    /// Reason why nothing is written until the ballast is restored: the disk was full even without it.
     starved: Option<Unwritable>,
     compactor: Compactor,
-    /// Dropped last: nobody else may open the directory while a connection is open.
+    /// Dropped last: no other process may open the directory while a connection is open.
     _claim: Claim,
 }
 
@@ -100,7 +100,7 @@ impl Writer {
             }
             let mut group = Vec::new();
             for request in taken.drain(..) {
-                // What is asked for between two batches happens between them.
+                // Requests between two batches are handled between them.
                 match request {
                     Request::Commit(queued) => group.push(*queued),
                     Request::Recover(answer) => {
@@ -205,7 +205,7 @@ impl Writer {
     /// nothing more.
     async fn stop(&mut self, full: Option<Unwritable>) {
         if let Some(mut conn) = self.conn.take() {
-            // After some errors SQLite has already rolled back; then there is no transaction, and that is right.
+            // After some errors SQLite has already rolled back. Then no transaction is open, as intended.
             let _ = sqlx::query("ROLLBACK").execute(&mut conn).await;
             let _ = conn.close().await;
         }
@@ -272,7 +272,7 @@ impl Writer {
         }
         self.reader.lock().await.let_others_in().await;
         let mut conn = schema::writing(&self.dir.join(schema::FILE)).connect().await?;
-        // What is taken up into the database makes room in the write-ahead log; on a full disk that counts.
+        // A checkpoint frees space in the write-ahead log, which matters on a full disk.
         sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut conn).await?;
         let next: i64 =
             sqlx::query_scalar("UPDATE meta SET generation = max(generation, ?) + 1, writer = ? RETURNING generation")
@@ -296,7 +296,7 @@ async fn connect(path: &Path, restored: bool) -> Result<SqliteConnection, OpenEr
     Ok(conn)
 }
 
-/// Why one batch could not be inserted.
+/// Reason why one batch could not be inserted.
 enum InsertError {
     Sqlite(sqlx::Error),
     Encoding(String),
@@ -361,8 +361,8 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
     Ok(())
 }
 
-/// A key that is taken already is not stored a second time: whoever used it twice will not find this job by it, and nobody
-/// else's commit fails.
+/// A key that exists already is not stored a second time: a submitter that used it twice cannot find this job by it,
+/// and other commits do not fail.
 fn insert_submission(script: &mut Script, submission: &Submission) -> Result<(), InsertError> {
     script
         .add(

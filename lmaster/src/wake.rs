@@ -23,7 +23,7 @@ const AT_ONCE: usize = 16;
 /// A command that takes longer is killed: it should only switch a machine on, not wait for it.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How one node is woken.
+/// The way to wake one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WakeOrder {
     /// A magic packet of Wake-on-LAN.

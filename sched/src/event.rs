@@ -51,7 +51,7 @@ pub enum Event {
     NodeUp {
         spec: NodeSpec,
     },
-    /// The connection to a node broke. Its jobs go on; it gets no new ones.
+    /// The connection to a node broke. Its jobs continue; it gets no new ones.
     NodeAway {
         node: NodeId,
     },

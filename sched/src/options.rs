@@ -154,7 +154,7 @@ pub struct Options {
     pub steer_margin_permille: u32,
     /// A job that was suspended stays so at least this long, and a cap that was lowered is not raised before.
     pub least_off: Span,
-    /// A job that goes on again must find room for at least this long.
+    /// A resumed job must find room for at least this long.
     pub least_on: Span,
 }
 

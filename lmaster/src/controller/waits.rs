@@ -17,7 +17,7 @@ pub(super) struct Waits {
     open: BTreeMap<u64, Waiter>,
     /// Jobs that are not over, with the waits that name them.
     by_job: BTreeSet<(JobId, u64)>,
-    /// How many numbers each user has in open waits.
+    /// Number of job numbers in each user's open waits.
     held: BTreeMap<u32, u64>,
 }
 
@@ -26,12 +26,12 @@ struct Waiter {
     peer: PeerId,
     uid: u32,
     jobs: Numbers,
-    /// How many of its jobs are not over.
+    /// Number of its unfinished jobs.
     left: usize,
 }
 
 impl Waits {
-    /// How many waits are open.
+    /// Returns the number of open waits.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.open.len()
@@ -93,7 +93,7 @@ impl Waits {
         }
     }
 
-    /// Closes the waits of which a job is not there. Returns their clients.
+    /// Closes the waits for jobs that no longer exist. Returns their clients.
     fn lost(&mut self, is_there: impl Fn(JobId) -> bool) -> Vec<PeerId> {
         let lost: BTreeSet<u64> =
             self.by_job.iter().filter(|(job, _)| !is_there(*job)).map(|(_, number)| *number).collect();

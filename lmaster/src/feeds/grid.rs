@@ -1,5 +1,5 @@
-//! The sources of limits as tasks, and what is kept of them over a restart: a text in the journal. One that cannot be read is
-//! as good as none: what is obligatory begins in failsafe then.
+//! The sources of limits as tasks, and their state over a restart: a text in the journal. An unreadable text counts as
+//! missing: obligatory sources then begin in failsafe.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! What feeds told, kept over restarts: one text in the journal. What cannot be read is as good as nothing, since the feeds
-//! tell it again.
+//! Reports of feeds, kept over restarts: one text in the journal. An unreadable text counts as missing, because the
+//! feeds report again.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct KeptFeeds {
     feeds: BTreeMap<String, Value>,
 }
 
-/// What a feed is known by: slots of another currency are not its own.
+/// The key of a feed: slots of another currency belong to another feed.
 pub fn key(kind: &str, name: &str, currency: &str) -> String {
     format!("{kind} {name} in {currency}")
 }

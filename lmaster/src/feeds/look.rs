@@ -14,7 +14,7 @@ use limo_model::{Span, Time};
 use limo_proto::{FeedKind, FeedReport};
 use tokio::time::Instant;
 
-/// How a feed does.
+/// The state of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Not asked yet.
@@ -48,7 +48,7 @@ pub struct Look<V> {
     pub feed: Feed<V>,
     kind: FeedKind,
     fetcher: Fetcher,
-    /// When to ask next; `None` while it is being asked.
+    /// Time of the next query; `None` while one is running.
     pub due: Option<Due>,
     state: State,
     failures: u32,

@@ -40,8 +40,8 @@ struct Telling {
     came: Sender<Came>,
 }
 
-/// Tells the controller what the feeds say, for ever; `kept` is what the journal has of them. Returns if there are none, or the controller
-/// is gone.
+/// Passes the reports of the feeds to the controller, forever; `kept` is the journal's text. Returns if no feed is
+/// configured, or the controller is gone.
 pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) {
     if feeds.is_empty() {
         return;
@@ -99,7 +99,7 @@ impl Telling {
         for (index, look) in self.prices.iter_mut().enumerate() {
             if let Some(looking) = look.begin(at) {
                 let came = self.came.clone();
-                // Nobody listens any more when the process ends.
+                // The receiver is gone when the process ends.
                 tokio::spawn(async move { drop(came.send(Came::Prices(index, looking.await)).await) });
             }
         }

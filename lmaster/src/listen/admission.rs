@@ -1,4 +1,4 @@
-//! How many connections each user may have, and how many of them may still have to greet. Knows no sockets.
+//! Limits on the connections of each user, and on those that have not greeted. Knows no sockets.
 //!
 //! Half of the process's descriptors is kept for operators, to whom the nodes belong, and for files: all other users
 //! together get the other half, and each of them a sixteenth at most.
@@ -17,17 +17,17 @@ const DESCRIPTORS_PER_CONNECTION: u64 = 16;
 const LINES: u32 = 10;
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Users of whom is remembered when they were logged last. Above, those who have no connection are forgotten.
+/// Users whose last log line is remembered. Above this number, users without a connection are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// How many connections there may be.
+/// The limits on connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Of one user.
+    /// Connections of one user.
     pub per_user: usize,
-    /// Of one user, being asked for their greeting at a time; the others wait for their turn.
+    /// Connections of one user that may be greeting at a time; others are queued.
     pub ungreeted_per_user: usize,
-    /// Of all users who are not operators.
+    /// Connections of all users who are not operators.
     pub users: usize,
     /// From being accepted to having greeted.
     pub greeting_time: Duration,
@@ -43,7 +43,7 @@ impl ConnectionLimits {
     }
 }
 
-/// Why a caller cannot have a connection.
+/// Reason why a caller is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Full {
     #[error("you have {0} connections to the master, which is the limit for one user (per_user of [connections])")]
@@ -58,7 +58,7 @@ struct Visitor {
     greeting: Arc<Semaphore>,
     /// Callers that were turned away since the last line in the log.
     unlogged: u64,
-    /// When the interval began, and the lines in it.
+    /// Begin of the interval, and its lines.
     logged: Option<(Instant, u32)>,
 }
 
@@ -152,8 +152,8 @@ impl Visitors {
 }
 
 impl Place {
-    /// What one of the user's callers needs before it is asked for its greeting, and gives back when it has greeted.
-    /// `None` for operators, who need nothing.
+    /// Returns the permits that one user's callers need to greet, and return afterwards. `None` for operators, who need
+    /// none.
     pub fn turn(&self) -> Option<Arc<Semaphore>> {
         if self.is_operator {
             return None;

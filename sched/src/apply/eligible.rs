@@ -277,7 +277,7 @@ pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
             quota::give_back(cluster, now, id, &user);
         }
     } else if cluster.state.arrays.contains_key(&id) && !cluster.state.blocked.contains(id) {
-        // A job that has begun goes on.
+        // A job that has begun continues.
         arrays::unmake_tasks(cluster, now, id);
         block(cluster, now, id);
     }

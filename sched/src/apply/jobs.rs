@@ -378,7 +378,7 @@ mod tests {
     fn a_job_beyond_what_is_looked_at_needs_no_plan() {
         let usual = || Request::one_core("true");
         for preset in [Preset::Fifo, Preset::Limo, Preset::LimoPrototype] {
-            // The third that waits makes the queue longer than the policy looks: it is told.
+            // The third waiting job exceeds the depth of the policy, so it gets that reason.
             let asked = [0, 1, 2, 3].map(|waiting| asks(preset, waiting, usual()));
             assert_eq!(asked, [true, true, true, false], "{preset}");
             assert!(asks(preset, 3, Request { priority: 1, ..usual() }), "{preset}: it goes before others");

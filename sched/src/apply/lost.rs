@@ -33,7 +33,7 @@ pub(super) fn lost(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     Ok(())
 }
 
-/// An attempt is over: on lost nodes its draw goes on, as far as anybody knows.
+/// Handles the end of an attempt: on lost nodes its draw is assumed to continue.
 pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Attempt), assignment: &Assignment) {
     if cluster.index.held.is_empty() {
         return;

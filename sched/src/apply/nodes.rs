@@ -176,7 +176,7 @@ fn release_seen(
         return charge(&mut cluster.state, (id, 1), share, hidden_since, now);
     }
     if lost::is_held(cluster, id, job) {
-        // The reading goes on showing it.
+        // The reading still includes it.
         return;
     }
     if let Some(node) = cluster.state.node_mut(id) {

@@ -170,7 +170,7 @@ fn over_by(state: &State, now: Time, job: &Job, node: NodeId) -> Option<Time> {
         Phase::Waiting(_) => Some(now),
         Phase::Starting(_) => longest(&job.request, state.node(node)?).map(|longest| now + longest),
         Phase::Running(..) => job.limit_end().map(|end| end.max(now) + MARGIN),
-        // It may stand still for any time.
+        // It may be suspended for any time.
         Phase::Suspended(..) => None,
     }
 }

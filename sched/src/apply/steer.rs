@@ -55,7 +55,7 @@ fn follow_caps(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) {
     jobs.into_iter().for_each(|job| pace(cluster, now, job, &before));
 }
 
-/// A job goes on under other caps than `before`, if those of its units changed.
+/// Updates the pace of a job if its caps differ from `before`.
 fn pace(cluster: &mut Cluster, now: Time, id: JobId, before: &NodeCaps) {
     let state = &cluster.state;
     let (Some(job), cap) = (state.jobs.get(id), |unit: UnitId| state.node(unit.node)?.cap(unit.unit)) else { return };

@@ -22,7 +22,7 @@ struct Point {
 #[derive(Debug, Clone, Copy)]
 struct Run {
     begin: usize,
-    /// Of the points of all earlier runs, the one that bears the smallest load from the start on.
+    /// The point of all earlier runs that allows the smallest load from the start on.
     tightest_before: Option<usize>,
     /// The point with the lowest balance in later runs, up to the horizon.
     lowest_after: Option<usize>,
@@ -48,7 +48,7 @@ pub(super) struct Balance {
     ready: bool,
     /// Points from `start` to `until`, both included. Empty if the period is over.
     points: Vec<Point>,
-    /// Never empty where there are points.
+    /// Never empty if the balance has points.
     runs: Vec<Run>,
     /// Number of points not after the horizon.
     planned: usize,

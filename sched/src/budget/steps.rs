@@ -61,7 +61,7 @@ impl Steps {
         }
     }
 
-    /// The index of the entry that starts at `at`, which is made where there is none.
+    /// Returns the index of the entry that starts at `at`; inserts it if missing.
     fn split(&mut self, at: i64) -> usize {
         let index = self.0.partition_point(|(start, _)| *start < at);
         if self.start(index) != at || index == self.0.len() {

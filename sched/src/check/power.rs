@@ -60,7 +60,7 @@ impl PlanLoad {
             falls.extend(end.map(|end| (end, start.estimate.power)));
             last = last.max(end.unwrap_or(Time::MAX));
         }
-        // An overdue job goes on for a moment, and each job runs for one.
+        // An overdue job continues for a moment, and each job runs for at least one.
         let soon = now + limo_model::Span::from_ms(1);
         falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
         // Nearly in order, which this sort makes use of; the next one, too.

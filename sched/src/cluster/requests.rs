@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use limo_model::Request;
 
-/// As few are kept without a look at whether anybody still has them.
+/// Up to this number, requests are kept without a check for use.
 const FEW: usize = 64;
 
 /// Requests that jobs may share. At most twice as many as at the last clean-up.

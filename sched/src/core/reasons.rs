@@ -26,7 +26,7 @@ impl Core {
         match told {
             Some(wait) => Some(self.still(now, id, wait.clone())),
             None if self.cluster.state.blocked.contains(id) => self.blocked_by(now, id),
-            // A round tells all jobs that it looks at.
+            // A round gives a reason to all jobs that it considers.
             None => Some(Wait::Depth { depth: self.cluster.state.settings.options.depth }),
         }
     }

@@ -22,13 +22,13 @@ pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Po
     Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
 }
 
-/// What is expected of an active job over all of its units.
+/// The expected draw of an active job over all of its units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub draw: Power,
-    /// How it is divided among its units, in the order of its placement; evenly if empty.
+    /// Its division among the units, in the order of the placement; evenly if empty.
     pub shares: Vec<Power>,
-    /// That of its slowest part, as long as it takes and not as long as it may.
+    /// Expected duration of its slowest part, not its time limit.
     pub duration: Span,
 }
 

@@ -22,7 +22,7 @@ const NEVER: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BoundKey {
-    /// Of the nodes.
+    /// Unit of the nodes.
     unit: u16,
     /// Number of cores that must be free.
     cores: u32,
@@ -110,8 +110,8 @@ impl Future<'_> {
         found
     }
 
-    /// Returns true if what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
-    /// than cores: a bound is exact then.
+    /// Returns true if jobs on a node only end, so that a start may last for any time, and only cores are requested: a
+    /// bound is exact then.
     fn only_ends(&self, place: usize, need: &NodeNeed) -> bool {
         !self.later[place] && need.memory == 0 && matches!(need.of, Units::Cores { .. })
     }
@@ -167,7 +167,7 @@ fn is_before((at, node): (Time, NodeId), (best, other): (Time, NodeId)) -> bool 
     at < best || (at == best && node < other)
 }
 
-/// How many of these nodes, which are in order, are in the block of the first. Mostly there are as many in each block.
+/// Returns the number of these ordered nodes that are in the block of the first. Mostly each block has the same number.
 fn in_block(nodes: &[NodeId], block: usize, guess: usize) -> usize {
     let is_here = |node: &NodeId| node.0 as usize / BLOCK == block;
     let is_end = nodes.get(guess).is_none_or(|node| !is_here(node));

@@ -1,6 +1,6 @@
-//! When something of a node becomes free, in order of time, to find the first node that a job could have.
+//! Times at which resources of nodes become free, in order, to find the first node for a job.
 //!
-//! In blocks, of which each knows the most that is free in it: those that cannot serve are passed over at once.
+//! They are stored in blocks with the most free resources of each, so that unsuitable blocks are skipped at once.
 
 use limo_model::Time;
 

@@ -11,7 +11,7 @@ impl CountLine {
         Self(vec![(now, free)])
     }
 
-    /// The index of the step that begins at `at`; made where there is none. `at` is not before now.
+    /// Returns the index of the step that begins at `at`, not before now; inserts it if missing.
     fn cut(&mut self, at: Time) -> usize {
         match self.0.binary_search_by_key(&at, |(start, _)| *start) {
             Ok(index) => index,

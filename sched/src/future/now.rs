@@ -1,4 +1,4 @@
-//! What of the nodes a job could have now, by what is free and by what it may use. Chooses none of them.
+//! Nodes that a job could have now, by free resources and permissions. Chooses none of them.
 
 use std::ops::Range;
 

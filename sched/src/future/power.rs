@@ -3,14 +3,14 @@
 
 use limo_model::{Power, Span, Time};
 
-/// Pieces of a block before it is split: a search looks at as many blocks as at pieces of one, with some thousand of them.
+/// Pieces of a block before it is split: a search then checks as many blocks as pieces, if they number some thousand.
 const MOST: usize = 64;
 
 /// From a time on until the next piece.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     at: Time,
-    /// Of the draw, in mW, without what was added to the whole block.
+    /// The draw, in mW, without the sum added to the whole block.
     level: i64,
     /// In mW.
     ceiling: i64,
@@ -22,9 +22,9 @@ struct Block {
     pieces: Vec<Piece>,
     /// To be added to the level of each piece. No sum of the two leaves the range.
     more: i64,
-    /// Of the levels, without `more`.
+    /// Lowest and highest level, without `more`.
     levels: (i64, i64),
-    /// Of ceilings less levels, without `more`.
+    /// Lowest and highest ceiling less level, without `more`.
     left: (i128, i128),
 }
 
@@ -105,7 +105,7 @@ impl Draw {
         (block, pieces.partition_point(|piece| piece.at <= at).saturating_sub(1))
     }
 
-    /// The place of the piece that begins at `at`; made where there is none.
+    /// Returns the place of the piece that begins at `at`; inserts it if missing.
     fn cut(&mut self, at: Time) -> (usize, usize) {
         let (of, place) = self.place(at);
         let block = &mut self.blocks[of];
@@ -148,11 +148,11 @@ impl Draw {
         })
     }
 
-    /// The first time from `from` on after which the ceiling leaves `need` for all of `span`; none where it is after
-    /// `latest`.
+    /// Returns the first time from `from` on after which the ceiling leaves `need` for all of `span`; `None` if it is
+    /// after `latest`.
     pub fn earliest(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let (first, place) = self.place(from);
-        // Begin of the room of the pieces before; none if there is none.
+        // Begin of the room of the earlier pieces, if any.
         let mut start: Option<Time> = None;
         for (index, block) in self.blocks.iter().enumerate().skip(first) {
             let begin = if index == first { place } else { 0 };
@@ -184,7 +184,8 @@ impl Draw {
         start.filter(|start| Time::MAX - *start >= span)
     }
 
-    /// The least that the ceiling leaves from `from` until before `to`; [`Power::MAX`] where it is not after that.
+    /// Returns the least power that the ceiling leaves from `from` until before `to`; [`Power::MAX`] if the time is
+    /// empty.
     pub fn least_left(&self, from: Time, to: Time) -> Power {
         let mut least = i128::from(i64::MAX);
         let (first, place) = self.place(from);

@@ -12,7 +12,7 @@ use crate::view::View;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Room {
-    /// Every job takes whole nodes, of which all take jobs.
+    /// Every job takes whole nodes, and all nodes take jobs.
     Counted(CountLine),
     Named(Seats),
 }

@@ -35,8 +35,7 @@ struct Walk<'a> {
     by_node: bool,
     /// With neighbours only: what is free, by way.
     free: Option<Vec<Bits>>,
-    /// Whether a run of them is long enough, once there are enough of them at all. From then on it can only become so
-    /// around what is given back.
+    /// True if a run of them is long enough, once their number suffices. From then on only freed nodes can change it.
     has_run: Option<bool>,
 }
 
@@ -138,7 +137,7 @@ impl HeadReservation {
         }
     }
 
-    /// What it gives back by then, of nodes that it has in part.
+    /// Counts the resources that it returns by then, on partly used nodes.
     fn gain(&mut self, view: &View<'_>, (placement, alone): (&Placement, bool)) {
         if self.by_node {
             return nodes(placement).for_each(|(node, parts)| gain_of(view, &mut self.gains, (node, parts, alone)));
@@ -149,7 +148,7 @@ impl HeadReservation {
         }
     }
 
-    /// How many nodes that `head` could have at that time it could not have beside `placement`.
+    /// Returns the number of nodes for `head` at that time that `placement` would take from it.
     fn cost(&self, view: &View<'_>, head: JobId, (placement, alone): (&Placement, bool)) -> u32 {
         if self.by_node {
             let Some(job) = view.job(head) else { return 0 };
@@ -243,7 +242,7 @@ impl<'a> Walk<'a> {
         Self { view: *view, head, wanted, count, freed: Power::ZERO, gains: Gains::NONE, by_node, free, has_run: None }
     }
 
-    /// Counts what is on its way to sleep or to wake, which takes some time; returns the first time to look at.
+    /// Counts nodes that are falling asleep or waking; returns the first time to check.
     fn switches(&mut self, now: Time) -> Time {
         if self.view.index().sleeping == 0 {
             return now;

@@ -11,7 +11,7 @@ use crate::structure::{JobMap, JobSet};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocked {
-    /// When blocked jobs may begin, until a round has seen that this has come.
+    /// Begin times of blocked jobs, until a round has handled them.
     pub(super) begins: BTreeSet<(Time, JobId)>,
     /// A job, and one that waits for what becomes of it.
     pub(super) dependents: BTreeSet<(JobId, JobId)>,
@@ -27,7 +27,7 @@ impl Blocked {
         let mut blocked = Self::default();
         for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
             blocked.add(id, job, &state.clock);
-            // It is told again where its turn or what is left changes.
+            // It gets a new reason if its place or the remaining quota changes.
             if state.over_quota.contains(id) && job.phase != Phase::Waiting(None) {
                 blocked.untold.remove(id);
             }
@@ -58,7 +58,7 @@ impl Blocked {
         self.begins.first().map(|(at, _)| *at)
     }
 
-    /// The first job whose begin has come: it is told once.
+    /// Takes the first job whose begin has come.
     pub fn next_to_begin(&mut self, now: Time) -> Option<JobId> {
         let first = self.begins.first().copied().filter(|(at, _)| *at <= now)?;
         self.begins.remove(&first);

@@ -84,7 +84,7 @@ impl Classes {
 }
 
 impl Shapes {
-    /// Shapes have the numbers in which they were met, and those stay that no job has any more.
+    /// Shapes are numbered in the order of their first use, and unused ones stay.
     fn is_same(&self, found: &Self, state: &State) -> bool {
         let same = |(place, job): (u64, _)| {
             let Some(job) = state.jobs.get(job) else { return true };
@@ -102,7 +102,7 @@ impl Shapes {
 }
 
 impl Blocked {
-    /// Of a begin that has come and of a reason that was told, nothing is kept.
+    /// Begins that have come and delivered reasons leave no trace.
     fn is_same(&self, found: &Self) -> bool {
         let all_there = self.untold.iter().all(|id| found.untold.contains(id));
         let names = self.names.as_ref().zip(found.names.as_ref()).is_none_or(|(kept, found)| kept == found);

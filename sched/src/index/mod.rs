@@ -28,7 +28,7 @@ pub(crate) use users::Users;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub power: Power,
-    /// Nodes that no job is on then: where the job has the whole units of nodes of one class, of which class and unit.
+    /// Nodes that are free of jobs then. Set if the job has whole units of nodes of one class: the class and the unit.
     pub whole: Option<(usize, u16, u32)>,
     /// The positions of those nodes in their class, where they are one run.
     pub run: Option<(u32, u32)>,
@@ -138,7 +138,7 @@ impl Index {
     /// Puts every waiting job in its place: after what estimates and shapes depend on has changed.
     pub fn queue_again(&mut self, state: &State) {
         self.cache = None;
-        // Where nodes are reserved, what is equal to a shape may not be to its jobs.
+        // With reserved nodes, jobs of one shape may fit different nodes.
         self.shapes = Shapes::new(!state.reservations.is_empty());
         let jobs = state.queue.places().filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, job)));
         for (place, job) in jobs {

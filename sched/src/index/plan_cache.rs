@@ -40,7 +40,7 @@ pub(crate) struct HeadReservation {
     pub run: Option<(usize, Range<u32>)>,
     /// Resources given back by then, of nodes that are taken in part.
     pub gains: Gains,
-    /// True if a node has to be looked at as a whole: its memory, all of its units, or whether the job may have it at all.
+    /// True if nodes must be checked one by one: for memory, for all units, or for permissions.
     pub by_node: bool,
 }
 

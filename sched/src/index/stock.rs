@@ -7,7 +7,7 @@ use limo_model::{Memory, UnitKind, UnitSpec};
 use crate::facts::units_like;
 use crate::structure::{Bits, Levels};
 
-/// Memory is counted in so many parts of a node's; what lies between two of them is looked at exactly.
+/// Memory is counted in this number of parts of a node's; amounts between two parts are checked exactly.
 const PARTS: u32 = 64;
 
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl Stock {
         }
     }
 
-    /// So much of a node's memory is taken.
+    /// Records the used memory of a node.
     pub fn put_memory(&mut self, position: u32, used: Memory) {
         let free = u128::from(self.memory.saturating_sub(used).bytes());
         let parts = (free * u128::from(PARTS)).checked_div(self.memory.bytes().into());

@@ -10,7 +10,7 @@ use crate::state::{Charge, State};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Users(BTreeMap<String, UserSums>);
 
-/// Of one user.
+/// Sums of one user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct UserSums {
     /// Jobs and arrays that are not over; tasks are not among them.
@@ -19,7 +19,7 @@ pub(crate) struct UserSums {
     pub jobs: u32,
     pub cores: u64,
     pub energy: Energy,
-    /// Jobs for which there is no room, in the order in which they will get it.
+    /// Jobs that exceed the quota, in the order in which they will enter the queue.
     pub waiting: BTreeSet<(i32, JobId)>,
 }
 

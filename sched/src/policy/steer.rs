@@ -273,7 +273,7 @@ fn may_stand_still(view: &View<'_>, job: &Job) -> bool {
     !placement.iter().flat_map(|part| part.nodes()).any(|node| is_reserved(view.cluster(), node))
 }
 
-/// Those of the running jobs for which `may` holds that have to give way, so that `left` watts are given.
+/// Returns the running jobs to restrict, among those with `may`, to gain `left` watts.
 fn victims(
     view: &View<'_>,
     left: &mut Power,
@@ -374,7 +374,7 @@ impl SharedUnit {
     }
 }
 
-/// The suspended job that goes on now. While the bottom of the band is held, only one that is pressed.
+/// Returns the suspended job to resume now. While the bottom of the band is held, only a pressed one.
 fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> {
     let (state, options, now) = (view.state(), view.options(), view.now());
     let mut jobs: Vec<_> = Vec::new();

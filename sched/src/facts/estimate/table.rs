@@ -147,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Of runs of several size classes without a cap, that with the highest draw on so many cores.
+    /// Returns the highest draw on this number of cores among runs of several size classes without a cap.
     pub fn highest(&self, unit: &UnitSpec, cores: u32) -> Option<Value> {
         let alone = |point: &MeasuredPoint| Self(vec![*point]).free(unit, cores);
         self.0.iter().filter_map(alone).max_by_key(|value| (value.power, value.duration))
@@ -157,7 +157,7 @@ impl Table {
     /// the same run without a cap. `None` if that is not known.
     pub fn capped(&self, unit: &UnitSpec, (cores, cap): (u32, Power), free: &Value) -> Option<Value> {
         let counts = self.0.iter().filter(|point| point.cap.is_some()).map(|point| point.cores);
-        // That of as many cores, else of any, else of the nearest count.
+        // Data for the same number of cores, else for any, else for the nearest number.
         let donor = counts.min_by_key(|count| match count {
             Some(count) if *count == cores => (0, 0),
             None => (1, 0),

@@ -65,7 +65,7 @@ pub(in crate::policy) struct PlanBuilder<'a> {
     asked: usize,
     /// Nodes that take jobs, with what this plan has put on them.
     pools: Pools<'a>,
-    /// The ways of the jobs that were looked at, on these nodes.
+    /// The candidates of the considered jobs, on these nodes.
     ways: AllWays<'a>,
     /// The draw that the jobs which this plan starts add.
     pub started: Power,
@@ -170,7 +170,7 @@ fn told(wait: Wait, tells: bool) -> Verdict {
     if tells { Verdict::Wait(wait) } else { Verdict::Untold }
 }
 
-/// What each suspended job will draw and how long, in the order in which they were suspended.
+/// Returns the future draw and duration of each suspended job, in the order of their suspension.
 fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
     let now = view.now();
     let jobs = view.index().suspended.iter().filter_map(|id| Some((*id, view.job(*id)?)));
@@ -180,7 +180,8 @@ fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
     jobs.into_iter().map(|(_, _, job)| (draw_if_on(view.state(), job), rest(job))).collect()
 }
 
-/// When limits, prices or suspicions change by themselves. Without waiting jobs nothing could come of it.
+/// Returns the next time at which limits, prices or suspicions change by themselves. Without waiting jobs it does not
+/// matter.
 fn next_change(view: &View<'_>) -> Option<Time> {
     view.queue().next()?;
     let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
@@ -220,8 +221,8 @@ impl<'a> PlanBuilder<'a> {
         self.ways.of(&self.view, &self.pools, request, self.parts.caps == CapRule::Moved)
     }
 
-    /// Returns true if none of the jobs behind can start now, since nothing is free or there is no power, and none wants to be
-    /// refused.
+    /// Returns true if no later job can start now, because nothing is free or power is missing, and none wants an
+    /// immediate refusal.
     fn nobody_else(&self) -> bool {
         let behind = self.jobs.get(self.asked..).unwrap_or_default();
         if !self.is_followed || behind.iter().any(|(_, job)| job.request.immediate) {
@@ -270,7 +271,7 @@ impl<'a> PlanBuilder<'a> {
         found
     }
 
-    /// Where the job then is.
+    /// Returns the placement of the job.
     pub(in crate::policy) fn choice(&self, found: &Found<'_>) -> Option<Choice> {
         found.choice(&self.planned, &self.pools)
     }
@@ -284,7 +285,7 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// What stands against starting on any way now; `until` is when the job is expected to start.
+    /// Returns the obstacle to a start by any candidate; `until` is the expected start of the job.
     pub(in crate::policy) fn obstacle(&self, asked: AskedJob<'_>, until: Option<Time>) -> Wait {
         let ways = asked.ways;
         if !asked.tells {

@@ -33,7 +33,7 @@ pub(crate) struct ConservativePass<'a> {
     planner: Option<Planner<'a>>,
     /// The first job that waits for nodes.
     first: Option<JobId>,
-    /// The last job that was told why it waits.
+    /// The last job that got a wait reason.
     last: Option<JobId>,
     has_started: bool,
     /// Jobs in a row that could not start, since one did.
@@ -107,8 +107,8 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
     }
 }
 
-/// Nothing where no class could ever run the job. One that reservations keep away takes nothing from those behind it, which
-/// need not wait for it.
+/// Returns `None` if no class could ever run the job. A job that waits for reservations takes nothing from later ones,
+/// which need not wait for it.
 fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
     let shape = view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty())?;
     (!is_kept_away(view, job)).then_some(Asker { job, shape })

@@ -50,7 +50,7 @@ pub(in crate::policy) struct EasyPass<'a> {
     behind: Option<Box<Behind>>,
     /// The job to decide about.
     candidate: Option<Candidate<'a>>,
-    /// What the next plan need not find again.
+    /// The cache for the next plan.
     found: Option<PlanCache>,
 }
 
@@ -147,7 +147,8 @@ impl<'a> EasyPass<'a> {
         Some(head)
     }
 
-    /// The next job that looks possible beside the reservation; none where all were looked at, or too many looked possible.
+    /// Returns the next job that looks possible beside the reservation. `None` if all were checked, or too many looked
+    /// possible.
     fn next_behind(&mut self, mut behind: Box<Behind>) -> Option<Candidate<'a>> {
         let is_enough = behind.cache.misses >= self.view.options().depth;
         if is_enough && behind.is_known {
@@ -173,8 +174,8 @@ impl<'a> EasyPass<'a> {
         self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
     }
 
-    /// The first job in the queue that could ever run on a node that is known, and is not kept away by reservations: who
-    /// waits for one holds back nobody. Not more than `depth` are asked for that.
+    /// Returns the first job in the queue that could ever run on a known node, and does not wait for reservations: such
+    /// a job delays no others. Checks at most `depth` jobs.
     fn first(&self) -> Option<Candidate<'a>> {
         let mut from = 0;
         for _ in 0..self.view.options().depth {
@@ -238,7 +239,7 @@ impl<'a> EasyPass<'a> {
         self.gate.admits(estimate.power, known_end)
     }
 
-    /// What there is to know about the first job, which cannot start now.
+    /// Returns the known facts about the first job, which cannot start now.
     fn cache(&mut self, head: &Candidate<'_>) -> PlanCache {
         let (view, power) = (self.view, head_power(&self.view, head));
         let asker = Asker { job: head.job, shape: head.shape };
@@ -267,7 +268,7 @@ impl<'a> EasyPass<'a> {
         shape.is_none_or(|shape| asks_each(&self.view, shape))
     }
 
-    /// Why the first job waits, after all that was started.
+    /// Returns the wait reason of the first job, after all starts.
     fn head_wait(&self, cache: &PlanCache, until: Option<Time>) -> Wait {
         if let Some(wait) = &cache.wait {
             return wait.clone();
@@ -324,7 +325,7 @@ impl<'a> EasyPass<'a> {
         for (id, job) in view.untold() {
             let wait = match id == cache.head {
                 true => wait.clone(),
-                // Who keeps it away is named by whoever executes the plan.
+                // The executor of the plan names the reservation.
                 false if is_kept_away(&view, job) => Wait::NoNode,
                 false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: cache.head, until }),
             };
@@ -353,7 +354,7 @@ impl<'a> EasyPass<'a> {
         first.map_or(Time::MAX, |(end, _)| (*end + Span::from_ms(1)).max(soon))
     }
 
-    /// What stands against a job now, apart from the reservation: nodes by number, then power and energy.
+    /// Returns the obstacle to a job now, apart from the reservation: the number of nodes, then power and energy.
     fn obstacle(&mut self, job: &Job, until: Option<Time>) -> Option<Wait> {
         let shape = self.view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty());
         let Some(shape) = shape else { return Some(Wait::NoNode) };
@@ -371,7 +372,7 @@ pub(super) fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
     crate::apply::reason(view.cluster(), view.now(), &job.request).is_some()
 }
 
-/// What the first job will draw. Where there are nodes already, what it would draw on them; else the least that it can.
+/// Returns the future draw of the first job: on its planned nodes if known, else the lowest possible one.
 fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
     let placement = least_room::find(view, head.shape, head.job, None);
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);

@@ -45,13 +45,13 @@ pub(in crate::policy) fn aims_low(view: &View<'_>) -> bool {
     Aim::of(view, view.parts()).bottom
 }
 
-/// What this round aims for.
+/// The aim of this round.
 pub(in crate::policy) struct Aim {
-    /// The bottom of the band, where there is one.
+    /// The bottom of the band, if it has one.
     bottom: bool,
     /// Because the queue is too short, not because energy is expensive.
     sparing: bool,
-    /// How long a job waits for the mode.
+    /// Time for which a job waits for the mode.
     patience: Span,
 }
 
@@ -98,8 +98,8 @@ impl Aim {
         })
     }
 
-    /// A job that only serves to hold the lower limit: it starts where the draw is below it, and where it needs most
-    /// power, so that few of them are enough.
+    /// Handles a filler: it starts if the draw is below the lower limit, on the unit that needs most power, so that few
+    /// fillers suffice.
     fn fill(&self, builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
         let ways = asked.ways;
         let now = builder.view.now();
@@ -186,14 +186,15 @@ impl Aim {
         [latest, start_by, Some(job.eligible() + self.patience)].into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
-    /// When a waiting job becomes pressed, or no longer waits because the draw holds the lower limit.
+    /// Returns the time at which a waiting job becomes pressed, or no longer waits because the draw holds the lower
+    /// limit.
     pub(in crate::policy) fn look_again<'a>(&self, builder: &PlanBuilder<'a>, plan: &Plan) -> Option<Time> {
         if builder.parts.placement != PlacementRule::ByPrice {
             return None;
         }
         let view = &builder.view;
         let pressed_at = |job: &'a Job| {
-            // Where it could run matters only for a deadline.
+            // The place matters only for a deadline.
             let ways = job.request.deadline.map(|_| builder.ways(&job.request));
             self.pressed_at(job, view.clock(), ways.as_deref().map_or(&[], |ways| ways))
         };
@@ -304,7 +305,7 @@ fn cheapest(builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
     Decision::Later { choice, at, wait }
 }
 
-/// Of the ways that can start now, the one on which the job holds the lower limit with most energy.
+/// Returns the startable candidate that holds the lower limit with most energy.
 fn spare<'f, 'o>(builder: &PlanBuilder<'_>, startable: &[&'f Found<'o>]) -> Option<&'f Found<'o>> {
     let gap = (builder.view.band().low() - builder.trough()).at_least_zero();
     let holds = |found: &Found<'_>| found.offer.estimate.power.min(gap) * found.offer.estimate.duration;
@@ -321,8 +322,8 @@ fn is_dear(view: &View<'_>) -> bool {
     view.settings().mode_setting == ModeSetting::Auto && view.prices().is_some()
 }
 
-/// Returns true if the jobs at hand, each where it needs least energy, would not last to hold the lower limit for as long as the
-/// options say. With a queue longer than a round looks there is nothing to spare.
+/// Returns true if the waiting jobs, each at its least energy, are too few to hold the lower limit for the time in the
+/// options. A queue beyond the depth of a round needs no sparing.
 fn is_sparing<'a>(view: &View<'a>, parts: Parts) -> bool {
     let (now, ahead) = (view.now(), view.options().sparing);
     let horizon = view.limits().until().map_or(now + ahead, |until| until.min(now + ahead));

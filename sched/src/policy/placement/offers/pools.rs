@@ -10,33 +10,33 @@ use crate::facts::{Known, Looked};
 use crate::state::Node;
 use crate::view::View;
 
-/// What units have in common that are alike, apart from when they are free.
+/// Properties of equal units, apart from the times at which they are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PoolKind {
     pub class: usize,
     pub unit: u16,
-    /// Where jobs are on it, the cap that it has.
+    /// Its present cap, if it has jobs.
     pub shared: Option<Option<Power>>,
     /// True if it can be capped.
     pub obeys: bool,
 }
 
-/// What is known of an application on a unit of a class.
+/// Facts about an application on a unit of a class.
 type OnUnit = ((usize, u16), Rc<Looked>);
 
-/// What is known of an application and its size class, on the units of which somebody asked.
+/// Facts about an application and its size class, on the units that were looked up.
 pub(super) type OnUnits = Rc<RefCell<Vec<OnUnit>>>;
 
 /// The nodes with units of each kind, in order.
 #[derive(Debug, Clone, Default)]
 pub(in crate::policy) struct Pools<'a> {
     pub(super) kinds: BTreeMap<PoolKind, Vec<NodeId>>,
-    /// What is known of applications and their size classes on the units of a class.
+    /// Facts about applications and their size classes on the units of a class.
     looked: RefCell<BTreeMap<(&'a str, &'a str), OnUnits>>,
 }
 
 impl<'a> Pools<'a> {
-    /// Of the nodes for which `usable` holds.
+    /// Makes pools of the usable nodes.
     pub fn of(view: &View<'a>, usable: impl Fn(&Node) -> bool) -> Self {
         let mut pools = Self::default();
         for node in view.nodes().iter().filter(|node| usable(node)) {
@@ -79,7 +79,7 @@ impl<'a> Pools<'a> {
     }
 }
 
-/// What is known of a job's application on a unit of a class.
+/// Returns the facts about a job's application on a unit of a class.
 pub(super) fn looked_up(
     on: &OnUnits,
     known: Known<'_>,
