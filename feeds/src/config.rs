@@ -63,7 +63,7 @@ pub enum ConfigError {
 /// Treatment of times without a known value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fallback<V> {
-    /// No value, and no waiting for one.
+    /// No value: jobs run without waiting for one.
     #[default]
     RunNow,
     /// Value of 24 hours before, or as many days before as needed.

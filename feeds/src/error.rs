@@ -10,7 +10,7 @@ use crate::file::FileError;
 /// Most characters of a value in an error.
 const SHOWN: usize = 60;
 
-/// Why values are missing.
+/// Reason why values are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FeedError {

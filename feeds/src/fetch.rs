@@ -73,7 +73,7 @@ pub struct Reply {
     pub skew: Option<Span>,
 }
 
-/// Why there is no answer. Every message names the address.
+/// Reason why there is no answer. Every message names the address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FetchError {

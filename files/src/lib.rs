@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// What a file that was replaced must outlast.
+/// Events that a replaced file must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlasts {
     /// The end of the process, whatever ends it. Costs no write to the disk.
@@ -32,7 +32,7 @@ pub fn replace(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let unfinished = path.with_added_extension("tmp");
-    // What somebody left may have another mode.
+    // A leftover file may have another mode.
     let _ = fs::remove_file(&unfinished);
     let file = OpenOptions::new().create_new(true).write(true).mode(mode).open(&unfinished);
     let written = file.and_then(|mut file| {

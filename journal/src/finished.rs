@@ -78,7 +78,7 @@ pub struct JobSum {
     pub estimated: Energy,
     /// Sum over the jobs with a known cost.
     pub cost: Option<Money>,
-    /// Cost of starts at submission, over the jobs where it is known.
+    /// Cost of starts at submission, over the jobs with a known one.
     pub start_now_cost: Option<Money>,
 }
 

@@ -80,7 +80,7 @@ struct MeterJson {
     /// `null` means all nodes.
     serves: Option<Vec<String>>,
     draw_w: Option<f64>,
-    /// Why there is no reading.
+    /// Reason why there is no reading.
     failing: Option<String>,
 }
 

@@ -32,7 +32,7 @@ use crate::shepherd::Shepherd;
 /// Longest wait for the processes of jobs after KILL when `lslave` has ended.
 const LAST_SWEEP: Duration = Duration::from_secs(3);
 
-/// Between two looks at them.
+/// Interval between two checks of them.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Messages that are taken before the loop looks at anything else.

@@ -33,7 +33,7 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()).context("/dev/null")?;
     fill_places(null.as_fd())?;
     let socket = nix::fcntl::fcntl(stdin.as_fd(), nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(PLACES))?;
-    // SAFETY: the descriptor was just made, and nobody else knows it.
+    // SAFETY: the descriptor was just made, and no other code owns it.
     let socket: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
     // SAFETY: both are open. Placeholders stay open for ever.
     unsafe {
@@ -59,7 +59,7 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let _ = nix::unistd::setsid();
     nix::unistd::chdir("/").context("/")?;
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
-    // Children that have become a user share this memory for a moment: nobody may read or trace them.
+    // Children that run as a user share this memory for a moment: other processes must not read or trace them.
     nix::sys::prctl::set_dumpable(false).context("cannot close this process to others")?;
     // Jobs are as likely to be killed for want of memory as other programs, whatever protects `lslave`. A child cannot
     // set this for itself: while it shares this memory, the kernel would set it for both.

@@ -79,7 +79,7 @@ fn alone(reason: OwnedFd) -> Option<File> {
     std::mem::forget(reason);
     // SAFETY: as above. Nothing else in this process uses a descriptor that is closed here.
     unsafe { libc::syscall(libc::SYS_close_range, 4, u32::MAX, 0) };
-    // SAFETY: the descriptor was just made, and nobody else knows it.
+    // SAFETY: the descriptor was just made, and no other code owns it.
     (kept == 3).then(|| unsafe { std::os::fd::FromRawFd::from_raw_fd(3) })
 }
 

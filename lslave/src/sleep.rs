@@ -56,7 +56,7 @@ impl Sleeper {
     /// Sleeps if requested, and returns when the machine is awake again.
     ///
     /// # Errors
-    /// Why it did not sleep.
+    /// Reason why it did not sleep.
     pub async fn sleep(&self) -> Result<(), String> {
         if !self.is_wanted() {
             return Ok(());

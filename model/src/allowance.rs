@@ -25,7 +25,7 @@ pub enum WhenUsed {
     /// It is ended, as at its time limit.
     #[default]
     Stop,
-    /// Its user is told, and it continues.
+    /// The job continues, and its user gets a message.
     Warn,
 }
 

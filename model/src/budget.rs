@@ -54,7 +54,7 @@ pub struct Budget {
     pub until: Time,
     /// Includes the idle draw of all nodes; not negative.
     pub energy: Energy,
-    /// How the energy becomes available over the period.
+    /// The release over the period.
     pub release: Release,
 }
 

@@ -1,4 +1,4 @@
-//! Causes of a suspension. A job stands still while it has any, and each is removed only by the part that set it.
+//! Causes of a suspension. A job is suspended while it has any, and each is removed only by the part that set it.
 
 use std::collections::BTreeMap;
 

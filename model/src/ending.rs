@@ -58,7 +58,7 @@ pub enum JobEnd {
     Unmet { dependency: Dependency, became: Became },
 }
 
-/// How tasks of an array ended.
+/// Counts of an array's tasks by their ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskCounts {
     /// With exit code 0.

@@ -75,7 +75,7 @@ impl Estimate {
         Self { power, energy: Energy::from_mj(self.energy.mj().saturating_mul(units)), ..self }
     }
 
-    /// Of a job that draws so much more for as long as it runs.
+    /// Returns the estimate with this much more draw for the whole run.
     pub fn with_draw(self, more: Power) -> Self {
         Self { power: self.power + more, energy: self.energy + more * self.duration, ..self }
     }

@@ -95,12 +95,12 @@ pub struct Node {
     closing: Option<Closing>,
     /// True if the machine sleeps once the connection has ended.
     sleepy: bool,
-    /// Why the machine did not sleep, until the master knows.
+    /// Reason why the machine did not sleep, until the master knows.
     unslept: Option<String>,
     /// True if a master ever accepted this node.
     welcomed: bool,
     refused: Option<String>,
-    /// Why jobs can no longer be launched.
+    /// Reason why jobs can no longer be launched.
     failed: Option<String>,
     /// True if the daemon was told to end.
     exited: bool,

@@ -21,7 +21,7 @@ const KEPT: usize = 1024;
 /// Exit code of a job whose user cannot be looked up.
 pub const CODE: u8 = 126;
 
-/// Why a job cannot run as its user.
+/// Reason why a job cannot run as its user.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum UserError {
     #[error("this node runs as user id {own} and cannot run a job of user id {uid}")]

@@ -13,7 +13,7 @@ use ureq::tls::{Certificate, PemItem, parse_pem};
 /// Longest file, in bytes; neither such a file nor the certificate of an authority is longer.
 const LONGEST: u64 = 1 << 20;
 
-/// Why a file with passwords was refused. No message contains its contents.
+/// Reason why a file with passwords was refused. No message contains its contents.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum AccessError {

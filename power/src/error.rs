@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use limo_model::{NameError, Power, Span, SpecError};
 use thiserror::Error;
 
-/// Why a hardware file was refused.
+/// Reason why a hardware file was refused.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HardwareError {
@@ -48,7 +48,7 @@ pub enum Mistake {
     Duration { application: String, duration: Span },
 }
 
-/// Why the model cannot plan a run.
+/// Reason why the model cannot plan a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlanError {
@@ -58,7 +58,7 @@ pub enum PlanError {
     Cores { unit: usize, cores: u32, has: u32 },
 }
 
-/// Why an emulated unit does not hold a cap.
+/// Reason why an emulated unit does not hold a cap.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapRefused {

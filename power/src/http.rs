@@ -36,7 +36,7 @@ pub enum Scheme {
     Digest,
 }
 
-/// Why a device did not answer. `url` is shown without its query, which may contain a password.
+/// Reason why a device did not answer. `url` is shown without its query, which may contain a password.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HttpError {

@@ -12,7 +12,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use thiserror::Error;
 
-/// Where the dynamic loader finds the library that comes with the driver.
+/// Names by which the dynamic loader finds the driver's library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Which GPU.
@@ -37,15 +37,15 @@ pub struct Gpu {
     pub limits: Option<(Power, Power)>,
     /// The power limit after a boot.
     pub default_limit: Option<Power>,
-    /// What limits it now, whoever set it.
+    /// Its limit now, set by any program.
     pub enforced: Option<Power>,
-    /// What it draws now; the driver averages over up to a second.
+    /// Its draw now; the driver averages over up to a second.
     pub draw: Option<Power>,
-    /// Whether settings outlast the last program that uses it.
+    /// True if settings outlast the last program that uses it.
     pub persistent: Option<bool>,
 }
 
-/// Why the GPUs do not tell or do something.
+/// Reason why the GPUs do not tell or do something.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum GpuError {
@@ -77,28 +77,28 @@ impl Gpus {
         Self { library: library.to_owned(), nvml: None }
     }
 
-    /// How many there are.
+    /// Returns the number of GPUs.
     ///
     /// # Errors
-    /// [`GpuError`] if the library or its driver is not there.
+    /// [`GpuError`] if the library or its driver is missing.
     pub fn count(&mut self) -> Result<u32, GpuError> {
         let library = self.library.clone();
         let count = self.load()?.device_count();
         count.map_err(|source| self.failed(source, |source| GpuError::Load { library, source }))
     }
 
-    /// All of them, in the driver's order.
+    /// Returns all GPUs, in the driver's order.
     ///
     /// # Errors
-    /// [`GpuError`] if the library is not there, or a GPU does not report its name.
+    /// [`GpuError`] if the library is missing, or a GPU does not report its name.
     pub fn list(&mut self) -> Result<Vec<Gpu>, GpuError> {
         (0..self.count()?).map(|index| self.ask(&GpuId::Index(index), "describe", |gpu| describe(index, gpu))).collect()
     }
 
-    /// Asks one GPU for something; `what` follows "cannot" and comes before "GPU" in the text of an error.
+    /// Queries one GPU; `what` follows "cannot" and comes before "GPU" in the text of an error.
     ///
     /// # Errors
-    /// [`GpuError`] if the library, the GPU or what it is asked for is not there.
+    /// [`GpuError`] if the library, the GPU or the queried function is missing.
     pub(crate) fn ask<T>(
         &mut self,
         id: &GpuId,
@@ -180,7 +180,7 @@ fn missing(error: &NvmlError) -> &'static str {
     }
 }
 
-/// What helps against a GPU that does not do it, as the end of a sentence.
+/// Returns a remedy for the error, as the end of a sentence.
 fn remedy(error: &NvmlError) -> &'static str {
     match error {
         NvmlError::NoPermission => ": run lslave as root; a container needs the capability SYS_ADMIN",

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A share of a value, 0 to 50 %, in millionths. Above that a "noise" would say nothing of the value any more.
+/// A share of a value, 0 to 50 %, in millionths. A larger "noise" would hide the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Percent(u32);
 
@@ -13,7 +13,7 @@ pub struct Percent(u32);
 const ONE: u32 = 10_000;
 const LIMIT: u32 = 50 * ONE;
 
-/// Why a text is not a percentage.
+/// Reason why a text is not a percentage.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PercentError {

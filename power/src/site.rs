@@ -1,4 +1,4 @@
-//! What meters and caps need to know of the machine beside which ones they are. Opens nothing.
+//! Facts about the machine that all meters and caps need. Opens nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use crate::access::Access;
 use crate::cap::NVIDIA_SMI;
 use crate::nvml::LIBRARY;
 
-/// Where the interfaces of this machine are, and how to get into those elsewhere.
+/// The interfaces of this machine, and the access to those of other devices.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// Where sysfs is mounted: `/sys`.
+    /// Mount point of sysfs: `/sys`.
     pub sysfs: PathBuf,
-    /// How to get into devices on the network.
+    /// Access to devices on the network.
     pub access: Access,
-    /// How often the meter will be read.
+    /// Interval between readings of the meter.
     pub interval: Duration,
     /// The library of NVIDIA's driver: a path, or a name for the dynamic loader.
     pub nvml: PathBuf,

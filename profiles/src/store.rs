@@ -89,7 +89,7 @@ pub struct Run {
     pub confidence: u16,
 }
 
-/// Why a request to the profile database failed.
+/// Reason why a request to the profile database failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum StoreError {
@@ -138,7 +138,7 @@ impl ProfileDb {
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(true)
-            // Nobody else reads it, and so it can be opened on a full disk: its index is in memory, not in a file.
+            // No other process reads it, so it can be opened on a full disk: its index is in memory, not in a file.
             .locking_mode(SqliteLockingMode::Exclusive)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)

@@ -27,7 +27,7 @@ pub const COLUMNS: [&str; 10] =
 /// A file of an earlier version does not have it.
 const OPTIONAL: &str = "cores";
 
-/// Why a file of profiles was refused. Lines count from 1; the header is usually line 1.
+/// Reason why a file of profiles was refused. Lines count from 1; the header is usually line 1.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TextError {

@@ -24,7 +24,7 @@ pub enum Role {
 /// The caller's greeting: the versions that it speaks, from `oldest` to `newest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// What the caller is.
+    /// The role of the caller.
     pub role: Role,
     /// The oldest version that it speaks.
     pub oldest: u8,

@@ -25,7 +25,7 @@ pub struct ChangeReport {
 /// One item, with its values before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReport {
-    /// What was changed, in words.
+    /// The subject, in words.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub subject: String,
     /// Empty without an earlier value.

@@ -34,7 +34,7 @@ pub enum MasterToNode {
     EndedAck { job: JobId, attempt: Attempt },
     /// A client reads the job's output from these offsets on.
     ReadFrom { job: JobId, stdout: u64, stderr: u64 },
-    /// Nobody will read the job's output: stdin ends, output is dropped.
+    /// The job's output is unwanted: stdin ends, output is dropped.
     Discard { job: JobId },
     /// Bytes of stdout or stderr below `offset` have been taken.
     StreamAck { stream: StreamId, offset: u64 },

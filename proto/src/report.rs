@@ -45,7 +45,7 @@ pub struct JobReport {
     pub submitted: Time,
     /// Start of its last attempt.
     pub started: Option<Time>,
-    /// When it was over.
+    /// Time of its end.
     pub ended: Option<Time>,
     /// Set once the job is over.
     pub end: Option<JobEnd>,

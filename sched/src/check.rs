@@ -1,4 +1,4 @@
-//! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
+//! Checks a plan before it is executed. Knows the rules of the cluster, not the policies.
 
 mod power;
 mod several;
@@ -91,7 +91,7 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         true if !plan.starts.is_empty() => Vec::new(),
         // Likewise one that changes something about jobs that run.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
-        // A look at all that wait would take longer than such a plan.
+        // A check of all waiting jobs would take longer than such a plan.
         true if cfg!(debug_assertions) => queue().filter(is_untold).filter(is_missing).collect(),
         true => Vec::new(),
         false => queue().take(case.state.settings.options.depth as usize).filter(is_missing).collect(),

@@ -146,7 +146,7 @@ impl<'a> View<'a> {
         self.cluster.state.jobs.get(id).map(Box::as_ref)
     }
 
-    /// The waiting jobs that a round looks at, in the order of their priorities and of submission.
+    /// Returns the waiting jobs that a round considers, in the order of their priorities and of submission.
     pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> + use<'a> {
         let state = self.state();
         let depth = self.options().depth as usize;

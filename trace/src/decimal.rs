@@ -12,7 +12,7 @@ pub(crate) struct Decimal {
     pub exponent: bool,
 }
 
-/// Why bytes are not such a number.
+/// Reason why bytes are not such a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     NoNumber,

@@ -13,7 +13,7 @@ pub(crate) const LINE_LIMIT: usize = 64 * 1024;
 /// Bytes of one read: above the 64 KiB of a pipe, below the second-level cache.
 const CHUNK: usize = 256 * 1024;
 
-/// Why the next line could not be read.
+/// Reason why the next line could not be read.
 #[derive(Debug)]
 pub(crate) enum InputFault {
     /// The gzip stream is incomplete.

@@ -24,7 +24,7 @@ pub struct NodeDetailJson {
     node: NodeJson,
     /// Lines for people; `null` if the node did not send any.
     probe: Option<String>,
-    /// Why `probe` is `null`.
+    /// Reason why `probe` is `null`.
     probe_error: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl From<&NodeDetail> for NodeDetailJson {
 pub struct NodeJson {
     name: String,
     state: &'static str,
-    /// Why the node is drained, and by whom.
+    /// Reason why the node is drained, and by whom.
     reason: Option<String>,
     draw_w: f64,
     idle_w: f64,

@@ -56,7 +56,7 @@ pub struct Report {
     pub mode: Mode,
     /// Time of the last message in this process.
     pub heard: Option<Time>,
-    /// Why the last attempt failed, if it did.
+    /// Reason why the last attempt failed, if it did.
     pub fault: Option<String>,
     /// The limit that counts now: the strictest upper limit for an obligatory source or an emergency, else the one with
     /// the lowest number.

@@ -55,7 +55,7 @@ struct Credentials {
     client_secret: String,
 }
 
-/// Why there is no message.
+/// Reason why there is no message.
 #[derive(Debug, Error)]
 enum VenError {
     #[error(transparent)]

@@ -21,7 +21,7 @@ pub struct Pull {
     pub poll: Duration,
 }
 
-/// Why there is no message.
+/// Reason why there is no message.
 #[derive(Debug, Error)]
 enum PullError {
     #[error(transparent)]

@@ -68,7 +68,7 @@ pub(super) fn another_clock(url: &str) -> String {
     format!("{url}: its clock and this machine's differ by more than {secs} s")
 }
 
-/// Why there is no secret. No message shows any of it.
+/// Reason why there is no secret. No message shows any of it.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SecretError {

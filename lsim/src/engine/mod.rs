@@ -61,7 +61,7 @@ pub struct Rules {
     pub until: Option<Time>,
 }
 
-/// Why a simulation ended early.
+/// Reason why a simulation ended early.
 #[derive(Debug, Error)]
 pub enum SimulationError {
     #[error(transparent)]

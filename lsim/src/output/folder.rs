@@ -19,7 +19,7 @@ const SCHEDULE: &str = "schedule.json";
 /// In the order in which they are moved; the file that marks a result comes last.
 const FILES: [&str; 4] = ["jobs.csv", "draw.csv", "report.html", SCHEDULE];
 
-/// Why a folder cannot take a result.
+/// Reason why a folder cannot take a result.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("{} cannot be the name of a folder of results; name a new folder, for example --out results", .0.display())]

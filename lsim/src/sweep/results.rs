@@ -26,7 +26,7 @@ pub struct Row {
     pub result: Result<Values, String>,
 }
 
-/// Why the results of a sweep cannot be read or written.
+/// Reason why the results of a sweep cannot be read or written.
 #[derive(Debug, Error)]
 pub enum ResultsError {
     #[error("{} exists and is not a folder of a sweep (it has no {FILE}); name another folder with --out", .0.display())]

@@ -11,7 +11,7 @@ use limo_shepherd::Step;
 use nix::libc;
 use thiserror::Error;
 
-/// Why a command was not started.
+/// Reason why a command was not started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     #[error("command not found: {command}")]

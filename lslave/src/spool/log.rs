@@ -19,7 +19,7 @@ const HEAD: usize = 12;
 /// Files shorter than this are not rewritten, in bytes.
 const SMALL: u64 = 256 * 1024;
 
-/// Why entries cannot be written or read.
+/// Reason why entries cannot be written or read.
 #[derive(Debug, Error)]
 pub enum LogError {
     #[error("cannot {what} {}: {source}", path.display())]

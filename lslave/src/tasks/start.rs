@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 
 use super::Plan;
 
-/// Why a task was not started.
+/// Reason why a task was not started.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error("command not found: {command}")]

@@ -45,7 +45,7 @@ enum Kind {
     Redfish(String),
 }
 
-/// Why a choice was refused.
+/// Reason why a choice was refused.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapChoiceError {

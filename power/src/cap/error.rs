@@ -13,7 +13,7 @@ use crate::meter::MeterError;
 use crate::meter::json::JsonError;
 use crate::nvml::GpuError;
 
-/// Why a cap is not as requested.
+/// Reason why a cap is not as requested.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapError {

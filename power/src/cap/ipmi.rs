@@ -33,7 +33,7 @@ const INACTIVE: &str = "inactive";
 /// Prefix of the captured settings of an active limit.
 const ACTIVE: &str = "active ";
 
-/// Why a controller does not limit the machine.
+/// Reason why a controller does not limit the machine.
 #[derive(Debug, Error)]
 pub enum IpmiCapError {
     #[error("the controller refuses `{command}` with the completion code {code:#04x}: {meaning}")]

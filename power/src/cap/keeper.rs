@@ -22,7 +22,7 @@ use crate::site::Site;
 /// Version of the file's format.
 const SCHEMA: u32 = 1;
 
-/// Why there is no keeper.
+/// Reason why there is no keeper.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum KeeperError {

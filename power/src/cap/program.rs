@@ -10,7 +10,7 @@ use super::CapError;
 use crate::meter::MeterError;
 use crate::meter::run::{LIMIT, Ran, succeeded};
 
-/// Why a program failed. `command` is the command line.
+/// Reason why a program failed. `command` is the command line.
 #[derive(Debug, Error)]
 pub enum ProgramError {
     #[error("cannot find `{program}`: {remedy}")]

@@ -56,7 +56,7 @@ pub enum MeterChoice {
     Sum(Vec<MeterChoice>),
 }
 
-/// Why a choice was refused.
+/// Reason why a choice was refused.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ChoiceError {

@@ -13,7 +13,7 @@ use super::mcp39f511::Mcp39f511Error;
 use crate::http::HttpError;
 use crate::nvml::GpuError;
 
-/// Why there is no reading.
+/// Reason why there is no reading.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum MeterError {

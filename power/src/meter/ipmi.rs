@@ -28,7 +28,7 @@ const REPLY_LENGTH: usize = 18;
 /// Bit of the state: power is measured.
 const ACTIVE: u8 = 1 << 6;
 
-/// Why a controller does not report the draw.
+/// Reason why a controller does not report the draw.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum IpmiError {

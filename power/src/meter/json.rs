@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Most characters of an answer in an error.
 const SHOWN: usize = 200;
 
-/// Why a JSON answer has no value.
+/// Reason why a JSON answer has no value.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum JsonError {

@@ -108,8 +108,8 @@ pub(super) fn wait_of(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     Some(Wait::Quota(over.unwrap_or(OverQuota::Turn { job: first().unwrap_or(id) })))
 }
 
-/// Takes a part of its user's quota for a job that may run; where there is none left, the job lines up. Whether it may enter
-/// the queue.
+/// Takes a part of its user's quota for a job that may run, or blocks the job if none is left. Returns true if it may
+/// enter the queue.
 pub(super) fn make_room(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     if cluster.index.users.is_none() || cluster.state.arrays.contains_key(&id) {
         return true;
@@ -268,7 +268,7 @@ pub(crate) fn turn(cluster: &mut Cluster, now: Time) {
     }
 }
 
-/// All that waits and is accepted lines up anew; what runs goes on.
+/// All accepted waiting jobs are checked again; running jobs continue.
 pub(super) fn set(cluster: &mut Cluster, now: Time, quotas: &Quotas) -> Result<(), Refused> {
     cluster.state.settings.quotas = quotas.clone();
     let mut again: Vec<JobId> = cluster.state.over_quota.iter().collect();

@@ -60,7 +60,7 @@ pub(crate) struct Future<'a> {
     versions: Vec<u32>,
     /// By node, whether anything begins there after now.
     later: Vec<bool>,
-    /// Made when they are asked for. They only spare a look at nodes that are taken.
+    /// Computed on demand. They only save a check of busy nodes.
     bounds: RefCell<BTreeMap<bounds::BoundKey, Bounds>>,
 }
 

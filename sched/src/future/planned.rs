@@ -39,7 +39,7 @@ pub(crate) struct Planner<'a> {
     future: Future<'a>,
     /// By class: where nodes are counted, those of jobs that start with this plan.
     started: Vec<Bits>,
-    /// By class: where nodes are looked at one by one, those that take jobs.
+    /// By class: the nodes that take jobs, if nodes are checked one by one.
     open: Vec<OpenNodes>,
 }
 
@@ -71,7 +71,7 @@ impl Asker<'_> {
         Units::Any { like: way.unit, count: units_wanted(&self.job.request), host: way.host }
     }
 
-    /// Cores that the job takes where it takes whole nodes.
+    /// Returns the cores of a job that takes whole nodes.
     fn cores(&self, way: &Way) -> i64 {
         i64::from(way.cores) * i64::from(self.job.request.nodes.get())
     }
@@ -119,7 +119,8 @@ impl<'a> Planner<'a> {
         matches!(ways, [way] if self.future.rooms[way.class].seats().is_none())
     }
 
-    /// When the job could start in one of these ways, or over all of them; and where, if that was found on the way.
+    /// Returns the earliest start of the job by one of these candidates, or by all of them, and the place if it was
+    /// found on the way.
     fn earliest(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<(Time, Option<PlannedNode>)> {
         match ways {
             [way] => match &self.future.rooms[way.class] {
@@ -167,7 +168,7 @@ impl<'a> Planner<'a> {
         may_be_denied(&asker.job.request) || !self.view.state().reservations.is_empty()
     }
 
-    /// The first time at which there are enough nodes, of those that are looked at one by one.
+    /// Returns the first time with enough nodes, if nodes are checked one by one.
     fn earliest_of_all(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<Time> {
         let mut from = self.view.now();
         loop {
@@ -326,7 +327,7 @@ fn first_run(seats: &[PlannedNode], wanted: usize) -> Option<Vec<PlannedNode>> {
     runs.find(|run| run.len() >= wanted).map(|run| run[..wanted].to_vec())
 }
 
-/// The classes of which sums promise no node.
+/// Returns the classes for which sums guarantee no node.
 fn by_node(view: &View<'_>) -> Vec<bool> {
     let classes = &view.index().classes;
     let mut by_node: Vec<bool> = classes.all().iter().map(|class| is_uneven(view, class)).collect();

@@ -71,7 +71,7 @@ impl Seats {
         self.free_now(node)[..self.resources() - 1].get(usize::from(unit)).copied()
     }
 
-    /// The index of the step that begins at `at`, which is after now; made where there is none.
+    /// Returns the index of the step that begins at `at`, after now; inserts it if missing.
     fn cut(&mut self, node: usize, at: Time) -> usize {
         let (resources, at) = (self.resources(), at.unix_ms());
         let stride = resources + 1;
@@ -97,7 +97,7 @@ impl Seats {
         low
     }
 
-    /// A job ends and gives back cores of a unit, or memory where no unit is named.
+    /// Returns cores of a unit at a job's end, or memory if no unit is named.
     pub fn give(&mut self, node: usize, from: Time, (unit, amount): (Option<u16>, i64)) {
         let stride = self.resources() + 1;
         let axis = unit.map_or(self.resources() - 1, usize::from);
@@ -143,7 +143,7 @@ impl Seats {
         }
     }
 
-    /// How much of each resource a job takes: of the units that are free for all of the time the first ones.
+    /// Returns the amount of each resource that a job takes. It gets the first units that are free for all of the time.
     fn taken(&self, node: usize, window: (Time, Time), need: &NodeNeed) -> Vec<i64> {
         let mut taken = vec![0; self.resources()];
         match need.of {
@@ -227,7 +227,7 @@ impl Seats {
         }
     }
 
-    /// The first time from `from` on at which a job fits for all of `span`; none where it never does.
+    /// Returns the first time from `from` on at which a job fits for all of `span`; `None` if it never does.
     pub fn earliest(&self, node: usize, (from, span): (Time, Span), need: &NodeNeed) -> Option<Time> {
         let last = self.resources() - 1;
         match need.of {

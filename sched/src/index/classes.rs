@@ -32,7 +32,7 @@ pub(crate) struct Class {
     pub switching: Bits,
     /// Nodes that take no new jobs: drained, away, or suspect.
     pub closed: Bits,
-    /// How long its nodes need to wake, where all of them need the same.
+    /// Wake time of its nodes, if equal for all of them.
     wake: Option<Span>,
     /// Goes up whenever something of it is taken or given.
     pub version: u64,
@@ -202,7 +202,7 @@ impl Classes {
         }
     }
 
-    /// How long those nodes of a part that sleep need to wake, where that is known of all of them at once.
+    /// Returns the wake time of the sleeping nodes of a part, if it is known for all of them at once.
     pub fn waking(&self, part: &Part) -> Option<Span> {
         let (class, run) = self.run_of(part)?;
         if self.all[class].asleep.intersects_range(run) { self.all[class].wake } else { Some(Span::ZERO) }
@@ -211,7 +211,7 @@ impl Classes {
     pub fn take(&mut self, part: &Part) {
         self.each_run(part, |class, run| {
             class.version += 1;
-            // A node that sleeps is woken for the job, and is nobody else's from now on.
+            // A sleeping node is woken for the job, and reserved for it from now on.
             class.asleep.remove_range(run.clone());
             class.stock.take(part.unit.unit, run.clone());
             if let Some(levels) = class.levels.get_mut(usize::from(part.unit.unit)) {

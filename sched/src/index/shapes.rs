@@ -27,7 +27,7 @@ struct ShapeKey {
     with_cores: bool,
 }
 
-/// How a shape fits a class: on which unit, how many of its cores must be free, and how many are taken.
+/// The fit of a shape to a class: the unit, the cores that must be free, and the cores that are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub class: usize,

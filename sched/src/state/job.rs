@@ -70,7 +70,7 @@ pub struct Assignment {
     pub assigned: Time,
     /// Since when its draw is taken from its estimate on the nodes whose readings do not show it.
     pub(crate) hidden_since: Time,
-    /// Why it shall end, and whether the command to end it was given.
+    /// Reason why it shall end, and whether the command to end it was given.
     pub stop: Option<(StopReason, bool)>,
     /// The nodes on which its part has ended, while others still run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -174,7 +174,7 @@ impl Job {
         }
     }
 
-    /// Why it stands still, if it does.
+    /// Reason why it stands still, if it does.
     pub fn causes(&self) -> Option<&Causes> {
         match &self.phase {
             Phase::Suspended(_, _, causes) => Some(causes),

@@ -26,7 +26,7 @@ pub struct BatsimPlatform {
     pub notes: Vec<String>,
 }
 
-/// Why a platform could not be read.
+/// Reason why a platform could not be read.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformXmlError {

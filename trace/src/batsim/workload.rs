@@ -23,7 +23,7 @@ pub struct Options {
     pub speed: Option<f64>,
 }
 
-/// Why a Batsim workload could not be read.
+/// Reason why a Batsim workload could not be read.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum WorkloadJsonError {

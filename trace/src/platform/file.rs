@@ -16,7 +16,7 @@ use crate::input;
 /// Most bytes of a platform file: ten times the size of a list of a hundred thousand names.
 const FILE_LIMIT: u64 = 16 << 20;
 
-/// Why a platform file could not be read.
+/// Reason why a platform file could not be read.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformFileError {

@@ -84,7 +84,7 @@ pub struct Rest {
     pub up_draw: Power,
 }
 
-/// Why a group is invalid.
+/// Reason why a group is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformError {

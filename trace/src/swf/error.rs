@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::record::{FIELDS, Field, LineFault};
 use crate::input::{self, LINE_LIMIT};
 
-/// Why a file is not in the Standard Workload Format.
+/// Reason why a file is not in the Standard Workload Format.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SwfError {
@@ -64,7 +64,7 @@ impl SwfError {
     }
 }
 
-/// Why a workload could not be written. No file with the requested name is left.
+/// Reason why a workload could not be written. No file with the requested name is left.
 #[derive(Debug, Error)]
 #[error("{file}: writing failed")]
 pub struct WriteError {

@@ -34,7 +34,7 @@ const YEAR_2_MS: i64 = -62_104_060_800_000;
 const YEAR_S: f64 = 31_556_952.0;
 const MONTH_S: f64 = YEAR_S / 12.0;
 
-/// Why an event is invalid. The others still count.
+/// Reason why an event is invalid. The others still count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EventError {
     #[error("event {event}: neither interval {interval} nor the event has a period")]

@@ -80,7 +80,7 @@ struct Disk {
     sources: Vec<Source>,
     readings: BTreeMap<(Time, String, Time), Drawn>,
     changes: Vec<ChangeRow>,
-    /// Why nothing can be written.
+    /// Reason why nothing can be written.
     read_only: Option<String>,
 }
 

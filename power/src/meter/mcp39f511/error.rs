@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::Chip;
 use super::frame::Ask;
 
-/// Why there is no reading.
+/// Reason why there is no reading.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum Mcp39f511Error {

@@ -150,7 +150,7 @@ fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&He
     None
 }
 
-/// How long the nodes of a placement need until all of them are awake.
+/// Returns the time until all nodes of a placement are awake.
 pub(in crate::policy) fn waking(view: &View<'_>, placement: &Placement) -> Span {
     if view.index().sleeping == 0 {
         return Span::ZERO;

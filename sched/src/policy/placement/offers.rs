@@ -25,7 +25,7 @@ pub(in crate::policy) use ways::{Against, AllWays, Room, Ways};
 #[derive(Debug, Clone)]
 struct Source {
     kind: PoolKind,
-    /// Where only some of the kind may be used.
+    /// The allowed nodes, if only some of the kind are.
     named: Option<Vec<NodeId>>,
     /// Alone on its nodes.
     alone: bool,
@@ -38,7 +38,7 @@ struct Source {
     units: usize,
     /// Cores of the CPU beside them.
     host: Option<Host>,
-    /// Of the whole unit.
+    /// Cores of the whole unit.
     total: u32,
     each: Estimate,
 }
@@ -53,11 +53,11 @@ pub(in crate::policy) struct Offer {
     rank: usize,
     memory: limo_model::Memory,
     alone: bool,
-    /// Of the whole job: the sum of its draws, the duration of the slowest part.
+    /// Estimate for the whole job: the sum of its draws, the duration of the slowest part.
     pub estimate: Estimate,
 }
 
-/// What is asked of a way.
+/// The requirements on a candidate.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::policy) struct Ask {
     pub from: Time,
@@ -76,7 +76,7 @@ pub(in crate::policy) struct Found<'o> {
     pub offer: &'o Offer,
     ask: Ask,
     seat: Seat,
-    /// Where its first part is: the order among ways.
+    /// The place of its first part, which orders candidates.
     pub first: (NodeId, u16, usize),
 }
 
@@ -88,7 +88,7 @@ struct Seat {
     source: usize,
 }
 
-/// Every way to run a job on the nodes of `pools`, free or not; with `caps`, also at every cap of which there is a profile.
+/// Returns every candidate on the nodes of `pools`, free or not; with `caps`, also at every cap with a profile.
 pub(in crate::policy) fn offers<'a>(
     view: &View<'_>,
     pools: &Pools<'a>,
@@ -256,7 +256,7 @@ impl Offer {
             if next > ask.latest {
                 return None;
             }
-            // Of what was asked already it need not be asked again.
+            // A repeated question is answered from the last result.
             let fits = if next == at && draw == self.estimate.power { next } else { powered(draw, next)? };
             if fits == next {
                 let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
@@ -333,7 +333,7 @@ impl Offer {
 }
 
 impl Found<'_> {
-    /// Where the job then is.
+    /// Returns the placement of the job.
     pub fn choice(&self, future: &Future<'_>, pools: &Pools<'_>) -> Option<Choice> {
         let offer = self.offer;
         let seats = match offer.nodes {

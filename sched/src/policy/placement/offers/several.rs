@@ -32,7 +32,7 @@ pub(super) struct Host {
     takes: HostCores,
     /// Cores that must be free: all of them if jobs on the CPU have a cap, which this job would share.
     needs: u32,
-    /// Of the whole CPU.
+    /// Cores of the whole CPU.
     total: u32,
 }
 
@@ -69,7 +69,8 @@ pub(super) fn by_host(
     split.into_iter().flatten().filter(move |(nodes, _)| !is_empty(nodes))
 }
 
-/// Where a job is at these seats: neighbours of one class with the same units are one part of each unit.
+/// Returns the placement of a job at these seats: neighbours of one class with the same units are one part of each
+/// unit.
 pub(super) fn placement(offer: &Offer, future: &Future<'_>, seats: &[Seat], ask: &Ask) -> Placement {
     let mut placement = Placement::new();
     let mut last: Option<(usize, NodeId, Vec<u16>)> = None;
