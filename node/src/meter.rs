@@ -28,7 +28,7 @@ pub(super) struct Meter {
 /// Intervals of a meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rhythm {
-    /// Between samples of a meter; the model is sampled when a reading is due.
+    /// Interval between samples of a meter; the model is sampled when a reading is due.
     pub looks: Duration,
     /// Between readings for the master.
     pub readings: Duration,

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// How long a look-up is valid: a new group of a user takes effect after this time.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// How long a job waits for a look-up, in seconds.
+/// Longest wait of a job for a look-up, in seconds.
 pub const PATIENCE_S: u64 = 10;
 
 /// Most look-ups at a time, including abandoned ones.

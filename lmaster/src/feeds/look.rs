@@ -79,7 +79,7 @@ impl<V: Quantity> Look<V> {
         })
     }
 
-    /// The look that is due, if one is.
+    /// Begins the due query, if any.
     pub fn begin(&mut self, now: Time) -> Option<impl Future<Output = Loaded<V>> + Send + 'static> {
         self.due.take_if(|due| due.is_over(now))?;
         let (fetcher, source) = (self.fetcher.clone(), self.feed.source.clone());

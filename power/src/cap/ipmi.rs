@@ -54,7 +54,8 @@ pub struct IpmiCap {
 type Settings = [u8; REPLY_LENGTH - SETTINGS];
 
 impl IpmiCap {
-    /// `program` is `ipmitool`; `arguments` stand before `raw`, none for the machine's own controller.
+    /// Uses `program`, which is `ipmitool`. `arguments` come before `raw`; for the machine's own controller they are
+    /// empty.
     pub fn new(program: &Path, arguments: Vec<String>, range: Option<(Power, Power)>) -> Self {
         Self { program: program.to_owned(), arguments, range }
     }

@@ -224,8 +224,7 @@ impl SharedUnit {
         Some(Power::from_mw(cap).max(low).min(high))
     }
 
-    /// The same, below the cap that it has. Where readings say that it draws more than that one lets it, it is lowered by
-    /// the part by which the draw is to come down.
+    /// The same, below its present cap. If readings show more draw than that cap allows, it is lowered in proportion.
     fn lower_cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
         let (low, cap) = (view.node(self.unit.node)?.cap_range(self.unit.unit)?.0, self.cap_for(view, draw)?);
         let Some(current) = cap_of(view, self.unit) else { return Some(cap) };
@@ -393,8 +392,7 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
     jobs.into_iter().min().map(|(.., id)| id)
 }
 
-/// Returns the time from which on a suspended job resumes at any price: its deadline or its patience leaves it no more
-/// time.
+/// Returns the time from which a suspended job resumes at any price, because its deadline or patience is near.
 fn pressed_at(view: &View<'_>, job: &Job, since: Time) -> Time {
     let rest = job.expected_end(view.now()).map_or(Span::ZERO, |end| end - view.now());
     let latest = job.request.deadline.map(|deadline| view.clock().cluster(deadline) - rest);

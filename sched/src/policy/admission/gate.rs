@@ -58,7 +58,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Returns true if a job that adds `power` may start now; `end` is when it is ended at the latest, where it is.
+    /// Returns true if a job that adds `power` may start now; `end` is its latest end, if it has a limit.
     pub fn admits(&mut self, power: Power, end: Option<Time>) -> bool {
         self.below_reduced(power)
             && self.leaves_room(power, end)
