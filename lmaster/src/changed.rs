@@ -152,6 +152,8 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
         }
         Event::CancelRequested { job, by } => (by, of_others(core, *job, by, ("", "cancelled"), None)?),
         Event::RequeueRequested { job, by } => (by, of_others(core, *job, by, ("", "requeued"), None)?),
+        Event::SuspendRequested { job, by } => (by, of_others(core, *job, by, ("running", "suspended"), None)?),
+        Event::ResumeRequested { job, by } => (by, of_others(core, *job, by, ("suspended", "resumed"), None)?),
         Event::Held { job, by } => {
             let back = Back::Held { job: *job, held: true };
             (by, of_others(core, *job, by, ("not held", "held"), Some(back))?)

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use limo_feeds::grid::Mode;
-use limo_model::{Budgets, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId};
+use limo_model::{Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, NodeSleep, NodeState, Status, UnitReport,
+    NodeReport, NodeSleep, NodeState, Status, Suspension, UnitReport,
 };
 use limo_sched::{Clock, Core, Finished, Job, Node, Phase, Sleep, cost_of, possibilities};
 
@@ -81,6 +81,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         dependencies: job.after.clone(),
         priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
+        suspended: job.causes().map(|causes| suspension(causes, (core, now))),
         ..base((id, clock.shown(job.submitted)), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -142,7 +143,13 @@ fn base(
         used_up: None,
         priority: None,
         unreachable: Vec::new(),
+        suspended: None,
     }
+}
+
+fn suspension(causes: &Causes, (core, now): (&Core, Time)) -> Suspension {
+    let limit = causes.since_of(Cause::Limit).map(|_| core.settings().limits.band(now).high());
+    Suspension { since: core.clock().shown(causes.since()), by: causes.by().map(str::to_owned), limit }
 }
 
 /// Returns the paths of stdout and stderr on `node`, if they go to files.

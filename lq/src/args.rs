@@ -219,6 +219,16 @@ pub enum Command {
         #[command(flatten)]
         jobs: JobsArg,
     },
+    /// Stop the processes of running jobs, which keep their cores and memory
+    Suspend {
+        #[command(flatten)]
+        jobs: JobsArg,
+    },
+    /// Let suspended jobs continue
+    Resume {
+        #[command(flatten)]
+        jobs: JobsArg,
+    },
     /// Change the priority of waiting jobs; only operators may raise it
     Priority {
         /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)

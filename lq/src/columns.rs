@@ -299,12 +299,16 @@ pub fn places(job: &JobReport) -> String {
     or_dash((!job.units.is_empty()).then(|| job.units.iter().map(place).collect::<Vec<_>>().join(",")))
 }
 
-/// Returns why it waits, or how it ended.
+/// Returns why it waits or is suspended, or how it ended.
 pub fn reason(job: &JobReport, clock: &Clock) -> String {
     match (&job.wait, &job.end) {
         (Some(wait), _) => wait.shown(|time| clock.show(time)).to_string(),
         (None, Some(end)) => end_in_words(end, clock),
-        (None, None) => unreachable(job, clock).map_or_else(String::new, |nodes| format!("node unreachable: {nodes}")),
+        (None, None) => match (unreachable(job, clock), &job.suspended) {
+            (Some(nodes), _) => format!("node unreachable: {nodes}"),
+            (None, Some(suspended)) => suspended.to_string(),
+            (None, None) => String::new(),
+        },
     }
 }
 

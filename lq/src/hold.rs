@@ -1,12 +1,14 @@
-//! `lq hold`, `lq release`, `lq requeue`, `lq priority`: change waiting jobs, or requeue running ones.
+//! `lq hold`, `lq release`, `lq requeue`, `lq suspend`, `lq resume`, `lq priority`: change waiting or running jobs.
 
 use std::collections::BTreeMap;
 
 use limo_client::json::SCHEMA;
-use limo_client::{Failure, Master, answer_json, exit};
+use limo_client::{Failure, Master, answer_json, exit, warn};
 use limo_model::JobId;
 use limo_proto::{Change, NUMBERS_LIMIT, Selector};
 use serde::Serialize;
+
+use crate::PROGRAM;
 
 #[derive(Serialize)]
 struct ChangedJson {
@@ -16,7 +18,7 @@ struct ChangedJson {
     jobs: BTreeMap<&'static str, Vec<u64>>,
 }
 
-/// Returns when the request is on the master's disk. Prints nothing.
+/// Returns when the request is on the master's disk. Prints the master's warnings only.
 ///
 /// # Errors
 /// If the master refuses: a job is unknown, another user's, or in the wrong state.
@@ -29,7 +31,9 @@ pub async fn run(
     let ids = master.select(which, true).await?;
     let jobs = BTreeMap::from([(done, ids.iter().map(|id| id.0).collect())]);
     for ids in ids.chunks(NUMBERS_LIMIT) {
-        master.change(change(ids.to_vec())).await?;
+        for warning in master.change_warned(change(ids.to_vec())).await? {
+            warn(PROGRAM, &warning);
+        }
     }
     if json {
         answer_json(&ChangedJson { schema: SCHEMA, jobs })?;

@@ -1,4 +1,4 @@
-//! `lq`: shows submitted jobs, and cancels, holds or requeues them.
+//! `lq`: shows submitted jobs, and cancels, holds, requeues or suspends them.
 
 mod args;
 mod attach;
@@ -22,7 +22,7 @@ use limo_proto::Change;
 
 use crate::args::{Args, Command, ListArgs, ViewArgs};
 
-const PROGRAM: &str = "lq";
+pub(crate) const PROGRAM: &str = "lq";
 
 fn main() -> ExitCode {
     match parse::<Args>(PROGRAM, |_| None) {
@@ -78,6 +78,12 @@ fn run(args: Args) -> Result<u8, Failure> {
             }
             Some(Command::Requeue { jobs }) => {
                 hold::run((Change::Requeue, "requeued"), &jobs.selectors(), json, master).await
+            }
+            Some(Command::Suspend { jobs }) => {
+                hold::run((Change::SuspendJobs, "suspended"), &jobs.selectors(), json, master).await
+            }
+            Some(Command::Resume { jobs }) => {
+                hold::run((Change::ResumeJobs, "resumed"), &jobs.selectors(), json, master).await
             }
             Some(Command::Priority { jobs, priority }) => {
                 let change = |jobs| Change::Priority { jobs, priority };

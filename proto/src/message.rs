@@ -246,4 +246,8 @@ pub enum Change {
     NodesLost(Vec<String>),
     /// Returns unused space of the journal to the file system. Answered by [`Answer::Compacted`].
     CompactJournal,
+    /// Jobs that run stand still until a person lets them continue.
+    SuspendJobs(Vec<JobId>),
+    /// Takes back what `SuspendJobs` did.
+    ResumeJobs(Vec<JobId>),
 }

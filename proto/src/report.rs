@@ -1,5 +1,7 @@
 //! Reports about jobs, nodes and the master. Clients decide how to show them.
 
+use std::fmt;
+
 use limo_model::{
     Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter, Mode,
     ModeSetting, Money, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp,
@@ -103,6 +105,34 @@ pub struct JobReport {
     /// Its unreachable nodes, each with the time since when, while the job is not over.
     #[serde(default)]
     pub unreachable: Vec<(String, Option<Time>)>,
+    /// Set while the job is suspended.
+    #[serde(default)]
+    pub suspended: Option<Suspension>,
+}
+
+/// Causes for which a job is suspended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspension {
+    /// Since when it stands still.
+    pub since: Time,
+    /// The person who suspended it, if one did.
+    pub by: Option<String>,
+    /// The upper limit in force, if it leaves no room for the job.
+    pub limit: Option<Power>,
+}
+
+impl fmt::Display for Suspension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("suspended")?;
+        if let Some(by) = &self.by {
+            write!(f, " by {by}")?;
+        }
+        match self.limit {
+            None => Ok(()),
+            Some(limit) if limit.is_unlimited() => f.write_str(": the upper limit"),
+            Some(limit) => write!(f, ": the upper limit {limit}"),
+        }
+    }
 }
 
 /// The state of an array's tasks.

@@ -29,7 +29,7 @@ pub(crate) struct Books {
     pub capped: BTreeSet<NodeId>,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs, and of what is held for lost nodes.
+    /// Sum of the estimates of all active jobs but those that persons suspended, and of what is held for lost nodes.
     pub active: Power,
     /// Latest ends and expected draws of running jobs, for policies that plan with them.
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
@@ -55,6 +55,8 @@ impl Books {
         }
         let active = || state.active.iter().filter_map(|id| state.jobs.get(id));
         active().filter_map(|job| job.assignment()).for_each(|assignment| books.take(assignment));
+        let paused = active().filter(|job| job.is_paused()).filter_map(|job| job.assignment());
+        books.active -= paused.map(|assignment| assignment.estimate.power).sum::<Power>();
         books.count_ends(state);
         books
     }

@@ -4,6 +4,7 @@ mod allowance;
 mod clock;
 mod execute;
 mod jobs;
+mod pause;
 mod reasons;
 mod warn;
 
@@ -65,6 +66,7 @@ impl Core {
             job_energy: Default::default(),
             job_cost: Default::default(),
             finished: Vec::new(),
+            to_suspend: Default::default(),
             dirty: false,
             wake_at: None,
             spending: Spending::default(),
@@ -126,7 +128,7 @@ impl Core {
             wake_at: None,
             violations: Vec::new(),
         };
-        round.commands.extend(warnings(cluster, now));
+        round.commands.extend(pause::suspensions(cluster).into_iter().chain(warnings(cluster, now)));
         round.commands.extend(used);
         if cluster.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut cluster.state.settings, now);

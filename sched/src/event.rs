@@ -230,4 +230,14 @@ pub enum Event {
         until: Time,
         reason: String,
     },
+    /// A person wants a running job to stand still, for as long as that person likes.
+    SuspendRequested {
+        job: JobId,
+        by: String,
+    },
+    /// A person wants a job to continue that a person suspended. The upper limit may still keep it.
+    ResumeRequested {
+        job: JobId,
+        by: String,
+    },
 }

@@ -9,7 +9,7 @@ pub struct Plan {
     pub starts: Vec<Start>,
     /// Units to be held at another cap than now; `None` lifts it.
     pub caps: Vec<(UnitId, Option<Power>)>,
-    /// Running jobs to suspend.
+    /// Jobs to suspend for the upper limit: running ones, and those without room that a person lets continue.
     pub suspends: Vec<JobId>,
     /// Suspended jobs to resume.
     pub resumes: Vec<JobId>,
@@ -118,4 +118,6 @@ pub enum Violation {
     Accelerators { job: JobId },
     #[error("job {job} does not get the cores that it asked for beside its accelerators on each of its nodes")]
     HostCores { job: JobId },
+    #[error("job {job} is resumed while a person suspends it")]
+    SuspendedByPerson { job: JobId },
 }

@@ -102,6 +102,18 @@ pub enum Refused {
     NodeIsConnected { name: String },
     #[error("{held} are held for node `{name}`, on which jobs may still run")]
     NodeHoldsDraw { name: String, held: limo_model::Power },
+    #[error("job {job} does not run: only a running job can be suspended")]
+    CannotBeSuspended { job: JobId },
+    #[error("job {job} is already suspended by {by}")]
+    SuspendedAlready { job: JobId, by: String },
+    #[error(
+        "job {job} cannot be suspended: its node `{node}` is reserved ({reservation}), and it would be late to leave"
+    )]
+    SuspendedIntoReservation { job: JobId, node: String, reservation: String },
+    #[error("job {job} is not suspended")]
+    NotSuspended { job: JobId },
+    #[error("job {job} is suspended for the upper limit: it continues as soon as there is room")]
+    SuspendedForLimit { job: JobId },
 }
 
 fn counted(cores: u32) -> String {

@@ -61,6 +61,9 @@ pub struct State {
     pub(crate) job_cost: NodeSums,
     /// Over since the last round.
     pub(crate) finished: Vec<Finished>,
+    /// Jobs that persons suspended and whose nodes were not told yet.
+    #[serde(default, skip_serializing_if = "JobSet::is_empty")]
+    pub(crate) to_suspend: JobSet,
     /// True if something has happened on which a plan could depend.
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,

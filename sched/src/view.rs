@@ -142,6 +142,12 @@ impl<'a> View<'a> {
         node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
     }
 
+    /// Returns true if all nodes of a job are connected: they hear what they are told about it.
+    pub(crate) fn reaches(&self, job: &Job) -> bool {
+        let mut nodes = job.assignment().into_iter().flat_map(|assignment| &assignment.placement).flat_map(Part::nodes);
+        nodes.all(|node| self.node(node).is_some_and(Node::is_connected))
+    }
+
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
         self.cluster.state.jobs.get(id).map(Box::as_ref)
     }

@@ -66,6 +66,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         confidence: None,
         priority: Some(limo_model::Standing::default()),
         unreachable: Vec::new(),
+        suspended: None,
     }
 }
 

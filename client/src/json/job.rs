@@ -71,6 +71,12 @@ pub struct JobJson {
     priority_share: Option<i64>,
     /// Unreachable nodes of the job, while it is not over.
     unreachable: Vec<UnreachableJson>,
+    /// Since when the job stands still, while it is suspended.
+    suspended_unix_ms: Option<i64>,
+    /// User who suspended the job.
+    suspended_by: Option<String>,
+    /// True while the upper limit leaves no room for the suspended job.
+    suspended_for_limit: Option<bool>,
 }
 
 /// Unreachable node of a job.
@@ -170,6 +176,9 @@ impl JobJson {
             priority_age: job.priority.map(|priority| priority.age),
             priority_share: job.priority.map(|priority| priority.share),
             unreachable: job.unreachable.iter().map(UnreachableJson::from).collect(),
+            suspended_unix_ms: job.suspended.as_ref().map(|suspended| suspended.since.unix_ms()),
+            suspended_by: job.suspended.as_ref().and_then(|suspended| suspended.by.clone()),
+            suspended_for_limit: job.suspended.as_ref().map(|suspended| suspended.limit.is_some()),
         }
     }
 }

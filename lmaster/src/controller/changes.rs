@@ -106,6 +106,8 @@ impl Controller {
         | Change::Hold(jobs)
         | Change::Release(jobs)
         | Change::Requeue(jobs)
+        | Change::SuspendJobs(jobs)
+        | Change::ResumeJobs(jobs)
         | Change::Priority { jobs, .. } = &change
             && jobs.len() > self.settings.limits.wait_numbers as usize
         {
@@ -118,6 +120,8 @@ impl Controller {
             Change::Hold(jobs) => return self.hold_jobs(peer, jobs),
             Change::Release(jobs) => return self.release_jobs(peer, jobs),
             Change::Requeue(jobs) => return self.requeue_jobs(peer, jobs),
+            Change::SuspendJobs(jobs) => return self.suspend_jobs(peer, jobs),
+            Change::ResumeJobs(jobs) => return self.resume_jobs(peer, jobs),
             Change::Priority { jobs, priority } => return self.rank_jobs(peer, jobs, *priority),
             _ => {}
         }
@@ -135,6 +139,8 @@ impl Controller {
             | Change::Hold(_)
             | Change::Release(_)
             | Change::Requeue(_)
+            | Change::SuspendJobs(_)
+            | Change::ResumeJobs(_)
             | Change::Priority { .. }
             | Change::CancelSelected { .. } => return,
             Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {

@@ -22,6 +22,8 @@ pub(super) enum Deed {
     Hold,
     Release,
     Requeue,
+    Suspend,
+    Resume,
     Priority(i32),
 }
 
@@ -67,6 +69,8 @@ impl Controller {
             Deed::Hold => self.core.check_hold(job).map(|()| Event::Held { job, by }),
             Deed::Release => self.core.check_release(job).map(|()| Event::Released { job, by }),
             Deed::Requeue => self.core.check_requeue(job).map(|()| Event::RequeueRequested { job, by }),
+            Deed::Suspend => self.core.check_suspend(job).map(|()| Event::SuspendRequested { job, by }),
+            Deed::Resume => self.core.check_resume(job).map(|()| Event::ResumeRequested { job, by }),
             Deed::Priority(priority) => {
                 self.core.check_priority(job, priority).map(|()| Event::PrioritySet { job, priority, by })
             }

@@ -67,11 +67,19 @@ impl Controller {
     ) {
         // The same job may be named twice.
         let jobs: Numbers = jobs.iter().copied().collect();
-        let may = |job: JobId| self.may_steer(peer, job).and_then(|()| check(self, job));
-        let may_all = jobs.iter().try_for_each(may);
-        match may_all {
+        match self.may_all(peer, &jobs, check) {
             Ok(()) => self.do_all(peer, deed, jobs),
             Err(reason) => self.refuse(peer, reason, None),
         }
+    }
+
+    /// Returns the reason if the caller may not do it to one of the jobs.
+    pub(super) fn may_all(
+        &self,
+        peer: PeerId,
+        jobs: &Numbers,
+        check: impl Fn(&Self, JobId) -> Result<(), String>,
+    ) -> Result<(), String> {
+        jobs.iter().try_for_each(|job| self.may_steer(peer, job).and_then(|()| check(self, job)))
     }
 }

@@ -35,6 +35,7 @@ mod node_peer;
 mod nodes;
 mod numbers;
 mod pages;
+mod pause;
 mod probes;
 mod queries;
 mod questions;

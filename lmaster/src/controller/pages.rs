@@ -147,8 +147,13 @@ impl Controller {
 
     /// Acts on jobs in slices, then confirms it.
     pub(super) fn do_all(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
+        self.do_all_and_answer(peer, deed, jobs, Answer::Done);
+    }
+
+    /// The same with another answer.
+    pub(super) fn do_all_and_answer(&mut self, peer: PeerId, deed: Deed, jobs: Numbers, answer: Answer) {
         let more = More::Deeds(Doing::new(deed, jobs), Numbers::default());
-        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Done, more) });
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(answer, more) });
     }
 
     /// Acts on jobs in slices, then lists them.

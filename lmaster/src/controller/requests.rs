@@ -20,6 +20,8 @@ fn is_heavy(message: &ClientToMaster) -> bool {
             | Change::Hold(jobs)
             | Change::Release(jobs)
             | Change::Requeue(jobs)
+            | Change::SuspendJobs(jobs)
+            | Change::ResumeJobs(jobs)
             | Change::Priority { jobs, .. } => jobs.len() > DEEDS,
             _ => false,
         },

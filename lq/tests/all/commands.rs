@@ -160,12 +160,14 @@ async fn what_a_job_waits_for_is_shown() {
 }
 
 #[tokio::test]
-async fn hold_release_and_requeue_say_nothing() {
+async fn changes_of_jobs_say_nothing() {
     let jobs = || vec![JobId(3), JobId(4)];
     for (verb, change, done) in [
         ("hold", Change::Hold(jobs()), "held"),
         ("release", Change::Release(jobs()), "released"),
         ("requeue", Change::Requeue(jobs()), "requeued"),
+        ("suspend", Change::SuspendJobs(jobs()), "suspended"),
+        ("resume", Change::ResumeJobs(jobs()), "resumed"),
     ] {
         let (output, asked) = answered(&[verb, "3", "4"], answer(Answer::Done)).await;
         assert_eq!(output, printed(""));

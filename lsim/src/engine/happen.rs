@@ -232,6 +232,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Event::Held { by, .. } => Event::Held { job, by: by.clone() },
             Event::Released { by, .. } => Event::Released { job, by: by.clone() },
             Event::RequeueRequested { by, .. } => Event::RequeueRequested { job, by: by.clone() },
+            Event::SuspendRequested { by, .. } => Event::SuspendRequested { job, by: by.clone() },
+            Event::ResumeRequested { by, .. } => Event::ResumeRequested { job, by: by.clone() },
             Event::PrioritySet { priority, by, .. } => Event::PrioritySet { job, priority: *priority, by: by.clone() },
             _ => return,
         };

@@ -210,6 +210,8 @@ impl Reader {
             Event::Held { job, .. }
             | Event::Released { job, .. }
             | Event::RequeueRequested { job, .. }
+            | Event::SuspendRequested { job, .. }
+            | Event::ResumeRequested { job, .. }
             | Event::PrioritySet { job, .. } => {
                 let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });
                 self.changes.extend(self.ids.get(job).map(steer));

@@ -303,6 +303,8 @@ pub fn change() -> impl Strategy<Value = Change> {
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Hold),
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Release),
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Requeue),
+        vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::SuspendJobs),
+        vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::ResumeJobs),
         proptest::option::of(steps).prop_map(Change::Prices),
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),

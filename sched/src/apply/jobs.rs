@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::check_request;
-use super::{arrays, eligible, lost, quota, rank, reservations, runs, sleep};
+use super::{arrays, eligible, lost, pause, quota, rank, reservations, runs, sleep};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::refused::Refused;
@@ -261,7 +261,11 @@ pub(super) fn ended(
     cluster.index.forget_times(id, &job);
     cluster.books.forget_end(id, &job);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-        Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
+        Phase::Running(assignment, running) => (assignment, Some(running)),
+        Phase::Suspended(assignment, running, causes) => {
+            pause::ended(cluster, now, &assignment, &causes);
+            (assignment, Some(running))
+        }
         Phase::Starting(assignment) => {
             let running = runs::unseen(now, &assignment, outcome, usage);
             (assignment, running)

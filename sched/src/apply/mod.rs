@@ -8,6 +8,7 @@ mod known;
 mod lost;
 mod nodes;
 mod parts;
+mod pause;
 mod possible;
 mod quota;
 mod rank;
@@ -31,6 +32,7 @@ pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, 
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take};
+pub(crate) use pause::{check_resume, check_suspend};
 pub(crate) use possible::check_request;
 pub(crate) use quota::{next_turn, placed, turn};
 pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
@@ -78,6 +80,8 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::ProfileSet { key, profile, .. } => settings::profile(cluster, key, *profile),
         Event::Held { job, by } => eligible::held(cluster, now, *job, by),
         Event::RequeueRequested { job, by } => steer::requeue_requested(cluster, *job, by),
+        Event::SuspendRequested { job, by } => pause::suspend_requested(cluster, now, *job, by),
+        Event::ResumeRequested { job, .. } => pause::resume_requested(cluster, now, *job),
         Event::Released { job, .. } => eligible::released(cluster, now, *job),
         Event::NodeAdded { spec, .. } => known::added(cluster, now, spec),
         Event::NodeRemoved { node, .. } => known::removed(cluster, now, *node),

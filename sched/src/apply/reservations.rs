@@ -37,7 +37,13 @@ pub(crate) fn bar<'a>(cluster: &'a Cluster, now: Time, request: &'a Request, nod
 
 /// Returns true if a job on the node must not be suspended: its time limit would end it later than the reservation expects.
 pub(crate) fn is_reserved(cluster: &Cluster, node: NodeId) -> bool {
-    cluster.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
+    first_on(cluster, node).is_some()
+}
+
+/// The first reservation of a node, by its name.
+pub(super) fn first_on(cluster: &Cluster, node: NodeId) -> Option<&str> {
+    let (id, name) = cluster.index.reserved.range((node, String::new())..).next()?;
+    (*id == node).then_some(name.as_str())
 }
 
 /// Returns the wait reason of a job, if reservations alone leave too few nodes for it.

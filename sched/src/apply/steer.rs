@@ -126,10 +126,25 @@ fn spend(job: &mut Job, now: Time) {
     }
 }
 
-pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {
+/// Suspends a job for the upper limit. Returns false if it stands still already: then its node is told nothing.
+pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
+    if cluster.state.jobs.get(id).is_some_and(|job| job.causes().is_some()) {
+        with_times(cluster, id, |job| {
+            if let Phase::Suspended(_, _, causes) = &mut job.phase {
+                causes.add_limit(now);
+            }
+        });
+        return false;
+    }
+    stand_still(cluster, now, id, Causes::limit(now));
+    true
+}
+
+/// A running job stands still from now on, and draws nothing.
+pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: Causes) {
     with_times(cluster, id, |job| {
         if let Phase::Running(assignment, running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, Causes::limit(now));
+            job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, causes);
         }
     });
     set_draw(cluster, now, id, (Power::ZERO, Vec::new()), Change::Pause(id));

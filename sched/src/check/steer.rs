@@ -21,7 +21,8 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let touched = plan.suspends.iter().chain(&plan.requeues).chain(&plan.resumes);
     found.extend(touched.filter(|job| !seen.insert(**job)).map(|job| Violation::Twice { job: *job }));
     let not = |job: &JobId, may: &dyn Fn(&Job) -> bool| !case.job(*job).is_some_and(may);
-    let suspendible = |job: &Job| job.is_running_on() && job.request.may_suspend;
+    // One that a person lets continue stands still without its user's leave until there is room for it.
+    let suspendible = |job: &Job| (job.is_running_on() && job.request.may_suspend) || job.may_continue();
     let requeueable = |job: &Job| job.is_running_on() && job.request.may_requeue;
     let suspended = |job: &Job| matches!(job.phase, Phase::Suspended(..));
     let preempted = plan.suspends.iter().filter(|job| not(job, &suspendible));
@@ -30,6 +31,8 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     found.extend(
         plan.resumes.iter().filter(|job| not(job, &suspended)).map(|job| Violation::NotSuspended { job: *job }),
     );
+    let paused = plan.resumes.iter().filter(|job| case.job(**job).is_some_and(Job::is_paused));
+    found.extend(paused.map(|job| Violation::SuspendedByPerson { job: *job }));
     upper_limit(case, plan, found);
 }
 
@@ -55,9 +58,10 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// Resumed jobs must not take the draw over the upper limit, if the policy promises to keep it.
+/// Resumed jobs must not take the draw over the upper limit, if the policy keeps it by acting on running jobs.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() {
+    // Without the right to act on running jobs a policy lets all of them continue.
+    if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() || !case.parts().steers() {
         return;
     }
     let more = plan.resumes.iter().filter_map(|job| case.job(*job));

@@ -98,8 +98,9 @@ fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<boo
     cluster.index.cache = None;
     hold_at(cluster, now, plan.caps, round);
     for job in plan.suspends {
-        apply::suspend(cluster, now, job);
-        round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Suspend { job, attempt }));
+        if apply::suspend(cluster, now, job) {
+            round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Suspend { job, attempt }));
+        }
     }
     for job in plan.resumes {
         apply::resume(cluster, now, job);

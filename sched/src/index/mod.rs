@@ -55,7 +55,7 @@ pub(crate) struct Index {
     pub to_stop: JobSet,
     /// Times at which nodes stop being suspect.
     pub suspects: BTreeSet<(Time, NodeId)>,
-    /// Jobs that are suspended.
+    /// Suspended jobs that the next plan may let continue: no person suspended them.
     pub suspended: BTreeSet<JobId>,
     /// Nodes with a capped unit.
     pub capped: BTreeSet<NodeId>,
@@ -71,7 +71,7 @@ pub(crate) struct Index {
     pub counted: usize,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs, and of what is held for lost nodes.
+    /// Sum of the estimates of all active jobs but those that persons suspended, and of what is held for lost nodes.
     pub active_draw: Power,
     /// Nodes that are not awake.
     pub sleeping: u32,
@@ -120,7 +120,7 @@ impl Index {
                 }
                 Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
                     index.take(id, assignment);
-                    index.active_draw += assignment.estimate.power;
+                    index.active_draw += if job.is_paused() { Power::ZERO } else { assignment.estimate.power };
                     if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {
                         index.to_stop.insert(id);
                     }
@@ -174,7 +174,7 @@ impl Index {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
         self.note_bounds(id, job);
-        if matches!(job.phase, Phase::Suspended(..)) {
+        if job.causes().is_some() && !job.is_paused() {
             self.suspended.insert(id);
         }
     }
@@ -225,9 +225,7 @@ impl Index {
         if let Some(at) = job.warning_at() {
             self.warnings.remove(&(at, id));
         }
-        if matches!(job.phase, Phase::Suspended(..)) {
-            self.suspended.remove(&id);
-        }
+        self.suspended.remove(&id);
     }
 
     pub fn take(&mut self, job: JobId, assignment: &Assignment) {

@@ -6,6 +6,7 @@ mod admission;
 mod idle;
 mod order;
 mod placement;
+mod resumed;
 mod steer;
 
 pub use placement::Weighed;

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
 use super::placement::aims_low;
+use super::resumed;
 use crate::apply::is_reserved;
 use crate::facts::{draw_if_on, expected, expected_of_units};
 use crate::options::Preempt;
@@ -69,10 +70,13 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     let draw = view.draw() - leaving;
     let high = lowest_high(view, options.steer_lead);
     let reserve = high.scaled(i64::from(options.reserve_permille), 1_000);
-    if draw > high - reserve.scaled(1, 2) {
-        take(view, draw - (high - reserve), &mut plan);
-    } else {
-        give(view, room(view), &mut plan);
+    let room = (draw <= high - reserve.scaled(1, 2)).then(|| room(view));
+    if resumed::decide(view, room, &mut plan) {
+        return Some(plan);
+    }
+    match room {
+        Some(room) => give(view, room, &mut plan),
+        None => take(view, draw - (high - reserve), &mut plan),
     }
     Some(plan).filter(Plan::steers)
 }
@@ -154,12 +158,6 @@ fn cap_of(view: &View<'_>, unit: UnitId) -> Option<Power> {
     view.node(unit.node)?.cap(unit.unit)
 }
 
-/// Returns true if all nodes of a job are there to be told something.
-fn hears(view: &View<'_>, job: &Job) -> bool {
-    let mut nodes = job.assignment().into_iter().flat_map(|assignment| &assignment.placement).flat_map(Part::nodes);
-    nodes.all(|node| view.node(node).is_some_and(Node::is_connected))
-}
-
 fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
     let view = *view;
     let nodes = view.index().capped.iter().filter_map(move |id| view.node(*id));
@@ -169,7 +167,7 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
 /// Units that can be capped, with the jobs that run on them.
 fn held(view: &View<'_>) -> Vec<SharedUnit> {
     let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
-    let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && hears(view, job));
+    let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && view.reaches(job));
     for assignment in active().filter_map(Job::assignment) {
         for ((id, part), (_, draw)) in assignment.units().zip(assignment.draw_by_unit()) {
             let Some((node, unit)) = view.unit(id) else { continue };
@@ -288,7 +286,7 @@ fn victims(
     };
     let mut jobs: Vec<_> = view
         .active()
-        .filter(|(_, job)| job.is_running_on() && may(job) && hears(view, job))
+        .filter(|(_, job)| job.is_running_on() && may(job) && view.reaches(job))
         .filter_map(|(id, job)| Some((harm(id, job)?, id, draw(job)?)))
         .filter(|(_, _, draw)| *draw > Power::ZERO)
         .collect();
@@ -382,7 +380,7 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
         let pressed = pressed_at(view, job, since) <= now;
         let rests = now - since < options.least_off || (is_held && !pressed);
         let ends = job.assignment().is_some_and(|assignment| assignment.stop.is_some());
-        if ends || rests || !hears(view, job) {
+        if ends || rests || !view.reaches(job) {
             continue;
         }
         if draw_if_on(state, job) <= room {

@@ -182,6 +182,17 @@ impl Job {
         }
     }
 
+    /// Returns true if a person suspended it.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.causes().is_some_and(|causes| causes.by().is_some())
+    }
+
+    /// Returns true if it stands still without a cause: the next plan decides about it.
+    pub(crate) fn may_continue(&self) -> bool {
+        let ends = self.assignment().is_some_and(|assignment| assignment.stop.is_some());
+        !ends && self.causes().is_some_and(Causes::is_empty)
+    }
+
     /// Since when it stands still for the upper limit.
     pub(crate) fn limited_since(&self) -> Option<Time> {
         self.causes()?.since_of(Cause::Limit)

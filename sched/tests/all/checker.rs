@@ -293,3 +293,27 @@ fn waking_is_in_the_future() {
     check_broken(|plan| plan.wake_at = Some(NOW), &[Violation::WakeInPast { at: NOW }]);
     check_broken(|plan| plan.wake_at = Some(NOW + Span::from_ms(1)), &[]);
 }
+
+/// Preset limo: job 1 runs and does not give leave to be suspended.
+#[test]
+fn only_its_own_cause_is_set_and_removed_by_a_plan() {
+    let mut core = core();
+    let (job, attempt) = (JobId(1), Attempt(1));
+    core.round(NOW);
+    core.apply(NOW, &Event::Started { job, attempt }).expect("it was started");
+    let suspends = || Plan { suspends: vec![job], ..Plan::default() };
+    let resumes = || Plan { resumes: vec![job], ..Plan::default() };
+    let not_preemptible = [Violation::NotPreemptible { job }];
+    let not_suspended = [Violation::NotSuspended { job }];
+    let ours = |plan: &Plan, core: &Core| -> Vec<Violation> {
+        let of_waiting = |violation: &Violation| matches!(violation, Violation::NoReason { .. });
+        core.check(NOW, plan).into_iter().filter(|violation| !of_waiting(violation)).collect()
+    };
+    assert_eq!(ours(&suspends(), &core), not_preemptible, "it runs");
+    assert_eq!(ours(&resumes(), &core), not_suspended, "it runs");
+    core.apply(NOW, &Event::SuspendRequested { job, by: "ada".into() }).expect("it runs");
+    assert_eq!(ours(&suspends(), &core), not_preemptible, "a person suspends it");
+    assert_eq!(ours(&resumes(), &core), [Violation::SuspendedByPerson { job }]);
+    core.apply(NOW, &Event::ResumeRequested { job, by: "ada".into() }).expect("a person suspended it");
+    assert_eq!((ours(&suspends(), &core), ours(&resumes(), &core)), (vec![], vec![]), "the plan decides");
+}

@@ -88,3 +88,53 @@ fn a_requeued_job_runs_again_from_its_beginning() {
     assert_eq!(submitter.wait(job), Some(7));
     assert_eq!(submitter.read("ran"), "0\n1\n", "it can tell how often it ran before");
 }
+
+/// The job counts in a file. Files do not grow while its processes stand still.
+#[test]
+fn a_job_that_a_person_suspends_stands_still_until_both_causes_are_gone() {
+    let mut cluster = cluster();
+    let submitter = cluster.submitter().clone();
+    let file = cluster.state_dir().join("count");
+    let script = format!("while :; do echo >> '{}'; done", file.display());
+    let job = submitter.detach(&["--app", "steady", "sh", "-c", &script]);
+    let count = || std::fs::metadata(&file).map_or(0, |facts| facts.len());
+    let grows = |since: u64| until("the job counts", || (count() > since).then_some(()));
+    let stands_still = |cluster: &Cluster| {
+        until("its processes stand still", || {
+            let states = states(cluster);
+            (!states.is_empty() && states.iter().all(|state| state == "T")).then_some(())
+        });
+    };
+    let reason = || submitter.lq(&["--noheader", "-o", "st,reason:60"]).succeeded().trim().to_owned();
+    let id = job.to_string();
+    grows(0);
+    until("the job is running", || (submitter.state(job) == "running").then_some(()));
+    submitter.lq(&["suspend", &id]).succeeded();
+    stands_still(&cluster);
+    let counted = count();
+    assert!(reason().starts_with("S  suspended by "), "{}", reason());
+    submitter.lq(&["suspend", &id]).failed("is already suspended by");
+    cluster.kill_master();
+    cluster.start_master();
+    cluster.await_node("n1");
+    assert_eq!((submitter.state(job).as_str(), count()), ("suspended", counted), "a master that was killed knows it");
+    submitter.lq(&["resume", &id]).succeeded();
+    grows(counted);
+    submitter.lq(&["resume", &id]).failed("is not suspended");
+    // The limit first, then a person; the person goes first.
+    limit(&cluster, "15W");
+    until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
+    submitter.lq(&["resume", &id]).failed("is suspended for the upper limit: it continues as soon as there is room");
+    submitter.lq(&["suspend", &id]).succeeded();
+    assert!(reason().ends_with(": the upper limit 15.0 W"), "{}", reason());
+    submitter.lq(&["resume", &id]).succeeded();
+    stands_still(&cluster);
+    let counted = count();
+    submitter.lq(&["suspend", &id]).succeeded();
+    limit(&cluster, "none");
+    assert_eq!((submitter.state(job).as_str(), count()), ("suspended", counted), "a person still suspends it");
+    submitter.lq(&["resume", &id]).succeeded();
+    grows(counted);
+    submitter.lq(&["cancel", &id]).succeeded();
+    assert_eq!(submitter.wait(job), Some(143));
+}

@@ -1,7 +1,7 @@
 //! Caps, suspension and requeueing: told once they are durable, told again when a node is back, confirmed by the node.
 
 use limo_model::{Band, Curve, Outcome};
-use limo_proto::{AttemptState, Change, JobState};
+use limo_proto::{Answer, AttemptState, Change, JobState};
 
 use super::*;
 
@@ -194,4 +194,56 @@ fn another_node_does_not_speak_for_a_job() {
     let other = bench.node("n2");
     bench.report(other, NodeToMaster::Paused { job, attempt: Attempt(1), paused: true });
     assert!(!bench.controller.core.node_named("n2").expect("known").is_connected());
+}
+
+/// Says it as the user of that number; the answer is a refusal or done.
+fn change(bench: &mut Bench, uid: u32, change: Change) -> Result<Answer, String> {
+    let client = bench.client(uid);
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(change)));
+    match bench.heard(client).pop() {
+        Some(MasterToClient::Answer(answer)) => Ok(*answer),
+        Some(MasterToClient::Refused { reason, .. }) => Err(reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_person_suspends_a_job_and_the_limit_goes_on_alone() {
+    let (mut bench, node, job) = running(false);
+    let attempt = Attempt(1);
+    let (suspend, resume) = (Change::SuspendJobs(vec![job]), Change::ResumeJobs(vec![job]));
+    let refused = change(&mut bench, 8, suspend.clone());
+    assert_eq!(refused, Err("job 1 belongs to user7, not to user8".to_owned()));
+    assert_eq!(change(&mut bench, 0, suspend.clone()), Ok(Answer::Done));
+    assert_eq!(bench.orders(node), [MasterToNode::Suspend { job, attempt }]);
+    assert_eq!((bench.jobs()[0].state, draw(&bench)), (JobState::Suspended, Power::from_watts(10)));
+    let shown = bench.jobs()[0].suspended.clone().expect("it is").to_string();
+    assert_eq!(shown, "suspended by user0");
+    let refused = change(&mut bench, 7, resume.clone());
+    assert_eq!(refused, Err("job 1 is suspended by user0: only an operator can resume it".to_owned()));
+    let mut bench = bench.killed();
+    let reported = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
+    let node = bench.node_with("n1", "boot", vec![reported]);
+    assert_eq!(words(&bench.orders(node)), ["Registered", "Suspend"], "a master that was killed knows it");
+    assert_eq!(change(&mut bench, 0, resume.clone()), Ok(Answer::Done));
+    assert_eq!(words(&bench.orders(node)), ["Resume"]);
+    limit(&mut bench, 25);
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"]);
+    assert_eq!(change(&mut bench, 7, suspend), Ok(Answer::Done));
+    assert_eq!(bench.orders(node), [], "it stands still already");
+    let shown = bench.jobs()[0].suspended.clone().expect("it is").to_string();
+    assert_eq!(shown, "suspended by user7: the upper limit 25.0 W");
+    let warned = Answer::Warned(vec!["job 1 still stands still: the upper limit 25.0 W".into()]);
+    assert_eq!(change(&mut bench, 7, resume), Ok(warned));
+    assert_eq!(bench.orders(node), []);
+    bench.pass(Span::from_secs(5));
+    limit(&mut bench, 200);
+    assert_eq!(words(&bench.orders(node)), ["Resume", "Caps"]);
 }

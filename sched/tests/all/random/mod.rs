@@ -39,6 +39,9 @@ pub enum Step {
     Hold(u8),
     Release(u8),
     Requeue(u8),
+    /// A person suspends a job, or lets it continue.
+    Suspend(u8),
+    Continue(u8),
     Budgets(Vec<Period>),
     Metered(i64),
     Rest(RestRule),
@@ -176,6 +179,15 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
         1 => ((0..4_u32, 0..4_u32), 1..2_000_i64, any::<bool>(), 0..3_u32)
             .prop_map(|(weights, half, cores, share)| Step::Fairshare(weights, half, cores, share)),
         1 => (0..3_u8, quota()).prop_map(|(user, quota)| Step::Quota(user, quota)),
+    ]
+}
+
+/// With persons who suspend jobs and let them continue. The golden worlds are without.
+pub fn with_pauses(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        16 => step,
+        2 => any::<u8>().prop_map(Step::Suspend),
+        1 => any::<u8>().prop_map(Step::Continue),
     ]
 }
 

@@ -7,7 +7,7 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Refused, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::{Step, USERS, budgets, config, reservation};
+use super::{Step, USERS, budgets, config, reservation, with_pauses};
 use crate::world::World;
 
 /// The world after these steps. What must hold does after each of them.
@@ -33,7 +33,7 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let steps = proptest::collection::vec(step, 1..25);
+    let steps = proptest::collection::vec(with_pauses(step), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();
@@ -45,6 +45,7 @@ pub fn keeps_in(
 
 mod again;
 mod asks;
+mod pauses;
 mod reasons;
 mod settings;
 
@@ -89,6 +90,7 @@ impl Run {
         self.check_conditions();
         self.check_order();
         self.check_reasons();
+        self.check_pauses();
     }
 
     /// The queue is in the order of priorities, and of submission.
@@ -258,6 +260,8 @@ impl Run {
                 let Some(job) = self.job(*index) else { return };
                 self.world.apply(Event::RequeueRequested { job, by: by() })
             }
+            Step::Suspend(index) => self.suspend(*index),
+            Step::Continue(index) => self.resume(*index),
             Step::Release(index) => {
                 let Some(job) = self.job(*index) else { return };
                 self.world.apply(Event::Released { job, by: by() })
@@ -352,6 +356,7 @@ impl Run {
         for job in held.collect::<Vec<_>>() {
             self.world.apply(Event::Released { job, by: "root".into() }).expect("it is held");
         }
+        self.resume_all();
         for name in self.world.core.reservations().keys().cloned().collect::<Vec<_>>() {
             let none = Event::ReservationSet { name, reservation: None, by: "root".into() };
             self.world.apply(none).expect("it is there");

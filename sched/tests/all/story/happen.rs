@@ -18,6 +18,14 @@ impl Story {
             ["hold", name, who] => self.apply(Event::Held { job: self.names[*name], by: (*who).to_owned() }),
             ["release", name] => self.apply(Event::Released { job: self.names[*name], by: by() }),
             ["requeue", name] => self.apply(Event::RequeueRequested { job: self.names[*name], by: by() }),
+            ["suspend", name, who] => {
+                let event = Event::SuspendRequested { job: self.names[*name], by: (*who).to_owned() };
+                self.try_apply(event);
+            }
+            ["continue", name, who] => {
+                let event = Event::ResumeRequested { job: self.names[*name], by: (*who).to_owned() };
+                self.try_apply(event);
+            }
             ["quota", user, rest @ ..] => self.quota(user, &fields(rest)),
             ["fairshare", rest @ ..] => self.fairshare(&fields(rest)),
             ["deny", users @ ..] => {
@@ -43,9 +51,7 @@ impl Story {
             ["resume", name] => self.apply(Event::NodeResumed { node: node(self, name), by: by() }),
             ["remove", name] => {
                 let node = node(self, name);
-                if let Err(refused) = self.world.apply(Event::NodeRemoved { node, by: by() }) {
-                    self.say(&format!("refused {refused}"));
-                }
+                self.try_apply(Event::NodeRemoved { node, by: by() });
             }
             ["away", name] => self.apply(Event::NodeAway { node: node(self, name) }),
             ["lost", name] => match self.world.lose(node(self, name)) {
@@ -87,6 +93,13 @@ impl Story {
                 self.apply(Event::PartEnded { job, attempt, node: node(self, on), outcome, usage });
             }
             _ => panic!("unknown line: {words:?}"),
+        }
+    }
+
+    /// Says why an event is refused.
+    fn try_apply(&mut self, event: Event) {
+        if let Err(refused) = self.world.apply(event) {
+            self.say(&format!("refused {refused}"));
         }
     }
 

@@ -58,11 +58,16 @@ impl World {
     fn clear_the_way(&mut self) {
         let core = &self.bench.controller.core;
         let held: Vec<JobId> = core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id).collect();
+        let paused = |job: &limo_sched::Job| job.causes().is_some_and(|causes| causes.by().is_some());
+        let paused: Vec<JobId> = core.jobs().filter(|(_, job)| paused(job)).map(|(id, _)| id).collect();
         let drained = core.known_nodes().filter(|node| node.drained().is_some());
         let drained: Vec<String> = drained.map(|node| node.spec().name.clone()).collect();
         let limits = vec![limo_model::QuotaLimit::None];
         for job in held {
             self.operator(Change::Release(vec![job]));
+        }
+        for job in paused {
+            self.operator(Change::ResumeJobs(vec![job]));
         }
         self.operator(Change::Resume { nodes: drained });
         self.operator(Change::Limits(Curve::constant(Band::UNLIMITED)));

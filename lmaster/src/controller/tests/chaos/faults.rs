@@ -15,7 +15,7 @@ const SEEDS: u64 = 200;
 /// Each fault, and what a world says that finds it.
 const FAULTS: [(Injected, &str); 10] = [
     (Injected::Node(OfNode::ToldBeforeDurable), "recorded: None"),
-    (Injected::Node(OfNode::ForgottenEarly), "does not come to an end"),
+    (Injected::Node(OfNode::ForgottenEarly), "was lost without need"),
     (Injected::Node(OfNode::StartedAgain), "is started twice"),
     (Injected::Node(OfNode::LeaseForgotten), "outlives its lease"),
     (Injected::Node(OfNode::LimitForgotten), "outlives its time limit"),

@@ -134,7 +134,8 @@ impl World {
             60..68 => self.set_quota(),
             68..78 => self.drain_or_resume(),
             78..84 => self.set_limits(),
-            84..92 => self.look_around(),
+            84..88 => self.suspend_or_resume(),
+            88..92 => self.look_around(),
             92..96 => {
                 let changes = self.bench.disk.changes.len();
                 let undo = Undo { number: Some(1 + self.dice.roll(changes + 1) as u64), force: true, dry_run: false };
@@ -259,6 +260,24 @@ impl World {
         }
         self.again.insert(job);
         self.user(Change::Requeue(vec![job]));
+    }
+
+    fn suspend_or_resume(&mut self) {
+        let paused = |job: &limo_sched::Job| job.causes().is_some_and(|causes| causes.by().is_some());
+        let again = self.bench.controller.core.jobs().find(|(_, job)| paused(job)).map(|(job, _)| job);
+        let job = again.filter(|_| self.dice.roll(2) == 0).unwrap_or_else(|| self.some_active_job(|_| true));
+        let suspended = self.bench.controller.core.job(job).and_then(|job| job.causes());
+        let by = suspended.map(|causes| causes.by().is_some());
+        self.seen.saw(match by {
+            Some(true) => "resumption by a person",
+            Some(false) => "suspension of what the limit suspended",
+            None => "suspension by a person",
+        });
+        let change = if by == Some(true) { Change::ResumeJobs(vec![job]) } else { Change::SuspendJobs(vec![job]) };
+        match self.dice.roll(4) {
+            0 => self.operator(change),
+            _ => self.user(change),
+        }
     }
 
     fn set_quota(&mut self) {

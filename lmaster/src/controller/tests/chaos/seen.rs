@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What must happen in worlds that are busy, and how often at least: a third of what did when this was written.
-pub const BUSY: [(&str, u32); 38] = [
+pub const BUSY: [(&str, u32); 40] = [
     ("kill of a node's daemon", 60),
     ("a time limit", 1),
     ("kill", 150),
@@ -37,6 +37,8 @@ pub const BUSY: [(&str, u32); 38] = [
     ("requeue of what is awaited", 20),
     ("requeue of a running job", 5),
     ("requeue of a running task", 5),
+    ("suspension by a person", 10),
+    ("resumption by a person", 1),
     ("priority", 250),
     ("quota", 250),
     ("drain", 70),

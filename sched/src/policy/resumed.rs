@@ -1,0 +1,27 @@
+//! Jobs that a person lets continue, under policies that steer running jobs.
+//!
+//! Each continues if the upper limit leaves room for it. Else the limit takes the person's place as the cause, and the job
+//! continues like those that the limit suspended. Nothing is asked of nodes that are away.
+
+use limo_model::Power;
+
+use crate::facts::draw_if_on;
+use crate::plan::Plan;
+use crate::view::View;
+
+/// Returns true if there was such a job. `room` is `None` if the draw is above the limit.
+pub(super) fn decide(view: &View<'_>, room: Option<Power>, plan: &mut Plan) -> bool {
+    let mut room = room;
+    let resumed = view.index().suspended.iter().filter_map(|id| Some((*id, view.job(*id)?)));
+    for (id, job) in resumed.filter(|(_, job)| job.may_continue()) {
+        let draw = draw_if_on(view.state(), job);
+        match room.filter(|room| view.reaches(job) && draw <= *room) {
+            Some(left) => {
+                room = Some(left - draw);
+                plan.resumes.push(id);
+            }
+            None => plan.suspends.push(id),
+        }
+    }
+    !plan.suspends.is_empty() || !plan.resumes.is_empty()
+}
