@@ -77,7 +77,7 @@ pub use number::UnitError;
 pub use over_quota::OverQuota;
 pub use overrides::{NamedPart, Overrides};
 pub use pace::{Pace, Work, pace};
-pub use preset::{AdmissionRule, CapRule, Described, OrderRule, Parts, PlacementRule, Preset};
+pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, PlacementRule, Preset};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::preset::{AdmissionRule, CapRule, OrderRule, Parts, PlacementRule};
+use crate::preset::{AdmissionRule, CapRule, IdleRule, OrderRule, Parts, PlacementRule};
 
 /// Parts that are chosen one by one; unset parts come from the preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Overrides {
     /// The control of the power of running jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caps: Option<CapRule>,
+    /// What becomes of nodes that no job is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleRule>,
 }
 
 impl Overrides {
@@ -37,6 +40,7 @@ impl Overrides {
             admission: self.admission.unwrap_or(parts.admission),
             placement: self.placement.unwrap_or(parts.placement),
             caps: self.caps.unwrap_or(parts.caps),
+            idle: self.idle.unwrap_or(parts.idle),
         }
     }
 }
@@ -94,6 +98,11 @@ impl NamedPart for CapRule {
         &[(Self::Untouched, "untouched"), (Self::FromProfile, "from-profile"), (Self::Moved, "moved")];
 }
 
+impl NamedPart for IdleRule {
+    const KIND: &'static str = "idle nodes";
+    const NAMES: &'static [(Self, &'static str)] = &[(Self::StayOn, "stay-on"), (Self::PowerOff, "power-off")];
+}
+
 macro_rules! parsed {
     ($($part:ty),*) => {$(
         impl FromStr for $part {
@@ -105,26 +114,26 @@ macro_rules! parsed {
     )*};
 }
 
-parsed!(OrderRule, AdmissionRule, PlacementRule, CapRule);
+parsed!(OrderRule, AdmissionRule, PlacementRule, CapRule, IdleRule);
 
 impl Parts {
     /// Returns every combination, valid or not.
     pub fn all() -> impl Iterator<Item = Self> {
-        let orders = OrderRule::NAMES.iter().map(|(order, _)| *order);
-        orders.flat_map(|order| {
-            AdmissionRule::NAMES.iter().flat_map(move |(admission, _)| {
-                PlacementRule::NAMES.iter().flat_map(move |(placement, _)| {
-                    let caps = CapRule::NAMES.iter();
-                    caps.map(move |(caps, _)| Self { order, admission: *admission, placement: *placement, caps: *caps })
-                })
-            })
+        fn each<P: NamedPart>() -> impl Iterator<Item = P> {
+            P::NAMES.iter().map(|(part, _)| *part)
+        }
+        let pairs = || each().flat_map(|order| each().map(move |admission| (order, admission)));
+        let placed = move || pairs().flat_map(|pair| each().map(move |placement| (pair, placement)));
+        let capped = placed().flat_map(|placed| each().map(move |caps| (placed, caps)));
+        capped.flat_map(|(((order, admission), placement), caps)| {
+            each().map(move |idle| Self { order, admission, placement, caps, idle })
         })
     }
 
-    /// Returns the reason if these parts contradict each other.
+    /// Returns the reason if these parts contradict each other. Idle nodes may sleep under each combination.
     pub fn senseless(self) -> Option<String> {
         use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
-        let Self { order, admission, placement, caps } = self;
+        let Self { order, admission, placement, caps, idle: _ } = self;
         let (ordered, placed, admitted) = (order.name(), placement.name(), admission.name());
         let clash = |why: &str| Some(why.to_owned());
         match (order, placement) {
@@ -181,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn seventeen_of_all_combinations_make_sense() {
-        assert_eq!(Parts::all().count(), 3 * 6 * 3 * 3);
+    fn seventeen_of_all_combinations_make_sense_with_each_idle_rule() {
+        assert_eq!(Parts::all().count(), 3 * 6 * 3 * 3 * 2);
         // Strict: resources, equations, band by first-fit, the last also with caps: 4. Easy: its four admissions,
         // three of them also with caps from profiles. Conservative: resources by least room and first-fit, band by first-fit and price, these also with caps: 6.
-        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 4 + 7 + 6);
+        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 2 * (4 + 7 + 6));
     }
 
     #[test]

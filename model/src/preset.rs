@@ -73,6 +73,16 @@ pub enum CapRule {
     FromProfile,
 }
 
+/// What becomes of nodes that no job is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleRule {
+    /// They stay awake.
+    StayOn,
+    /// Those that can sleep do so, and are woken for a job (energy-budget-2017, section III-A).
+    PowerOff,
+}
+
 /// The parts of a policy. `sched` implements each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
@@ -80,6 +90,7 @@ pub struct Parts {
     pub admission: AdmissionRule,
     pub placement: PlacementRule,
     pub caps: CapRule,
+    pub idle: IdleRule,
 }
 
 /// A policy as it is described to users.
@@ -92,49 +103,56 @@ pub struct Described {
     pub source: &'static str,
 }
 
-const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementRule, caps: CapRule) -> Parts {
-    Parts { order, admission, placement, caps }
+const fn parts(
+    order: OrderRule,
+    admission: AdmissionRule,
+    placement: PlacementRule,
+    caps: CapRule,
+    idle: IdleRule,
+) -> Parts {
+    Parts { order, admission, placement, caps, idle }
 }
 
 /// One row for each [`Preset`], in its order.
 const TABLE: [Described; 8] = {
     use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
     use CapRule::{Moved, Untouched};
+    use IdleRule::StayOn;
     use OrderRule::{Conservative, Easy, Strict};
     use PlacementRule::{ByPrice, FirstFit, LeastRoom};
     [
         Described {
             preset: Preset::Fifo,
             name: "fifo",
-            parts: parts(Strict, Resources, FirstFit, Untouched),
+            parts: parts(Strict, Resources, FirstFit, Untouched, StayOn),
             idea: "in order of submission, each on the first node with room",
             source: "limo-2018, section 4.4",
         },
         Described {
             preset: Preset::LimoPrototype,
             name: "limo-prototype",
-            parts: parts(Strict, Equations, FirstFit, Untouched),
+            parts: parts(Strict, Equations, FirstFit, Untouched, StayOn),
             idea: "in order of submission, as long as mode and power band allow it",
             source: "limo-2018, section 3.3.3, Algorithm 3.3",
         },
         Described {
             preset: Preset::Limo,
             name: "limo",
-            parts: parts(Conservative, Band, ByPrice, Moved),
+            parts: parts(Conservative, Band, ByPrice, Moved, StayOn),
             idea: "aims for the bottom of the power band while energy is expensive and for its top while it is cheap",
             source: "limo-2018, section 3.1.3, Figure 3.4",
         },
         Described {
             preset: Preset::Easy,
             name: "easy",
-            parts: parts(Easy, Resources, LeastRoom, Untouched),
+            parts: parts(Easy, Resources, LeastRoom, Untouched, StayOn),
             idea: "backfilling with a reservation for the first job that waits",
             source: "energy-budget-2017, section II-B, Algorithm 1",
         },
         Described {
             preset: Preset::Conservative,
             name: "conservative",
-            parts: parts(Conservative, Resources, LeastRoom, Untouched),
+            parts: parts(Conservative, Resources, LeastRoom, Untouched, StayOn),
             idea: "backfilling with a planned start for every job, which no later job may delay",
             source: "D. G. Feitelson, A. M. Weil: Utilization and predictability in scheduling the IBM SP2 with \
                      backfilling, 1998",
@@ -142,21 +160,21 @@ const TABLE: [Described; 8] = {
         Described {
             preset: Preset::Powercap,
             name: "powercap",
-            parts: parts(Easy, Rate, LeastRoom, Untouched),
+            parts: parts(Easy, Rate, LeastRoom, Untouched, StayOn),
             idea: "easy, and no job starts that takes the estimated draw above the rate of the budget",
             source: "energy-budget-2017, section V-C",
         },
         Described {
             preset: Preset::Energybud,
             name: "energybud",
-            parts: parts(Easy, Ledger, LeastRoom, Untouched),
+            parts: parts(Easy, Ledger, LeastRoom, Untouched, StayOn),
             idea: "easy on a counter of available energy, reserved for the first job once it has waited long",
             source: "energy-budget-2017, section IV, Algorithm 2",
         },
         Described {
             preset: Preset::Reducepc,
             name: "reducepc",
-            parts: parts(Easy, LedgerReduced, LeastRoom, Untouched),
+            parts: parts(Easy, LedgerReduced, LeastRoom, Untouched, StayOn),
             idea: "easy on a counter of available energy; later jobs under a power cap that is lowered for the first one",
             source: "energy-budget-2017, section IV-D",
         },
@@ -214,6 +232,11 @@ impl Parts {
     /// Returns true if it controls running jobs: changes caps, suspends, requeues.
     pub fn steers(self) -> bool {
         self.caps == CapRule::Moved
+    }
+
+    /// Returns true if it puts idle nodes to sleep.
+    pub fn powers_off(self) -> bool {
+        self.idle == IdleRule::PowerOff
     }
 
     /// Returns true if it starts jobs only on units without other jobs.

@@ -11,7 +11,9 @@ use limo_model::{
 };
 
 use crate::books::Books;
-use crate::facts::{allows_node, allows_unit, cores_on, longest, may_be_denied, not_eligible, wants_several};
+use crate::facts::{
+    allows_node, allows_unit, cores_on, longest, may_be_denied, not_eligible, waking_draw, wants_several,
+};
 use crate::plan::{Plan, Start, Violation};
 use crate::state::{Job, Node, Phase, Sleep, State};
 
@@ -266,14 +268,33 @@ fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Par
 
 /// Presets that promise it start nothing that takes the draw over the upper limit.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if !case.parts().keeps_upper_limit() || plan.starts.is_empty() {
+    if !case.parts().keeps_upper_limit() {
         return;
     }
-    let draw = case.state.sums.draw + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
+    let switched = switched_draw(case, plan);
+    if plan.starts.is_empty() && switched <= Power::ZERO {
+        return;
+    }
+    let draw = case.state.sums.draw + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>() + switched;
     let high = case.high();
     if draw > high {
         found.push(Violation::UpperLimit { draw, high });
     }
+}
+
+/// What the nodes draw more that the plan wakes, and on their way down those that it puts to sleep.
+fn switched_draw(case: Case<'_>, plan: &Plan) -> Power {
+    let placed = plan.starts.iter().flat_map(|start| nodes(&start.placement)).filter_map(|node| case.node(node));
+    let woken: BTreeSet<NodeId> = placed.filter(|node| !node.is_awake()).map(|node| node.id).collect();
+    let waking: Power = woken.into_iter().filter_map(|node| case.node(node)).map(waking_draw).sum();
+    let down = |node: &Node| node.spec.rest.map_or(Power::ZERO, |rest| (rest.down.draw - node.own).at_least_zero());
+    let sleeping = runs(plan).filter_map(|node| case.node(node)).map(down).sum::<Power>();
+    waking + sleeping
+}
+
+/// The nodes that the plan puts to sleep.
+fn runs(plan: &Plan) -> impl Iterator<Item = NodeId> {
+    plan.sleeps.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
 }
 
 /// Only nodes that are awake, free and able to sleep may get the order to sleep, each once.
@@ -283,7 +304,7 @@ fn sleeps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
     let placed = plan.starts.iter().flat_map(|start| &start.placement).flat_map(|part| part.nodes());
     let mut taken: BTreeSet<NodeId> = placed.collect();
-    for node in plan.sleeps.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId)) {
+    for node in runs(plan) {
         let can = |of: &Node| of.sleep() == Sleep::Awake && of.spec().rest.is_some() && case.books.is_free(node);
         if !taken.insert(node) || !case.node(node).is_some_and(can) {
             found.push(Violation::CannotSleep { node });

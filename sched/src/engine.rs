@@ -1,7 +1,7 @@
 //! The one loop of all policies: it goes through the waiting jobs, starts those that have room, and gives the others a
 //! wait reason. The parts of a policy choose the next job, its place, and the end of the loop. Decides nothing itself.
 
-use limo_model::{JobId, Wait};
+use limo_model::{JobId, NodeId, Time, Wait};
 
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
@@ -13,6 +13,22 @@ pub(crate) enum Verdict {
     Wait(Wait),
     /// It waits; the plan that follows this one tells why.
     Untold,
+}
+
+/// A start that is planned for later.
+pub(crate) struct Later {
+    pub at: Time,
+    pub wanted: Wanted,
+}
+
+/// The nodes of a planned start.
+pub(crate) enum Wanted {
+    Named(Vec<NodeId>),
+    /// As many of these classes.
+    Some {
+        count: u32,
+        classes: Vec<usize>,
+    },
 }
 
 /// A policy at work on one plan.
@@ -28,6 +44,9 @@ pub(crate) trait Pass<'a> {
 
     /// Adds results that do not belong to single jobs. Returns the cache for the next plan.
     fn close(&mut self, plan: &mut Plan) -> Option<PlanCache>;
+
+    /// The starts that a plan which starts nothing plans for later.
+    fn later(&mut self) -> Vec<Later>;
 }
 
 /// One plan, with the cache for the next one.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use limo_model::{Overrides, Price, Span};
+use limo_model::{IdleRule, Overrides, Parts, Preset, Price, Span};
 use serde::{Deserialize, Serialize};
 
 /// The price at which the mode turns if it is [`ModeSetting::Auto`].
@@ -156,6 +156,32 @@ pub struct Options {
     pub least_off: Span,
     /// A resumed job must find room for at least this long.
     pub least_on: Span,
+}
+
+impl Options {
+    /// The parts in force under a preset. In journals older than the part `idle` only `rest` tells of idle nodes, and counts
+    /// where nodes are chosen by least room.
+    pub fn parts_of(&self, preset: Preset) -> Parts {
+        let parts = self.parts.over(preset.parts());
+        let rests = self.rest != RestRule::Never && self.parts.idle.is_none() && parts.starts_one_by_one();
+        if rests { Parts { idle: IdleRule::PowerOff, ..parts } } else { parts }
+    }
+
+    /// When idle nodes sleep if a policy lets them: at once unless told.
+    pub fn rest_rule(&self) -> RestRule {
+        if self.rest == RestRule::Never && self.parts.idle == Some(IdleRule::PowerOff) {
+            return RestRule::Idle(Span::ZERO);
+        }
+        self.rest
+    }
+
+    /// Lets idle nodes sleep by a rule, under each preset.
+    pub fn rest_by(&mut self, rest: RestRule) {
+        self.rest = rest;
+        if rest != RestRule::Never {
+            self.parts.idle = Some(IdleRule::PowerOff);
+        }
+    }
 }
 
 impl Default for Options {

@@ -122,7 +122,7 @@ pub struct Settings {
 impl Settings {
     /// The parts of the policy in force.
     pub fn parts(&self) -> Parts {
-        self.options.parts.over(self.preset.parts())
+        self.options.parts_of(self.preset)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::apply::bar;
 use crate::cluster::Cluster;
 use crate::facts::{
     HostCores, Known, Looked, allows_node, allows_unit, cores_on, host_cores, host_power, may_be_denied, under_cap,
-    units_like, units_wanted, wants_host_cores, wants_several,
+    units_like, units_wanted, waking_draw, wants_host_cores, wants_several,
 };
 use crate::index::Index;
 use crate::options::Options;
@@ -29,6 +29,8 @@ pub struct Choice {
     pub estimate: Estimate,
     /// True if its nodes must have no other job.
     pub alone: bool,
+    /// What nodes draw beyond this that have to be woken for it.
+    pub waking: Power,
 }
 
 impl<'a> View<'a> {
@@ -217,7 +219,8 @@ impl<'a> View<'a> {
                 for cap in self.caps_for(request, (node, id, unit)) {
                     let placement = vec![Part { unit: id, count: 1, cores, memory: request.memory, cap }];
                     let estimate = under_cap(Known::of(self.state()), request, unit, (cap, 1_000));
-                    choices.push(Choice { placement, estimate, alone: request.exclusive });
+                    let waking = waking_draw(node);
+                    choices.push(Choice { placement, estimate, alone: request.exclusive, waking });
                 }
             }
         }
@@ -241,7 +244,7 @@ impl<'a> View<'a> {
         let placement = on_units((node.id, 1), &units, (cores_on(request, unit), request.memory), host).collect();
         let each = under_cap(known, request, unit, (None, 1_000));
         let estimate = each.times(wanted).with_draw(host_power(known, request, &node.spec.units));
-        Some(Choice { placement, estimate, alone: request.exclusive })
+        Some(Choice { placement, estimate, alone: request.exclusive, waking: waking_draw(node) })
     }
 }
 

@@ -152,7 +152,7 @@ impl PolicyLayer {
         ensure!(depth > 0, "depth is 0: a round must look at 1 job or more");
         let factor = permille("cap_factor_permille", self.cap_factor_permille.unwrap_or(default.cap_factor_permille))?;
         ensure!(factor > 0, "cap_factor_permille is 0: 1 to 1000 thousandths are possible");
-        Ok(Options {
+        let mut options = Options {
             price_rule,
             price_hysteresis,
             reserve_permille: permille("reserve_permille", self.reserve_permille.unwrap_or(default.reserve_permille))?,
@@ -163,7 +163,6 @@ impl PolicyLayer {
             stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
             suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
             allocation: self.allocation.unwrap_or(default.allocation),
-            rest: self.rest.unwrap_or(default.rest),
             monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
             hold_after: not_negative("hold_after", self.hold_after, default.hold_after)?,
             preempt: self.preempt.unwrap_or(default.preempt),
@@ -179,7 +178,9 @@ impl PolicyLayer {
             least_off: not_negative("least_off", self.least_off, default.least_off)?,
             least_on: not_negative("least_on", self.least_on, default.least_on)?,
             ..default
-        })
+        };
+        options.rest_by(self.rest.unwrap_or_default());
+        Ok(options)
     }
 }
 

@@ -39,6 +39,7 @@ struct PartNames {
     admission: &'static str,
     placement: &'static str,
     caps: &'static str,
+    idle: &'static str,
 }
 
 #[derive(Serialize)]
@@ -65,6 +66,7 @@ fn listing() -> PoliciesJson {
                 admission: parts.admission.name(),
                 placement: parts.placement.name(),
                 caps: parts.caps.name(),
+                idle: parts.idle.name(),
             },
             promises: promises.into_iter().filter(|(kept, _)| *kept).map(|(_, promise)| promise).collect(),
             options: KEYS.iter().filter(|key| !key.is_part && (key.counts)(parts)).map(|key| key.name).collect(),
@@ -83,8 +85,9 @@ fn text(listing: &PoliciesJson) -> String {
     // Writing to a `String` cannot fail.
     for policy in &listing.policies {
         let _ = writeln!(text, "{}\n    {}\n    source    {}", policy.name, policy.idea, policy.source);
-        let PartNames { order, admission, placement, caps } = policy.parts;
-        let _ = writeln!(text, "    parts     order={order} admission={admission} placement={placement} caps={caps}");
+        let PartNames { order, admission, placement, caps, idle } = policy.parts;
+        let parts = format!("order={order} admission={admission} placement={placement} caps={caps} idle={idle}");
+        let _ = writeln!(text, "    parts     {parts}");
         for promise in &policy.promises {
             let _ = writeln!(text, "    promise   {promise}");
         }

@@ -141,7 +141,7 @@ fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Res
     let budgets = budgets(arguments, past)?;
     let preset = policy.map_or(past.preset, |(preset, _)| preset);
     let options = policy.map_or(past.options, |(_, options)| options);
-    let (rest, parts) = (options.rest, options.parts.over(preset.parts()));
+    let (rest, parts) = (options.rest_rule(), options.parts_of(preset));
     if let Some(budgets) = budgets.as_ref().filter(|_| parts.keeps_budget()) {
         let floor = past.platform.groups.iter().map(|group| match group.rest {
             Some(of) if rest != RestRule::Never => of.draw.min(group.draw.idle),

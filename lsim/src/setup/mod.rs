@@ -204,8 +204,8 @@ impl Setup {
     pub fn over(&self, workload: Arc<Workload>) -> Result<Loaded> {
         let loaded = self.over_unchecked(workload)?;
         check::budgets(
-            loaded.options.parts.over(loaded.preset.parts()),
-            loaded.options.rest,
+            loaded.options.parts_of(loaded.preset),
+            loaded.options.rest_rule(),
             &loaded.platform,
             &loaded.budgets,
         )?;
@@ -231,7 +231,7 @@ impl Setup {
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
-        notes.extend(check::promises((preset, options.parts.over(preset.parts())), &budgets, limits.is_some()));
+        notes.extend(check::promises((preset, options.parts_of(preset)), &budgets, limits.is_some()));
         if self.release == Some(Release::ByPrice) && prices.is_none() {
             notes.push("--release by-price: there are no prices (--prices), so the release is even".to_owned());
         }

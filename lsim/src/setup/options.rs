@@ -26,7 +26,7 @@ const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
 const LIMO: fn(Parts) -> bool = Parts::steers;
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 25] = [
+pub const KEYS: [Key; 26] = [
     Key {
         name: "admission",
         values: "resources | equations | band | rate | ledger | ledger-reduced",
@@ -98,6 +98,15 @@ pub const KEYS: [Key; 25] = [
         is_part: false,
         counts: |parts| parts.admission == AdmissionRule::Ledger,
         read: |options, value| span(&mut options.hold_after, value, Span::ZERO),
+    },
+    Key {
+        name: "idle",
+        values: "stay-on | power-off",
+        default: "none",
+        meaning: "whether idle nodes sleep, in place of the policy's own rule",
+        is_part: true,
+        counts: |_| true,
+        read: |options, value| part(&mut options.parts.idle, value),
     },
     Key {
         name: "lead",
@@ -220,10 +229,13 @@ pub const KEYS: [Key; 25] = [
         name: "rest",
         values: "never | idle | idle:SPAN | idle-in-budget | idle-in-budget:SPAN",
         default: "never",
-        meaning: "when idle nodes sleep: at once or after a time, always or only in budget periods",
+        meaning: "idle=power-off, and when: at once or after a time, always or only in budget periods",
         is_part: false,
-        counts: BACKFILL,
-        read: |options, value| set(&mut options.rest, value),
+        counts: |_| true,
+        read: |options, value| {
+            options.rest_by(value.parse()?);
+            Ok(())
+        },
     },
     Key {
         name: "sparing",
@@ -306,7 +318,7 @@ pub fn choose_from(mut options: Options, preset: Preset, settings: &[Setting]) -
         (known.read)(&mut options, value).map_err(|error| anyhow!("--set {key}={value}: {error}"))?;
         chosen.push(known);
     }
-    let parts = options.parts.over(preset.parts());
+    let parts = options.parts_of(preset);
     if let Some(why) = parts.senseless() {
         bail!("--policy {preset}: {why}; `lsim policies` lists the parts of each policy");
     }

@@ -98,7 +98,7 @@ fn policies() {
     let text = lsim(folder.path(), "policies");
     let powercap = "\npowercap\n    easy, and no job starts that takes the estimated draw above the rate of the budget\n\
         \x20   source    energy-budget-2017, section V-C\n\
-        \x20   parts     order=easy admission=rate placement=least-room caps=untouched\n\
+        \x20   parts     order=easy admission=rate placement=least-room caps=untouched idle=stay-on\n\
         \x20   promise   never spends more than the budget of a period\n\
         \x20   options   allocation, default-duration, depth, monitor-every, rest\n\n";
     assert!(text.starts_with("exit 0\n--- stdout\nfifo\n") && text.contains(powercap), "{text}");

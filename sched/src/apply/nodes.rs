@@ -191,7 +191,7 @@ fn release_seen(
 /// From when on the nodes of a part have no job. Only nodes that can sleep are asked for it.
 fn note_idle(state: &mut State, part: &Part, now: Time) {
     let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
-    if state.settings.options.rest == crate::options::RestRule::Never {
+    if state.settings.options.rest_rule() == crate::options::RestRule::Never {
         return;
     }
     for node in state.nodes.get_mut(run).into_iter().flatten() {

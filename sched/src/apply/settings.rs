@@ -1,6 +1,6 @@
 //! Limits, prices, mode, policy and profiles.
 
-use limo_model::{Band, Budgets, Curve, Energy, ModeSetting, Preset, Price, Profile, ProfileKey, Time};
+use limo_model::{Band, Budgets, Curve, Energy, ModeSetting, Parts, Preset, Price, Profile, ProfileKey, Time};
 
 use super::nodes::{settle, settle_nodes};
 use crate::cluster::Cluster;
@@ -43,11 +43,13 @@ pub(super) fn mode(cluster: &mut Cluster, mode: ModeSetting) -> Result<(), Refus
 }
 
 pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) -> Result<(), Refused> {
-    let parts = options.parts.over(preset.parts());
+    let parts = options.parts_of(preset);
     if let Some(why) = parts.senseless() {
         return Err(Refused::Senseless { why });
     }
-    if preset != cluster.state.settings.preset || parts != cluster.state.settings.parts() {
+    let before = cluster.state.settings.parts();
+    // No reason depends on what becomes of idle nodes.
+    if preset != cluster.state.settings.preset || (Parts { idle: before.idle, ..parts }) != before {
         forget_reasons(cluster);
     }
     cluster.state.settings.preset = preset;

@@ -22,7 +22,7 @@ pub(super) fn sleep_failed(cluster: &mut Cluster, now: Time, id: NodeId, until: 
 /// Begins to wake the nodes of a placement that sleep; returns their runs.
 pub(crate) fn wake(cluster: &mut Cluster, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
     let mut runs: Vec<(NodeId, u32)> = Vec::new();
-    if cluster.state.settings.options.rest == crate::options::RestRule::Never && cluster.index.sleeping == 0 {
+    if cluster.index.sleeping == 0 {
         return runs;
     }
     for node in placement.iter().flat_map(|part| part.nodes()) {

@@ -11,7 +11,6 @@ use crate::check::{Case, check};
 use crate::cluster::Cluster;
 #[cfg(debug_assertions)]
 use crate::index::Index;
-use crate::options::RestRule;
 use crate::plan::{Plan, Start, Violation};
 use crate::policy::{plan as make_plan, steer};
 use crate::round::{Command, Finished, Round};
@@ -23,7 +22,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     if let Some(steered) = steer_once(cluster, now, round) {
         return steered;
     }
-    if cluster.state.queue.is_empty() && cluster.state.settings.options.rest == RestRule::Never {
+    if cluster.state.queue.is_empty() && !cluster.state.settings.parts().powers_off() {
         // Without jobs to start and nodes that may sleep, the plan of every policy would be empty.
         (cluster.state.wake_at, cluster.index.cache) = (None, None);
         cluster.state.spending.reserve(Energy::ZERO);

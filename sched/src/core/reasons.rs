@@ -5,7 +5,6 @@ use limo_model::{JobId, Power, Time, Wait};
 
 use super::Core;
 use crate::apply::obstacle;
-use crate::options::RestRule;
 use crate::state::{Array, Job, Node, Phase};
 
 impl Core {
@@ -103,9 +102,9 @@ impl Core {
 
     /// The draw without jobs: idle draw, or less if less is measured; zero if nodes may sleep.
     fn floor(&self) -> Power {
-        match self.cluster.state.settings.options.rest {
-            RestRule::Never => self.idle().min(self.cluster.state.sums.draw),
-            RestRule::Idle(_) | RestRule::IdleInBudget(_) => Power::ZERO,
+        match self.cluster.state.settings.parts().powers_off() {
+            false => self.idle().min(self.cluster.state.sums.draw),
+            true => Power::ZERO,
         }
     }
 
@@ -126,7 +125,7 @@ impl Core {
         let leaves = |high: Power| needs <= self.left_of(high);
         settings.parts().heeds_upper_limit()
             // Algorithm 3.3 of limo-2018 starts a job below the lower limit, regardless of the upper one.
-            && (settings.parts().keeps_upper_limit() || settings.preset.parts().keeps_budget())
+            && (settings.parts().keeps_upper_limit() || settings.parts().keeps_budget())
             && !leaves(limits.band(now).high())
             && !limits.bands(now).any(|(_, band)| leaves(band.high()))
     }

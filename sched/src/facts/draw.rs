@@ -3,7 +3,13 @@
 use limo_model::{Estimate, Part, Power, Request, Span, UnitId, UnitSpec};
 
 use super::estimate::{Known, under_cap};
-use crate::state::{Job, State};
+use crate::state::{Job, Node, Sleep, State};
+
+/// What a node that sleeps draws more at most once it is woken, without jobs; zero for one that is awake or on its way.
+pub(crate) fn waking_draw(node: &Node) -> Power {
+    let rest = node.spec.rest.filter(|_| node.sleep == Sleep::Asleep);
+    rest.map_or(Power::ZERO, |rest| (rest.up.draw.max(node.spec.idle) - rest.draw).at_least_zero())
+}
 
 /// Expected draw and duration of a job with its unit at `cap`: its estimate, corrected by readings.
 pub(crate) fn expected(

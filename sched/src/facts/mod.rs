@@ -6,7 +6,7 @@ mod eligible;
 mod estimate;
 mod fits;
 
-pub(crate) use draw::{Expected, draw_at, draw_if_on, expected, expected_of_units};
+pub(crate) use draw::{Expected, draw_at, draw_if_on, expected, expected_of_units, waking_draw};
 pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};
 pub(crate) use fits::{

@@ -150,7 +150,7 @@ impl<'a> Future<'a> {
         // Without limits and prices no job asks for the draw of later.
         let has_prices = self.view.prices().is_some();
         if let Some(power) = self.power.as_mut().filter(|power| at <= self.now || power.is_limited || has_prices) {
-            power.add((at, end), choice.estimate.power);
+            power.add((at, end), choice.estimate.power + choice.waking);
         }
     }
 
@@ -227,7 +227,7 @@ impl<'a> Future<'a> {
         loop {
             let mut next = self.earliest_on(part.unit.node, &need, at, span)?;
             if respect == Respect::ResourcesAndBand {
-                next = self.earliest_power(choice.estimate.power, (next, Time::MAX), span)?;
+                next = self.earliest_power(choice.estimate.power + choice.waking, (next, Time::MAX), span)?;
             }
             if next == at {
                 return Some(at);

@@ -108,7 +108,7 @@ fn plan(future: &mut Future<'_>, step: &FutureStep) {
     let placement = units.into_iter().enumerate().map(part).collect();
     let (power, duration, source) = (step.draw, step.span, EstimateSource::Nameplate);
     let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
-    future.plan(&Choice { placement, estimate, alone: step.need.of == Units::All }, at);
+    future.plan(&Choice { placement, estimate, alone: step.need.of == Units::All, waking: Power::ZERO }, at);
 }
 
 /// Asks every node of a class.

@@ -1,25 +1,31 @@
-//! Which free nodes go to sleep: opportunistic shutdown (energy-budget-2017, section III-A), at once or after a delay.
-//! Nodes are woken by jobs that are put on them.
+//! Idle nodes that go to sleep: opportunistic shutdown (energy-budget-2017, section III-A), at once or after a delay. Applies to
+//! every combination of parts. Nodes are woken by jobs that are put on them.
+//!
+//! Constraints: a node stays awake for a start that is planned before it could be back. A policy that heeds the lower limit
+//! keeps the draw at it; one that keeps the upper limit leaves room for what nodes draw on their way down.
+//! Cost: the idle nodes that can sleep. Option: `rest` (when, [`RestRule`]).
 
 use limo_model::{NodeId, Power, Rest, Span, Time};
 
+use crate::engine::{Later, Wanted};
 use crate::index::Class;
 use crate::options::RestRule;
+use crate::plan::Plan;
 use crate::state::Node;
 use crate::structure::Bits;
 use crate::view::View;
 
 /// The delay in force now.
 fn delay(view: &View<'_>) -> Option<Span> {
-    match view.options().rest {
+    match view.options().rest_rule() {
         RestRule::Never => None,
         RestRule::Idle(after) => Some(after),
         RestRule::IdleInBudget(after) => view.settings().budgets.at(view.now()).map(|_| after),
     }
 }
 
-/// Nodes that no job is on, awake, of a class.
-fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = &'a Node> {
+/// Nodes of a class that no job is on, which are awake and can sleep.
+fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node, Rest)> {
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let whole = |unit: usize| class.levels.get(unit).zip(class.units.get(unit));
     let first: Vec<u32> =
@@ -31,7 +37,7 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = &'a Node>
     };
     let nodes =
         first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
-    nodes.filter(|node| node.spec.rest.is_some())
+    nodes.filter_map(|node| Some((node, node.spec.rest?)))
 }
 
 /// Returns true if what the way down draws more than an idle node is saved again before the budget's period ends.
@@ -48,27 +54,90 @@ fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
     more.is_zero() || view.now() + rest.down.span + back <= budget.until
 }
 
-/// Runs of nodes to put to sleep now, and when the next ones are due.
-pub(super) fn sleeps(view: &View<'_>) -> (Vec<(NodeId, u32)>, Option<Time>) {
+/// Adds the nodes to put to sleep now to a plan that starts nothing. `later` are the starts that it plans.
+pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan) {
     let Some(after) = delay(view) else {
-        let in_budget = matches!(view.options().rest, RestRule::IdleInBudget(_));
-        return (Vec::new(), view.settings().budgets.next_change(view.now()).filter(|_| in_budget));
+        let in_budget = matches!(view.options().rest_rule(), RestRule::IdleInBudget(_));
+        let change = view.settings().budgets.next_change(view.now()).filter(|_| in_budget);
+        plan.wake_at = [plan.wake_at, change].into_iter().flatten().min();
+        return;
     };
     let now = view.now();
-    let (mut runs, mut next): (Vec<(NodeId, u32)>, Option<Time>) = (Vec::new(), None);
-    for node in view.index().classes.all().iter().flat_map(|class| idle(view, class)) {
+    let mut margin = Margin::of(view);
+    let classes = view.index().classes.all().iter().enumerate();
+    for (class, (node, rest)) in classes.flat_map(|(at, class)| idle(view, class).map(move |node| (at, node))) {
         let due = (node.idle_since + after).max(node.awake_until.unwrap_or(node.idle_since));
         if due > now {
-            next = Some(next.map_or(due, |next| next.min(due)));
+            plan.wake_at = Some(plan.wake_at.map_or(due, |next| next.min(due)));
             continue;
         }
-        if !node.spec.rest.is_some_and(|rest| pays(view, node, &rest)) {
+        let back = now + rest.down.span + rest.up.span;
+        let is_wanted = later.iter_mut().filter(|start| start.at <= back).any(|start| start.takes(class, node.id));
+        if is_wanted || !pays(view, node, &rest) || !margin.leaves(node, &rest) {
             continue;
         }
-        match runs.last_mut() {
+        match plan.sleeps.last_mut() {
             Some((first, count)) if first.0 + *count == node.id.0 => *count += 1,
-            _ => runs.push((node.id, 1)),
+            _ => plan.sleeps.push((node.id, 1)),
         }
     }
-    (runs, next)
+    plan.wake_at = [plan.wake_at, margin.look_again(view)].into_iter().flatten().min();
+}
+
+impl Later {
+    /// Returns true if the start may want this node, of which it then wants one less.
+    fn takes(&mut self, class: usize, node: NodeId) -> bool {
+        match &mut self.wanted {
+            Wanted::Named(nodes) => nodes.contains(&node),
+            Wanted::Some { count, classes } => {
+                let is_taken = *count > 0 && classes.contains(&class);
+                *count -= u32::from(is_taken);
+                is_taken
+            }
+        }
+    }
+}
+
+/// What the power band leaves for nodes to go down.
+struct Margin {
+    /// By how much the draw may fall; none where the lower limit is not heeded.
+    above_low: Option<Power>,
+    /// By how much it may rise meanwhile; none where the upper limit is not kept.
+    below_high: Option<Power>,
+    /// True if a node stays awake for the sake of the band.
+    is_short: bool,
+}
+
+impl Margin {
+    fn of(view: &View<'_>) -> Self {
+        let (parts, draw, now) = (view.parts(), view.draw(), view.now());
+        let ahead = view.limits().band(now + view.options().lead);
+        let low = view.band().low().max(ahead.low());
+        let high = view.band().high().min(ahead.high());
+        let reserve = high.scaled(i64::from(view.options().reserve_permille), 1_000);
+        Self {
+            above_low: parts.heeds_lower_limit().then(|| draw - low),
+            below_high: (parts.keeps_upper_limit() && !high.is_unlimited()).then(|| high - reserve - draw),
+            is_short: false,
+        }
+    }
+
+    /// Returns true if the node may go down, and counts it.
+    fn leaves(&mut self, node: &Node, rest: &Rest) -> bool {
+        let falls = (node.own - rest.draw).at_least_zero();
+        let rises = (rest.down.draw - node.own).at_least_zero();
+        let is_enough = self.above_low.is_none_or(|left| falls <= left.at_least_zero())
+            && self.below_high.is_none_or(|left| rises <= left.at_least_zero());
+        if is_enough {
+            self.above_low = self.above_low.map(|left| left - falls);
+            self.below_high = self.below_high.map(|left| left - rises);
+        }
+        self.is_short |= !is_enough;
+        is_enough
+    }
+
+    /// When a limit changes that keeps nodes awake.
+    fn look_again(&self, view: &View<'_>) -> Option<Time> {
+        view.limits().next_change(view.now()).filter(|_| self.is_short)
+    }
 }

@@ -1,4 +1,4 @@
-//! Policies: from what is recorded to a plan. A preset names the parts of a policy, order x admission x placement x caps; the
+//! Policies: from what is recorded to a plan. A preset names the parts of a policy, order x admission x placement x caps x idle; the
 //! parts are here, each with its idea and its source, and [`crate::engine`] has the loop that runs them. What becomes of jobs
 //! that run is decided apart from it, in `steer`.
 
@@ -15,18 +15,33 @@ pub(crate) use steer::{look_again, steer};
 
 use limo_model::{OrderRule, PlacementRule};
 
-use crate::engine;
+use crate::engine::{self, Pass};
 use crate::index::PlanCache;
 use crate::plan::Plan;
 use crate::view::View;
 
-/// Plans by the parts of the policy in force. Without waiting jobs a plan only puts nodes to sleep, if the options
+/// Plans by the parts of the policy in force. Without waiting jobs a plan only puts nodes to sleep, if the parts
 /// allow it. Also returns the cache for the next plan.
 pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
     let parts = view.parts();
     match (parts.order, parts.placement) {
-        (OrderRule::Easy, _) => engine::plan(&mut order::EasyPass::of(view)),
-        (OrderRule::Conservative, PlacementRule::LeastRoom) => engine::plan(&mut order::ConservativePass::of(view)),
-        _ => engine::plan(&mut order::PlanBuilder::of(view)),
+        (OrderRule::Easy, _) => run(view, order::EasyPass::of(view)),
+        (OrderRule::Conservative, PlacementRule::LeastRoom) => run(view, order::ConservativePass::of(view)),
+        _ => run(view, order::PlanBuilder::of(view)),
     }
+}
+
+/// The plan of a pass, and the idle nodes that go to sleep where it starts nothing.
+fn run<'a>(view: &View<'a>, mut pass: impl Pass<'a>) -> (Plan, Option<PlanCache>) {
+    let (mut plan, cache) = engine::plan(&mut pass);
+    if plan.is_followed() || !view.parts().powers_off() {
+        return (plan, cache);
+    }
+    // Journals without the part do not know that nodes stay awake for a planned start.
+    let is_alias = view.options().parts.idle.is_none() && !view.settings().preset.parts().powers_off();
+    let later = if is_alias { Vec::new() } else { pass.later() };
+    idle::power_off(view, later, &mut plan);
+    // What was found with the nodes that go to sleep is not found again.
+    let cache = cache.filter(|_| plan.sleeps.is_empty());
+    (plan, cache)
 }

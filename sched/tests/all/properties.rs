@@ -2,12 +2,13 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
+use crate::backfill;
 use crate::random::run::{keeps_in, keeps_the_rules};
-use crate::random::{HARDWARE, cases, learn, narrow_step, with_cores};
+use crate::random::{HARDWARE, cases, learn, narrow_step, wide_step, with_cores};
 use crate::world::World;
 use limo_model::{
-    AdmissionRule, CapRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset, Span,
-    UnitKind, UnitSpec,
+    AdmissionRule, CapRule, IdleRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power,
+    Preset, Span, UnitKind, UnitSpec,
 };
 use limo_sched::{Event, Options};
 use proptest::prelude::*;
@@ -76,11 +77,39 @@ fn limo_keeps_the_rules() {
 }
 
 /// Each combination of parts that makes sense and is no preset, in 500 cases unless told.
-fn check_parts(Parts { order, admission, placement, caps }: Parts) {
-    let overrides =
-        Overrides { order: Some(order), admission: Some(admission), placement: Some(placement), caps: Some(caps) };
-    let options = options().prop_map(move |options| Options { parts: overrides, ..options });
+fn check_parts(parts: Parts) {
+    let parts = overrides(parts);
+    let options = options().prop_map(move |options| Options { parts, ..options });
     keeps_in(cases(500), (Preset::Fifo, options), with_cores(narrow_step()), cluster);
+}
+
+fn overrides(Parts { order, admission, placement, caps, idle }: Parts) -> Overrides {
+    let (order, admission) = (Some(order), Some(admission));
+    Overrides { order, admission, placement: Some(placement), caps: Some(caps), idle: Some(idle) }
+}
+
+/// Each combination of an order that makes sense, with idle nodes that sleep: in 500 cases unless told.
+fn check_asleep(order: OrderRule) {
+    let sleeps = |parts: &Parts| parts.order == order && parts.powers_off() && parts.senseless().is_none();
+    for parts in Parts::all().filter(sleeps).map(overrides) {
+        let options = backfill::options().prop_map(move |options| Options { parts, ..options });
+        keeps_in(cases(500), (Preset::Fifo, options), wide_step(), backfill::cluster);
+    }
+}
+
+#[test]
+fn strict_keeps_the_rules_with_nodes_that_sleep() {
+    check_asleep(OrderRule::Strict);
+}
+
+#[test]
+fn easy_keeps_the_rules_with_nodes_that_sleep() {
+    check_asleep(OrderRule::Easy);
+}
+
+#[test]
+fn conservative_keeps_the_rules_with_nodes_that_sleep() {
+    check_asleep(OrderRule::Conservative);
 }
 
 /// The combinations that are tested here.
@@ -90,7 +119,7 @@ const COMBINED: [Parts; 9] = {
     use OrderRule::{Conservative, Easy, Strict};
     use PlacementRule::{ByPrice, FirstFit, LeastRoom};
     const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementRule, caps: CapRule) -> Parts {
-        Parts { order, admission, placement, caps }
+        Parts { order, admission, placement, caps, idle: IdleRule::StayOn }
     }
     [
         parts(Strict, Band, FirstFit, Untouched),
@@ -109,8 +138,9 @@ const COMBINED: [Parts; 9] = {
 #[test]
 fn each_combination_of_parts_is_tested() {
     let presets: Vec<Parts> = Preset::ALL.into_iter().map(Preset::parts).collect();
-    let others: Vec<Parts> =
-        Parts::all().filter(|parts| parts.senseless().is_none() && !presets.contains(parts)).collect();
+    let others: Vec<Parts> = Parts::all()
+        .filter(|parts| parts.senseless().is_none() && !presets.contains(parts) && !parts.powers_off())
+        .collect();
     assert_eq!(others, COMBINED);
 }
 

@@ -1,6 +1,6 @@
 //! Settings that are understood, and those that are not.
 
-use limo_model::Price;
+use limo_model::{IdleRule, Overrides, Price};
 use limo_sched::{Allocation, RestRule};
 
 use super::*;
@@ -17,7 +17,9 @@ fn refused(preset: Preset, texts: &[&str], expected: &str) {
 #[test]
 fn values() {
     let texts = ["allocation=contiguous", "rest=idle:10min", "monitor-every=5min", "depth=7", "default-duration=2h"];
+    let powers_off = Overrides { idle: Some(IdleRule::PowerOff), ..Overrides::default() };
     let expected = Options {
+        parts: powers_off,
         allocation: Allocation::Contiguous,
         rest: RestRule::Idle(Span::from_secs(600)),
         monitor_every: Span::from_secs(300),
@@ -27,10 +29,11 @@ fn values() {
     };
     assert_eq!(chosen(Preset::Energybud, &texts), Ok(expected));
     let options = |preset, text: &str| chosen(preset, &[text]);
-    let rest = |rule| Ok(Options { rest: rule, ..Options::default() });
+    let rest = |rule| Ok(Options { rest: rule, parts: powers_off, ..Options::default() });
     assert_eq!(options(Preset::Easy, "rest=idle"), rest(RestRule::Idle(Span::ZERO)));
     assert_eq!(options(Preset::Easy, "rest=idle-in-budget"), rest(RestRule::IdleInBudget(Span::ZERO)));
-    assert_eq!(options(Preset::Easy, "rest=never"), rest(RestRule::Never));
+    assert_eq!(options(Preset::Easy, "rest=never"), Ok(Options::default()));
+    assert_eq!(options(Preset::Limo, "idle=power-off"), rest(RestRule::Never));
     let price_rule = PriceRule::Threshold(Price::from_milli_per_mwh(40_000));
     assert_eq!(options(Preset::Limo, "price-threshold=40EUR/MWh"), Ok(Options { price_rule, ..Options::default() }));
 }

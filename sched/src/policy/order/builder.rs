@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use limo_model::{AdmissionRule, CapRule, JobId, OrderRule, Parts, PlacementRule, Power, Request, Span, Time, Wait};
 
-use crate::engine::{Pass, Verdict};
+use crate::engine::{Later, Pass, Verdict, Wanted};
 use crate::facts::draw_if_on;
-use crate::future::{Future, Respect};
+use crate::future::{Future, NodeNeed, Respect, Units};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::policy::placement::{Against, Aim, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use crate::policy::steer;
-use crate::state::Job;
+use crate::state::{Job, Sleep};
 use crate::view::{Choice, View};
 
 /// The start of a job, and its wait reason.
@@ -76,15 +76,18 @@ pub(in crate::policy) struct PlanBuilder<'a> {
     is_new: bool,
     /// True if the last job waits.
     waits: bool,
+    /// The starts that are planned for later, with their nodes.
+    later: Vec<Later>,
 }
 
 impl<'a> PlanBuilder<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let parts = view.parts();
-        let actual = match parts.admission {
+        let mut actual = match parts.admission {
             AdmissionRule::Band => Future::new(view),
             _ => Future::without_draw(view),
         };
+        hold_switching(view, &mut actual);
         let mut planned = actual.clone();
         let margin = steer::margin(view);
         if parts.admission == AdmissionRule::Band {
@@ -109,6 +112,7 @@ impl<'a> PlanBuilder<'a> {
             is_followed: false,
             is_new: false,
             waits: false,
+            later: Vec::new(),
         }
     }
 }
@@ -131,6 +135,8 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
             Decision::Start(choice) => Verdict::Start(self.start(id, choice)),
             Decision::Wait { wait, .. } | Decision::Later { wait, .. } if job.request.immediate => Verdict::Wait(wait),
             Decision::Later { choice, at, wait } => {
+                let wanted = limo_model::nodes(&choice.placement).collect();
+                self.later.push(Later { at, wanted: Wanted::Named(wanted) });
                 match self.parts.order {
                     OrderRule::Conservative => {
                         self.planned.plan(&choice, at);
@@ -163,6 +169,27 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
             plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
         }
         None
+    }
+
+    fn later(&mut self) -> Vec<Later> {
+        std::mem::take(&mut self.later)
+    }
+}
+
+/// Nodes on their way to sleep or to wake take no job before they can be there.
+fn hold_switching(view: &View<'_>, future: &mut Future<'_>) {
+    if view.index().sleeping == 0 {
+        return;
+    }
+    for node in view.nodes() {
+        let Some(rest) = node.spec.rest else { continue };
+        let span = match node.sleep {
+            Sleep::Awake | Sleep::Asleep => continue,
+            Sleep::GoingDown => rest.down.span + rest.up.span,
+            Sleep::Waking => rest.up.span,
+        };
+        let until = view.now() + span.max(Span::from_ms(1));
+        future.take(node.id, (view.now(), until), &NodeNeed { of: Units::All, memory: 0 });
     }
 }
 

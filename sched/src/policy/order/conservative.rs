@@ -9,17 +9,16 @@
 //! have the node then. A job is planned within one class of nodes, unless it needs more nodes than any class has.
 //! Ignores: power, price, budgets, deadlines. A job that reservations keep away now is not planned.
 //! Cost: jobs looked at (at most `depth`) x running and planned jobs; where jobs take parts of nodes also x nodes.
-//! Options: `allocation`, `default_duration`, `depth`, `rest`.
+//! Options: `allocation`, `default_duration`, `depth`.
 
-use limo_model::{JobId, Wait};
+use limo_model::{JobId, Time, Wait};
 
 use super::easy::is_kept_away;
 use super::expected::estimate;
-use crate::engine::{Pass, Verdict};
+use crate::engine::{Later, Pass, Verdict, Wanted};
 use crate::future::{Asker, Planned, Planner, has_room};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
-use crate::policy::idle;
 use crate::state::Job;
 use crate::view::View;
 
@@ -40,13 +39,25 @@ pub(crate) struct ConservativePass<'a> {
     missed: u32,
     /// True if the last start was a task of an array.
     is_task: bool,
+    /// The starts that are planned for later.
+    planned: Vec<Later>,
 }
 
 impl<'a> ConservativePass<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let jobs = Box::new(view.queue());
         let (planner, first, last) = (None, None, None);
-        Self { view: *view, jobs, planner, first, last, has_started: false, missed: 0, is_task: false }
+        Self {
+            view: *view,
+            jobs,
+            planner,
+            first,
+            last,
+            has_started: false,
+            missed: 0,
+            is_task: false,
+            planned: Vec::new(),
+        }
     }
 }
 
@@ -66,7 +77,10 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
                 let estimate = estimate(view, job, &placement);
                 return Verdict::Start(Start { job: id, placement, estimate });
             }
-            Some(Planned::Later(at)) => Some(at),
+            Some(Planned::Later(at)) => {
+                self.planned.extend(asker.map(|asker| later(asker, at)));
+                Some(at)
+            }
             Some(Planned::Soon) | None => None,
         };
         if self.has_started {
@@ -102,14 +116,23 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, Wait::Depth { depth }));
         }
-        (plan.sleeps, plan.wake_at) = idle::sleeps(view);
         None
+    }
+
+    fn later(&mut self) -> Vec<Later> {
+        std::mem::take(&mut self.planned)
     }
 }
 
 /// Returns `None` if no class could ever run the job. A job that waits for reservations takes nothing from later ones,
 /// which need not wait for it.
-fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
+pub(super) fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
     let shape = view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty())?;
     (!is_kept_away(view, job)).then_some(Asker { job, shape })
+}
+
+/// The start of a job that may have any nodes of the classes that could run it.
+pub(super) fn later(Asker { job, shape }: Asker<'_>, at: Time) -> Later {
+    let classes = shape.ways.iter().map(|way| way.class).collect();
+    Later { at, wanted: Wanted::Some { count: job.request.nodes.get(), classes } }
 }

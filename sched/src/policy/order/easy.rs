@@ -14,19 +14,19 @@
 //! question stays so until something else happens than a submission, so a round costs what changed.
 //! Where the paper is silent: nodes are taken from those with the least room, lowest first, nodes that sleep last.
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
-//! `hold_after`, `monitor_every`, `rest`.
+//! `hold_after`, `monitor_every`.
 
 use limo_model::{CapRule, Estimate, JobId, Placement, Power, Span, Time, Wait};
 
+use super::conservative::{asker, later};
 use super::expected::estimate;
-use crate::engine::{Pass, Verdict};
+use crate::engine::{Later, Pass, Verdict};
 use crate::facts::Known;
 use crate::future::{Asker, asks_each, has_room};
 use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::options::Allocation;
 use crate::plan::{Plan, Start};
 use crate::policy::admission::Gate;
-use crate::policy::idle;
 use crate::policy::placement::{capped, least_room};
 use crate::state::Job;
 use crate::structure::Need;
@@ -52,6 +52,8 @@ pub(in crate::policy) struct EasyPass<'a> {
     candidate: Option<Candidate<'a>>,
     /// The cache for the next plan.
     found: Option<PlanCache>,
+    /// The first job, which waits, and when it is expected to start.
+    head: Option<(JobId, Time)>,
 }
 
 /// Later jobs are decided about, beside the reservation of the first one.
@@ -124,13 +126,19 @@ impl<'a> Pass<'a> for EasyPass<'a> {
             }
         }
     }
+
+    fn later(&mut self) -> Vec<Later> {
+        let later =
+            self.head.and_then(|(head, at)| asker(&self.view, self.view.job(head)?).map(|head| later(head, at)));
+        later.into_iter().collect()
+    }
 }
 
 impl<'a> EasyPass<'a> {
     pub fn of(view: &View<'a>) -> Self {
-        let (behind, candidate, found) = (None, None, None);
+        let (behind, candidate, found, head) = (None, None, None, None);
         let has_caps = view.parts().caps == CapRule::FromProfile;
-        Self { view: *view, gate: Gate::of(view), has_caps, has_begun: false, behind, candidate, found }
+        Self { view: *view, gate: Gate::of(view), has_caps, has_begun: false, behind, candidate, found, head }
     }
 
     /// The first job, or the one after those that an earlier plan has decided about.
@@ -305,7 +313,6 @@ impl<'a> EasyPass<'a> {
 
     /// No job waits that could ever run.
     fn nobody_waits(&mut self, plan: &mut Plan) {
-        (plan.sleeps, plan.wake_at) = idle::sleeps(&self.view);
         for (id, job) in self.view.untold() {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, Wait::NoNode));
@@ -332,16 +339,15 @@ impl<'a> EasyPass<'a> {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, wait));
         }
-        let due;
-        (plan.sleeps, due) = idle::sleeps(&view);
-        plan.wake_at = [self.gate.wake(&view, &cache.reservation), due].into_iter().flatten().min();
+        plan.wake_at = self.gate.wake(&view, &cache.reservation);
         plan.reserved = self.gate.reserved();
         cache.wait = Some(wait);
         cache.until = cache.until.min(self.next_end(&cache));
-        // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
-        // asks for memory or names nodes could have is not counted exactly.
+        // Only what a plan without it would find again: what a job that asks for memory or names nodes could have is not
+        // counted exactly.
         let asks_each = self.asks_each(cache.head);
-        Some(cache).filter(|_| all && !asks_each && plan.sleeps.is_empty())
+        self.head = Some((cache.head, cache.reservation.at));
+        Some(cache).filter(|_| all && !asks_each)
     }
 
     /// Until when jobs end as expected: those that do not end in time are expected later and later.

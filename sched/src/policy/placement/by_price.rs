@@ -109,8 +109,7 @@ impl Aim {
         }
         let starts = builder.starts(ways, now);
         let fits = starts.iter().filter(|found| found.at == now);
-        let most =
-            fits.max_by_key(|found| (found.offer.estimate.power, std::cmp::Reverse((found.first.0, found.first.1))));
+        let most = fits.max_by_key(|found| (found.offer.estimate.power, std::cmp::Reverse(found.first)));
         match most.and_then(|found| builder.choice(found)) {
             Some(choice) => Decision::Start(choice),
             None => Decision::Wait { wait: builder.obstacle(asked, None), holds: false },

@@ -15,7 +15,7 @@ use crate::facts::{Known, allows_unit, cores_on, host_power, units_wanted, wants
 use crate::future::{Future, NodeNeed, Respect, Units, bytes};
 use crate::view::{Choice, View};
 
-use pools::{PoolKind, looked_up};
+use pools::{PoolKind, Waking, looked_up};
 use several::Host;
 
 pub(in crate::policy) use pools::Pools;
@@ -41,6 +41,8 @@ struct Source {
     /// Cores of the whole unit.
     total: u32,
     each: Estimate,
+    /// How its nodes wake, where they sleep.
+    wakes: Option<Waking>,
 }
 
 /// One way to run a job.
@@ -53,7 +55,9 @@ pub(in crate::policy) struct Offer {
     rank: usize,
     memory: limo_model::Memory,
     alone: bool,
-    /// Estimate for the whole job: the sum of its draws, the duration of the slowest part.
+    /// How long its nodes need to wake; zero if all are awake.
+    wake: Span,
+    /// Estimate for the whole job: the sum of its draws, the duration of the slowest part once its nodes are awake.
     pub estimate: Estimate,
 }
 
@@ -76,8 +80,8 @@ pub(in crate::policy) struct Found<'o> {
     pub offer: &'o Offer,
     ask: Ask,
     seat: Seat,
-    /// The place of its first part, which orders candidates.
-    pub first: (NodeId, u16, usize),
+    /// The time that its nodes need to wake and the place of its first part, which order candidates.
+    pub first: (Span, NodeId, u16, usize),
 }
 
 /// A node with room, and from when on.
@@ -123,15 +127,21 @@ pub(in crate::policy) fn offers<'a>(
                 let each = each.with_draw(host_power(known, request, &class.units));
                 let (alone, memory) = (request.exclusive, bytes(request.memory));
                 let (kind, named) = (*kind, named.clone());
-                let source = Source { kind, named, alone, memory, taken, cores, units, host, total: unit.cores, each };
+                // A node that this plan wakes already draws no more for another job.
+                let draw = |waking: Waking| if kind.shared.is_some() { Power::ZERO } else { waking.draw };
+                let wakes = kind.waking.map(|waking| Waking { draw: draw(waking), ..waking });
+                let total = unit.cores;
+                let source = Source { kind, named, alone, memory, taken, cores, units, host, total, each, wakes };
                 ways.push((unit, cap, rank, source));
             }
         }
     }
     let nodes = request.nodes.get() as usize;
     let offer = |sources: Vec<Source>, cap, rank| {
-        let estimate = sum_of_least(&sources, nodes);
-        Offer { sources, nodes, cap, rank, memory: request.memory, alone: request.exclusive, estimate }
+        let wake = sources.iter().filter_map(|source| source.wakes).map(|wakes| wakes.span).max().unwrap_or_default();
+        let least = sum_of_least(&sources, nodes);
+        let estimate = Estimate { duration: least.duration + wake, ..least };
+        Offer { sources, nodes, cap, rank, memory: request.memory, alone: request.exclusive, wake, estimate }
     };
     if nodes == 1 {
         return ways.into_iter().map(|(_, cap, rank, source)| offer(vec![source], cap, rank)).collect();
@@ -150,6 +160,10 @@ pub(in crate::policy) fn offers<'a>(
         }
     }
     let enough = |sources: &[Source]| distinct(pools, sources) >= nodes;
+    // Beside a way on nodes of which some have to be woken, the same on those that are awake.
+    let all_awake: Vec<_> =
+        alike.iter().filter_map(|(unit, cap, rank, of)| Some((*unit, *cap, *rank, awake(of)?))).collect();
+    alike.extend(all_awake);
     let found: Vec<Offer> = alike
         .into_iter()
         .filter(|(.., sources)| enough(sources))
@@ -159,7 +173,15 @@ pub(in crate::policy) fn offers<'a>(
         return found;
     }
     let mixed: Vec<Source> = ways.into_iter().filter(|(_, cap, ..)| cap.is_none()).map(|(.., source)| source).collect();
-    if enough(&mixed) { vec![offer(mixed, None, 0)] } else { Vec::new() }
+    let all_awake = awake(&mixed);
+    let both = [Some(mixed), all_awake].into_iter().flatten().filter(|sources| enough(sources));
+    both.map(|sources| offer(sources, None, 0)).collect()
+}
+
+/// The sources whose nodes are awake, where others are not.
+fn awake(sources: &[Source]) -> Option<Vec<Source>> {
+    let awake: Vec<Source> = sources.iter().filter(|source| source.wakes.is_none()).cloned().collect();
+    (awake.len() < sources.len()).then_some(awake)
 }
 
 /// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
@@ -259,7 +281,7 @@ impl Offer {
             // A repeated question is answered from the last result.
             let fits = if next == at && draw == self.estimate.power { next } else { powered(draw, next)? };
             if fits == next {
-                let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
+                let first = (self.wake, seat.node, self.sources[seat.source].kind.unit, self.rank);
                 return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, seat, first });
             }
             at = fits;
@@ -270,7 +292,7 @@ impl Offer {
     fn seated(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
         if self.nodes == 1 && self.sources.iter().all(Source::is_single) {
             let seat = self.first_seat(future, pools, ask)?;
-            return Some((seat, self.sources[seat.source].each.power));
+            return Some((seat, self.draw(&[seat])));
         }
         let seats = self.seats(future, pools, ask)?;
         Some((seats[0], self.draw(&seats)))
@@ -291,7 +313,11 @@ impl Offer {
             }
             if next == at {
                 seats.retain(|seat| seat.at == at);
+                if self.wake > Span::ZERO {
+                    seats.sort_by_key(|seat| self.sources[seat.source].wakes);
+                }
                 seats.truncate(self.nodes);
+                seats.sort_unstable_by_key(|seat| seat.node);
                 return Some(seats);
             }
             at = next;
@@ -328,7 +354,12 @@ impl Offer {
     }
 
     fn draw(&self, seats: &[Seat]) -> Power {
-        seats.iter().map(|seat| self.sources[seat.source].each.power).sum()
+        seats.iter().map(|seat| self.sources[seat.source].each.power).sum::<Power>() + self.waking(seats)
+    }
+
+    /// What the nodes of these seats draw more that have to be woken.
+    fn waking(&self, seats: &[Seat]) -> Power {
+        seats.iter().filter_map(|seat| self.sources[seat.source].wakes).map(|wakes| wakes.draw).sum()
     }
 }
 
@@ -342,9 +373,10 @@ impl Found<'_> {
         };
         let placement = several::placement(offer, future, &seats, &self.ask);
         let each = || seats.iter().map(|seat| offer.sources[seat.source].each);
-        let duration = each().map(|each| each.duration).max().unwrap_or_default();
+        let duration = each().map(|each| each.duration).max().unwrap_or_default() + offer.wake;
+        let waking = offer.waking(&seats);
         let (power, energy) = (each().map(|each| each.power).sum(), each().map(|each| each.energy).sum());
         let estimate = Estimate { duration, power, energy, ..offer.estimate };
-        Some(Choice { placement, estimate, alone: offer.alone })
+        Some(Choice { placement, estimate, alone: offer.alone, waking })
     }
 }

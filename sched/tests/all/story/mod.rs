@@ -187,6 +187,7 @@ impl Story {
                 "admission" => options.parts.admission = Some(parse(value)),
                 "placement" => options.parts.placement = Some(parse(value)),
                 "caps" => options.parts.caps = Some(parse(value)),
+                "idle" => options.parts.idle = Some(parse(value)),
                 "rest" => options.rest = rest_rule(value),
                 _ => panic!("unknown option {key}"),
             }

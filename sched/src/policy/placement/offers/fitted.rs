@@ -1,7 +1,7 @@
 //! A way to run a job at the cap at which it draws as much as is wanted, whether there is a profile at it or not. Decides
 //! nothing about when.
 
-use limo_model::{Power, Request};
+use limo_model::{Estimate, Power, Request};
 
 use super::{Offer, Source};
 use crate::facts::{Known, under_cap};
@@ -28,7 +28,7 @@ impl Offer {
             sources,
             cap: Some(cap),
             rank: usize::MAX,
-            estimate: each,
+            estimate: Estimate { duration: each.duration + self.wake, ..each },
             ..self.clone()
         })
     }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use limo_model::{NodeId, Part, Power, Request, UnitSpec};
+use limo_model::{NodeId, Part, Power, Request, Span, UnitSpec};
 
-use crate::facts::{Known, Looked};
-use crate::state::Node;
+use crate::facts::{Known, Looked, waking_draw};
+use crate::state::{Node, Sleep};
 use crate::view::View;
 
 /// Properties of equal units, apart from the times at which they are free.
@@ -19,6 +19,22 @@ pub(super) struct PoolKind {
     pub shared: Option<Option<Power>>,
     /// True if it can be capped.
     pub obeys: bool,
+    /// Where its node sleeps, how it wakes.
+    pub waking: Option<Waking>,
+}
+
+/// How a node wakes: how long it takes, and what it then draws more than asleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waking {
+    pub span: Span,
+    pub draw: Power,
+}
+
+impl Waking {
+    fn of(node: &Node) -> Option<Self> {
+        let rest = node.spec.rest.filter(|_| node.sleep == Sleep::Asleep)?;
+        Some(Self { span: rest.up.span, draw: waking_draw(node) })
+    }
 }
 
 /// Facts about an application on a unit of a class.
@@ -41,10 +57,11 @@ impl<'a> Pools<'a> {
         let mut pools = Self::default();
         for node in view.nodes().iter().filter(|node| usable(node)) {
             let Some((class, _)) = view.index().classes.place_of(node.id) else { continue };
+            let waking = Waking::of(node);
             for (id, _) in node.units() {
                 let taken = view.index().cores_used(id) > 0;
                 let shared = taken.then(|| node.cap(id.unit));
-                let kind = PoolKind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some() };
+                let kind = PoolKind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some(), waking };
                 pools.kinds.entry(kind).or_default().push(node.id);
             }
         }

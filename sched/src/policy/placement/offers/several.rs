@@ -15,8 +15,8 @@ pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind:
     let mut alike = units_like(units, kind.unit);
     let is_first_unit = alike.next() == Some(kind.unit);
     let enough = alike.count() + 1 >= crate::facts::units_wanted(request);
-    let kinds =
-        || pools.kinds.iter().filter(|(of, nodes)| (of.class, of.unit) == (kind.class, kind.unit) && !nodes.is_empty());
+    let is_alike = |of: &PoolKind| (of.class, of.unit, of.waking) == (kind.class, kind.unit, kind.waking);
+    let kinds = || pools.kinds.iter().filter(|(of, nodes)| is_alike(of) && !nodes.is_empty());
     if !is_first_unit || !enough || kinds().next().is_none_or(|(first, _)| first != kind) {
         return Some(Vec::new());
     }
