@@ -99,6 +99,10 @@ fn type_all(page: &str) {
             if !waits && !ends {
                 until("the job runs", || (submitter.state(job) == "running").then_some(()));
             }
+            if typed.contains("lq resume") {
+                submitter.lq(&["suspend", &job.to_string()]).succeeded();
+                until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
+            }
             typed = typed.replace("JOB", &job.to_string());
         }
         if typed.contains("ARRAY") {

@@ -116,6 +116,6 @@ fn names_that_are_none_are_refused() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     submitter.lrun(&["-o", "%q", "true"]).failed("`%q` is unknown");
-    submitter.lrun(&["-e", "x%", "true"]).failed("a `%` stands at the end");
+    submitter.lrun(&["-e", "x%", "true"]).failed("a `%` is at the end");
     assert!(submitter.lq(&["-a", "--json"]).succeeded().contains("\"jobs\":[]"));
 }
