@@ -3,6 +3,7 @@
 use limo_model::{Estimate, Part, Power, Request, Span, UnitId, UnitSpec};
 
 use super::estimate::{Known, under_cap};
+use super::fits::allows_unit;
 use crate::state::{Job, Node, Sleep, State};
 
 /// What a node that sleeps draws more at most once it is woken, without jobs; zero for one that is awake or on its way.
@@ -34,7 +35,7 @@ pub(crate) struct Expected {
     pub draw: Power,
     /// Its division among the units, in the order of the placement; evenly if empty.
     pub shares: Vec<Power>,
-    /// Expected duration of its slowest part, not its time limit.
+    /// Expected duration of its slowest part, not its time limit. Cores beside accelerators do not count.
     pub duration: Span,
 }
 
@@ -58,7 +59,9 @@ pub(crate) fn expected_of_units(
             Some((alike, at, draw)) if at == cap && alike == unit => draw,
             _ => {
                 let part = Part { unit: id, ..*part };
-                duration = duration.max(expected(state, job, (&request, &part), cap)?.duration);
+                if allows_unit(&request, unit) {
+                    duration = duration.max(expected(state, job, (&request, &part), cap)?.duration);
+                }
                 expected(state, job, (&job.request, &part), cap)?.power
             }
         };
