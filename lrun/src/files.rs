@@ -114,7 +114,7 @@ mod tests {
         check(&["-i", "in", "-o", "%x-%5j", "-e", "none", "--open-mode", "append"], Ok(all));
         check(&["--output", "./none"], Ok(Files { stdout: name("./none"), ..Files::default() }));
         check(&["-o", "%A_%a"], Ok(Files { stdout: name("%A_%a"), ..Files::default() }));
-        check(&["-o", "%A_%"], Err("invalid value '%A_%' for '--output <FILE>': a `%` stands at the end"));
+        check(&["-o", "%A_%"], Err("invalid value '%A_%' for '--output <FILE>': a `%` is at the end"));
         check(&["-e", "%q"], Err("'--error <FILE>': `%q` is unknown"));
         check(&["-i", "all"], Ok(Files::default()));
         check(&["-i", "7"], Ok(Files::default()));

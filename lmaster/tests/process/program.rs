@@ -75,7 +75,7 @@ async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
     assert_eq!((status.band.high().to_string().as_str(), status.policy.name()), ("90.0 W", "fifo"));
     std::fs::write(&file, "log = \"lmaster=loud\"\n").expect("written");
     master.signal(SIGHUP);
-    master.logged("the configuration stays as it was");
+    master.logged("the configuration stays unchanged");
     std::fs::write(&file, "log = \"debug\"\n[policy]\ndepth = 7\n").expect("written");
     master.signal(SIGHUP);
     master.logged("configuration read again");

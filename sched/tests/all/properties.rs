@@ -89,7 +89,7 @@ fn overrides(Parts { order, admission, placement, caps, idle }: Parts) -> Overri
 }
 
 /// Each combination of an order that makes sense, with idle nodes that sleep: in 500 cases unless told.
-fn check_asleep(order: OrderRule) {
+fn check_power_off(order: OrderRule) {
     let sleeps = |parts: &Parts| parts.order == order && parts.powers_off() && parts.senseless().is_none();
     for parts in Parts::all().filter(sleeps).map(overrides) {
         let options = backfill::options().prop_map(move |options| Options { parts, ..options });
@@ -98,18 +98,18 @@ fn check_asleep(order: OrderRule) {
 }
 
 #[test]
-fn strict_keeps_the_rules_with_nodes_that_sleep() {
-    check_asleep(OrderRule::Strict);
+fn strict_keeps_the_rules_with_nodes_off() {
+    check_power_off(OrderRule::Strict);
 }
 
 #[test]
-fn easy_keeps_the_rules_with_nodes_that_sleep() {
-    check_asleep(OrderRule::Easy);
+fn easy_keeps_the_rules_with_nodes_off() {
+    check_power_off(OrderRule::Easy);
 }
 
 #[test]
-fn conservative_keeps_the_rules_with_nodes_that_sleep() {
-    check_asleep(OrderRule::Conservative);
+fn conservative_keeps_the_rules_with_nodes_off() {
+    check_power_off(OrderRule::Conservative);
 }
 
 /// The combinations that are tested here.
