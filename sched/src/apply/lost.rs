@@ -1,7 +1,7 @@
 //! Lost nodes: unreachable for so long that their jobs count as over without a report. The draw of those jobs stays
 //! part of the believed draw until it is known to be gone: it is *held*.
 
-use limo_model::{Attempt, JobId, NodeId, Time};
+use limo_model::{Attempt, JobId, NodeId, Power, Time};
 
 use super::nodes::{renew, settle_cluster};
 use crate::cluster::Cluster;
@@ -24,7 +24,7 @@ pub(super) fn lost(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     node.lost.get_or_insert(now);
     for (job, attempt) in attempts {
         if !node.held.iter().any(|held| (held.job, held.attempt) == (job, attempt)) {
-            node.held.push(Held { job, attempt, draw: limo_model::Power::ZERO });
+            node.held.push(Held { job, attempt, draw: Power::ZERO });
         }
     }
     if !node.held.is_empty() {
@@ -43,8 +43,14 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
     settle_cluster(cluster, now);
     for id in nodes {
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
-        let held = node.held.iter_mut().find(|held| (held.job, held.attempt) == (job, attempt));
-        if let Some(held) = held {
+        let is_this = |held: &Held| (held.job, held.attempt) == (job, attempt);
+        if !assignment.pending.is_zero() {
+            // A job whose nodes still wake has not begun: nothing of it runs on a lost node.
+            node.held.retain(|held| !is_this(held));
+            if node.held.is_empty() {
+                cluster.index.held.remove(&id);
+            }
+        } else if let Some(held) = node.held.iter_mut().find(|held| is_this(held)) {
             let draw = assignment.draw_on(id);
             cluster.index.active_draw += draw - held.draw;
             cluster.books.active += draw - held.draw;
