@@ -71,6 +71,25 @@ fn a_job_begins_under_a_cap() {
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
+/// The budget leaves 25 W above idle, and at full speed each job needs 40 W. `energybud` lets the first one start when 15 W
+/// for its walltime are saved, at 180 s; with caps from profiles it starts at once with 25 W, and the other one after it.
+#[test]
+fn a_budget_is_kept_with_caps_from_profiles() {
+    let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
+    let workload = workload(", \"walltime\": 300");
+    let folder = folder(&[("w.json", &workload), ("p.toml", &platform(CAPS)), ("f.csv", &profiles)]);
+    let starts = |set: &str| {
+        let run = "run --trace w.json --platform p.toml --profiles f.csv --policy energybud --budget 27kJ --from 0s \
+            --until 10min --out out --replace";
+        let printed = lsim(folder.path(), &format!("{run} {set}"));
+        assert!(printed.contains(": kept\n"), "{printed}");
+        let jobs = read(folder.path(), "out/jobs.csv");
+        ["starting_time", "finish_time"].map(|name| column(&jobs, name).join(" "))
+    };
+    assert_eq!(starts("")[0].split(' ').next(), Some("180"));
+    assert_eq!(starts("--set caps=from-profile"), ["0 240", "240 480"]);
+}
+
 /// Both on one CPU of four cores, on which the application takes 200 s and 80 W with all of them: 40 W each. From 100 s to
 /// 160 s the CPU is held at 60 W, 30 W each, and F is 1: 45 s of work are done, 55 s are left. The accelerator counts as
 /// a core of the node, so each has two fifths of 10 W idle: 4 W for 215 s, and 8000 J.
