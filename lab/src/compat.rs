@@ -12,8 +12,10 @@ use crate::y2017::{Algorithm, Config};
 const FROM: Span = Span::from_secs(2 * 86_400);
 const UNTIL: Span = Span::from_secs(5 * 86_400);
 
+///
+///
 /// # Errors
-/// No policy, or one that was not published, and options that the published code has nothing for.
+/// If the policy is missing or was not published, or the published code does not have an option.
 pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
     let algorithm = match setup.policy {
         Some(Preset::Easy) => Algorithm::Easy,
@@ -45,8 +47,10 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
     Ok(algorithm)
 }
 
+///
+///
 /// # Errors
-/// Rules for idle nodes, and budgets, that the published code has nothing for.
+/// If the published code does not have the budgets or the rules for idle nodes.
 pub fn config(setup: &Setup, algorithm: Algorithm, loaded: &Loaded) -> Result<Config> {
     let shutdown = match loaded.options.rest {
         RestRule::Never => false,

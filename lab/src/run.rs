@@ -24,8 +24,10 @@ pub struct Arguments {
     compat: Option<String>,
 }
 
+///
+///
 /// # Errors
-/// What cannot be read, simulated or written, and options that the published code has nothing for.
+/// If a file cannot be read or written, the simulation fails, or the published code does not have an option.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Some(year) = &arguments.compat else { return plain::run(&arguments.run) };
     let setup = &arguments.run.setup;
@@ -48,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds to the summary what the simulation took of the machine.
+/// Adds the CPU time and memory of the simulation to the summary.
 struct Timed<'o> {
     output: &'o mut Output,
     begun: Instant,

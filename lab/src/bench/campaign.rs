@@ -9,18 +9,20 @@ use super::figure::{Figure, Limit};
 use super::host::{Machine, child};
 use super::part::Report;
 
-/// One week of each of the three traces, of middling length to simulate.
+/// One week of each of the three traces. Its simulation takes an average time.
 const WEEKS: [&str; 3] = ["sdscblue_1w_43207292", "metacentrum_1w_1362700000", "curie_1w_48889200"];
 const KEEPERS: [&str; 3] = ["powercap", "reducepc", "energybud"];
 /// Weeks of each trace (section V-B).
 const WEEKS_EACH: f64 = 10.0;
-/// The budget measured here stands for all: 100 to 30 % are eight.
+/// Number of budgets, 100 to 30 %. The benchmark runs one of them.
 const BUDGETS: f64 = 8.0;
-/// The whole campaign on the cores of this machine, in seconds.
+/// Limit for the whole campaign on the cores of this machine, in seconds.
 const CAMPAIGN_S: f64 = 600.0;
 
+///
+///
 /// # Errors
-/// A run that fails.
+/// If a run fails.
 pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
     let scratch = tempfile::tempdir().context("a folder for the results")?;
     let out = scratch.path().join("out").display().to_string();
@@ -50,7 +52,7 @@ pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
             total += WEEKS_EACH * BUDGETS * (seconds(policy, false)? + seconds(policy, true)?);
         }
     }
-    // A quick look at one trace says nothing of the others.
+    // The quick variant runs one trace only, so it cannot estimate the whole.
     if !quick {
         let cores = Machine::now().cores as f64;
         figures.push(Figure::new("1,470 simulations, CPU time", total, "s"));

@@ -1,7 +1,8 @@
-//! A large cluster under load, around a real core: 10,000 nodes of 20 classes, 100,000 jobs that wait with 256 request
-//! signatures, and one upper limit of the draw that lets about 70 % of the nodes compute. Time is simulated.
+//! A large cluster under load, around a real core: 10,000 nodes of 20 classes, 100,000 waiting jobs with 256 request
+//! signatures, and an upper limit that lets about 70 % of the nodes compute. Time is simulated.
 //!
-//! Measures nothing: [`Loaded::end`] and [`Loaded::arrive`] do one thing each, and [`super::rounds`] times them.
+//! Does not measure by itself: [`Loaded::end`] and [`Loaded::arrive`] do one thing each, and [`super::rounds`] times
+//! them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,17 +21,17 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Cores of the nodes of each class.
 const CORES: [u32; 20] = [4, 6, 8, 10, 12, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128];
-/// Idle draw of a node without its cores, of a core, and what a core adds while it computes; the classes differ around
-/// these. Of the order that servers draw.
+/// Idle draw of a node without its cores, and of a core, and the extra draw of a computing core. Classes vary around
+/// these values, which are typical of servers.
 const BOARD_W: i64 = 40;
 const CORE_IDLE_MW: i64 = 500;
 const CORE_BUSY_MW: i64 = 4_000;
 /// Requests of jobs: 8 sizes, 8 choices of hardware and 4 walltimes make 256 signatures.
 const SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 const WALLTIMES_H: [i64; 4] = [1, 4, 12, 24];
-/// The share of the draw of all cores above idle that the limit admits, in percent.
+/// Share of the draw of all cores above idle that the limit allows, in percent.
 const LIMIT_PERCENT: i64 = 70;
-/// Jobs are handed in so far apart while the cluster fills.
+/// Interval between submissions while the cluster fills.
 const FILL_GAP: Span = Span::from_ms(1);
 
 /// The size of the cluster.
@@ -70,7 +71,7 @@ fn thread_ns() -> Result<u64> {
     Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
 }
 
-/// Node `index` of a class, whose draws differ from those of the others by a few percent.
+/// Returns node `index` of a class. Draws of the nodes in a class differ by a few percent.
 fn node(class: usize, index: u32) -> NodeSpec {
     let cores = CORES[class];
     let variation = 900 + 10 * class as i64;
@@ -93,7 +94,7 @@ fn node(class: usize, index: u32) -> NodeSpec {
     }
 }
 
-/// The `choice`th constraint: any hardware, one of the seven largest kinds, or some of them.
+/// Returns constraint number `choice`: any hardware, one of the seven largest types, or several of them.
 fn constraint(choice: usize) -> Vec<String> {
     match choice {
         0 => Vec::new(),
@@ -116,10 +117,10 @@ fn request(dice: &mut SplitMix64) -> Request {
 }
 
 impl Loaded {
-    /// Nodes register, and jobs come until so many wait.
+    /// Registers the nodes, and submits jobs until enough wait.
     ///
     /// # Errors
-    /// An event that the core refuses, which would be a fault of this file.
+    /// If the core refuses an event, which would be a fault of this file.
     pub fn new(size: Size) -> Result<Self> {
         let now = Time::from_unix_ms(0);
         let core = Core::new(now, Preset::Powercap, Options::default());
@@ -154,7 +155,7 @@ impl Loaded {
         self.core.sums().rejected_plans
     }
 
-    /// The believed draw, and what it may be.
+    /// Returns the believed draw and the upper limit.
     pub fn draw(&self) -> (Power, Power) {
         (self.core.sums().draw, self.core.settings().limits.band(self.now).high())
     }
@@ -163,12 +164,12 @@ impl Loaded {
         self.core.apply(self.now, event).with_context(|| format!("at {} ms", self.now.unix_ms()))
     }
 
-    /// One more job, `gap` after the last thing.
+    /// Submits one more job, `gap` after the last event.
     ///
     /// # Errors
     /// As [`Loaded::new`].
     pub fn arrive(&mut self, gap: Span) -> Result<Took> {
-        // Jobs end in their time, whether anybody looks or not.
+        // Jobs end on time, even between measurements.
         let until = self.now + gap;
         while self.ends.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
             self.end()?;
@@ -178,10 +179,10 @@ impl Loaded {
         self.timed(&event)
     }
 
-    /// The next job ends.
+    /// Ends the next job.
     ///
     /// # Errors
-    /// As [`Loaded::new`], and where nothing runs.
+    /// As [`Loaded::new`], and if no job runs.
     pub fn end(&mut self) -> Result<Took> {
         let Reverse((at, job, attempt)) = self.ends.pop().context("no job runs that could end")?;
         self.now = self.now.max(at);
@@ -189,7 +190,7 @@ impl Loaded {
         self.timed(&event)
     }
 
-    /// Records one event and runs a round; both are measured, what the nodes do about it is not.
+    /// Records an event and runs a round. Measures both, without the reaction of the nodes.
     fn timed(&mut self, event: &Event) -> Result<Took> {
         let cpu = thread_ns()?;
         let begun = std::time::Instant::now();
@@ -201,7 +202,7 @@ impl Loaded {
         Ok(Took { wall_ns, cpu_ns, started: self.obey(round)? })
     }
 
-    /// Nodes start what they are told to; a job takes 30 to 100 % of its walltime.
+    /// Starts jobs as ordered; a job runs for 30 to 100 % of its walltime.
     fn obey(&mut self, round: Round) -> Result<usize> {
         let mut started = 0;
         for command in round.commands {

@@ -1,4 +1,4 @@
-//! `lab bench`: figures of speed and memory, printed beside what is asked for and what others reach.
+//! `lab bench`: figures of speed and memory, printed next to limits and the figures of other programs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,8 +25,10 @@ pub struct Arguments {
     part: Option<String>,
 }
 
+///
+///
 /// # Errors
-/// What cannot be read, simulated or written. A limit that is missed is no error: the machine may be busy.
+/// If a file cannot be read or written, or a simulation fails. A missed limit is not an error: the machine may be busy.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let traces = arguments.traces.clone().unwrap_or_else(traces);
     if let Some(part) = &arguments.part {

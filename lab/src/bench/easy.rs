@@ -1,5 +1,5 @@
-//! EASY over whole traces, as a user runs it: reading, accounting, checking and writing included. The waits of the same
-//! run are compared with those of another simulator's complete schedule.
+//! Runs EASY over whole traces as a user would, with reading, accounting, checking and writing. Compares the waits of
+//! the same run with the complete schedule of another simulator.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,16 +10,16 @@ use super::figure::{Figure, Limit};
 use super::host::{Taken, child};
 use super::part::Report;
 
-/// A complete schedule, and what is asked for on it.
+/// A complete schedule, and the limits for its simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct Oracle {
     pub name: &'static str,
     file: &'static str,
-    /// At least so many jobs a second of CPU time.
+    /// Lower limit of the speed, in jobs per second of CPU time.
     jobs_per_s: Option<f64>,
-    /// In jobs per second of CPU time, on a loaded machine of two cores.
+    /// Speeds of other programs, in jobs per second of CPU time, on a loaded machine of two cores.
     peers: &'static str,
-    /// The least of so many runs is taken: other processes only add.
+    /// Number of runs. The shortest counts, because other processes only add time.
     runs: u32,
 }
 
@@ -42,13 +42,15 @@ pub const ORACLES: [Oracle; 4] = [
     Oracle { name: "curie", file: "CEA-curie_easy_result.swf.gz", jobs_per_s: Some(100_000.0), peers: "", runs: 3 },
 ];
 
-/// At most so much memory, whatever the trace.
+/// Upper limit of the memory for any trace.
 const PEAK_MB: f64 = 100.0;
 const MB: f64 = 1e6;
 
 impl Oracle {
+    ///
+    ///
     /// # Errors
-    /// A run that fails, or files that are not as they should be.
+    /// If a run fails, or a file is invalid.
     pub fn measure(&self, traces: &Path) -> Result<Report> {
         let trace = traces.join("easy-oracles").join(self.file);
         if !trace.exists() {
@@ -137,7 +139,7 @@ fn sorted(pairs: impl Iterator<Item = Result<(i64, i64)>>) -> Result<Vec<(i64, i
     Ok(pairs)
 }
 
-/// Jobs of `expected` that are not the same in `found`, and jobs that only `found` has.
+/// Returns the number of jobs in `expected` that differ or are missing in `found`, and of jobs that only `found` has.
 fn different(expected: &[(i64, i64)], found: &[(i64, i64)]) -> usize {
     let of = |number: i64| found.binary_search_by_key(&number, |(found, _)| *found).ok().map(|at| found[at].1);
     let wrong = expected.iter().filter(|(number, wait)| of(*number) != Some(*wait)).count();

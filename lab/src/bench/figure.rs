@@ -1,4 +1,4 @@
-//! A measured figure with the limit it is held to and what others reach.
+//! A measured figure with its limit and the figures of other programs.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Limit {
     AtMost(f64),
 }
 
-/// One figure.
+/// A measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     pub name: String,
@@ -20,7 +20,7 @@ pub struct Figure {
     /// Empty for numbers of things.
     pub unit: String,
     pub limit: Option<Limit>,
-    /// Returns true if it is within its limit, or has none.
+    /// True if the value is within its limit; `None` without a limit.
     pub reached: Option<bool>,
     /// The figure of other programs; empty if unmeasured.
     pub peers: String,
@@ -48,7 +48,7 @@ impl Figure {
     }
 }
 
-/// A line of the table: name, value, limit and whether it is reached, peers.
+/// A line of the table: name, value, limit and if it is reached, other programs.
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = format!("{} {}", shown(self.value), self.unit);
@@ -67,7 +67,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// With three places below ten, one below a thousand, and thousands parted from there on.
+/// Formats with three decimals below ten, one below a thousand, and separated thousands above.
 fn shown(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1_000.0 {
         return format!("{value:.0}");

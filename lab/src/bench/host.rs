@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cores: usize,
-    /// Runnable processes over the last minute, as the kernel averages them; nothing where it does not say.
+    /// Average number of runnable processes in the last minute; `None` if the kernel does not report it.
     pub load_average: Option<f64>,
 }
 
@@ -28,9 +28,9 @@ impl Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Taken {
     pub wall_s: f64,
-    /// In user mode and in the kernel.
+    /// CPU time in user mode and in the kernel.
     pub cpu_s: f64,
-    /// The largest resident set of any of them, ever.
+    /// Largest resident set of any of these processes.
     pub peak_rss_bytes: f64,
 }
 
@@ -48,15 +48,17 @@ fn used(who: UsageWho) -> Result<Taken> {
     })
 }
 
-/// Measures one thing after another in this process.
+/// Measures work in this process.
 pub struct Watch {
     begun: Instant,
     before: Taken,
 }
 
 impl Watch {
+    ///
+    ///
     /// # Errors
-    /// The kernel does not tell.
+    /// If the kernel does not answer.
     pub fn start() -> Result<Self> {
         let before = used(UsageWho::RUSAGE_SELF)?;
         Ok(Self { begun: Instant::now(), before })
@@ -72,10 +74,10 @@ impl Watch {
     }
 }
 
-/// Runs this program with `arguments` to its end. The peak is that of all its runs from this process.
+/// Runs this program with `arguments` to its end. The peak is the largest of all children so far.
 ///
 /// # Errors
-/// It cannot be started, or fails: with what it says.
+/// If it cannot be started, or fails; contains its error output.
 pub fn child(arguments: &[&str]) -> Result<Taken> {
     let program = std::env::current_exe().context("the program's own file is not known")?;
     let before = used(UsageWho::RUSAGE_CHILDREN)?;

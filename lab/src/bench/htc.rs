@@ -1,4 +1,5 @@
-//! Many jobs of one processor on 1,400 nodes, from generation to the written results, and how time and memory grow.
+//! Many single-processor jobs on 1,400 nodes, from generation to the written results, and the growth of time and
+//! memory.
 
 use std::path::PathBuf;
 
@@ -15,22 +16,22 @@ use lsim::engine::{Scenario, simulate};
 use lsim::output::Output;
 use lsim::record::Heading;
 
-/// As many jobs as the growth is measured over.
+/// Numbers of jobs between which the growth is measured.
 pub const COUNTS: [u32; 3] = [100_000, 600_000, 6_000_000];
 const NODES: u32 = 1_400;
 const WALL: &str = "wall time in all";
 const PEAK: &str = "peak memory";
 const MIB: f64 = 1_048_576.0;
-/// For the largest count: in seconds and MiB.
+/// Upper limit for the largest count, in seconds.
 const WALL_S: f64 = 15.0;
 const PEAK_MIB: f64 = 1_024.0;
 /// Limit for linear growth: the machine's caches make larger runs a little slower.
 const EXPONENT: f64 = 1.1;
 
-/// Generates, simulates and writes in this process, which should do nothing else.
+/// Generates, simulates and writes in this process, which should not do other work.
 ///
 /// # Errors
-/// Results that cannot be written.
+/// If the results cannot be written.
 pub fn measure(jobs: u32) -> Result<Report> {
     let all = Watch::start()?;
     let mut recipe = Recipe::named("htc")?;
@@ -81,7 +82,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
     ]))
 }
 
-/// The exponents with which time and memory grow from one count to the next.
+/// Returns the exponents with which time and memory grow from one count to the next.
 pub fn growth(reports: &[(u32, Report)]) -> Vec<Figure> {
     let value = |report: &Report, name: &str| report.figures.iter().find(|figure| figure.name == name).map(|f| f.value);
     let mut figures = Vec::new();
@@ -101,7 +102,7 @@ pub fn growth(reports: &[(u32, Report)]) -> Vec<Figure> {
 mod tests {
     use super::*;
 
-    /// Ten times the jobs in ten times the time is linear; in a hundred times the time it is the square.
+    /// Ten times the jobs in ten times the time is linear growth; in a hundred times the time it is quadratic.
     #[test]
     fn exponents() {
         let report = |wall, peak| Report::of(vec![Figure::new(WALL, wall, "s"), Figure::new(PEAK, peak, "MiB")]);

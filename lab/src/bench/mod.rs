@@ -1,7 +1,7 @@
-//! `lab bench`: how fast the simulator and the core are, beside what is asked of them and what others reach.
+//! `lab bench`: speed of the simulator and of the core, next to limits and the figures of other programs.
 //!
-//! Measures what users do: whole runs with their files, and rounds of a loaded core. Nothing here is a test: a figure
-//! depends on the machine and on what else it does, so both are printed with it.
+//! Measures the work of users: whole runs with their files, and rounds of a loaded core. The benchmark is not a test:
+//! figures depend on the machine and its load, so both are printed too.
 
 mod campaign;
 mod cluster;
@@ -22,7 +22,7 @@ use figure::Figure;
 use host::Machine;
 use part::{Part, Report};
 
-/// All of it, as `--json` prints it.
+/// All findings, as `--json` prints them.
 #[derive(Debug, Serialize)]
 pub struct Findings {
     schema: u32,
@@ -39,10 +39,10 @@ struct Named {
     report: Report,
 }
 
-/// The parts of that name or group; all where none is given.
+/// Returns the parts with that name or group, or all parts for `None`.
 ///
 /// # Errors
-/// There is none of that name.
+/// If no part has that name.
 fn chosen(only: Option<&str>, quick: bool) -> Result<Vec<Part>> {
     let mut parts = Part::all(quick);
     let Some(only) = only else { return Ok(parts) };
@@ -54,20 +54,20 @@ fn chosen(only: Option<&str>, quick: bool) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// One part, measured in this process, as JSON for the process that asked for it.
+/// Measures one part in this process; returns JSON for the parent process.
 ///
 /// # Errors
-/// As [`Part::measure`], and an unknown name.
+/// As [`Part::measure`], and if the name is unknown.
 pub fn measure(name: &str, traces: &Path, quick: bool) -> Result<String> {
     let Some(part) = chosen(Some(name), quick)?.into_iter().next() else { bail!("`{name}` is no part") };
     Ok(serde_json::to_string(&part.measure(traces, quick)?)?)
 }
 
-/// All parts, or those that `only` names, one after another, each in a process of its own. `tell` hears of each before
-/// it begins.
+/// Runs all parts, or those that `only` selects, one after another, each in its own process. Calls `tell` before each
+/// part.
 ///
 /// # Errors
-/// A part that fails.
+/// If a part fails.
 pub fn run(only: Option<&str>, traces: &Path, quick: bool, tell: impl Fn(&str)) -> Result<Findings> {
     let before = Machine::now();
     let mut parts = Vec::new();
@@ -89,12 +89,12 @@ pub fn run(only: Option<&str>, traces: &Path, quick: bool, tell: impl Fn(&str)) 
 }
 
 impl Findings {
-    /// Figures that are not within their limits.
+    /// Returns the figures that miss their limits.
     pub fn missed(&self) -> impl Iterator<Item = &Figure> {
         self.parts.iter().flat_map(|part| &part.report.figures).filter(|figure| figure.reached == Some(false))
     }
 
-    /// For people: a block for each part, then the machine.
+    /// Formats the findings as text: a block for each part, then the machine.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for part in &self.parts {

@@ -15,7 +15,7 @@ use super::{campaign, htc, rounds};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Report {
     pub figures: Vec<Figure>,
-    /// Reason why they are missing.
+    /// Reason why the traces are missing.
     pub skipped: Option<String>,
 }
 
@@ -39,11 +39,11 @@ pub enum Part {
 }
 
 const SIZE: Size = Size { nodes: 10_000, waiting: 100_000 };
-/// Of ends, and as many of arrivals.
+/// Number of job ends, and of arrivals.
 const ROUNDS: usize = 20_000;
 
 impl Part {
-    /// In the order in which they are measured; `quick` leaves out what takes long.
+    /// Returns the parts in the order of measurement. `quick` omits slow ones.
     pub fn all(quick: bool) -> Vec<Self> {
         let oracles = if quick { &ORACLES[..2] } else { &ORACLES[..] };
         let counts = if quick { &htc::COUNTS[..1] } else { &htc::COUNTS[..] };
@@ -51,7 +51,7 @@ impl Part {
         easy.chain(counts.iter().copied().map(Self::Htc)).chain([Self::Rounds, Self::Campaign]).collect()
     }
 
-    /// What `--only` takes besides [`Part::group`].
+    /// Returns the name for `--only`, besides [`Part::group`].
     pub fn name(self) -> String {
         match self {
             Self::Easy(oracle) => oracle.name.to_owned(),
@@ -87,7 +87,7 @@ impl Part {
     /// Measures in this process.
     ///
     /// # Errors
-    /// What cannot be read, simulated or written.
+    /// If a file cannot be read or written, or a simulation fails.
     pub fn measure(self, traces: &Path, quick: bool) -> Result<Report> {
         match self {
             Self::Easy(oracle) => oracle.measure(traces),
@@ -100,7 +100,7 @@ impl Part {
     /// Measures in a process of its own.
     ///
     /// # Errors
-    /// It cannot be started, fails, or says something else than figures.
+    /// If it cannot be started, fails, or prints an invalid result.
     pub fn apart(self, traces: &Path, quick: bool) -> Result<Report> {
         let program = std::env::current_exe().context("the program's own file is not known")?;
         let mut command = Command::new(program);

@@ -6,7 +6,7 @@ use limo_model::Span;
 use super::cluster::{Loaded, Size, Took};
 use super::figure::{Figure, Limit};
 
-/// At most so long at p99.
+/// Upper limit of the 99th percentile.
 const LIMIT_US: f64 = 50.0;
 
 /// Measured durations of one kind of event, in ns.
@@ -21,7 +21,7 @@ impl Times {
         Self { what, sorted: ns }
     }
 
-    /// The time that so many of a thousand do not exceed, in us.
+    /// Returns the time, in us, that `permille` of a thousand rounds do not exceed.
     fn at_permille(&self, permille: usize) -> f64 {
         let at = (self.sorted.len() * permille).div_ceil(1_000).clamp(1, self.sorted.len().max(1));
         self.sorted.get(at - 1).map_or(0.0, |ns| *ns as f64 / 1_000.0)
@@ -39,17 +39,17 @@ impl Times {
     }
 }
 
-/// Wall time, which other processes on the machine make longer, and CPU time.
+/// Returns figures of wall time, which other processes increase, and of CPU time.
 fn both(what: &str, took: &[Took], peer: &str) -> Vec<Figure> {
     let wall = Times::new(format!("{what}, wall"), took.iter().map(|took| took.wall_ns).collect());
     let cpu = Times::new(format!("{what}, CPU"), took.iter().map(|took| took.cpu_ns).collect());
     [wall, cpu].iter().flat_map(|times| times.figures(LIMIT_US, peer)).collect()
 }
 
-/// Measures `rounds` ends and as many arrivals on a cluster of that size.
+/// Measures `rounds` job ends and as many arrivals on a cluster of that size.
 ///
 /// # Errors
-/// An event that the core refuses, or a cluster that is not under load.
+/// If the core refuses an event, or the cluster is not under load.
 pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
     let mut loaded = Loaded::new(size)?;
     let (mut ends, mut arrivals) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
@@ -58,7 +58,7 @@ pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
         let took = loaded.end()?;
         ends.push(took);
         started += took.started;
-        // As many come as go.
+        // Each end is balanced by an arrival.
         while loaded.waiting() < size.waiting {
             let took = loaded.arrive(Span::ZERO)?;
             arrivals.push(took);
@@ -85,7 +85,7 @@ pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
 mod tests {
     use super::*;
 
-    /// The numbers 1 to 1000 us, in any order.
+    /// Checks percentiles of the numbers 1 to 1000 us in any order.
     #[test]
     fn permilles() {
         let times = Times::new("x".to_owned(), (1..=1_000).rev().map(|us| us * 1_000).collect());
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(Times::new("one".to_owned(), vec![7_000]).at_permille(500), 7.0);
     }
 
-    /// A small cluster fills up to its limit, and the figures are all there.
+    /// Checks that a small cluster fills up to its limit, and that all figures are present.
     #[test]
     fn a_small_cluster() {
         let figures = measure(Size { nodes: 20, waiting: 50 }, 100).expect("measured");

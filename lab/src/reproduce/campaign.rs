@@ -1,4 +1,4 @@
-//! Runs the simulations over all cores, and keeps of each what the paper's figures are made of.
+//! Runs the simulations on all cores, and keeps the values for the paper's figures.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,12 +25,12 @@ pub struct Outcome {
     pub avebsld: f64,
     /// Jobs that started within the week.
     pub started: f64,
-    /// Energy of the week by what the machine draws with all processors computing.
+    /// Energy of the week, divided by the energy of the machine with all processors computing.
     pub energy: f64,
-    /// Energy used in the budget's period by the budget; none without one.
+    /// Energy used in the budget's period, divided by the budget; `None` without a budget.
     pub spent: Option<f64>,
     pub violations: u64,
-    /// In hours.
+    /// Mean wait, in hours.
     pub mean_wait: f64,
     pub longest_wait: f64,
 }
@@ -45,7 +45,7 @@ fn published(condition: Condition, processors: u32, faults: Faults) -> Config {
     Config { faults, ..Config::published(processors, algorithm, condition.way.shutdown, condition.budget) }
 }
 
-/// Metrics, and the jobs that started and those that also ended before the end of the week.
+/// Metrics, jobs that started within the week, and jobs that also ended within it.
 pub struct Measured {
     pub metrics: Metrics,
     until: Time,
@@ -72,7 +72,7 @@ impl Sink for Measured {
 /// Differences of `energybud` and `reducepc` from the published settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoreSettings {
-    /// As the option of that name.
+    /// Value of the option with this name.
     pub hold_after: Option<Span>,
     pub horizon: Horizon,
 }
@@ -82,14 +82,14 @@ pub struct CoreSettings {
 pub enum SchedulerChoice {
     /// The core of the master.
     Core(CoreSettings),
-    /// The published one, with these of its faults.
+    /// The published scheduler with these faults.
     Published(Faults),
 }
 
-/// All simulations of the campaign over these weeks; `progress` is told how many are done.
+/// Runs all simulations of the campaign over these weeks. Passes the number of finished simulations to `progress`.
 ///
 /// # Errors
-/// A week cannot be read, or a simulation fails; the first failure ends the campaign.
+/// If a week cannot be read, or a simulation fails; the first failure ends the campaign.
 pub fn run(
     weeks: &[Week],
     scheduler: SchedulerChoice,
@@ -103,7 +103,7 @@ pub fn run(
     let conditions = conditions();
     let mut tasks: Vec<(usize, Condition)> =
         (0..weeks.len()).flat_map(|week| conditions.iter().map(move |condition| (week, *condition))).collect();
-    // The longest first, so that no worker is left with one at the end.
+    // The longest come first, so that no worker starts a long one at the end.
     tasks.sort_by_key(|(week, _)| std::cmp::Reverse(loaded[*week].jobs.len()));
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let outcomes = Mutex::new(Vec::with_capacity(tasks.len()));
@@ -131,10 +131,10 @@ pub fn run(
     Ok(outcomes)
 }
 
-/// One simulation, measured over its week.
+/// Runs one simulation and measures its week.
 ///
 /// # Errors
-/// It cannot be simulated.
+/// If the simulation fails.
 pub fn simulated(
     workload: &Workload,
     processors: u32,

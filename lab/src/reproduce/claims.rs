@@ -7,12 +7,12 @@ use limo_model::Preset;
 
 use super::{BUDGETS, Condition, EASY, Means, Outcome, TableII, WAYS, Way};
 
-/// One sentence of the paper and what it was tested at.
+/// A sentence of the paper and the tests of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub section: &'static str,
     pub says: &'static str,
-    /// By so much a test may fail and still hold within the tolerance.
+    /// Largest deficit of a test that still holds within the tolerance.
     pub tolerance: f64,
     pub tests: Vec<Test>,
     is_equal: bool,
@@ -22,13 +22,14 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
     pub place: String,
-    /// Above 0 where it holds: shares of all processors or of all energy, or parts of an AVEbsld. What is to be equal
-    /// has a difference, never above 0.
+    /// At least 0 if the condition holds: a share of all processors or of all energy, or a part of an AVEbsld.
+    /// Conditions of equality give the negative difference.
     pub margin: f64,
 }
 
 impl Claim {
-    /// Tests that fail by more than `tolerance`; strictly, with 0, also those in which what should be above is equal.
+    /// Returns the tests that fail by more than `tolerance`. With 0, the check is strict: equality also fails where the
+    /// claim needs a difference.
     pub fn failing(&self, tolerance: f64) -> Vec<&Test> {
         let allows_zero = self.is_equal || tolerance > 0.0;
         let fails = |test: &&Test| test.margin < -tolerance || (test.margin == 0.0 && !allows_zero);
@@ -44,18 +45,19 @@ impl Claim {
     }
 }
 
-/// Half a percent: of the processors, of the energy of the full machine, of an AVEbsld. The paper's plots show no less.
+/// Half a percent of the processors, of the energy of the full machine, or of an AVEbsld. The paper's plots do not show
+/// smaller differences.
 const CLOSE: f64 = 0.005;
-/// At 100 % nothing has to be held back.
+/// Budgets that bind; at 100 % no job has to be held back.
 const BINDING: [u32; 7] = [90, 80, 70, 60, 50, 49, 30];
-/// Figure 5 has five budgets and does not say which.
+/// Assumed budgets of Figure 5, which has five and does not name them.
 const FIGURE_5: [u32; 5] = [90, 80, 70, 60, 50];
 
 const PC: Preset = Preset::Powercap;
 const REDUCE: Preset = Preset::Reducepc;
 const BUD: Preset = Preset::Energybud;
 
-/// All claims, in the order of the paper.
+/// Returns all claims, in the order of the paper.
 pub fn claims(outcomes: &[Outcome], means: &BTreeMap<Condition, Means>, table: &TableII) -> Vec<Claim> {
     let asked = Asked(means);
     [
@@ -87,7 +89,7 @@ fn part(below: f64, above: f64) -> f64 {
     (above - below) / below.min(above).max(f64::MIN_POSITIVE)
 }
 
-/// Section IV: the budget is kept by every single run, and one that does not bind changes nothing.
+/// Section IV: every run keeps its budget, and a budget that does not bind changes nothing.
 fn budget(outcomes: &[Outcome], asked: &Asked<'_>) -> Vec<Claim> {
     let most = |way: Way, budget: u32| {
         let of = outcomes.iter().filter(|outcome| outcome.condition == Condition { way, budget });
@@ -119,8 +121,8 @@ impl Asked<'_> {
         self.0.get(&Condition { way: EASY, budget: 100 }).copied().unwrap_or_default()
     }
 
-    /// Tests at every budget that binds, with and without shutdown. Without it all are the same at 30 %, which is the
-    /// paper's own sentence and claim; that place is left out.
+    /// Tests at every binding budget, with and without shutdown. Omits 30 % without shutdown: the paper claims that all
+    /// policies are equal there.
     fn everywhere(&self, margin: impl Fn([Means; 3]) -> f64) -> Vec<Test> {
         let places = [false, true].into_iter().flat_map(|shut| BINDING.map(|budget| (shut, budget)));
         let places = places.filter(|place| *place != (false, 30));
@@ -182,7 +184,8 @@ impl Asked<'_> {
         ]
     }
 
-    /// Section V-G: the line of a performance that falls as the budget does.
+    /// Section V-G: returns the theoretical line, the utilisation at which performance falls in proportion to the
+    /// budget.
     fn line(&self, budget: u32) -> f64 {
         let share = if budget == 49 { 100.0 / 203.12 } else { f64::from(budget) / 100.0 };
         self.easy().utilisation * (3.0 / 7.0 * share + 4.0 / 7.0)
@@ -228,7 +231,8 @@ impl Asked<'_> {
         ]
     }
 
-    /// If points of Figure 5 are on the Pareto front: each is ahead of every other one in energy or in the measure.
+    /// Tests if points of Figure 5 are on the Pareto front: each is better than every other one in energy or in the
+    /// measure.
     fn on_front(&self, ways: &[Way], among: fn(Way) -> bool, ahead: fn(Means, Means) -> f64) -> Vec<Test> {
         let of = |(way, budget): (Way, u32)| self.of(way.preset, way.shutdown, budget);
         let others = || WAYS.into_iter().filter(|way| among(*way)).flat_map(|way| FIGURE_5.map(|budget| (way, budget)));
@@ -252,7 +256,7 @@ impl Asked<'_> {
     }
 }
 
-/// Section V-F, about the percentages of Table II. The tolerance is a percentage point.
+/// Section V-F: checks the percentages of Table II. The tolerance is one percentage point.
 fn shutdown(table: &TableII) -> Vec<Claim> {
     let [slowdown, utilisation, started, energy] = *table;
     let [pc, reduce, bud] = [0, 1, 2];
@@ -280,7 +284,7 @@ fn shutdown(table: &TableII) -> Vec<Claim> {
 mod tests {
     use super::*;
 
-    /// One test holds, one is equal, one fails by 0.004 and one by 0.02.
+    /// Uses four tests: one holds, one is equal, one fails by 0.004 and one by 0.02.
     #[test]
     fn strict_and_tolerant() {
         let tests = || [0.1, 0.0, -0.004, -0.02].map(|margin| test(margin.to_string(), margin)).to_vec();

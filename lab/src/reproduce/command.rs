@@ -1,4 +1,4 @@
-//! `lab reproduce`: runs the campaign of a paper again and prints what came out beside what it says.
+//! `lab reproduce`: runs the campaign of a paper again and prints the results next to the published ones.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write as _};
@@ -83,8 +83,10 @@ struct Found {
     scheduler: SchedulerChoice,
 }
 
+///
+///
 /// # Errors
-/// Traces that cannot be read, and simulations that fail.
+/// If a trace cannot be read, or a simulation fails.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Paper::EnergyBudget2017 = arguments.paper;
     let traces = arguments.traces.clone().unwrap_or_else(traces);
@@ -133,13 +135,13 @@ impl Arguments {
     }
 }
 
-/// On a terminal only: how far it is and how long it will still take.
+/// Shows progress and the remaining time, on a terminal only.
 fn progress(done: usize, of: usize, begun: Instant) {
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {
         let left = begun.elapsed().as_secs_f64() / done as f64 * (of - done) as f64;
         let end = if done == of { "\n" } else { "" };
-        // A progress line that cannot be shown is no reason to stop.
+        // If the progress line cannot be shown, the campaign continues.
         let _ = write!(stderr, "\r{done} of {of} simulations, about {left:.0} s left   {end}");
     }
 }
@@ -156,9 +158,9 @@ impl Found {
         self.outcomes.iter().map(|outcome| outcome.violations).sum()
     }
 
-    /// The most that any run of a policy that promises it spent of its budget.
+    /// Returns the largest share of its budget that a run used, among policies that promise to keep it.
     fn most_spent(&self) -> f64 {
-        // At 30 % the idle draw alone is more than the budget: no policy can keep it with the nodes on.
+        // At 30 % the idle draw alone exceeds the budget: no policy can keep it with the nodes on.
         let possible = |outcome: &&Outcome| outcome.condition.budget != 30 || outcome.condition.way.shutdown;
         self.outcomes.iter().filter(possible).filter_map(|outcome| outcome.spent).fold(0.0, f64::max)
     }
@@ -199,7 +201,7 @@ impl Found {
         out + &self.own_rows()
     }
 
-    /// Table II as the paper averages, and its values averaged otherwise.
+    /// Table II with the paper's kind of average, and its values with the other kind.
     fn table_ii(&self) -> String {
         let mut out = "\nTable II: percent change by shutdown, ours (the paper's)\n".to_owned();
         let head = |name: &str| format!("{name:<24}{:>20}{:>20}{:>20}\n", "powercap", "reducePC", "energyBud");
@@ -222,7 +224,7 @@ impl Found {
         out + &format!("Normalised AVEbsld without shutdown that are not positive: {negative} of {count}\n")
     }
 
-    /// Figures 2 to 4 as a table: a line for each budget and way.
+    /// Figures 2 to 4 as a table, with a line for each budget and variant.
     fn figures(&self) -> String {
         let mut out = "\nFigures 2 to 5: means over the weeks\n".to_owned();
         out += &format!(
@@ -247,7 +249,7 @@ impl Found {
         out
     }
 
-    /// Limo's policies beside what was printed.
+    /// Results of Limo's policies next to the published ones.
     fn own_rows(&self) -> String {
         let mut out = "\nThe same rows under Limo's policies (printed)\n".to_owned();
         for compared in &self.published {

@@ -1,22 +1,22 @@
-//! From single simulations to the paper's figures: means over the weeks, and Table II.
+//! Converts single simulations to the paper's figures: means over the weeks, and Table II.
 //!
-//! Section V-D normalises with the method of Morey: from each value the mean of its week is taken and the mean of all
-//! weeks added. That leaves the means over weeks as they are, which is what figures 2 to 5 show, but not the ratios of
-//! Table II, which are made of normalised values week by week.
+//! Section V-D normalises with the method of Morey: it subtracts from each value the mean of its week, and adds the
+//! mean of all weeks. The means over the weeks, which figures 2 to 5 show, stay the same. The ratios of Table II
+//! change, because they are computed from normalised values for each week.
 
 use std::collections::BTreeMap;
 
 use super::{Condition, Outcome, Way};
 use limo_model::Preset;
 
-/// Means over the weeks of one condition.
+/// Means over the weeks for one condition.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Means {
     pub utilisation: f64,
     pub avebsld: f64,
     pub started: f64,
     pub energy: f64,
-    /// In hours.
+    /// Mean wait, in hours.
     pub mean_wait: f64,
     pub longest_wait: f64,
 }
@@ -33,17 +33,17 @@ pub const TABLE_II: [(&str, [f64; 3]); 4] = [
     ("Energy consumed", [-4.74, -1.78, -1.42]),
 ];
 
-/// For each measure and policy (powercap, reducePC, energyBud) the mean percent change by shutdown.
+/// The mean percent change by shutdown, for each measure and policy (powercap, reducePC, energyBud).
 pub type TableII = [[f64; 3]; 4];
 
-/// The way in which Table II is averaged.
+/// Kind of average in Table II.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Averaged {
-    /// As section V-F says: the changes of normalised values, over all weeks and budgets.
+    /// Section V-F: changes of normalised values, averaged over all weeks and budgets.
     Normalised,
     /// The changes of the values themselves.
     Plain,
-    /// The change of the means over all weeks and budgets.
+    /// Change of the means over all weeks and budgets.
     OfMeans,
 }
 
@@ -95,8 +95,8 @@ pub fn table_ii(outcomes: &[Outcome], averaged: Averaged) -> TableII {
     })
 }
 
-/// Returns the number of normalised values of AVEbsld without shutdown that are not positive, and the number of all. A
-/// percent change of such a value has the wrong sign.
+/// Returns the number of normalised values of AVEbsld without shutdown that are not positive, and the number of all
+/// such values. The percent change of a negative value has the wrong sign.
 pub fn negative_slowdowns(outcomes: &[Outcome]) -> (usize, usize) {
     let normal = normalised(outcomes, |outcome| outcome.avebsld);
     let idle = || normal.iter().filter(|((_, of), _)| of.way.preset != Preset::Easy && !of.way.shutdown);
@@ -105,7 +105,7 @@ pub fn negative_slowdowns(outcomes: &[Outcome]) -> (usize, usize) {
 
 type Values = BTreeMap<(usize, Condition), f64>;
 
-/// Each value less the mean of its week, plus the mean of all.
+/// Returns each value minus the mean of its week, plus the mean of all weeks.
 fn normalised(outcomes: &[Outcome], measure: fn(&Outcome) -> f64) -> Values {
     let mean = |values: &mut dyn Iterator<Item = f64>| {
         let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -119,7 +119,7 @@ fn normalised(outcomes: &[Outcome], measure: fn(&Outcome) -> f64) -> Values {
     outcomes.iter().map(|outcome| ((outcome.week, outcome.condition), value(outcome))).collect()
 }
 
-/// The mean percent change over all weeks and budgets.
+/// Returns the mean percent change over all weeks and budgets.
 fn change(values: &Values, preset: Preset) -> f64 {
     let idle = values.iter().filter(|((_, of), _)| of.way == Way { preset, shutdown: false });
     let changes = idle.filter_map(|((week, of), idle)| {

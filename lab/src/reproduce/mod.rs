@@ -1,9 +1,9 @@
-//! The campaign of energy-budget-2017, section V: thirty weeks, seven ways to schedule, eight budgets, 1,470 simulations.
+//! The campaign of energy-budget-2017, section V: thirty weeks, seven variants of scheduling, eight budgets, 1,470
+//! simulations.
 //!
-//! Each simulation is one of the live core, or with `--compat 2017` of the published scheduler; nothing here decides how a
-//! job is scheduled. What is measured is as section
-//! V-D says: utilisation and energy over the week, slowdown over all jobs. The input rules, and the shutdown within the
-//! budget's period only, are those of the authors (`docs/reproduction.md`).
+//! Each simulation runs the live core, or with `--compat 2017` the published scheduler; this module does not schedule
+//! jobs. The measures are those of section V-D: utilisation and energy over the week, slowdown over all jobs. The input
+//! rules are the authors', and so is shutdown within the budget's period only (`docs/reproduction.md`).
 
 mod campaign;
 mod claims;
@@ -23,7 +23,7 @@ pub use published::{Compared, compare, rows};
 
 const DAY: Span = Span::from_secs(86_400);
 pub const WEEK: Span = Span::from_secs(7 * 86_400);
-/// P̃comp and P̃idle of Table I: what the scheduler believes.
+/// P̃comp and P̃idle of Table I: the draws that the scheduler believes.
 const BUSY: Power = Power::from_mw(203_120);
 const IDLE: Power = Power::from_mw(100_000);
 
@@ -31,17 +31,17 @@ const IDLE: Power = Power::from_mw(100_000);
 pub const MACHINES: [(&str, &str, u32); 3] =
     [("curie_", "Curie", 80_640), ("metacentrum_", "MetaCentrum", 3_356), ("sdscblue_", "SDSC-Blue", 1_152)];
 
-/// A budget in percent of the energy of three days with all processors computing. 49 is the idle draw exactly.
+/// Budgets in percent of the energy of three days with all processors computing. 49 is exactly the idle draw.
 pub const BUDGETS: [u32; 8] = [100, 90, 80, 70, 60, 50, 49, 30];
 
-/// The scheduling of nodes; true if free ones are shut down.
+/// Scheduling policy, and true if free nodes are shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Way {
     pub preset: Preset,
     pub shutdown: bool,
 }
 
-/// The ways that are run with every budget; plain EASY only with 100 %.
+/// Variants that run with every budget. Plain EASY runs with 100 % only.
 pub const WAYS: [Way; 6] = [
     Way { preset: Preset::Powercap, shutdown: false },
     Way { preset: Preset::Powercap, shutdown: true },
@@ -54,7 +54,7 @@ pub const WAYS: [Way; 6] = [
 pub const EASY: Way = Way { preset: Preset::Easy, shutdown: false };
 
 impl Way {
-    /// As the paper's figures call it: `PC`, `reducePC` or `energyBud`, with `_IDLE` or `_SHUT`.
+    /// Returns the name in the paper's figures: `PC`, `reducePC` or `energyBud`, with `_IDLE` or `_SHUT`.
     pub fn name(self) -> String {
         let policy = match self.preset {
             Preset::Powercap => "powercap",
@@ -74,21 +74,21 @@ impl Way {
     }
 }
 
-/// The condition of one simulation, apart from its week.
+/// Condition of a simulation, apart from its week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
     pub way: Way,
     pub budget: u32,
 }
 
-/// All 49, plain EASY first.
+/// Returns all 49 conditions, plain EASY first.
 pub fn conditions() -> Vec<Condition> {
     let easy = Condition { way: EASY, budget: 100 };
     let others = WAYS.iter().flat_map(|way| BUDGETS.map(|budget| Condition { way: *way, budget }));
     std::iter::once(easy).chain(others).collect()
 }
 
-/// A budget on days 2 to 5 of a workload that starts at `start`. Plain EASY has none.
+/// Returns a budget on days 2 to 5 of a workload that starts at `start`; none for plain EASY.
 pub fn budgets(condition: Condition, processors: u32, start: Time) -> Budgets {
     if condition.way == EASY {
         return Budgets::default();
@@ -96,7 +96,7 @@ pub fn budgets(condition: Condition, processors: u32, start: Time) -> Budgets {
     let (from, until) = (start + DAY.scaled(2, 1), start + DAY.scaled(5, 1));
     let node = if condition.budget == 49 { IDLE } else { BUSY.scaled(i64::from(condition.budget), 100) };
     let energy: Energy = node.scaled(i64::from(processors), 1) * (until - from);
-    // One period that ends after it starts is always valid.
+    // A single period that ends after it starts is always valid.
     Budgets::new(vec![Budget { from, until, energy, release: Release::Even }]).unwrap_or_default()
 }
 
@@ -109,10 +109,10 @@ pub struct Week {
     pub processors: u32,
 }
 
-/// The weeks in `traces/energy-budget-2017`, in order of their names.
+/// Returns the weeks in `traces/energy-budget-2017`, sorted by name.
 ///
 /// # Errors
-/// The folder cannot be read, or holds none.
+/// If the folder cannot be read, or is empty.
 pub fn weeks(traces: &Path) -> anyhow::Result<Vec<Week>> {
     use anyhow::{Context, ensure};
     let folder = traces.join("energy-budget-2017");

@@ -12,29 +12,29 @@ use super::{Condition, MACHINES, SchedulerChoice, Way, Week};
 use crate::y2017::{self, Algorithm, COLUMNS, Config};
 use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
-/// One row of the file.
+/// A row of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub trace: String,
     pub algorithm: Algorithm,
     pub shutdown: bool,
     pub percent: u32,
-    /// Column and what was printed; columns that were not printed are left out.
+    /// Names and values of the columns that were printed.
     pub printed: Vec<(String, String)>,
 }
 
-/// A row with what came out here.
+/// A row with the new results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     pub row: Row,
-    /// The column, what the authors stored, and what came out here.
+    /// Name of the column, stored value, new value.
     pub columns: Vec<(String, String, String)>,
-    /// The results of Limo's own policy, in those columns that its figures have.
+    /// Results of Limo's own policy, for the columns that its figures have.
     pub own: Vec<(&'static str, f64)>,
 }
 
 impl Compared {
-    /// Columns that agree in all printed digits.
+    /// Returns the number of columns that agree in all printed digits.
     pub fn exact(&self) -> usize {
         self.columns.iter().filter(|(_, there, here)| there == here).count()
     }
@@ -50,7 +50,7 @@ impl Compared {
     }
 }
 
-/// Nothing is kept of a run but its row.
+/// A sink that keeps the row of a run only.
 struct Nothing;
 
 impl Sink for Nothing {
@@ -67,10 +67,10 @@ impl Sink for Nothing {
     }
 }
 
-/// The rows of `traces/energy-budget-2017/published_rows.csv`; none where there is no such file.
+/// Returns the rows of `traces/energy-budget-2017/published_rows.csv`; empty if the file does not exist.
 ///
 /// # Errors
-/// A line that is not as the others are.
+/// If a line is invalid.
 pub fn rows(traces: &Path) -> Result<Vec<Row>> {
     let path = traces.join("energy-budget-2017").join("published_rows.csv");
     if !path.exists() {
@@ -106,7 +106,7 @@ fn parse(header: &[&str], line: &str) -> Result<Row> {
     Ok(Row { trace: fields[0].to_owned(), algorithm, shutdown: shut == "SHUT", percent, printed })
 }
 
-/// Limo's policy in place of the published one.
+/// Simulates with Limo's policy instead of the published one.
 fn own(
     row: &Row,
     workload: &Workload,
@@ -132,10 +132,10 @@ fn own(
     ])
 }
 
-/// Simulates a row again, by the published scheduler and by `scheduler`.
+/// Simulates a row again, with the published scheduler and with `scheduler`.
 ///
 /// # Errors
-/// Its week is not there or cannot be read.
+/// If its week is missing or cannot be read.
 pub fn compare(row: &Row, weeks: &[Week], scheduler: SchedulerChoice) -> Result<Compared> {
     let week = weeks.iter().find(|week| week.name == row.trace);
     let week = week.with_context(|| format!("the week {} is not there", row.trace))?;

@@ -1,8 +1,7 @@
-//! The actual draw of the platform, by the state of its nodes, and the reading of its meter.
+//! The actual draw of the platform, from the states of its nodes, and the reading of its meter.
 //!
-//! The meter of the published platform has a fault: the energy of a node since its last update is charged at the draw
-//! of the state that it has after a switch began. Only the scheduler sees it; the published energies were computed
-//! without.
+//! The meter of the published platform has a fault: after a switch, it charges the energy of a node since its last
+//! update at the draw of the new state. Only the scheduler sees this error; the published energies do not contain it.
 
 use limo_model::{Energy, Power};
 
@@ -10,8 +9,8 @@ use super::counter::Window;
 use super::intervals::Interval;
 use lsim::record::{ByState, Switches};
 
-/// energy-budget-2017, table I: a node's draws, in mW. A switch draws its energy by its time: 616.08 J in 6.1 s and
-/// 18,966.42 J in 151.52 s.
+/// Draws of a node, in mW (energy-budget-2017, table I). The draw of a switch is its energy divided by its time: 616.08
+/// J in 6.1 s and 18,966.42 J in 151.52 s.
 const DRAWS_MW: ByState<i64> =
     ByState { idle: 95_000, computing: 190_738, off: 9_750, switching_on: 125_174, switching_off: 100_997 };
 
@@ -54,14 +53,14 @@ pub struct Account {
 /// The excess in the meter's count.
 #[derive(Debug)]
 struct Overcount {
-    /// By node: its last update.
+    /// Time of the last update of each node.
     updated: Vec<i64>,
     answered: i64,
     uj: i128,
 }
 
 impl Account {
-    /// All nodes idle at 0.
+    /// Starts at time 0 with all nodes idle.
     pub fn new(nodes: u32, window: Window, has_fault: bool) -> Self {
         Self {
             nodes: ByState { idle: nodes, ..ByState::default() },
@@ -79,7 +78,7 @@ impl Account {
         Power::from_mw(self.draw_mw)
     }
 
-    /// Counts until `now`, in ms.
+    /// Adds up the energy until `now`, in ms.
     pub fn advance(&mut self, now: i64) {
         let ms = i128::from(now - self.now);
         let within = now.min(self.window.until) - self.now.max(self.window.from);
@@ -97,7 +96,7 @@ impl Account {
         }
     }
 
-    /// Nodes go from one state to another now.
+    /// Changes the state of nodes at the current time.
     pub fn change(&mut self, at: Interval, from: PowerState, to: PowerState) {
         let more = *of(&mut { DRAWS_MW }, to) - *of(&mut { DRAWS_MW }, from);
         *of(&mut self.nodes, from) -= at.width();
@@ -116,7 +115,7 @@ impl Account {
                 fault.uj += i128::from(more) * i128::from(ms);
             }
             PowerState::Idle | PowerState::Off => updated.fill(self.now),
-            // Busy nodes are not switched before their job ends.
+            // Busy nodes are switched only after their job has ended.
             PowerState::Computing => {}
         }
     }
@@ -146,7 +145,7 @@ impl Account {
     }
 }
 
-/// From uJ, rounded down.
+/// Converts uJ, rounded down.
 pub fn energy(uj: i128) -> Energy {
     Energy::from_mj(i64::try_from(uj.div_euclid(1_000)).unwrap_or(i64::MAX))
 }
@@ -177,7 +176,7 @@ mod tests {
         let by_state = account.by_state();
         assert_eq!(by_state.switching_off, Energy::from_mj(22 * 100_997));
         assert_eq!(by_state.idle, Energy::from_mj((31 + 22) * 95_000));
-        // 2 s of one busy node, 2 s of idle, 1 s of two that switch.
+        // 2 s of one busy node, 2 s of idle nodes, 1 s of two switching nodes.
         assert_eq!(account.in_window(), Energy::from_mj((6 + 8 + 2) * 95_000 + 2 * 190_738 + 2 * 100_997));
         assert_eq!(account.draw(), Power::from_mw(2 * 95_000 + 2 * 100_997));
         assert_eq!(account.switches, Switches { on: 0, off: 2 });
@@ -187,7 +186,7 @@ mod tests {
     fn the_meter_charges_the_time_before_a_switch_at_its_draw() {
         let sound = switched_off_after_9s(false).answer();
         let mut account = switched_off_after_9s(true);
-        // Node 0 was updated 2 s ago, when its job ended, node 1 never.
+        // Node 0 was updated 2 s ago, when its job ended. Node 1 was never updated.
         assert_eq!(account.answer() - sound, (2_000 + 9_000) * 5_997);
         // The answer updates all nodes.
         account.advance(10_000);

@@ -1,24 +1,24 @@
-//! Simulated time as the published simulator stepped through it: in floating point, from one end to the next, where
-//! every work keeps the fraction that remains and every timer the time that remains. Ends that differ by less than its
-//! precision fall into one step, equal ones into two; which of both decides the order of events, and so results.
+//! Simulated time as in the published simulator: in floating point, in steps from one end to the next. Each work keeps
+//! its remaining fraction, and each timer its remaining time. Ends that differ by less than the precision fall into one
+//! step, and exactly equal ones into two. This decides the order of events, and thus the results.
 //!
-//! Uses subtraction, multiplication and division only: the same bits on every machine.
+//! Uses subtraction, multiplication and division only, so all machines give the same bits.
 
-/// A work with less than this fraction left is done.
+/// A work with a smaller remaining fraction is done.
 const FRACTION: f64 = 1e-10;
-/// A timer with less than this left, in seconds, is due.
+/// A timer with a smaller remaining time, in seconds, is due.
 const SECONDS: f64 = 1e-5;
 
-/// See the module. `T` is what is told when it is over.
+/// The clock. `T` identifies a work or timer when it ends.
 #[derive(Debug)]
 pub struct Clock<T> {
     now: f64,
     created: u64,
-    /// Fractions that remain, and how much of the whole is done in a second; in step with `works`.
+    /// Remaining fractions, and progress per second, in step with `works`.
     fractions: Vec<f64>,
     rates: Vec<f64>,
     works: Vec<(u64, T)>,
-    /// Seconds until the next work is done, if no timer comes before.
+    /// Seconds until the next work is done, unless a timer comes first.
     next_work: f64,
     timers: Vec<(f64, u64, T)>,
     over: Vec<(u64, T)>,
@@ -38,18 +38,18 @@ impl<T: Copy> Clock<T> {
         }
     }
 
-    /// In ms, rounded.
+    /// Returns the time in ms, rounded.
     pub fn now_ms(&self) -> i64 {
         // Simulated seconds; a year is 3e10 ms.
         (self.now * 1_000.0).round() as i64
     }
 
-    /// Has this time not come yet?
+    /// Returns true if this time is in the future.
     pub fn is_ahead(&self, ms: i64) -> bool {
         ms as f64 / 1_000.0 > self.now
     }
 
-    /// Tells `what` when work of this rate (of the whole, in a second) is done.
+    /// Reports `what` when work with this rate (fraction per second) is done.
     pub fn work(&mut self, rate: f64, what: T) {
         self.created += 1;
         self.fractions.push(1.0);
@@ -58,13 +58,14 @@ impl<T: Copy> Clock<T> {
         self.works.push((self.created, what));
     }
 
-    /// Tells `what` at a time, or in the next step where that has passed.
+    /// Reports `what` at a time, or in the next step if that time has passed.
     pub fn timer(&mut self, at_ms: i64, what: T) {
         self.created += 1;
         self.timers.push(((at_ms as f64 / 1_000.0 - self.now).max(0.0), self.created, what));
     }
 
-    /// Goes on to whatever ends next. What is over then, in order of its creation; empty when nothing is left.
+    /// Advances to the next end. Puts everything that ends there into `told`, in order of creation; leaves it empty at
+    /// the end.
     pub fn step(&mut self, told: &mut Vec<T>) {
         let step = self.timers.iter().map(|timer| timer.0).fold(self.next_work, f64::min);
         if step == f64::INFINITY {
@@ -87,9 +88,9 @@ impl<T: Copy> Clock<T> {
         told.extend(self.over.drain(..).map(|(_, what)| what));
     }
 
-    /// Works for `step` seconds and finds the next end; whether any work is done.
+    /// Works for `step` seconds and finds the next end. Returns true if any work is done.
     fn advance_works(&mut self, step: f64) -> bool {
-        // Without branches and four at a time: as long as the cluster has jobs, and run at every step.
+        // Runs at every step over all jobs of the cluster, so it has no branches and does four at a time.
         let (mut next, mut least) = ([f64::INFINITY; 4], [f64::INFINITY; 4]);
         let mut advance = |lane: usize, fraction: &mut f64, rate: f64| {
             let left = *fraction - rate * step;

@@ -1,14 +1,14 @@
 //! The counter of available energy and the tests of a job against the cap.
 //!
-//! Believes what the published scheduler believed of draws, not what the platform draws. Energies are in uJ (mW x ms),
-//! in 128 bits: a whole cluster's over a window does not fit in 64.
+//! Uses the draws that the published scheduler believed, not those of the platform. Energies are in uJ (mW x ms) in 128
+//! bits: the energy of a whole cluster over a window exceeds 64 bits.
 
 use super::queue::Request;
 
 /// The scheduler's assumed draw of a node, in mW.
 const BELIEVED_IDLE_MW: i64 = 100_000;
 const BELIEVED_BUSY_MW: i64 = 203_120;
-/// The extra draw of one more busy node.
+/// Extra draw of a busy node.
 const BUSY_MORE_MW: i64 = BELIEVED_BUSY_MW - BELIEVED_IDLE_MW;
 /// Between two answers of the meter.
 pub const STAGE_MS: i64 = 600_000;
@@ -16,7 +16,7 @@ pub const STAGE_MS: i64 = 600_000;
 /// The algorithms of energy-budget-2017.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Section II: EASY backfilling, no energy at all.
+    /// Section II: EASY backfilling without energy.
     Easy,
     /// Section V-C.
     PowerCap,
@@ -27,7 +27,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// May a job above the cap be paid from what was saved?
+    /// Returns true if saved energy may pay for a job above the cap.
     pub fn spends(self) -> bool {
         matches!(self, Self::ReducePc | Self::EnergyBud)
     }
@@ -42,7 +42,7 @@ pub struct Window {
     pub cap_mw: i64,
 }
 
-/// A job at a time with so many processors free.
+/// A job at a time with a number of free processors.
 #[derive(Debug, Clone, Copy)]
 pub struct Trial {
     pub request: Request,
@@ -50,16 +50,16 @@ pub struct Trial {
     pub free: u32,
 }
 
-/// On which terms a job may run.
+/// Terms under which a job may run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
-    /// May be paid from what was saved.
+    /// True if saved energy may pay.
     pub spends: bool,
-    /// Its cost is reserved.
+    /// True if the cost is reserved.
     pub reserves: bool,
-    /// Expected to be saved until then.
+    /// Energy expected to be saved by then.
     pub expected: i128,
-    /// Set aside from the cap: energy by time in ms, which may be negative (before the window) but not 0.
+    /// Energy subtracted from the cap, and its time in ms, which may be negative (before the window) but not 0.
     pub lowered: Option<(i128, i64)>,
 }
 
@@ -70,9 +70,9 @@ pub struct Counter {
     pub window: Window,
     nodes: i64,
     pub saved: i128,
-    /// Set aside within one pass for the head of the queue, with `EnergyBud` also for backfilled jobs.
+    /// Energy reserved in this pass for the head of the queue, with `EnergyBud` also for backfilled jobs.
     pub reserved: i128,
-    /// The last answer: its time and the energy that the meter had counted.
+    /// Time of the last answer, and the energy that the meter had counted.
     answer: Option<(i64, i128)>,
 }
 
@@ -85,7 +85,7 @@ impl Counter {
         self.algorithm != Algorithm::Easy
     }
 
-    /// The meter answers; when it is to be asked again.
+    /// Takes the meter's answer; returns the time of the next question.
     pub fn answer(&mut self, now: i64, measured: i128) -> Option<i64> {
         let (time, before) = self.answer.unwrap_or((now, measured));
         self.saved += i128::from(now - time) * i128::from(self.window.cap_mw) - (measured - before);
@@ -93,45 +93,48 @@ impl Counter {
         (now < self.window.until).then(|| (now + STAGE_MS).min(self.window.until))
     }
 
-    /// Believed of the cluster; nodes that are off count as idle. May be asked with fewer free than none.
+    /// Returns the believed draw of the cluster with `free` free nodes, which may be negative. Nodes that are off count
+    /// as idle.
     pub fn power_mw(&self, free: i64) -> i64 {
         self.nodes * BELIEVED_BUSY_MW - free * BUSY_MORE_MW
     }
 
-    /// The power that the cap leaves if the whole cluster were idle; negative below the idle draw.
+    /// Returns the power below the cap with the whole cluster idle; negative if the cap is below the idle draw.
     pub fn idle_gap_mw(&self) -> i64 {
         self.window.cap_mw - self.nodes * BELIEVED_IDLE_MW
     }
 
-    /// Energy above the cap of a draw from `start` to `end`, as far as that is in the window.
+    /// Returns the energy above the cap of a draw from `start` to `end`, within the window.
     pub fn excess(&self, start: i64, end: i64, power_mw: i64) -> i128 {
         let ms = end.min(self.window.until) - start.max(self.window.from);
         if ms <= 0 { 0 } else { i128::from(power_mw - self.window.cap_mw) * i128::from(ms) }
     }
 
-    /// Is the job subject to the cap? The end of the request counts as in the window where it meets its start. A longer
-    /// request crosses where a shorter one does.
+    /// Returns true if the job is subject to the cap. A request that ends exactly at the start of the window counts. If
+    /// a request crosses the window, a longer one does too.
     pub fn crosses(&self, start: i64, request_ms: i64) -> bool {
         self.is_budgeted() && start < self.window.until && self.window.from <= start + request_ms
     }
 
-    /// The power that the cap leaves with this number of free nodes, in mW; negative above the cap.
+    /// Returns the power below the cap with this number of free nodes, in mW; negative above the cap.
     fn gap_mw(&self, free: i64, lowered: Option<(i128, i64)>) -> i64 {
         let aside = match lowered {
             None | Some((0, _)) => 0,
             Some((energy, ms)) => div_ceil(energy, i128::from(ms)),
         };
         let gap = self.window.cap_mw - self.power_mw(free);
-        // Only a reservation of nearly no time would leave 64 bits.
+        // Only a reservation over a very short time could exceed 64 bits.
         (i128::from(gap) - aside).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// The most processors that may be taken from `free` without a draw above the cap; negative: not even none.
+    /// Returns the most processors of `free` that can run without a draw above the cap; negative if even zero exceed
+    /// it.
     pub fn most(&self, free: u32, lowered: Option<(i128, i64)>) -> i64 {
         self.gap_mw(i64::from(free), lowered).div_euclid(BUSY_MORE_MW)
     }
 
-    /// Does energy allow the job? If it is paid from what was saved and the terms say so, that is set aside.
+    /// Returns true if the energy allows the job. Reserves its energy if saved energy pays for it and the terms require
+    /// this.
     pub fn admits(&mut self, trial: Trial, terms: Terms) -> bool {
         let Trial { request, start, free } = trial;
         if !self.crosses(start, request.ms) {
@@ -157,7 +160,7 @@ impl Counter {
         admitted
     }
 
-    /// Could any job that crosses the window and asks for no less than `least` be admitted to what is left now?
+    /// Returns true if the remaining energy could admit some job that crosses the window and requests at least `least`.
     pub fn could_admit(&self, least: Request, now: i64, free: u32) -> bool {
         if free < least.processors {
             return false;
@@ -180,7 +183,7 @@ pub fn div_ceil(dividend: i128, divisor: i128) -> i128 {
 mod tests {
     use super::*;
 
-    /// Ten nodes, a window from 100 s to 200 s with a cap of 1,515.6 W: five busy nodes believed.
+    /// Ten nodes, a window from 100 s to 200 s, and a cap of 1,515.6 W: five busy nodes, as believed.
     fn counter(algorithm: Algorithm) -> Counter {
         Counter::new(10, algorithm, Window { from: 100_000, until: 200_000, cap_mw: 1_515_600 })
     }
@@ -197,7 +200,7 @@ mod tests {
         };
         check(5, 1_000, 150_000, true);
         check(6, 1_000, 150_000, false);
-        // Ends before the window, meets it, starts with its end.
+        // Ends before the window, meets its start, starts at its end.
         check(6, 1_000, 98_999, true);
         check(6, 1_000, 99_000, false);
         check(6, 1_000, 200_000, true);
@@ -209,7 +212,7 @@ mod tests {
         let counter = counter(Algorithm::ReducePc);
         assert_eq!(counter.most(10, None), 5);
         assert_eq!(counter.most(3, None), -2);
-        // One node for 10 s, exactly; then 1 uJ more. Negative time raises it.
+        // Exactly one node for 10 s, then 1 uJ more. A negative time raises the result.
         assert_eq!(counter.most(10, Some((1_031_200_000, 10_000))), 4);
         assert_eq!(counter.most(10, Some((1_031_200_001, 10_000))), 3);
         assert_eq!(counter.most(10, Some((1_031_200_000, -10_000))), 6);
@@ -224,14 +227,14 @@ mod tests {
         assert_eq!(counter.answer(120_000, 7_000_000 + 20_000_000_000), Some(200_000));
         assert_eq!(counter.saved, 10_312_000_000);
         let reserves = Terms { spends: true, reserves: true, ..Terms::default() };
-        // Two more than the cap allows for 50 s: 206.24 W x 50 s, all that was saved.
+        // Two nodes above the cap for 50 s: 206.24 W x 50 s, all of the saved energy.
         assert!(!counter.admits(trial(7, 50_001, 120_000, 10), reserves));
         assert!(counter.could_admit(Request { processors: 7, ms: 50_000 }, 120_000, 10));
         assert!(!counter.could_admit(Request { processors: 7, ms: 50_001 }, 120_000, 10));
         assert!(counter.admits(trial(7, 50_000, 120_000, 10), reserves));
         assert_eq!(counter.reserved, 10_312_000_000);
         assert!(!counter.admits(trial(6, 1, 120_000, 10), reserves));
-        // One less than the cap frees what another needs.
+        // One node below the cap frees the energy for another.
         assert!(counter.admits(trial(4, 1_000, 120_000, 10), reserves));
         assert_eq!(counter.reserved, 10_312_000_000 - 103_120_000);
         assert_eq!(counter.answer(200_000, 7_000_000), None);

@@ -1,11 +1,11 @@
-//! The growth of the free intervals while running jobs end one after the other: a copy of the list with only additions,
-//! in constant time for each job.
+//! The growth of the free intervals while running jobs end one after the other. This copy of the list only grows, and
+//! takes constant time for each job.
 //!
-//! Entries carry the number of the walk that wrote them, so that nothing is copied or cleared between walks.
+//! Entries carry the number of the walk that wrote them, so nothing is copied or cleared between walks.
 
 use super::intervals::{Free, Interval};
 
-/// The other end of a free interval, as its `walk` knows it.
+/// The other end of a free interval, valid for `walk`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Far {
     walk: u32,
@@ -16,11 +16,11 @@ struct Far {
 #[derive(Debug)]
 pub struct Growth {
     walk: u32,
-    /// By the first processor of an interval: its last.
+    /// Last processor of an interval, by its first.
     lasts: Vec<Far>,
-    /// By the last processor of an interval: its first.
+    /// First processor of an interval, by its last.
     firsts: Vec<Far>,
-    /// By the first processor: taken from the low end.
+    /// True if the interval is taken from its low end, by its first processor.
     low: Vec<bool>,
     pub free: u32,
 }
@@ -37,7 +37,7 @@ impl Growth {
         }
     }
 
-    /// Starts from the intervals of now, which have no marks.
+    /// Starts from the current intervals, which have no marks.
     pub fn restart(&mut self, list: &[Free], free: u32) {
         self.walk += 1;
         self.free = free;
@@ -56,7 +56,7 @@ impl Growth {
         far.filter(|far| far.walk == self.walk).map(|far| far.end)
     }
 
-    /// Gives processors back; the interval that they are in now.
+    /// Frees processors; returns the interval that contains them now.
     pub fn release(&mut self, at: Interval) -> Interval {
         self.free += at.width();
         let left = at.first.checked_sub(1).and_then(|end| self.of(self.firsts.get(end as usize)));
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::y2017::intervals::{FOREVER, FreeIntervals};
 
-    /// Whatever is released in whatever order, both lists agree.
+    /// Both lists agree for any order of releases.
     #[test]
     fn grows_as_the_list_does() {
         let mut growth = Growth::new(24);

@@ -1,4 +1,4 @@
-//! The reservation for the head of the queue: where and when it is expected to start.
+//! The reservation for the head of the queue: its expected processors and start.
 
 use super::counter::{Terms, Trial, div_ceil};
 use super::intervals::Interval;
@@ -8,15 +8,15 @@ use super::scheduler::Scheduler;
 /// The expected state once all running jobs have ended.
 #[derive(Debug, Clone, Copy)]
 struct Outlook {
-    /// The last estimated end; now where nothing runs.
+    /// The last estimated end, or now if no job runs.
     end: i64,
-    /// Saved until then, in uJ.
+    /// Energy saved by then, in uJ.
     expected: i128,
 }
 
 impl Scheduler {
-    /// The processors reserved for the head, and its start: the first estimated end at which a free interval has just
-    /// become wide enough and energy allows it. What it costs is set aside.
+    /// Returns the processors reserved for the head, and its start: the first estimated end at which a free interval
+    /// becomes wide enough and the energy suffices. Reserves the energy.
     pub(super) fn reserve(&mut self, now: i64, request: Request) -> (Interval, i64) {
         let spends = self.variant.algorithm.spends();
         let mut outlook = Outlook { end: now, expected: 0 };
@@ -41,14 +41,15 @@ impl Scheduler {
             }
             outlook.end = run.end;
         }
-        // All have ended: the whole machine is one interval.
+        // After all ends the whole machine is one interval.
         let at = self.growth.place(Interval::new(0, self.growth.free - 1), request.processors);
         let start =
             if spends { self.start_when_saved(request, outlook) } else { self.counter.window.until.max(fits_at) };
         (at, start)
     }
 
-    /// Returns the time at which an idle machine will have saved the head's energy, at most the end of the window.
+    /// Returns the time at which an idle machine will have saved the energy for the head, at most the end of the
+    /// window.
     fn start_when_saved(&mut self, request: Request, outlook: Outlook) -> i64 {
         let (window, free) = (self.counter.window, self.growth.free);
         let idle_gap = i128::from(self.counter.idle_gap_mw());
@@ -62,7 +63,7 @@ impl Scheduler {
         let (missing, gain_mw) = if within {
             (self.counter.excess(latest, window.until, power) - have, idle_gap)
         } else {
-            // Each moment of idling also shortens what lies in the window.
+            // A later start also shortens the part in the window.
             let over = i128::from(power - window.cap_mw);
             (over * i128::from(window.until - from) - have, idle_gap + over)
         };
@@ -70,14 +71,14 @@ impl Scheduler {
         let expected = outlook.expected + i128::from(idle) * idle_gap;
         let start = if within { from + idle } else { (from + idle).min(window.until) };
         let terms = Terms { spends: true, reserves: true, expected, lowered: None };
-        // It is the reservation whether energy allows it or not.
+        // The reservation holds even if the energy does not suffice.
         self.counter.admits(Trial { request, start, free }, terms);
         start
     }
 }
 
-/// Returns the time needed to gain `missing` uJ: whole seconds, rounded up after a microsecond was added. Returns 0 if
-/// nothing is gained; the published program has no answer then.
+/// Returns the time needed to gain `missing` uJ: whole seconds, rounded up after a microsecond was added. Returns 0 for
+/// a gain of zero, where the published program has no result.
 fn idling_ms(missing: i128, gain_mw: i128) -> i64 {
     if gain_mw == 0 {
         return 0;

@@ -1,10 +1,10 @@
-//! The free processors as an ordered list of disjoint intervals, each with a hint from which end it is taken, and the
-//! marks that keep the reserved processors of the head of the queue for jobs that are short enough.
+//! The free processors as an ordered list of disjoint intervals. Each has a hint from which end it is taken. Marks keep
+//! the reserved processors of the head of the queue for jobs that are short enough.
 //!
-//! Knows no energy and no queue. Its rules, some of them odd, are those of the published scheduler and decide results:
-//! an interval wholly inside the reserved ones is not limited, and unmarking forgets hints.
+//! Independent of energy and queue. The rules are those of the published scheduler and decide its results. Some are
+//! odd: an interval wholly inside the reserved ones is not limited, and unmarking forgets hints.
 
-/// Stands for "no limit on how long".
+/// Stands for no time limit.
 pub const FOREVER: i64 = i64::MAX;
 
 /// Processors `first` to `last`, both included.
@@ -23,7 +23,7 @@ impl Interval {
         self.last - self.first + 1
     }
 
-    /// The `width` processors at its low or its high end; `width` is at most its own.
+    /// Returns the `width` processors at the low or high end; `width` is at most the interval's own.
     pub fn end(self, low: bool, width: u32) -> Self {
         if low {
             Self::new(self.first, self.first + (width - 1))
@@ -52,11 +52,12 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
-    /// Meets the reserved processors: for jobs that end before they are needed. `twinned`: the next entry is its twin.
+    /// Meets the reserved processors: for jobs that end before the reservation begins. `twinned` is true if the next
+    /// entry is its twin.
     Limited {
         twinned: bool,
     },
-    /// The part of the entry before it that is outside the reserved processors; both have these processors.
+    /// The part of the previous entry outside the reserved processors; both entries contain these processors.
     Twin,
 }
 
@@ -64,14 +65,14 @@ enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Free {
     pub at: Interval,
-    /// For requests up to this, in ms.
+    /// Longest request that may use it, in ms.
     pub limit_ms: i64,
-    /// Taken from its low end, else from its high end.
+    /// True if it is taken from its low end, else from its high end.
     pub low: bool,
     kind: Kind,
 }
 
-/// The widest entries, without and with a limit; 0 where there is none.
+/// The widest entries without and with a limit; 0 if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Widest {
     pub unlimited: u32,
@@ -86,7 +87,7 @@ pub struct FreeIntervals {
 }
 
 impl FreeIntervals {
-    /// All of a machine; `processors` at least 1.
+    /// Starts with all processors free; `processors` is at least 1.
     pub fn new(processors: u32) -> Self {
         let all = Free { at: Interval::new(0, processors - 1), limit_ms: FOREVER, low: true, kind: Kind::Plain };
         Self { list: vec![all], processors }
@@ -110,7 +111,7 @@ impl FreeIntervals {
         widest
     }
 
-    /// Takes `width` processors at the hinted end of the first entry that is wide enough and not limited to less than
+    /// Takes `width` processors at the hinted end of the first entry that is wide enough and whose limit is at least
     /// `request_ms`.
     pub fn take(&mut self, width: u32, request_ms: i64) -> Option<Interval> {
         let index = self.list.iter().position(|free| width <= free.at.width() && request_ms <= free.limit_ms)?;
@@ -122,7 +123,7 @@ impl FreeIntervals {
             Kind::Limited { twinned: true } => Some(index + 1),
             Kind::Twin => Some(index - 1),
         };
-        // The later one first, so that the other's place stays right.
+        // The later one first, so that the position of the other stays valid.
         let (later, earlier) = match partner {
             Some(partner) => (index.max(partner), Some(index.min(partner))),
             None => (index, None),
@@ -139,13 +140,13 @@ impl FreeIntervals {
             self.list[index].at = left;
             return;
         }
-        // A limited entry holds all of its twin: it is emptied only after it.
+        // A limited entry contains all of its twin, so the twin empties first.
         if self.list.remove(index).kind == Kind::Twin {
             self.list[index - 1].kind = Kind::Limited { twinned: false };
         }
     }
 
-    /// Gives processors back. Not while there are marks.
+    /// Frees processors. There must be no marks.
     pub fn release(&mut self, at: Interval) {
         self.processors += at.width();
         let next = self.list.partition_point(|free| free.at.first <= at.first);
@@ -170,7 +171,7 @@ impl FreeIntervals {
         }
     }
 
-    /// Marks `reserved`, which are needed in `limit_ms`.
+    /// Marks `reserved`, which the head needs in `limit_ms`.
     pub fn mark(&mut self, reserved: Interval, limit_ms: i64) {
         let mut index = 0;
         while index < self.list.len() && self.list[index].at.first <= reserved.last {
@@ -185,7 +186,7 @@ impl FreeIntervals {
                 self.twin(index, Interval::new(first, reserved.first - 1), true);
                 index += 1;
             } else if beyond {
-                // The reserved ones were placed at an end of a free interval that holds this one: never both.
+                // The reserved processors were placed at one end of the free interval that contains them.
                 self.twin(index, Interval::new(reserved.last + 1, last), false);
                 break;
             }
@@ -193,13 +194,13 @@ impl FreeIntervals {
         }
     }
 
-    /// The twin is taken from the far end of the reserved processors, its partner from the other.
+    /// Adds a twin. It is taken from the far end of the reserved processors, its partner from the other end.
     fn twin(&mut self, index: usize, at: Interval, low: bool) {
         self.list[index].low = !low;
         self.list.insert(index + 1, Free { at, limit_ms: FOREVER, low, kind: Kind::Twin });
     }
 
-    /// Removes all marks; who was marked is taken from its low end from now on.
+    /// Removes all marks. Marked intervals are taken from their low end from now on.
     pub fn unmark(&mut self) {
         self.list.retain(|free| free.kind != Kind::Twin);
         for free in &mut self.list {
@@ -214,7 +215,7 @@ impl FreeIntervals {
 mod tests {
     use super::*;
 
-    /// 20 processors of which `busy` are taken, in this order of giving back the others.
+    /// Returns a list of 20 processors of which `busy` are taken; the others are freed in the given order.
     fn free(given: &[(u32, u32)]) -> FreeIntervals {
         let mut free = FreeIntervals::new(20);
         assert_eq!(free.take(20, FOREVER), Some(Interval::new(0, 19)));
@@ -251,7 +252,7 @@ mod tests {
     fn marks_limit_what_meets_the_ends_of_the_reserved() {
         let mut intervals = free(&[(0, 4), (6, 7), (9, 14)]);
         intervals.mark(Interval::new(3, 10), 50);
-        // 6 to 7 is wholly inside, and not limited.
+        // 6 to 7 lies wholly inside and is not limited.
         let marked = [
             (0, 4, 50, false),
             (0, 2, FOREVER, true),
@@ -261,7 +262,7 @@ mod tests {
         ];
         check(&intervals, &marked);
         assert_eq!(intervals.widest(), Widest { unlimited: 4, limited: 6 });
-        // Too long for the limited ones; from its twin the partner shrinks too.
+        // The request is too long for the limited ones. Taking from the twin also shrinks its partner.
         assert_eq!(intervals.take(4, 51), Some(Interval::new(11, 14)));
         check(&intervals, &[(0, 4, 50, false), (0, 2, FOREVER, true), (6, 7, FOREVER, true), (9, 10, 50, true)]);
         assert_eq!(intervals.take(3, 50), Some(Interval::new(2, 4)));

@@ -1,18 +1,18 @@
-//! `compat = "2017"`: the simulation of energy-budget-2017 as its authors ran it, with its faults, so that the figures
-//! which they printed come out again.
+//! `compat = "2017"`: the simulation of energy-budget-2017 as its authors ran it, with its faults, to reproduce the
+//! printed figures.
 //!
-//! This is the only scheduler in `lsim` that is not the core of the master, and no policy to run. The core follows the
-//! paper's text; what was published follows from a program that departs from it: a sign error in what running jobs are
-//! expected to save, a meter that charges the time before a switch at the draw after it, hints and marks that are
-//! forgotten, and an order of events that comes from rounding. Each decides results, so none could live in the core, and
-//! without all of them no row can be compared. The paper's policies as they are meant are presets of `limo_sched`.
+//! This is the only scheduler in `lab` that is not the core of the master, and it is not meant as a policy. The core
+//! follows the paper's text. The published figures come from a program that differs from it: a sign error in the
+//! expected savings of running jobs, a meter that charges the time before a switch at the draw after it, forgotten
+//! hints and marks, and an order of events that comes from rounding. Each of these changes results, so the core cannot
+//! have them, and all are needed to compare a row. The paper's policies without faults are presets of `limo_sched`.
 //!
-//! Idea: contiguous processors, first fit, a pass after every event, EASY backfilling with a test of energy (section
-//! IV). The workload is read with [`limo_trace::swf::Options::COMPAT_2017`]. It ignores nodes of several processors,
-//! prices, users, and kills nothing: requests are at least twice the run.
+//! Method: contiguous processors, first fit, a pass after every event, and EASY backfilling with a test of energy
+//! (section IV). The workload is read with [`limo_trace::swf::Options::COMPAT_2017`]. Nodes with several processors,
+//! prices and users are ignored. Jobs are never killed: requests are at least twice the run.
 //!
-//! Cost: per pass, the running jobs up to the one that makes room for the head, and the free intervals; the queue only
-//! where its index cannot exclude it.
+//! Cost of a pass: the running jobs up to the one that makes room for the head, the free intervals, and the part of the
+//! queue that its index cannot exclude.
 
 mod account;
 mod clock;
@@ -48,28 +48,28 @@ const BUDGET_UNTIL_MS: i64 = 5 * 86_400_000;
 /// The scheduler's assumed draw of a busy and of an idle node.
 const BUSY_MW: i64 = 203_120;
 const IDLE_MW: i64 = 100_000;
-/// The published 49 % is the idle draw exactly: 100 of 203.12 W.
+/// The published 49 % is exactly the idle draw: 100 of 203.12 W.
 const IDLE_PERCENT: u32 = 49;
 
 /// The input of a simulation. [`Config::published`] has the published values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Of the machine; a node has one.
+    /// Processors of the machine; a node has one.
     pub processors: u32,
     pub algorithm: Algorithm,
     /// Free nodes go off within the budget's window.
     pub shutdown: bool,
-    /// Of what the busy machine is believed to draw, 1 to 100. 49 is the idle draw exactly.
+    /// Budget in percent of the believed draw of the busy machine, 1 to 100. 49 is exactly the idle draw.
     pub budget_percent: u32,
     pub faults: Faults,
 }
 
-/// The faults that can be mended.
+/// The faults that can be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
     /// True to count the draw of running jobs above the cap as saved, not as used.
     pub sign: bool,
-    /// The time before a switch is charged at the draw after it, which matters with `shutdown` only.
+    /// True to charge the time before a switch at the draw after it; matters with `shutdown` only.
     pub meter: bool,
 }
 
@@ -78,7 +78,7 @@ impl Faults {
 }
 
 impl Config {
-    /// With both errors, as published.
+    /// Returns the published configuration, with both errors.
     pub fn published(processors: u32, algorithm: Algorithm, shutdown: bool, budget_percent: u32) -> Self {
         Self { processors, algorithm, shutdown, budget_percent, faults: Faults::PUBLISHED }
     }
@@ -132,14 +132,14 @@ pub struct SimulationResult {
     pub row: PublishedRow,
 }
 
-/// Simulates `workload` to its end and hands everything to `sink`. `host` of the summary is left empty.
+/// Simulates `workload` to its end and passes everything to `sink`. Leaves `host` of the summary empty.
 ///
 /// # Errors
 /// [`CompatError`]: the workload does not suit the setup, or the sink cannot write.
 pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> Result<SimulationResult, CompatError> {
     config.check(workload)?;
     let requests = workload.jobs.iter().map(|job| {
-        // Checked above: every job has a requested time.
+        // Every job has a requested time, as checked above.
         Request { processors: job.processors, ms: job.walltime.map_or(0, Span::ms) }
     });
     let variant = Variant { algorithm: config.algorithm, shutdown: config.shutdown, sign_error: config.faults.sign };
@@ -167,7 +167,7 @@ pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> R
     Ok(SimulationResult { summary, row })
 }
 
-/// A simulation on its way into a sink.
+/// A simulation that reports to a sink.
 struct Simulation<'a> {
     workload: &'a Workload,
     window: counter::Window,
@@ -185,7 +185,7 @@ impl Simulation<'_> {
         self.platform.scheduler.counter.is_budgeted()
     }
 
-    /// Hands over what changed in this instant.
+    /// Reports the changes of this instant.
     fn report(&mut self, now: i64, sink: &mut impl Sink) -> Result<(), WriteError> {
         for &job in &self.platform.ended {
             self.report_job(job, sink)?;
@@ -218,7 +218,7 @@ impl Simulation<'_> {
         })
     }
 
-    /// Jobs that the scheduler left waiting.
+    /// Reports the jobs that the scheduler left waiting.
     fn report_unfinished(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
         let lives = &self.platform.lives;
         let left: Vec<usize> = (0..lives.len()).filter(|job| lives[*job].end.is_none()).collect();
@@ -242,7 +242,7 @@ impl Simulation<'_> {
                 reserved: Energy::ZERO,
             }),
             price: None,
-            // Both are at most the jobs of the workload, which are counted with 32 bits.
+            // Both are at most the number of jobs, which fits in 32 bits.
             queued: scheduler.queued() as u32,
             running: *running,
             processors: account.nodes,

@@ -1,6 +1,6 @@
-//! The states of the nodes as the shutdown variant knows them, as runs of equal state, and who waits for nodes to be on.
+//! The states of the nodes in the shutdown variant, as runs of equal state, and the jobs that wait for nodes to be on.
 //!
-//! Emits orders; knows no time.
+//! Returns orders; has no clock.
 
 use super::intervals::{Free, Interval};
 
@@ -9,7 +9,7 @@ pub enum NodeState {
     On,
     GoingOff,
     Off,
-    /// A job waits for it to be on.
+    /// A job waits until the node is on.
     Wanted,
 }
 
@@ -18,13 +18,13 @@ pub enum NodeState {
 pub enum Effect {
     SwitchOff(Interval),
     SwitchOn(Interval),
-    /// A run of nodes that was not ready was added to what the job waits for.
+    /// The job waits for one more run of nodes.
     Delayed(u32),
-    /// All its nodes are on.
+    /// All nodes of the job are on.
     Ready(u32, Interval),
 }
 
-/// Neighbours in one state.
+/// Adjacent nodes in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     at: Interval,
@@ -34,19 +34,19 @@ struct Stretch {
 /// See the module.
 #[derive(Debug)]
 pub struct Nodes {
-    /// In order; together all nodes, no two neighbours alike.
+    /// Runs in order, which cover all nodes; adjacent runs differ in state.
     runs: Vec<Stretch>,
     waiting: Vec<(u32, Interval)>,
 }
 
 impl Nodes {
-    /// All on.
+    /// Starts with all nodes on.
     pub fn new(nodes: u32) -> Self {
         let all = Stretch { at: Interval::new(0, nodes - 1), state: NodeState::On };
         Self { runs: vec![all], waiting: Vec::new() }
     }
 
-    /// Free nodes that are on go off. The others are off, or going off.
+    /// Switches off the free nodes that are on.
     pub fn rest(&mut self, free: &[Free], effects: &mut Vec<Effect>) {
         let mut pieces = Vec::new();
         let mut index = 0;
@@ -63,12 +63,12 @@ impl Nodes {
         }
     }
 
-    /// A job is to start on these nodes.
+    /// Requests these nodes for a job.
     pub fn want(&mut self, job: u32, at: Interval, effects: &mut Vec<Effect>) {
         self.change(at, NodeState::Wanted, Some(job), effects);
     }
 
-    /// Nodes report that they are on or off.
+    /// Records that nodes are on or off.
     pub fn switched(&mut self, at: Interval, on: bool, effects: &mut Vec<Effect>) {
         self.change(at, if on { NodeState::On } else { NodeState::Off }, None, effects);
     }
@@ -86,14 +86,14 @@ impl Nodes {
                     self.delay(job, at, effects);
                 }
                 (NodeState::Wanted, NodeState::On) => self.ready(run, effects),
-                // Off at last: it can be switched on for who wants it.
+                // Now that it is off, it can be switched on for the waiting job.
                 (NodeState::Wanted, NodeState::Off) => self.change(run, NodeState::Wanted, None, effects),
                 _ => {}
             }
         }
     }
 
-    /// Every run delays the job once more, one that is on too: so it was published.
+    /// Delays the job once for every run, even if that run is on, as the published code does.
     fn delay(&mut self, job: Option<u32>, at: Interval, effects: &mut Vec<Effect>) {
         let Some(job) = job else { return };
         if !self.waiting.iter().any(|(other, _)| *other == job) {
@@ -102,7 +102,7 @@ impl Nodes {
         effects.push(Effect::Delayed(job));
     }
 
-    /// First come, first served; the published order is that of addresses in memory.
+    /// First come, first served. The published order is that of memory addresses.
     fn ready(&mut self, on: Interval, effects: &mut Vec<Effect>) {
         let runs = &self.runs;
         self.waiting.retain(|&(job, at)| {
@@ -121,7 +121,7 @@ impl Nodes {
         let end = first + self.runs[first..].partition_point(|run| run.at.first <= at.last);
         let met = &self.runs[first..end];
         let former = met.iter().map(|run| (run.at.common(at), run.state)).collect();
-        // What juts out on either side stays, and joins if it is alike; so do the neighbours.
+        // The parts outside the range keep their state; equal neighbours are joined.
         let (before, after) = (first.saturating_sub(1), (end + 1).min(self.runs.len()));
         let mut pieces: [Option<Stretch>; 5] = [None; 5];
         let low = self.runs[before..end].iter().filter(|run| run.at.first < at.first);
@@ -171,13 +171,13 @@ mod tests {
         nodes.rest(free.list(), &mut effects);
         free.release(at(6, 7));
         nodes.rest(free.list(), &mut effects);
-        // 2 to 5 are going off already.
+        // 2 to 5 are already going off.
         assert_eq!(effects, [Effect::SwitchOff(at(2, 5)), Effect::SwitchOff(at(6, 7))]);
         effects.clear();
         nodes.switched(at(2, 5), false, &mut effects);
         nodes.rest(free.list(), &mut effects);
         assert_eq!(effects, []);
-        // On, off, going off, on: four runs, four delays; those that go off are waited for.
+        // On, off, going off, on: four runs and four delays. Nodes that go off are waited for.
         nodes.want(3, at(1, 8), &mut effects);
         let delayed = Effect::Delayed(3);
         assert_eq!(effects, [delayed, Effect::SwitchOn(at(2, 5)), delayed, delayed, delayed]);

@@ -1,8 +1,8 @@
-//! The published simulator around the scheduler: the platform that obeys it and the order in which both hear of what
-//! happens at one instant.
+//! The published simulator around the scheduler: the platform that executes its orders, and the order of events at one
+//! instant.
 //!
-//! Messages of an instant are handled one after the other. While the scheduler answers, what happens is kept for its
-//! next turn; its answer is obeyed one group of orders at a time, each behind what arrived before it.
+//! Messages of an instant are handled one after the other. Events that happen while the scheduler answers are kept for
+//! its next turn. Its answer is executed one group of orders at a time, each after the messages that arrived before it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,7 +34,7 @@ enum Message {
     Happened(Happening),
     /// Some of the scheduler's answer.
     Orders(Range<usize>),
-    /// The end of its answer.
+    /// End of the scheduler's answer.
     Ready,
 }
 
@@ -46,7 +46,7 @@ pub struct Life {
     pub at: Option<Interval>,
 }
 
-/// Nodes were switched.
+/// Nodes that were switched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switched {
     pub end: i64,
@@ -66,7 +66,7 @@ pub struct Platform<'a> {
     /// Jobs that ended in this instant.
     pub ended: Vec<usize>,
     pub running: u32,
-    /// Instants at which the scheduler was asked.
+    /// Number of instants at which the scheduler ran.
     pub rounds: u64,
     mail: VecDeque<Message>,
     replies: VecDeque<Message>,
@@ -100,7 +100,7 @@ impl<'a> Platform<'a> {
         }
     }
 
-    /// Handles the next instant; its time in ms, none when nothing is left.
+    /// Handles the next instant. Returns its time in ms; `None` at the end.
     pub fn instant(&mut self) -> Option<i64> {
         self.clock.step(&mut self.told);
         if self.told.is_empty() {
@@ -165,8 +165,8 @@ impl<'a> Platform<'a> {
         self.unheard.push(happening);
     }
 
-    /// Tells the scheduler what it has not heard, and cuts its answer into messages: starts that follow from one event
-    /// go together, with shutdown every order goes alone.
+    /// Gives the new events to the scheduler and splits its answer into messages. Starts that follow from one event go
+    /// together. With shutdown, every order goes alone.
     fn ask(&mut self, now: i64) {
         self.rounds += 1;
         let alone = self.scheduler.variant.shutdown;
@@ -206,7 +206,7 @@ impl<'a> Platform<'a> {
                 self.lives[job] = Life { start: Some(now), end: None, at: Some(at) };
                 self.running += 1;
                 self.account.change(at, PowerState::Idle, PowerState::Computing);
-                // Whole seconds, by the work that a node did in one.
+                // Whole seconds of work at the speed of one node.
                 let work = (self.workload.jobs[job].run.ms() / 1_000) as f64 * 1e8;
                 self.clock.work(1e8 / work, Happening::Ended(job));
             }

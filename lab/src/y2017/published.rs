@@ -1,6 +1,6 @@
-//! The figures of one simulation as energy-budget-2017's authors printed them, with the oddities of their scripts: an
-//! interval that straddles the end of the week is left out of its energy, times of switches have six digits, and the
-//! states after the last switch are never taken over.
+//! The figures of one simulation as energy-budget-2017's authors printed them, with the oddities of their scripts: the
+//! energy omits an interval that straddles the end of the week, times of switches have six digits, and the states after
+//! the last switch are never used.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ const DRAWS_W: [f64; 4] = [95.0, 616.08 / 6.1, 9.75, 18_966.422_8 / 151.52];
 const OFF_MS: i64 = 6_100;
 const ON_MS: i64 = 151_520;
 
-/// One row of the authors' tables. Times in s, energies in J.
+/// A row of the authors' tables. Times in s, energies in J.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedRow {
-    /// Of the jobs that ended: `max(1, (finish - submit) / max(run, 10 s))`, mean and largest.
+    /// Mean and maximum of `max(1, (finish - submit) / max(run, 10 s))` over the jobs that ended.
     pub avgbsld: f64,
     pub maxbsld: f64,
-    /// From the first submission to the last end.
+    /// Time from the first submission to the last end.
     pub ctime: f64,
     /// Days 2 to 5.
     pub energy_budget: f64,
@@ -30,18 +30,18 @@ pub struct PublishedRow {
     pub energy_tot: f64,
     /// Jobs that started and ended within the week.
     pub job_run: u64,
-    /// The same, and of each that ran beyond it the share before its end.
+    /// The same, plus the share of each longer job that lies before the end of the week.
     pub job_run_with_end: f64,
     /// Mean share of busy nodes in the week.
     pub util: f64,
-    /// Energy of the week by what a full cluster draws whose budget holds on days 2 to 5.
+    /// Energy of the week, divided by that of a full cluster that keeps its budget on days 2 to 5.
     pub ene_w_cons: f64,
 }
 
 /// Names of the columns, as published.
 pub const COLUMNS: &str = "avgbsld,maxbsld,ctime,energyBudget,energyWeek,energyTot,jobRun,jobRunWithEnd,util,eneWCons";
 
-/// The columns with the digits that were printed, apart by commas.
+/// Formats the columns with the printed digits, separated by commas.
 impl fmt::Display for PublishedRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { avgbsld, maxbsld, ctime, job_run, job_run_with_end, util, ene_w_cons, .. } = self;
@@ -55,7 +55,7 @@ impl fmt::Display for PublishedRow {
     }
 }
 
-/// What the figures are computed from.
+/// Input of the figures.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule<'a> {
     pub workload: &'a Workload,
@@ -66,7 +66,7 @@ pub struct Schedule<'a> {
     pub budget_percent: u32,
 }
 
-/// Nodes x ms: busy, and by state (`DRAWS_W`) without regard to jobs.
+/// Nodes x ms: busy, and by state (`DRAWS_W`) regardless of jobs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Area {
     busy: i128,
@@ -89,14 +89,14 @@ impl Area {
     }
 }
 
-/// Nodes by state, or a change of that.
+/// Number of nodes by state, or a change of it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     busy: i64,
     states: [i64; 4],
 }
 
-/// A time in ms with six significant digits of its seconds.
+/// Rounds a time in ms to six significant digits of its seconds.
 fn six_digits(ms: i64) -> i64 {
     let mut unit = 1;
     while ms / unit >= 1_000_000 {
@@ -108,7 +108,7 @@ fn six_digits(ms: i64) -> i64 {
 }
 
 impl Schedule<'_> {
-    /// Computes the row; zeros without an ended job.
+    /// Computes the row; all zeros if no job ended.
     pub fn row(&self) -> PublishedRow {
         let mut row = self.of_jobs();
         let [total, week, budget] = self.areas();
@@ -121,7 +121,7 @@ impl Schedule<'_> {
         row
     }
 
-    /// Jobs that started, with their ends.
+    /// Returns the jobs that started, with their ends.
     fn ended(&self) -> impl Iterator<Item = (&limo_trace::Job, i64, i64)> {
         let jobs = self.workload.jobs.iter().zip(self.lives);
         jobs.filter_map(|(job, life)| Some((job, life.start?, life.end?)))
@@ -160,7 +160,8 @@ impl Schedule<'_> {
         }
     }
 
-    /// Over all, and over the intervals between changes that lie wholly in the week, and in days 2 to 5.
+    /// Returns the areas over the whole time, and over the intervals between changes that lie wholly in the week and in
+    /// days 2 to 5.
     fn areas(&self) -> [Area; 3] {
         let changes = self.changes();
         let mut level = Level { busy: 0, states: [i64::from(self.nodes), 0, 0, 0] };
@@ -182,7 +183,7 @@ impl Schedule<'_> {
         [total, week, budget]
     }
 
-    /// Changes in order of time, one a time. Where starts and ends of jobs cancel out, nothing changes.
+    /// Returns the changes in order, one per time. Starts and ends that cancel out are omitted.
     fn changes(&self) -> Vec<(i64, Level)> {
         let of_jobs = self.ended().flat_map(|(job, start, end)| {
             let busy = i64::from(job.processors);
@@ -213,7 +214,7 @@ fn moved(nodes: i64, from: usize, to: usize) -> Level {
     level
 }
 
-/// Sorted by time; changes at one time become one.
+/// Sorts by time, and merges changes of the same time.
 fn joined(mut changes: Vec<(i64, Level)>) -> Vec<(i64, Level)> {
     changes.sort_unstable_by_key(|(time, _)| *time);
     let mut joined: Vec<(i64, Level)> = Vec::with_capacity(changes.len());

@@ -1,16 +1,16 @@
-//! The waiting jobs in order of submission, with an index that finds the next one that may start.
+//! The waiting jobs in order of submission, with an index that finds the next job that may start.
 //!
-//! The index is a tree over all jobs of the workload: each node knows the least processors and the least request of
-//! the waiting jobs below it. Decides nothing.
+//! The index is a tree over all jobs of the workload. Each node has the fewest processors and the shortest request of
+//! the waiting jobs below it. The queue itself decides nothing.
 
-/// What a job asks for.
+/// Resources that a job requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub processors: u32,
     pub ms: i64,
 }
 
-/// No waiting job.
+/// Stands for a job that does not wait.
 const NONE: Request = Request { processors: u32::MAX, ms: i64::MAX };
 /// Jobs in a leaf of the tree.
 const LEAF: usize = 8;
@@ -21,10 +21,10 @@ impl Request {
     }
 }
 
-/// See the module. Jobs are numbered in order of submission.
+/// The queue. Jobs are numbered in order of submission.
 #[derive(Debug)]
 pub struct Queue {
-    /// By job; [`NONE`] where it does not wait.
+    /// Requests by job; [`NONE`] if the job does not wait.
     waiting: Vec<Request>,
     tree: Vec<Request>,
     leaves: usize,
@@ -33,7 +33,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// For jobs 0 to `jobs - 1`; none waits.
+    /// Makes a queue for jobs 0 to `jobs - 1`, none of which waits.
     pub fn new(jobs: usize) -> Self {
         let leaves = jobs.div_ceil(LEAF).next_power_of_two();
         Self { waiting: vec![NONE; leaves * LEAF], tree: vec![NONE; 2 * leaves], leaves, front: 0, len: 0 }
@@ -82,8 +82,8 @@ impl Queue {
         found
     }
 
-    /// The first waiting job at or after `from` that `may`. What `may` be must not depend on a job's asking for more:
-    /// of several jobs it is asked with the least processors and the least time.
+    /// Returns the first waiting job at or after `from` for which `may` is true. If `may` rejects a request, it must
+    /// reject every larger one: for several jobs it gets the fewest processors and the shortest time.
     pub fn next(&self, from: usize, may: impl Fn(Request) -> bool) -> Option<(usize, Request)> {
         let mut from = from;
         let mut node = from / LEAF + self.leaves;
@@ -91,7 +91,7 @@ impl Queue {
             return None;
         }
         loop {
-            // Within a leaf, who asked before has looked at the whole of it.
+            // A search that starts within a leaf has already covered all of it.
             let looked_at = !from.is_multiple_of(LEAF) && node >= self.leaves;
             if looked_at || (self.tree[node] != NONE && may(self.tree[node])) {
                 if node < self.leaves {
@@ -107,7 +107,7 @@ impl Queue {
                 }
                 from = end;
             }
-            // The next node to the right that is not below this one.
+            // Moves to the next node to the right that is not below this one.
             while node % 2 == 1 {
                 node /= 2;
             }

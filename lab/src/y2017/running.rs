@@ -1,4 +1,4 @@
-//! The running jobs in order of their estimated ends; of equal ends, in order of insertion.
+//! The running jobs in order of their estimated ends, and of insertion for equal ends.
 
 use super::intervals::Interval;
 
@@ -14,7 +14,7 @@ pub struct RunningJob {
 #[derive(Debug)]
 pub struct Running {
     list: Vec<RunningJob>,
-    /// By job: its estimated end while it runs.
+    /// Estimated ends of running jobs, by job.
     ends: Vec<i64>,
 }
 
@@ -33,7 +33,7 @@ impl Running {
         self.list.insert(index, run);
     }
 
-    /// Takes a job out; none where it does not run.
+    /// Removes a job; returns `None` if it does not run.
     pub fn remove(&mut self, job: usize) -> Option<RunningJob> {
         let end = self.ends[job];
         let first = self.list.partition_point(|other| other.end < end);
@@ -41,7 +41,7 @@ impl Running {
         Some(self.list.remove(index))
     }
 
-    /// Gives a job another estimated end, as if it were inserted now.
+    /// Changes a job's estimated end, as if it were inserted now.
     pub fn postpone(&mut self, job: usize, end: impl Fn(i64) -> i64) {
         if let Some(run) = self.remove(job) {
             self.add(RunningJob { end: end(run.end), ..run });

@@ -1,5 +1,5 @@
-//! The published scheduler: a pass after every single event starts what may start from the front of the queue, reserves
-//! processors for the head of the rest and backfills behind it.
+//! The published scheduler. A pass after every event starts jobs from the front of the queue, reserves processors for
+//! the first job that cannot start, and backfills behind it.
 //!
 //! A state machine: events in, [`Order`]s out. Times in ms from the start of the workload.
 
@@ -10,10 +10,10 @@ use super::nodes::{Effect, Nodes};
 use super::queue::{Queue, Request};
 use super::running::{Running, RunningJob};
 
-/// What the scheduler adds to the estimated end of a job for each run of nodes that it waits for.
+/// Time added to the estimated end of a job for each run of nodes that it waits for.
 const SWITCHING_MS: i64 = 210_000;
 
-/// What the platform is to do.
+/// An order to the platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Start { job: u32, at: Interval },
@@ -23,13 +23,13 @@ pub enum Order {
     AskMeter,
 }
 
-/// Which variant of the scheduler.
+/// Variant of the scheduler.
 #[derive(Debug, Clone, Copy)]
 pub struct Variant {
     pub algorithm: Algorithm,
     /// Free nodes go off within the window.
     pub shutdown: bool,
-    /// The published sign error: what running jobs draw above the cap until the head starts counts as saved.
+    /// The published sign error: draw of running jobs above the cap counts as saved until the head starts.
     pub sign_error: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Scheduler {
     queue: Queue,
     nodes: Nodes,
     registered: bool,
-    /// The end of the window was asked for, because nothing runs that could end before it.
+    /// True if a call at the end of the window was requested, because no running job can end before it.
     pub(super) end_asked: bool,
     requests: Vec<Request>,
     /// Jobs placed in this pass.
@@ -55,7 +55,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// For the jobs with these requests, in order of submission.
+    /// Makes the scheduler for jobs with these requests, in order of submission.
     pub fn new(nodes: u32, variant: Variant, window: Window, requests: Vec<Request>) -> Self {
         Self {
             variant,
@@ -74,7 +74,7 @@ impl Scheduler {
         }
     }
 
-    /// Jobs that wait.
+    /// Returns the number of waiting jobs.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -108,14 +108,14 @@ impl Scheduler {
         }
     }
 
-    /// The meter answers with all energy since the start, in uJ.
+    /// Takes the meter's answer: all energy since the start, in uJ.
     pub fn answer(&mut self, now: i64, measured: i128) {
         let next = self.counter.answer(now, measured);
         self.pass(now);
         self.orders.extend(next.map(Order::WakeAt));
     }
 
-    /// Nodes report that they are on or off. No pass follows.
+    /// Records that nodes are on or off. Does not run a pass.
     pub fn switched(&mut self, now: i64, at: Interval, on: bool) {
         self.nodes.switched(at, on, &mut self.effects);
         self.obey(now);
@@ -145,7 +145,7 @@ impl Scheduler {
     fn place(&mut self, now: i64, job: usize, at: Interval) {
         let end = now + self.requests[job].ms;
         self.queue.remove(job);
-        // Jobs are counted with 32 bits by the caller.
+        // The caller counts jobs with 32 bits.
         self.running.add(RunningJob { end, at, job: job as u32 });
         self.placed.push((job as u32, at));
     }
@@ -157,7 +157,7 @@ impl Scheduler {
             if !self.counter.admits(trial, terms) {
                 return;
             }
-            // Not limited: there are no marks outside `backfill`.
+            // Not limited: marks exist only during `backfill`.
             let Some(at) = self.free.take(request.processors, 0) else { return };
             self.place(now, job, at);
         }
@@ -166,7 +166,7 @@ impl Scheduler {
     fn backfill(&mut self, now: i64) {
         let Some((head, request)) = self.queue.front() else { return };
         self.watch_end(now);
-        // Even where nobody fits, marks are not idle: they turn hints.
+        // Marks matter even if no job fits: they change hints.
         let turns = self.free.list().iter().any(|free| !free.low);
         let widest = self.free.widest().unlimited;
         if !turns && self.queue.next(head + 1, |least| self.could_fit_anywhere(now, widest, least)).is_none() {
@@ -179,7 +179,7 @@ impl Scheduler {
         self.free.unmark();
     }
 
-    /// Without running jobs nothing would happen before the end of the window: it is asked for, once.
+    /// Requests one call at the end of the window if no job runs: no other event would come before it.
     fn watch_end(&mut self, now: i64) {
         let until = self.counter.window.until;
         let idle = self.running.list().is_empty() && now < until;
@@ -189,15 +189,15 @@ impl Scheduler {
         }
     }
 
-    /// Can a job that asks for no less than this be placed, whatever is reserved for the head? Where none can, nothing
-    /// needs to be reserved.
+    /// Returns true if a job with at least this request could be placed, regardless of the reservation. If none can,
+    /// the reservation is not needed.
     fn could_fit_anywhere(&self, now: i64, widest: u32, least: Request) -> bool {
         let capped = self.variant.algorithm == Algorithm::PowerCap && self.counter.crosses(now, least.ms);
         let most = if capped { self.counter.most(self.free.processors(), None) } else { i64::MAX };
         least.processors <= widest && i64::from(least.processors) <= most
     }
 
-    /// Backfills the jobs from `from` on, while the marks stand for a head that starts at `start`.
+    /// Backfills the jobs from `from` on, with the marks of a head that starts at `start`.
     fn fill(&mut self, now: i64, from: usize, start: i64) {
         let own = self.variant.algorithm == Algorithm::EnergyBud;
         let ms = start - now.max(self.counter.window.from);
@@ -205,7 +205,8 @@ impl Scheduler {
         let terms = Terms { spends: own, reserves: own, lowered, ..Terms::default() };
         let mut room = Room::new(self, now, start, lowered);
         let mut from = from;
-        // What jobs set aside matters to those behind them that find processors; behind the last of these, to nobody.
+        // The energy that a job reserves matters only to later jobs that fit. After the last of these it can be
+        // ignored.
         let mut fitting = from;
         while let Some((job, request)) = self.queue.next(from, |least| room.could_take(&self.counter, least)) {
             if own && job >= fitting {
@@ -227,7 +228,7 @@ impl Scheduler {
         }
     }
 
-    /// Turns what follows from changes of nodes into orders; neighbours that are switched alike become one request.
+    /// Converts the changes of nodes into orders; neighbours that are switched alike become one request.
     fn obey(&mut self, now: i64) {
         for effect in self.effects.drain(..) {
             match (effect, self.orders.last_mut()) {
@@ -248,11 +249,11 @@ impl Scheduler {
     }
 }
 
-/// What a backfilled job finds at a moment.
+/// Resources that a backfilled job can use.
 struct Room {
     now: i64,
     widest: Widest,
-    /// Of the limited processors.
+    /// Time limit of the limited processors.
     limit_ms: i64,
     free: u32,
     /// Processors within the cap.
@@ -266,13 +267,13 @@ impl Room {
         Self { now, widest: scheduler.free.widest(), limit_ms: start - now, free, most }
     }
 
-    /// Are there processors for so long?
+    /// Returns true if there are processors for the requested time.
     fn fits(&self, request: Request) -> bool {
         request.processors <= self.widest.unlimited
             || (request.processors <= self.widest.limited && request.ms <= self.limit_ms)
     }
 
-    /// Can a job that asks for no less than this be placed, or set energy aside?
+    /// Returns true if a job with at least this request could be placed, or could reserve energy.
     #[inline]
     fn could_take(&self, counter: &Counter, least: Request) -> bool {
         let crosses = counter.crosses(self.now, least.ms);

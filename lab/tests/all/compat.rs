@@ -1,4 +1,4 @@
-//! `lab run --compat 2017`: rows that the authors of energy-budget-2017 printed, through the program.
+//! `lab run --compat 2017`: reproduces rows that the authors of energy-budget-2017 printed, through the program.
 
 use limo_requirements::trace_set;
 
@@ -9,7 +9,7 @@ const SMALL: &str = "; MaxProcs: 4\n\
     1 0 -1 100 2 -1 -1 2 200 -1 1 1 -1 1 -1 -1 -1 -1\n\
     2 10 -1 100 4 -1 -1 4 100 -1 1 2 -1 1 -1 -1 -1 -1\n";
 
-/// Columns of a published row come out with the digits that were printed.
+/// Checks that the columns of a published row have the printed digits.
 fn check(trace: &str, algorithm: &str, percent: &str, run: &str) {
     let Some(traces) = trace_set("energy-budget-2017") else { return };
     let published = read(&traces, "published_rows.csv");

@@ -1,4 +1,4 @@
-//! Complete schedules that another simulator made with EASY backfilling, through the program: every wait, by job.
+//! Complete EASY schedules of another simulator: the waits of all jobs agree, through the program.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,7 +7,7 @@ use limo_requirements::trace_set;
 
 use super::{column, printed, read};
 
-/// `jobs` waits of the trace of that name agree.
+/// Checks `jobs` waits of the trace `name`.
 fn check(name: &str, jobs: usize) {
     let Some(traces) = trace_set("easy-oracles") else { return };
     let (folder, trace) = (tempfile::tempdir().expect("a folder"), traces.join(name));

@@ -1,4 +1,4 @@
-//! Reads every trace, where the folder of traces is, and compares with what is known of them.
+//! Reads every trace, if the folder of traces exists, and compares the result with known figures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use limo_requirements::trace_set;
 use limo_trace::swf::{self, Options, Reader};
 use limo_trace::{Job, Workload, batsim, curve};
 
-/// Files of `folder` with that ending, by name without it.
+/// Returns the files of `folder` with that ending, by name without it.
 fn files(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
     let named = entries.filter_map(|entry| {
@@ -47,7 +47,7 @@ fn the_weeks_of_energy_budget_2017() {
     assert_eq!((lines, cleaned), (404_593, 400_969));
 }
 
-/// Batsim's reading of the same files by the paper's authors: all jobs, their processors, times and requests.
+/// Batsim's reading of the same files by the paper's authors: all jobs with their processors, times and requests.
 #[test]
 fn the_rules_of_2017_give_the_authors_inputs() {
     let Some(folder) = trace_set("energy-budget-2017") else { return };
@@ -83,7 +83,7 @@ fn the_oracles() {
     check("CEA-curie_easy_result.swf.gz", 295_540, 80_640);
     let log = check("KTH-SP2_pwa_log.swf.gz", 28_489, 100);
     assert_eq!(log.start, Some(Time::from_unix_ms(843_480_031_000)));
-    // The oracle was made from the log without its 8 runs of 0 s.
+    // The oracle omits the log's 8 jobs of 0 s.
     assert!(log.notes.contains(&"8 jobs ran for 0 s: kept".to_owned()), "{:?}", log.notes);
 }
 
@@ -111,7 +111,8 @@ fn german_prices() {
     assert_eq!(prices.steps().len(), 1_096 * 24 - 3);
     let (first, until) = (prices.steps()[0].0, prices.until().expect("an end"));
     assert_eq!((until - first).ms(), 1_096 * 86_400_000);
-    // The reference: 28 October 2017 has 12 negative hours; 29 October 18 of 24 rows, the lowest -83.04, mean -50.8.
+    // The reference: 28 October 2017 has 12 negative hours; 29 October has 18 of 24 rows, the lowest -83.04, the mean
+    // -50.8.
     let rows = |day: i64| {
         let from = Time::from_unix_ms(day * 86_400_000);
         prices

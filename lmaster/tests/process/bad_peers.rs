@@ -1,4 +1,4 @@
-//! Peers that do not keep to the protocol: each is told why where it can be, and harms no other.
+//! Peers that break the protocol: the master tells each the reason if it can, and keeps serving others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::harness::{Client, Master, Node, slave};
 use limo_proto::{MasterToNode, Query, Role, StatusQuery};
 use limo_requirements::{Requirement, skip};
 
-/// A greeting of a client that speaks versions `oldest` to `newest`.
+/// Returns the greeting of a client that speaks versions `oldest` to `newest`.
 fn greeting(oldest: u8, newest: u8) -> Vec<u8> {
     let mut frame = vec![0, 0, 0, 8, 0];
     frame.extend(b"LIMO");
@@ -23,10 +23,10 @@ fn call(master: &Master, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// Everything that comes until the master hangs up.
+/// Returns everything that comes until the master closes the connection.
 fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
-    // Where the master has left something unread, its hanging up is a reset.
+    // If the master left bytes unread, it closes the connection with a reset.
     let _ = stream.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Jobs with large environments leave nothing behind once they are cancelled: neither memory nor a large journal.
+//! Jobs with large environments leave neither memory nor a large journal behind after they are cancelled.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::harness::{Client, Master, exec};
 const JOBS: u64 = 100;
 const ENVIRONMENT: usize = 1_000_000;
 
-/// A detached job with an environment of its own.
+/// Returns a detached job with a large environment.
 fn large(number: u64) -> ClientToMaster {
     let ClientToMaster::SendExec(mut submission) = exec(1) else { panic!("another message") };
     submission.key[..8].copy_from_slice(&number.to_le_bytes());
@@ -46,7 +46,7 @@ async fn cancelled_jobs_give_memory_and_journal_back() {
     let change = Change::CancelSelected { selection: Selection::from(vec![Selector::All]), signal: None };
     client.say(ClientToMaster::ChangeConf(Box::new(change))).await;
     client.hear_of(|message| matches!(message, MasterToClient::Answer(_)).then_some(())).await;
-    // The journal compacts itself, and others are served meanwhile.
+    // The journal is compacted without a request, and others are served meanwhile.
     let end = Instant::now() + Duration::from_secs(60);
     let mut clock = tokio::time::interval(Duration::from_millis(10));
     while journal(&state) > 8 << 20 || master.memory() > idle + (32 << 10) {

@@ -14,7 +14,7 @@ use crate::harness::{Client, Master, lmaster};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Says what it is told to say; gone when stopped.
+/// Server with a configurable answer; stops on request.
 struct Server {
     port: u16,
     answer: Arc<Mutex<Option<String>>>,
@@ -22,7 +22,7 @@ struct Server {
 }
 
 impl Server {
-    /// Each answer is a whole one, of JSON.
+    /// Starts a server whose answers are JSON.
     fn saying(body: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -41,7 +41,7 @@ impl Server {
         *self.answer.lock().expect("no panic") = Some(body);
     }
 
-    /// Nobody listens at its port any more when this returns.
+    /// Stops the server. Its port is closed on return.
     fn stop(self) {
         *self.answer.lock().expect("no panic") = None;
         drop(TcpStream::connect(("127.0.0.1", self.port)));
@@ -55,7 +55,7 @@ fn serve(mut stream: TcpStream, body: &str) {
         let mut byte = [0];
         match stream.read(&mut byte) {
             Ok(1) => head.push(byte[0]),
-            // The client has thought better of it.
+            // The client closed the connection.
             _ => return,
         }
     }
@@ -67,14 +67,15 @@ fn serve(mut stream: TcpStream, body: &str) {
     let _ = stream.write_all(format!("{head}{body}").as_bytes());
 }
 
-/// This hour began so many ms after 1970.
+/// Returns the start of this hour, in ms since 1970.
 fn this_hour() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let ms = i64::try_from(since.as_millis()).expect("before the year 292 million");
     ms - ms.rem_euclid(HOUR_MS)
 }
 
-/// aWATTar's format: the same price from an hour ago until six hours from now, so that no test meets the end of it.
+/// Prices in aWATTar's format: the same price from an hour ago until six hours from now, so that no test reaches the
+/// end.
 fn marketdata(price: &str) -> String {
     let hour = |at: i64| {
         let start = this_hour() + at * HOUR_MS;
@@ -117,7 +118,7 @@ async fn prices_come_outlast_a_kill_and_expire() {
     assert!(feed.last_success.is_some() && until >= this_hour() + 5 * HOUR_MS, "{feed:?}");
     assert!(status.next_price.is_some_and(|(_, next)| next == price(123_000)), "the fallback follows");
 
-    // What is negative, and another one, comes with the next look.
+    // The next poll brings a new, negative price.
     server.say(marketdata("-7.25"));
     client.status_with("the new price comes", |status| status.price == price(-7_250)).await;
 
@@ -144,7 +145,7 @@ async fn prices_come_outlast_a_kill_and_expire() {
 
     master.signal(nix::sys::signal::Signal::SIGKILL);
     master.wait();
-    // What came before is older than this by now.
+    // The earlier prices are older than this by now.
     let master = start(dir.path(), &configure(dir.path(), port, "1s"));
     let mut client = Client::new(&master).await;
     let status = client.status_with("the fallback holds", |status| status.price == price(123_000)).await;

@@ -1,4 +1,4 @@
-//! State directories that earlier programs left: they open, whatever the version of the protocol is.
+//! State directories of earlier programs: they open with any version of the protocol.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a master of schema version 4 left when it was killed; see `tests/fixtures/make.sh`.
+/// The fixture is from a killed master of schema version 4; see `tests/fixtures/make.sh`.
 #[tokio::test]
 async fn a_journal_of_protocol_version_1_opens_and_its_jobs_go_on() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,5 @@
-//! The disk under the journal fills up: new jobs are refused, running ones go on, nothing accepted is lost.
+//! The disk under the journal fills up: the master refuses new jobs, continues running ones, and keeps everything that
+//! it accepted.
 
 use crate::harness::{Client, Master, Node};
 use limo_model::{Outcome, Usage};
@@ -15,7 +16,8 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let running = client.submit(1).await.expect("accepted");
     let exec = node.assignment().await;
     node.start(&exec).await;
-    // The commit of the start is over by then: it must not see the disk half full, which refuses jobs for another reason.
+    // The commit of the start is over by then. It must not meet the half-full disk, for which jobs are refused for
+    // another reason.
     client.hear_of(|message| matches!(message, MasterToClient::Running { .. }).then_some(())).await;
 
     disk.fill();
@@ -31,7 +33,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let Answer::Status(status) = client.ask(Query::Status(StatusQuery)).await else { panic!("no status") };
     assert!(status.trouble.is_some());
 
-    // The master hung up on the node, which comes back and tells how the job ended: there is room for that.
+    // The master closed the connection to the node. The node comes back and reports the end, for which there is room.
     while node.hear().await.is_some() {}
     let (job, attempt) = (running, exec.attempt);
     let (outcome, usage) = (Outcome::Exited(0), Usage::default());
@@ -60,7 +62,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     assert_eq!(jobs[0].state, JobState::Completed);
 }
 
-/// The master is killed while not even its ballast is left, starts all the same, and knows everything that it promised.
+/// Kills the master without any ballast left. It starts again, and has kept all of its promises.
 #[tokio::test]
 async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };

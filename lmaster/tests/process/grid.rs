@@ -1,5 +1,5 @@
-//! Limits of the grid through a real master: sent, served and written limits come into force, a lost word is failsafe, and
-//! a crash forgets none of it.
+//! Limits of the grid through a real master: sent, served and written limits come into force, a lost connection leads
+//! to the failsafe limit, and all of this survives a crash.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 /// Longer than anything takes on a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at the status.
+/// Interval between two queries of the status.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A place for a master, with its configuration.
+/// Directory of a master, with its configuration.
 struct Site {
     dir: tempfile::TempDir,
 }
@@ -48,7 +48,7 @@ impl Site {
     }
 }
 
-/// Looks at the status again and again until it is as wanted.
+/// Queries the status until it has the wanted property.
 async fn until(client: &mut Client, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
     let mut looks = tokio::time::interval(LOOK);
     let found = tokio::time::timeout(PATIENCE, async {
@@ -102,9 +102,9 @@ async fn a_limit_that_is_sent_comes_into_force_and_outlasts_a_crash() {
     assert_eq!(send(&site.state(), "dso", "PUT /limits", limit).await, "HTTP/1.1 202 Accepted");
     let limited = until(&mut client, "500 W", is_high(500)).await;
     assert_eq!(limited.own_band, Some(Band::UNLIMITED));
-    // When it ends, the operator's band holds again: that is known now.
+    // At its end the operator's band holds again, as the report shows now.
     assert_eq!(limited.next_band.map(|(_, band)| band), Some(Band::UNLIMITED));
-    // The operator's band is narrowed, and stays known.
+    // A narrower band of the operator stays known.
     let own = Band::new(Power::from_watts(100), Power::from_watts(900)).expect("a band");
     client.say(ClientToMaster::ChangeConf(Box::new(Change::Limits(Curve::constant(own))))).await;
     client.hear_of(|message| matches!(message, MasterToClient::Answer(_)).then_some(())).await;
@@ -135,7 +135,7 @@ async fn a_lost_word_is_failsafe_until_there_is_word() {
     let lost = until(&mut client, "failsafe", is_high(30)).await;
     assert_eq!(lost.grid[0].state, GridState::Failsafe);
     master.logged("its failsafe limit holds");
-    // A crash does not end it.
+    // The limit survives a crash.
     drop(master);
     let master = site.start();
     let mut client = Client::new(&master).await;
@@ -144,7 +144,7 @@ async fn a_lost_word_is_failsafe_until_there_is_word() {
     until(&mut client, "no limits", |status| status.grid[0].state == GridState::Ok).await;
 }
 
-/// A VTN that answers everything with one event, until it is gone.
+/// Runs a VTN that answers every request with the same event, until its task ends.
 async fn vtn() -> (u16, tokio::task::JoinHandle<()>) {
     let event = r#"[{"id":"e","createdDateTime":"2026-01-01T00:00:00Z","modificationDateTime":"2026-01-01T00:00:00Z",
         "objectType":"EVENT","programID":"p","priority":1,

@@ -1,4 +1,4 @@
-//! A real `lmaster` process, and nodes and clients that speak to it over real sockets, one message at a time.
+//! A real `lmaster` process, and nodes and clients that exchange single messages with it over real sockets.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -33,12 +33,12 @@ pub struct Master {
 }
 
 impl Master {
-    /// On a free port.
+    /// Starts on a free port.
     pub fn start(dir: &Path) -> Self {
         Self::start_with(dir, "127.0.0.1:0", &[])
     }
 
-    /// Returns when it listens.
+    /// Starts with options; returns when it listens.
     pub fn start_with(dir: &Path, listen: &str, options: &[&str]) -> Self {
         let mut command = lmaster();
         command.args(["--listen", listen, "--log-format", "json", "--state-dir"]).arg(dir);
@@ -49,7 +49,7 @@ impl Master {
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 eprintln!("lmaster: {line}");
-                // The test may have lost interest.
+                // The test may have stopped reading.
                 let _ = sender.send(line);
             }
         });
@@ -74,17 +74,17 @@ impl Master {
         }
     }
 
-    /// The lines that were logged and not waited for.
+    /// Returns the logged lines that no test has waited for.
     pub fn lines(&self) -> Vec<String> {
         self.log.lock().expect("whole").try_iter().collect()
     }
 
-    /// Memory that it has, in KiB.
+    /// Returns the current memory, in KiB.
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// The most memory that it ever had, in KiB.
+    /// Returns the peak memory, in KiB.
     pub fn peak_memory(&self) -> u64 {
         self.status("VmHWM:")
     }
@@ -100,19 +100,19 @@ impl Master {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).expect("alive");
     }
 
-    /// The exit code; `None` where a signal ended it.
+    /// Returns the exit code; `None` if a signal ended it.
     pub fn wait(mut self) -> Option<i32> {
         self.child.wait().expect("a child").code()
     }
 
-    /// `kill -9`; another one takes its place, at the same address.
+    /// Kills it with `kill -9` and starts another one at the same address.
     pub fn killed(mut self, dir: &Path) -> Self {
         self.child.kill().expect("alive");
         self.child.wait().expect("a child");
         Self::start_with(dir, &self.address.clone(), &[])
     }
 
-    /// The same without waiting for the end of this one.
+    /// Starts another one without waiting for the end of this one.
     pub fn replaced(mut self, dir: &Path) -> Self {
         self.child.kill().expect("alive");
         Self::start_with(dir, &self.address.clone(), &[])
@@ -147,13 +147,13 @@ impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize + Replace> Peer<In, 
         self.connection.writer.send(&Frame::Message(message)).await.expect("sent");
     }
 
-    /// The next frame; `None` at the end of the connection.
+    /// Returns the next frame; `None` at the end of the connection.
     pub async fn frame(&mut self) -> Option<Frame<In>> {
         let frame = tokio::time::timeout(PATIENCE, self.connection.reader.next()).await.expect("in time");
         frame.unwrap_or(None)
     }
 
-    /// The next message; data on the way is passed over.
+    /// Returns the next message; skips data.
     pub async fn hear(&mut self) -> Option<In> {
         loop {
             match self.frame().await? {
@@ -163,7 +163,7 @@ impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize + Replace> Peer<In, 
         }
     }
 
-    /// The next message for which `wanted` gives something; others are passed over.
+    /// Returns the first result of `wanted` for a message; skips other messages.
     pub async fn hear_of<T>(&mut self, wanted: impl Fn(&In) -> Option<T>) -> T {
         loop {
             let message = self.hear().await.expect("the connection ended before what was waited for");
@@ -180,7 +180,7 @@ impl Node {
     pub async fn register(master: &Master, name: &str, attempts: Vec<AttemptReport>) -> Self {
         let mut node = Self::call(master, Role::Node).await;
         let journal = node.connection.identity.journal;
-        // Attempts of this master, unless a test says of which other.
+        // Attempts of this master, unless the test names another one.
         let attempts = attempts.into_iter().map(|report| match report.journal {
             unnamed if unnamed == JournalId::default() => AttemptReport { journal, ..report },
             _ => report,
@@ -205,7 +205,7 @@ impl Node {
         .await
     }
 
-    /// Acknowledges an assignment and starts it when it is let go.
+    /// Acknowledges an assignment, and starts it when it is released.
     pub async fn start(&mut self, exec: &limo_proto::DoExec) {
         let (job, attempt) = (exec.job, exec.attempt);
         self.say(NodeToMaster::JobAck { job, attempt }).await;
@@ -247,7 +247,7 @@ impl Client {
         .await
     }
 
-    /// Asks for the status again and again, until something about it is so.
+    /// Queries the status until `so` holds.
     pub async fn status_with(&mut self, what: &str, so: impl Fn(&Status) -> bool) -> Status {
         let mut clock = tokio::time::interval(Duration::from_millis(20));
         let end = std::time::Instant::now() + PATIENCE;
@@ -290,7 +290,7 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> Registration {
     Registration { slave, attempts }
 }
 
-/// An attached submission; its key is sixteen times `key`.
+/// Returns an attached submission, whose key is `key` repeated sixteen times.
 pub fn exec(key: u8) -> ClientToMaster {
     let request = Request { name: "cg".into(), ..Request::one_core("cg") };
     let launch = Launch {

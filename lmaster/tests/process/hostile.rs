@@ -1,5 +1,6 @@
-//! A user who asks for more than the master can hold: each request has a bounded cost, and another user is served meanwhile.
-//! As root these tests are another user; otherwise the caller is an operator, whose limits are larger, and they are skipped.
+//! Requests of a hostile user beyond the limits of the master: each has a bounded cost, and other users are served
+//! meanwhile. As root, these tests act as another user. Otherwise they are skipped, because the caller is an operator
+//! with larger limits.
 
 mod connections;
 mod queries;
@@ -18,25 +19,25 @@ use nix::libc;
 
 use crate::harness::{Client, Master, exec};
 
-/// The user `daemon` of every Linux, and another.
+/// The user `daemon`, which every Linux has, and another one.
 const HOSTILE: libc::uid_t = 1;
 const HONEST: libc::uid_t = 2;
 
-/// Most memory that the master may ever have had, in KiB.
+/// Upper limit of the master's peak memory, in KiB.
 const MEMORY: u64 = 512 << 10;
 
-/// How long another user waits mostly, and at most: these programs are not optimized, and other tests run beside them.
+/// Usual and longest wait of another user: these programs are not optimized, and other tests run at the same time.
 const USUALLY: Duration = Duration::from_secs(1);
 const AT_MOST: Duration = Duration::from_secs(15);
 
 /// The keys of honest submissions.
 static KEYS: AtomicU64 = AtomicU64::new(0);
 
-/// Does something as another user, on a thread of its own.
+/// Runs `work` as another user, on its own thread.
 fn as_user<T: Send>(uid: libc::uid_t, work: impl AsyncFnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: it has no pointers. The system call, unlike the function of libc, is for this thread alone.
+            // SAFETY: no pointers are involved. Unlike the function of libc, the system call affects this thread only.
             let result = unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) };
             assert_eq!(result, 0, "root can be anybody");
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -54,7 +55,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A submission that goes to files, with so many bytes of environment.
+/// Returns a submission whose output goes to files, with `size` bytes of environment.
 fn submission(number: u64, size: usize) -> ClientToMaster {
     let ClientToMaster::SendExec(mut submission) = exec(1) else { panic!("another message") };
     submission.key[..8].copy_from_slice(&number.to_le_bytes());
@@ -81,7 +82,7 @@ async fn accepted(client: &mut Client) -> Option<JobId> {
         .await
 }
 
-/// So many jobs of the hostile user that wait, from number 1 on.
+/// Submits `count` waiting jobs of the hostile user, from number 1 on.
 fn queue(master: &Master, count: u64) {
     as_user(HOSTILE, async || {
         let mut client = Client::new(master).await;
@@ -100,7 +101,7 @@ async fn cancel_all(client: &mut Client) {
     client.hear_of(|message| matches!(message, MasterToClient::Answer(_)).then_some(())).await;
 }
 
-/// What another user does, again and again: each time it has to be quick.
+/// Requests of another user, each of which must be answered quickly.
 async fn honest(master: &Master) {
     let mut client = Client::new(master).await;
     let mut took = Vec::new();
@@ -119,8 +120,7 @@ async fn honest(master: &Master) {
     assert!(took[10] < USUALLY && took[19] < AT_MOST, "another user waited: {took:?}");
 }
 
-/// While somebody else does this, another user is served, and afterwards the master has not had too much memory.
-/// What the attack leaves is kept until then.
+/// Serves another user during the attack, then checks the master's memory. Keeps what the attack returns until then.
 fn attack<T: Send>(master: &Master, work: impl AsyncFnOnce() -> T + Send) {
     std::thread::scope(|scope| {
         let hostile = scope.spawn(|| as_user(HOSTILE, work));
@@ -176,7 +176,7 @@ fn many_waits_on_one_connection() {
         }
         let mut other = Client::new(&master).await;
         cancel_all(&mut other).await;
-        // The first of them are answered, the others were refused.
+        // Earlier requests were answered; these were refused.
         let refused = client.hear_of(|message| match message {
             MasterToClient::Refused { reason, .. } => Some(reason.clone()),
             _ => None,
@@ -195,7 +195,7 @@ fn clients_that_do_not_read() {
             let mut client = Client::new(&master).await;
             for _ in 0..500 {
                 let list = Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 30_000 });
-                // It may have been hung up on.
+                // The master may have closed the connection.
                 if client.connection.writer.send(&Frame::Message(ask(list))).await.is_err() {
                     break;
                 }

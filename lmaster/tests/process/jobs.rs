@@ -1,4 +1,4 @@
-//! Jobs through a real master: from submission to end, over a crash, and past a node that does not answer.
+//! Jobs through a real master: from submission to end, across a crash, and with a node that does not answer.
 
 use crate::harness::{Client, Master, Node};
 use bytes::Bytes;
@@ -84,12 +84,12 @@ async fn a_crash_loses_nothing_and_repeats_nothing() {
     node.start(&exec_running).await;
     let waiting = client.submit(2).await.expect("accepted");
     let master = master.killed(dir.path());
-    // The answer to the second submission got lost: it is handed in again.
+    // The answer to the second submission got lost, so it is sent again.
     let mut client = Client::new(&master).await;
     assert_eq!(client.submit(2).await, Ok(waiting));
     let jobs = client.jobs().await;
     let states: Vec<_> = jobs.iter().map(|job| (job.job, job.state)).collect();
-    // Whether the start was on disk before the crash is not known; if not, the node tells of it now.
+    // The start may be missing on disk after the crash; then the node reports it now.
     assert_eq!(states.len(), 2);
     assert!(matches!(states[0], (id, JobState::Starting | JobState::Running) if id == running), "{states:?}");
     assert_eq!(states[1], (waiting, JobState::Waiting));

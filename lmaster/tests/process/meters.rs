@@ -1,4 +1,4 @@
-//! A plug that serves two nodes, at the master: over HTTP, and while it fails.
+//! A plug at the master that serves two nodes, over HTTP, and its failures.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::harness::{Client, Master, Node, lmaster, slave};
 /// Longer than anything takes on a loaded machine; a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A plug of Shelly that answers with what it is told to.
+/// A Shelly plug with a configurable answer.
 struct Plug {
     url: String,
     answer: Arc<Mutex<String>>,
@@ -34,7 +34,7 @@ impl Plug {
                 // The request, up to its empty line.
                 lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
                 let answer = answer.lock().expect("no panic").clone();
-                // The master may have hung up.
+                // The master may have closed the connection.
                 let _ = stream.write_all(answer.as_bytes());
             }
         });
@@ -63,7 +63,7 @@ fn configured(dir: &Path, plug: &Plug) -> String {
     file.to_str().expect("UTF-8").to_owned()
 }
 
-/// A node with no meter of its own, which draws 10 W with no job on it.
+/// Registers a node without a meter, which draws 10 W without jobs.
 async fn bare(master: &Master, name: &str) -> Node {
     let mut node = Node::call(master, Role::Node).await;
     let mut slave = slave(name, Vec::new());
@@ -82,7 +82,7 @@ async fn seen(client: &mut Client) -> (Status, Vec<NodeReport>) {
     (*status, nodes)
 }
 
-/// Asks until it is so.
+/// Queries the status until the condition holds.
 async fn until(client: &mut Client, what: &str, is_so: impl Fn(&Status, &[NodeReport]) -> bool) {
     let begin = Instant::now();
     let mut between = tokio::time::interval(Duration::from_millis(20));
@@ -122,7 +122,7 @@ async fn a_plug_of_two_nodes_is_read_and_may_fail() {
         why.contains("HTTP 500") && nodes.iter().all(|node| !node.measured && node.draw == Power::from_watts(10))
     })
     .await;
-    // No draw at all is no reading either.
+    // A draw of zero is not a reading.
     plug.show("0.0");
     until(&mut client, "it says why", |status, _| {
         status.meters[0].failing.as_deref().is_some_and(|why| why.contains("0.0 W"))

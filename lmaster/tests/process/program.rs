@@ -1,4 +1,4 @@
-//! The program itself: its configuration, its signals, its exit codes.
+//! The program: its configuration, its signals, its exit codes.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -50,7 +50,7 @@ fn one_master_for_one_directory() {
     assert!(code == Some(1) && err.contains("is in use by another master"), "{err}");
 }
 
-/// The kernel may take a while to free what a killed master had: its lock, its memory, its address.
+/// The kernel may take a while to free the lock, memory and address of a killed master.
 #[test]
 fn a_master_starts_while_a_killed_one_is_still_ending() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -83,7 +83,7 @@ async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
     assert_eq!(master.wait(), Some(0));
 }
 
-/// A state directory that another user can change: the master neither starts nor writes through what was put there.
+/// If another user can change the state directory, the master does not start and does not follow links in it.
 #[test]
 fn a_state_directory_of_others_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
-//! The rows that the authors of energy-budget-2017 printed, over their inputs where these are present.
+//! The rows that the authors of energy-budget-2017 printed, over their inputs if these are present.
 //!
-//! What is left over follows, as far as is known, from the order of events at one instant: one swap changes a schedule
-//! for good, and the order of the published runs is not recorded.
+//! The remaining differences come, as far as known, from the order of events at one instant. One swap changes the rest
+//! of a schedule, and the order of the published runs was not recorded.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use limo_trace::swf;
 use super::super::*;
 use super::Kept;
 
-/// A published row; which of its columns agree in all printed digits, and by how many millionths the others may be off:
+/// A published row, the columns that agree in all printed digits, and the largest errors of the others in millionths:
 /// energies first, then the rest.
 struct Expected {
     trace: &'static str,

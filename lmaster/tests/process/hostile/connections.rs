@@ -1,4 +1,4 @@
-//! Attacks with the bytes of connections themselves: messages that never end, and messages that are refused.
+//! Attacks on the level of bytes: messages that never end, and messages that are refused.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio::task::JoinSet;
 
 use super::{attack, start};
 
-/// More than the 10 s that a message may take.
+/// Longer than the 10 s that a message may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A greeting of a client, and then a message of 1 MiB of which the last byte is missing.
+/// Returns the greeting of a client, then a message of 1 MiB without its last byte.
 fn half_sent() -> Vec<u8> {
     const BODY: u32 = 1 << 20;
     let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02".to_vec();
     bytes.extend(BODY.to_be_bytes());
-    // A message, as the first byte says.
+    // The first byte announces a message.
     bytes.resize(bytes.len() + BODY as usize - 1, 1);
     bytes
 }
@@ -33,7 +33,7 @@ fn messages_that_never_end() {
             told.spawn(async move {
                 let (mut read, mut write) = stream.split();
                 let mut answer = Vec::new();
-                // It is not read to its end, and the connection may be reset with what is left of it.
+                // The master does not read it to the end, and may reset the connection.
                 let _ = tokio::join!(async { write.write_all(&half_sent()).await }, read.read_to_end(&mut answer));
                 String::from_utf8_lossy(&answer).into_owned()
             });

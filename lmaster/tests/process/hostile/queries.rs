@@ -1,4 +1,4 @@
-//! Attacks with what every user may ask and change: long lists, and requests that cost the master much.
+//! Attacks with queries and changes that every user may make: long lists, and expensive requests.
 
 use limo_model::{JobId, Request};
 use limo_proto::{
@@ -9,7 +9,7 @@ use limo_proto::{
 use super::{ask, attack, cancel_all, queue, start};
 use crate::harness::Client;
 
-/// The next answers and refusals; other messages are passed over.
+/// Returns the next answers and refusals; skips other messages.
 async fn answers(client: &mut Client, count: usize) -> Vec<MasterToClient> {
     let mut answers = Vec::new();
     while answers.len() < count {
@@ -86,7 +86,7 @@ fn requests_that_are_refused_do_not_fill_the_log() {
         for _ in 0..50 {
             let mut client = Client::new(&master).await;
             for _ in 0..1_000 {
-                // No such signal.
+                // A signal that does not exist.
                 client.say(ClientToMaster::Signal { job: JobId(1), signal: 0 }).await;
             }
             answers(&mut client, 1_000).await;
