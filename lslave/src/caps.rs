@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 
 use crate::config::Settings;
 
-/// Longest time for restoring when the daemon ends: a management controller may take 5 s for each answer. The next
+/// Longest time to restore values when the daemon ends: a management controller may take 5 s for each answer. The next
 /// daemon restores the rest.
 const PATIENCE: Duration = Duration::from_secs(15);
 

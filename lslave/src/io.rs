@@ -17,7 +17,7 @@ use crate::launch::Pipes;
 use crate::shell::Event;
 use crate::terminal::Terminal;
 
-/// How long a process that could not be found may hold a job's pipes open after its end, before the output is closed.
+/// Time for which a hidden process may hold a job's pipes open after the job's end, before the output is closed.
 const AFTER_END: Duration = Duration::from_secs(2);
 
 /// Daemon's side of a job's pipes. On drop, stdin ends, and output is read and discarded.

@@ -56,8 +56,8 @@ impl Outgoing {
     }
 }
 
-/// Keeps a connection to `master` for as long as `events` is open. A listener that is not `trusted` receives nothing
-/// and is not obeyed. There is no connection while the machine is to sleep.
+/// Keeps a connection to `master` for as long as `events` is open. Sends nothing to a listener that is not `trusted`,
+/// and does not obey it. Closes the connection while the machine is to sleep.
 pub async fn keep(
     master: Endpoint,
     trusted: Trusted,
@@ -105,7 +105,7 @@ pub async fn keep(
     }
 }
 
-/// Passes frames until the connection ends. Returns true if the node was registered, and why it ended.
+/// Passes frames until the connection ends. Returns true if the node was registered, and the reason for the end.
 async fn serve(
     connection: Connection<MasterToNode, NodeToMaster>,
     events: &mpsc::Sender<Event>,

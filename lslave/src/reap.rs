@@ -5,7 +5,7 @@
 
 use nix::libc;
 
-/// Collects all that have ended.
+/// Collects all children that have ended.
 pub fn collect() {
     loop {
         // SAFETY: no memory is involved.

@@ -37,7 +37,7 @@ pub enum Event {
     Connected(Outgoing, limo_proto::Identity),
     Disconnected,
     FromMaster(Frame<MasterToNode>),
-    /// The master answered a ping that was sent at this time.
+    /// Answer of the master to a ping that was sent at this time.
     Answered(Instant),
     Shepherd(Answer),
     ShepherdLost,

@@ -11,7 +11,7 @@ use limo_shepherd::BootTime;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-/// How long the master may take to end the connection.
+/// Longest time that the master may take to end the connection.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Interval between checks if the machine has slept.

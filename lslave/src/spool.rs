@@ -55,7 +55,7 @@ pub struct Spool {
     entries: Vec<Entry>,
     /// Directory in which earlier daemons had a file for each record.
     attempts: PathBuf,
-    /// Attempts that have such files.
+    /// Attempts with such files.
     files: BTreeSet<Key>,
     /// Random name, made once per state directory.
     pub instance: String,

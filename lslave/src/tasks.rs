@@ -1,9 +1,9 @@
-//! Process for a job with several tasks on this node, between the daemon and the tasks; it is the job's leader. It
-//! starts the tasks, gives them stdin, joins their output by whole lines, and ends as the worst of them.
+//! Process between the daemon and the tasks of a job with several tasks on this node; it is the job's leader. It starts
+//! the tasks, gives them stdin, joins their output by whole lines, and ends as the worst of them.
 //!
-//! It is this program again (`/proc/self/exe`), run as the job's user, so that the daemon sees one process with one
-//! stdin, stdout and stderr, as for any other job. It blocks signals: those that the daemon sends to the process group
-//! are meant for the tasks. A job of one task has no such process.
+//! It runs this program (`/proc/self/exe`) as the job's user, so that the daemon sees one process with one stdin,
+//! stdout and stderr, as for any other job. It blocks signals: those that the daemon sends to the process group are
+//! meant for the tasks. A job of one task has no such process.
 
 mod broadcast;
 mod lines;
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Runs the tasks of the plan in descriptor `fd`, and ends as they did.
+/// Runs the tasks of the plan in descriptor `fd`, and ends like the worst of them.
 pub fn main(fd: Option<RawFd>) -> ExitCode {
     match fd.context("this name is reserved for a process of lslave").and_then(run) {
         Ok(worst) => end_as(&worst),

@@ -18,7 +18,7 @@ pub struct Pair {
     pub jobs: OwnedFd,
 }
 
-/// Creates one of this size for `owner`, if that is not the daemon's user.
+/// Creates a terminal of this size for `owner`, if that is not the daemon's user.
 ///
 /// # Errors
 /// If the machine has none left, or its owner cannot be changed.

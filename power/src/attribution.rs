@@ -23,7 +23,7 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// Time after a run in which the meter may still show it, and the machine cools down.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// In tenths of a run's time: with fewer samples the energy of the run is unknown.
+/// Tenths of a run's time that samples must cover; else the energy of the run is unknown.
 const SEEN: u32 = 9;
 
 /// Energy of the runs of one machine. Times are on a monotonic clock.
@@ -33,7 +33,7 @@ pub struct Attribution {
     /// Time of the newest sample.
     seen_until: Duration,
     runs: BTreeMap<u64, MeteredRun>,
-    /// Until then samples may still include a finished run.
+    /// Until this time samples may still include a finished run.
     quiet_since: Duration,
 }
 
@@ -42,7 +42,7 @@ pub struct Attribution {
 pub struct Attributed {
     /// Above idle.
     pub energy: Energy,
-    /// In thousandths.
+    /// Confidence in thousandths.
     pub confidence: u16,
 }
 
@@ -56,14 +56,14 @@ struct Idle {
 #[derive(Debug)]
 struct MeteredRun {
     weight: i64,
-    /// Since when it runs; `None` while suspended.
+    /// Start of the current running time; `None` while suspended.
     since: Option<Duration>,
     ended: Option<Duration>,
     /// Running time up to `since`.
     active: Duration,
-    /// Part of it after the newest sample.
+    /// Running time after the newest sample.
     unseen: Duration,
-    /// Part of it that samples cover.
+    /// Running time that samples cover.
     covered: Duration,
     /// Milliwatts times nanoseconds.
     drawn: i128,
@@ -88,7 +88,7 @@ fn nanos(span: Duration) -> i128 {
 }
 
 impl MeteredRun {
-    /// Returns its running time in this interval, and marks it as sampled.
+    /// Returns the run's time in this interval, and marks it as sampled.
     fn ran(&mut self, from: Duration, to: Duration) -> Duration {
         let before = std::mem::take(&mut self.unseen).min(to - from);
         before

@@ -16,23 +16,23 @@ use ureq::{Agent, Body};
 use crate::access::Access;
 use crate::digest::Challenge;
 
-/// Long for any device, and half the age at which the master ignores a reading.
+/// Time limit of an exchange: long for any device, and half the age at which the master ignores a reading.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest answers are Redfish's, about 100 KiB.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// From `http` to `https`, and to a path with a trailing slash; more would be a loop.
+/// One for `http` to `https`, and one for a trailing slash; more would be a loop.
 const REDIRECTS: usize = 3;
 
 /// Form of the credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// No header.
+    /// No authentication.
     None,
-    /// With each request.
+    /// Credentials with each request.
     Basic,
-    /// As an answer to a challenge.
+    /// Credentials in the answer to a challenge.
     Digest,
 }
 
@@ -285,7 +285,7 @@ fn redirected(url: &Uri, headers: &HeaderMap) -> Result<Uri, HttpError> {
         _ => to.to_owned(),
     };
     let new = parse(&absolute).map_err(|_| elsewhere())?;
-    // Without TLS anybody on the network could be that host.
+    // Without TLS any machine on the network could pretend to be that host.
     let is_same = new.host() == url.host()
         && (new.scheme() == url.scheme() && new.port_u16() == url.port_u16()
             || url.scheme_str() == Some("http") && new.scheme_str() == Some("https"));

@@ -12,16 +12,16 @@ use crate::percent::Percent;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
     pub(crate) path: PathBuf,
-    /// At least one; names differ.
+    /// At least one machine; names differ.
     pub machines: Vec<Machine>,
 }
 
 /// Emulated machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Checked; its meter is [`limo_model::Meter::Emulated`].
+    /// Checked description; its meter is [`limo_model::Meter::Emulated`].
     pub spec: NodeSpec,
-    /// By unit of `spec`.
+    /// Units, by unit of `spec`.
     pub units: Vec<EmulatedUnit>,
     /// Seed of its noise: equal seeds give equal runs and readings.
     pub seed: u64,
@@ -38,7 +38,7 @@ pub struct EmulatedUnit {
     pub power_noise: Percent,
     /// Largest deviation of a run's duration from the application's.
     pub duration_noise: Percent,
-    /// By `application` or `application/size`.
+    /// Applications, by `application` or `application/size`.
     pub applications: BTreeMap<String, Application>,
 }
 

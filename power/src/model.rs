@@ -53,7 +53,7 @@ impl Emulated {
         Self { machine, noise, caps, runs: BTreeMap::new() }
     }
 
-    /// Returns its description.
+    /// Returns the machine's description.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -109,7 +109,7 @@ impl Emulated {
     }
 
     /// Sets the caps of the units by index, from `now` on; replaces the caps of runs. Returns the units that do not
-    /// hold theirs.
+    /// hold their cap.
     pub fn set_caps(&mut self, caps: &[Option<Power>], now: Time) -> Vec<(usize, CapRefused)> {
         self.advance(now);
         for (unit, held) in self.caps.iter_mut().enumerate() {
@@ -150,8 +150,8 @@ impl Emulated {
         self.settle();
     }
 
-    /// Returns the next run whose work will be done, and when, rounded up to a millisecond; `now` if it is done
-    /// already. Leaves out runs that [`Emulated::take_done`] has returned.
+    /// Returns the next run whose work will be done, and its time, rounded up to a millisecond; `now` if it is done
+    /// already. Omits runs that [`Emulated::take_done`] has returned.
     pub fn next_end(&self, now: Time) -> Option<(Time, u64)> {
         let ends = self.runs.iter().filter_map(|(token, run)| Some((run.done_at()?.max(now), *token)));
         ends.min()

@@ -10,17 +10,18 @@ use crate::percent::Percent;
 pub struct Noise(SplitMix64);
 
 impl Noise {
-    /// Any seed is good.
+    /// Starts with any seed.
     pub fn new(seed: u64) -> Self {
         Self(SplitMix64::seed_from_u64(seed))
     }
 
-    /// The next number of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+    /// Returns the next number of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+    /// 2014).
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A factor in millionths, evenly spread over 1 - `spread` to 1 + `spread`, both included.
+    /// Returns a factor in millionths, evenly spread over 1 - `spread` to 1 + `spread`, both included.
     pub(crate) fn factor(&mut self, spread: Percent) -> i64 {
         let spread = u64::from(spread.millionths());
         // At most 1.5 million, which fits; the modulo is biased by less than 1e-13.
@@ -28,7 +29,7 @@ impl Noise {
     }
 }
 
-/// A seed for a machine that names none: FNV-1a of its name.
+/// Returns the seed of a machine without one in the file: FNV-1a of its name.
 pub(crate) fn seed_of(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,7 +1,7 @@
-//! GPUs of NVIDIA through the library of their driver (NVML), which is loaded when it is first asked for something.
+//! GPUs of NVIDIA through the library of their driver (NVML), which is loaded on first use.
 //!
-//! A library that says that it or the GPU is gone is let go and loaded again with the next question, because a driver may
-//! be replaced while the daemon runs. What is asked is up to the meter and the caps.
+//! If the library reports that it or the GPU is gone, it is closed and loaded again with the next query, because a
+//! driver may be replaced while the daemon runs. The meter and the caps decide what to query.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,40 +12,40 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use thiserror::Error;
 
-/// Names by which the dynamic loader finds the driver's library.
+/// Name by which the dynamic loader finds the driver's library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// Which GPU.
+/// Identifier of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GpuId {
-    /// As the driver counts them, which may change with the next boot.
+    /// Index in the driver's order, which may change with the next boot.
     Index(u32),
     /// `GPU-...`, which never changes.
     Uuid(String),
 }
 
-/// A GPU as its driver describes it; `None` is what it does not tell.
+/// A GPU as its driver describes it; `None` stands for values that the driver does not report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gpu {
-    /// From 0, in the order of the driver, which may change with a boot.
+    /// Index from 0 in the driver's order, which may change with a boot.
     pub index: u32,
     /// `GPU-...`, which never changes.
     pub uuid: String,
     /// `NVIDIA H200`.
     pub name: String,
-    /// The lowest and the highest power limit that it takes.
+    /// Lowest and highest accepted power limit.
     pub limits: Option<(Power, Power)>,
     /// The power limit after a boot.
     pub default_limit: Option<Power>,
-    /// Its limit now, set by any program.
+    /// Present limit, set by any program.
     pub enforced: Option<Power>,
-    /// Its draw now; the driver averages over up to a second.
+    /// Present draw; the driver averages over up to a second.
     pub draw: Option<Power>,
-    /// True if settings outlast the last program that uses it.
+    /// True if settings outlast the last program that uses the GPU.
     pub persistent: Option<bool>,
 }
 
-/// Reason why the GPUs do not tell or do something.
+/// Reason why a query or a setting of a GPU failed.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum GpuError {
@@ -58,13 +58,13 @@ pub enum GpuError {
 }
 
 impl GpuError {
-    /// Returns true if there is no such library, as on machines without a GPU.
+    /// Returns true if the library does not exist, as on machines without a GPU.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Load { source: NvmlError::LibloadingError(_), .. })
     }
 }
 
-/// The library, and whatever GPUs it knows.
+/// The library, and the GPUs that it knows.
 #[derive(Debug)]
 pub struct Gpus {
     library: PathBuf,
@@ -72,7 +72,7 @@ pub struct Gpus {
 }
 
 impl Gpus {
-    /// `library` is a path, or a name that the dynamic loader knows. Loads nothing yet.
+    /// Makes a handle without loading the library. `library` is a path, or a name that the dynamic loader knows.
     pub fn new(library: &Path) -> Self {
         Self { library: library.to_owned(), nvml: None }
     }
@@ -128,7 +128,7 @@ impl Gpus {
             let nvml = Nvml::builder().lib_path(self.library.as_os_str()).init();
             self.nvml = Some(nvml.map_err(|source| GpuError::Load { library: self.library.clone(), source })?);
         }
-        // It was just loaded where it was not.
+        // It was loaded above if it was missing.
         Ok(self.nvml.as_ref().expect("loaded above"))
     }
 
@@ -164,7 +164,7 @@ fn describe(index: u32, gpu: &Device<'_>) -> Result<Gpu, NvmlError> {
     })
 }
 
-/// As the library counts them.
+/// Converts the library's milliwatts.
 pub fn milliwatts(mw: u32) -> Power {
     Power::from_mw(i64::from(mw))
 }
@@ -201,7 +201,7 @@ impl fmt::Display for GpuId {
     }
 }
 
-/// A number is an index; `GPU-...` a UUID.
+/// Parses a number as an index and `GPU-...` as a UUID.
 impl FromStr for GpuId {
     type Err = ();
 

@@ -1,4 +1,4 @@
-//! Noise as people write it: `2%`.
+//! Noise as users write it: `2%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub enum PercentError {
 }
 
 impl Percent {
-    /// From 0 to 500,000.
+    /// Returns the share, from 0 to 500,000.
     pub fn millionths(self) -> u32 {
         self.0
     }
@@ -35,7 +35,7 @@ impl Percent {
 impl FromStr for Percent {
     type Err = PercentError;
 
-    /// Exact to a ten-thousandth of a percent; further digits are refused.
+    /// Parses exactly to a ten-thousandth of a percent; further digits are refused.
     fn from_str(text: &str) -> Result<Self, PercentError> {
         let text = text.trim();
         let number = text.strip_suffix('%').ok_or_else(|| PercentError::NoUnit(text.to_owned()))?.trim();

@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::cap::NVIDIA_SMI;
 use crate::nvml::LIBRARY;
 
-/// The interfaces of this machine, and the access to those of other devices.
+/// The interfaces of this machine, and the access data for other devices.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// Mount point of sysfs: `/sys`.
@@ -23,7 +23,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// With no way into devices on the network, one reading a second, and everything else where it usually is.
+    /// Makes a site without access to devices on the network, with one reading a second and the usual paths.
     pub fn new(sysfs: &Path) -> Self {
         Self {
             sysfs: sysfs.to_owned(),

@@ -20,7 +20,7 @@ fn a_script_that_prints_watts() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("own file");
     assert_eq!(read(&format!("{} 41.5", script.display())), Ok(Reading::Draw(Power::from_mw(41_500))));
     assert_eq!(read("printf 0.2kW"), Ok(Reading::Draw(Power::from_watts(200))));
-    // It is read to its end, and only the start is kept.
+    // The output is read to its end, but only the start is kept.
     assert_eq!(read("echo 7; head -c 300000 /dev/zero"), Ok(Reading::Draw(Power::from_watts(7))));
 }
 
@@ -47,7 +47,7 @@ fn what_a_command_does_wrong_is_said() {
     );
 }
 
-/// Whatever it left in its group is gone with it, and nothing takes much longer than it may.
+/// At the time limit the whole group is killed, and little extra time is needed.
 #[test]
 fn a_command_has_a_time_limit() {
     let limit = Duration::from_secs(1);
@@ -63,7 +63,7 @@ fn a_command_has_a_time_limit() {
         assert!(error.ends_with(&expected), "{script}: {error}");
         assert!(took >= limit && took < Duration::from_secs(20), "{script}: {took:?}");
         let number = fs::read_to_string(&pid).expect("it began").trim().to_owned();
-        // Signals are on their way for a moment.
+        // Signals may take a moment to arrive.
         while is_alive(&number) {
             assert!(begin.elapsed() < Duration::from_secs(20), "{script}");
             thread::yield_now();
@@ -71,12 +71,13 @@ fn a_command_has_a_time_limit() {
     }
 }
 
-/// Returns true if a process of this number, of its group or begun by it is not over; whoever collects those may take its time.
+/// Returns true if this process, or a process of its group or started by it, still runs. Ended processes may remain
+/// uncollected for a while.
 fn is_alive(number: &str) -> bool {
     fs::read_dir("/proc").expect("Linux").flatten().any(|entry| {
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let Some((start, rest)) = stat.rsplit_once(')') else { return false };
-        // The number before the name; behind it state, parent, group.
+        // The number comes before the name; state, parent and group come after it.
         let fields: Vec<&str> = start.split(' ').take(1).chain(rest.split_whitespace().take(3)).collect();
         fields[0..1].iter().chain(&fields[2..]).any(|field| *field == number) && !["Z", "X"].contains(&fields[1])
     })

@@ -1,4 +1,4 @@
-//! Hardware files: what is read from a good one, and what is said about a bad one.
+//! Hardware files: contents of good ones, and errors for bad ones.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<Hardware, String> {
     Hardware::parse(Path::new("hw.toml"), text).map_err(|error| error.to_string())
 }
 
-/// The good file with `old` replaced by `new` must be refused with exactly this text.
+/// Expects that the good file with `old` replaced by `new` is refused with exactly this text.
 fn check(old: &str, new: &str, expected: &str) {
     assert!(GOOD.contains(old), "{old}");
     assert_eq!(parse(&GOOD.replacen(old, new, 1)).expect_err("a mistake"), expected, "{old} -> {new}");
@@ -100,7 +100,7 @@ fn mistakes_name_file_line_and_value() {
     assert_eq!(parse(&twice).expect_err("twice"), "hw.toml:24: two machines have the name `n1`");
 }
 
-/// The shipped example is read, and keeps to what the text of limo-2018 says.
+/// The shipped example agrees with the text of limo-2018.
 #[test]
 fn the_example_keeps_to_the_paper() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/limo-2018.toml");

@@ -1,4 +1,4 @@
-//! Sensors of hwmon, over trees of files as the kernel shows them.
+//! Sensors of hwmon, in trees of files as the kernel shows them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use limo_model::Power;
 use limo_power::{Meter, MeterChoice, Reading, Site, sensors};
 use tempfile::TempDir;
 
-/// Its directory, its name, and its files with what they contain.
+/// Directory, name, and files with their contents.
 type Chip<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// A sysfs with chips.

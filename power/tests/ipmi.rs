@@ -1,4 +1,4 @@
-//! IPMI DCMI: scripts in place of `ipmitool`, which print what it prints.
+//! IPMI DCMI: scripts that print what `ipmitool` prints.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use limo_model::Power;
 use limo_power::{Ipmi, Meter, Reading};
 use tempfile::TempDir;
 
-/// A directory with an `ipmitool` of this script, and the meter that runs it.
+/// Returns a directory with an `ipmitool` of this script, and the meter that runs it.
 fn tool(script: &str, arguments: &[&str]) -> (TempDir, Ipmi) {
     let dir = tempfile::tempdir().expect("a directory");
     let program: PathBuf = dir.path().join("ipmitool");
@@ -19,7 +19,7 @@ fn tool(script: &str, arguments: &[&str]) -> (TempDir, Ipmi) {
     (dir, meter)
 }
 
-/// `TOOL` stands for the program in the error.
+/// Checks a reading. `TOOL` stands for the program in the error.
 fn check(script: &str, expected: Result<i64, &str>) {
     let (dir, mut meter) = tool(script, &[]);
     let program = dir.path().join("ipmitool").display().to_string();
@@ -31,7 +31,7 @@ fn check(script: &str, expected: Result<i64, &str>) {
     }
 }
 
-/// As `ipmitool` prints a reply: a space before each byte, sixteen in a line.
+/// A reply in the format of `ipmitool`: a space before each byte, sixteen in a line.
 const GOOD: &str = "echo ' dc 39 00 04 00 2c 01 3c 00 00 00 00 00 e8 03 00'; echo ' 00 40'";
 
 #[test]
@@ -39,7 +39,7 @@ fn a_reply_has_the_draw_in_two_bytes() {
     check(GOOD, Ok(57));
     // 0x0139 W.
     check(&GOOD.replace("39 00", "39 01"), Ok(313));
-    // Other bits of the state mean nothing, nor does what goes to stderr.
+    // Other bits of the state, and output on stderr, are ignored.
     check(&format!("echo warning >&2; {}", GOOD.replace("00 40", "00 c1")), Ok(57));
 }
 
@@ -58,7 +58,7 @@ fn what_a_controller_does_wrong_is_said() {
         |script: &str, expected: &str| check(script, Err(&expected.replace("COMMAND", &format!("`{command}`"))));
     let inactive = "the controller does not measure power: activate power measurement";
     check(&GOOD.replace("00 40", "00 00"), inactive);
-    // Not active counts for more than a zero.
+    // An inactive measurement is reported before a zero.
     check(&GOOD.replace("39 00", "00 00").replace("00 40", "00 bf"), inactive);
     check(
         &GOOD.replace("39 00", "00 00"),

@@ -1,5 +1,5 @@
-//! The model's laws: energy is the integral of draw; work is neither lost nor gained, whatever caps and suspensions do; a
-//! cap never raises the power and never shortens a run.
+//! The model's laws: energy is the integral of draw; caps and suspensions neither lose nor add work; a cap never raises
+//! the power and never shortens a run.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use limo_model::{Energy, Power, Span, Time};
 use limo_power::{CapRefused, Emulated, Hardware, PlanError, Share};
 use proptest::prelude::*;
 
-/// A machine with one capped CPU of 4 cores, an accelerator and a capped one. `noise` is in percent.
+/// Makes a machine with one capped CPU of 4 cores, and two accelerators, the second capped. `noise` is in percent.
 fn machine(factor: f64, noise: &str) -> Emulated {
     let text = format!(
         r#"
@@ -67,12 +67,12 @@ fn start(machine: &mut Emulated, token: u64, shares: &[Share], ms: i64) {
     machine.start(token, plan, at(ms));
 }
 
-/// What all runs draw, in watts.
+/// Returns the draw of all runs, in watts.
 fn drawn(machine: &Emulated) -> i64 {
     (machine.draw() - machine.machine().spec.idle).mw() / 1000
 }
 
-/// Power in watts and duration in seconds of a run of `application` on the CPU without noise.
+/// Checks the power in watts and the duration in seconds of a run of `application` on the CPU without noise.
 fn check(factor: f64, application: &str, share: Share, power: i64, duration: Option<i64>) {
     let mut machine = machine(factor, "0%");
     let plan = machine.plan(application, "", &[share]).expect("a plan");
@@ -89,12 +89,12 @@ fn caps_as_in_the_paper() {
     check(1.0, "ft", cpu(4, Some(20)), 20, Some(80));
     check(0.75, "ft", cpu(4, Some(20)), 20, Some(60));
     check(0.25, "ft", cpu(4, Some(20)), 20, Some(40));
-    // Held to the lowest cap that the unit obeys: M = 1/5.
+    // The lowest cap of the unit applies: M = 1/5.
     check(1.0, "ft", cpu(4, Some(1)), 8, Some(200));
     // A quarter of the cores draws a quarter, under a quarter of the cap.
     check(1.0, "ft", cpu(1, None), 10, Some(40));
     check(1.0, "ft", cpu(1, Some(20)), 5, Some(80));
-    // Not in the file: its share of the nameplate, as long as it likes; a cap holds its draw all the same.
+    // Not in the file: its share of the nameplate, for any time; a cap still limits its draw.
     check(1.0, "cg", cpu(2, None), 30, None);
     check(1.0, "cg", cpu(2, Some(20)), 10, None);
 }
@@ -105,7 +105,7 @@ fn several_units() {
     start(&mut three, 1, &[on(2, 1), cpu(4, None), Share { cap: Some(Power::from_watts(1)), ..on(1, 1) }], 0);
     assert_eq!(drawn(&three), 210, "the accelerator cannot be capped");
     assert_eq!(three.next_end(at(0)), Some((at(40_000), 1)), "the slowest counts");
-    // The pace of the slowest counts, too: three quarters on the CPU, a half on the second accelerator.
+    // The slowest pace counts: three quarters on the CPU, a half on the second accelerator.
     three.set_caps(&watts(&[Some(30), None, Some(50)]), at(0));
     assert_eq!((drawn(&three), three.next_end(at(0))), (150, Some((at(80_000), 1))));
     let unit = machine(1.0, "0%").plan("ft", "", &[on(3, 1)]);
@@ -113,7 +113,7 @@ fn several_units() {
     assert_eq!(machine(1.0, "0%").plan("ft", "", &[on(0, 5)]), Err(PlanError::Cores { unit: 0, cores: 5, has: 4 }));
 }
 
-/// A run of 40 s at 40 W: 10 s free, 10 s at half its pace, 10 s suspended, then free.
+/// Runs 40 s at 40 W: 10 s without a cap, 10 s at half its pace, 10 s suspended, then without a cap.
 #[test]
 fn caps_move_and_runs_stand_still() {
     let mut machine = machine(1.0, "0%");
@@ -147,7 +147,7 @@ fn a_start_or_an_end_that_is_learned_late_changes_no_energy() {
     let end = |machine: &mut Emulated, secs, now| machine.end_after(1, Span::from_secs(secs), at(now));
     start(&mut machine, 1, &[cpu(2, None)], 0);
     let watts = drawn(&machine);
-    // What has happened meanwhile was counted with it.
+    // The work done meanwhile was counted.
     machine.suspend(7, at(50_000));
     assert_eq!(end(&mut machine, 10, 60_000), Some(Energy::from_joules(watts * 10)));
     start(&mut machine, 1, &[cpu(2, None)], 100_000);
@@ -193,7 +193,7 @@ fn equal_seeds_give_equal_noise() {
     assert!(first.iter().any(|plan| plan != &first[0]), "noise differs from run to run");
 }
 
-/// What happens to a machine after some time.
+/// Change of a machine after some time.
 #[derive(Debug, Clone)]
 enum Step {
     Start(u32, Option<i64>),
@@ -218,7 +218,7 @@ fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
     proptest::collection::vec((0_i64..20_000, step), 0..60)
 }
 
-/// A story of many runs: the energy that they say, the integral of what was drawn, and everything that was said.
+/// Plays many runs; returns the energy that they report, the integral of the draw, and all reports.
 fn play(steps: &[(i64, Step)]) -> (Energy, Energy, Vec<String>) {
     let mut machine = machine(0.5, "5%");
     let (mut now, mut running, mut token) = (0, Vec::new(), 0);
@@ -272,7 +272,7 @@ proptest! {
         let (mut now, mut done, mut pace) = (0, 0.0, 1.0);
         for (ms, cap, suspended) in pieces {
             if let Some((end, _)) = machine.next_end(at(now)).filter(|(end, _)| *end <= at(now + ms)) {
-                // Not before, and at most a millisecond too late.
+                // Not before its time, and at most a millisecond too late.
                 prop_assert_eq!(machine.take_done(end - Span::from_ms(1)), Vec::<u64>::new());
                 done += pace * (end - at(now)).secs();
                 now = end.unix_ms();
@@ -312,7 +312,7 @@ proptest! {
         }
     }
 
-    /// Under caps that are nowhere higher, a run ends no earlier and draws no more.
+    /// If no cap is higher, a run ends no earlier and draws no more.
     #[test]
     fn lower_caps_are_nowhere_faster(
         factor in 1_u32..=1000, pieces in proptest::collection::vec((0_i64..9_000, 1_i64..80, 0_i64..40), 0..20),

@@ -1,4 +1,4 @@
-//! RAPL through powercap, over trees of files as the kernel shows them.
+//! RAPL through powercap, in trees of files as the kernel shows them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const RANGE: u64 = 262_143_328_850;
 
-/// A sysfs with zones, each with its name, what it has counted and its range.
+/// A sysfs with zones, each with its name, its counter and its range.
 struct Tree {
     root: TempDir,
     meter: Powercap,
@@ -22,7 +22,7 @@ impl Tree {
         let root = tempfile::tempdir().expect("a directory");
         let meter = Powercap::new(root.path());
         let tree = Self { root, meter, now: Duration::from_secs(1000) };
-        // What every such machine has beside its zones.
+        // Files that every such machine has besides its zones.
         fs::create_dir_all(tree.zone("intel-rapl")).expect("made");
         zones.iter().for_each(|(dir, name)| tree.add(dir, name));
         tree
@@ -53,7 +53,7 @@ impl Tree {
         }
     }
 
-    /// So many joules more on each counter.
+    /// Adds joules to counters.
     fn count(&self, joules: &[(&str, u64)]) {
         for (dir, joules) in joules {
             let text = fs::read_to_string(self.zone(dir).join("energy_uj")).expect("readable");
@@ -66,12 +66,12 @@ impl Tree {
         self.meter.read(self.now).map_err(|error| error.to_string())
     }
 
-    /// A second later the meter must show this.
+    /// Expects this draw one second later.
     fn shows(&mut self, watts: i64) {
         self.shows_since(watts, 1);
     }
 
-    /// The same as the mean of so many seconds, in all but the last of which it failed.
+    /// Expects this draw, as the mean of `seconds`, one second later. The meter failed in the seconds before.
     fn shows_since(&mut self, watts: i64, seconds: u64) {
         assert_eq!(self.read_after(Duration::from_secs(1)), Ok(mean(watts * 1000, seconds * 1000)));
     }
@@ -80,7 +80,7 @@ impl Tree {
         assert_eq!(self.read_after(Duration::from_secs(1)), Ok(Reading::NotYet));
     }
 
-    /// A second later the meter must fail with this text, after `class/powercap` in the tree.
+    /// Expects an error one second later: `start`, the path of `class/powercap` in the tree, `end`.
     fn fails(&mut self, start: &str, end: &str) {
         let error = self.read_after(Duration::from_secs(1)).expect_err("no reading");
         let expected = format!("{start}{}{end}", self.root.path().join("class/powercap").display());
@@ -88,7 +88,7 @@ impl Tree {
     }
 }
 
-/// The mean of so many milliseconds.
+/// Returns a mean over `ms` milliseconds.
 fn mean(mw: i64, ms: u64) -> Reading {
     Reading::Mean { draw: Power::from_mw(mw), over: Duration::from_millis(ms) }
 }
@@ -100,7 +100,7 @@ fn one_package_without_its_parts() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 30), ("intel-rapl:0:1", 2)]);
     tree.shows(42);
-    // The mean over the time that has really passed, in milliwatts.
+    // The mean over the actual time, in milliwatts.
     tree.count(&[("intel-rapl:0", 10)]);
     assert_eq!(tree.read_after(Duration::from_millis(1500)), Ok(mean(6_667, 1500)));
     assert_eq!(tree.read_after(Duration::ZERO), Ok(Reading::NotYet), "no time has passed");
@@ -123,7 +123,7 @@ fn packages_and_memory_are_added_whatever_their_numbers() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 100), ("intel-rapl:0:0", 7), ("intel-rapl:1", 90), ("intel-rapl:1:0", 80)]);
     tree.shows(197);
-    // Loaded again, the module numbers them the other way round: the same counters under other numbers.
+    // After a reload, the module numbers the zones the other way round: the same counters with other numbers.
     tree.swap("intel-rapl:0", "intel-rapl:1");
     tree.swap("intel-rapl:0:0", "intel-rapl:1:1");
     tree.count(&[("intel-rapl:0", 11), ("intel-rapl:1", 12)]);
@@ -136,7 +136,7 @@ fn psys_has_everything_in_it() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 5), ("intel-rapl:1", 61)]);
     tree.shows(61);
-    // Under another number it is still what counts.
+    // It still counts under another number.
     tree.swap("intel-rapl:0", "intel-rapl:1");
     tree.count(&[("intel-rapl:0", 62), ("intel-rapl:1", 43)]);
     tree.shows(62);
@@ -159,7 +159,7 @@ fn a_counter_begins_again() {
     tree.shows_nothing_yet();
     tree.set("intel-rapl:0", 12_000_000);
     tree.shows(42);
-    // Without the range nobody knows how much it was: the sample is dropped, and the next is good.
+    // Without the range the difference is unknown: the sample is dropped, and the next one is good.
     tree.set("intel-rapl:0", RANGE - 30_000_000);
     tree.read_after(Duration::from_secs(1)).expect("dropped or not");
     fs::remove_file(tree.zone("intel-rapl:0").join("max_energy_range_uj")).expect("removed");
@@ -167,13 +167,13 @@ fn a_counter_begins_again() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 7)]);
     tree.shows(7);
-    // A range below what was counted is none.
+    // A range below the counter is ignored.
     fs::write(tree.zone("intel-rapl:0").join("max_energy_range_uj"), "1000\n").expect("written");
     tree.set("intel-rapl:0", 1);
     tree.shows_nothing_yet();
 }
 
-/// Set back by a module that was loaded again, it looks as if nearly its whole range had been drawn in a second.
+/// A counter that a reloaded module reset looks as if nearly its whole range had been drawn in a second.
 #[test]
 fn a_counter_that_was_set_back_is_no_draw() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
@@ -185,7 +185,7 @@ fn a_counter_that_was_set_back_is_no_draw() {
     tree.shows(7);
 }
 
-/// In a longer gap a counter may have begun again more than once.
+/// In a longer gap a counter may have wrapped around more than once.
 #[test]
 fn looks_far_apart_are_not_compared() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
@@ -231,7 +231,7 @@ fn zones_that_go_are_waited_for_and_zones_that_come_count_from_then_on() {
     tree.fails("two zones are both named package-2: ", "/intel-rapl:2 and ");
 }
 
-/// A directory in place of the file: not even root can read it.
+/// A directory in place of the file, which not even root can read.
 #[test]
 fn what_cannot_be_read_is_named() {
     let mut tree = Tree::new(&[]);

@@ -149,8 +149,8 @@ impl Idle {
 }
 
 impl SleepSettings {
-    /// Returns what the master is told. A machine that falls asleep or wakes draws as much as an idle one, unless set
-    /// otherwise.
+    /// Returns the sleep settings for the master. A machine that falls asleep or wakes draws as much as an idle one,
+    /// unless set otherwise.
     pub fn rest(&self, idle: Power) -> Rest {
         Rest {
             draw: self.sleep_draw,

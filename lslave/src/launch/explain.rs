@@ -37,7 +37,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Returns the exit code for it.
+    /// Returns the exit code for the error.
     pub fn code(&self) -> u8 {
         match self {
             Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,

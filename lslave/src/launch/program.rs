@@ -15,7 +15,7 @@ pub(super) struct Program {
     /// Paths to try, in order.
     pub(super) paths: Vec<Vec<u8>>,
     pub(super) argv: Vec<Vec<u8>>,
-    /// As `NAME=VALUE`.
+    /// Variables as `NAME=VALUE`.
     pub(super) env: Vec<Vec<u8>>,
 }
 

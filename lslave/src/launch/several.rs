@@ -18,7 +18,8 @@ pub(super) struct Several {
     pub(super) plan: File,
     /// Files that all tasks here share, and this process opens.
     pub(super) own: FileNames,
-    /// Keep the contents of the stdout and stderr files: they are the same on the job's first node, which begins first.
+    /// True for stdout and stderr files that must keep their contents: the job's first node, which starts first, opened
+    /// the same files.
     pub(super) keep: [bool; 2],
 }
 

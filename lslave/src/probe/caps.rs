@@ -1,5 +1,6 @@
-//! Report of what can be capped: GPUs, and each control with its range and value, or why not. A control is written with
-//! its own value, because only that shows if it can be written. Controls that a daemon keeps are read and not written.
+//! Report of what can be capped: GPUs, and each control with its range and value, or the reason why it cannot be used.
+//! The report writes to each control its own value, because only that shows if it can be written. It does not write
+//! controls that a daemon keeps.
 
 use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site};
 

@@ -1,5 +1,5 @@
-//! The report from a running daemon. It does not read the meter again, but shows its last reading. It does not write
-//! controls that the daemon keeps, and no cap changes while it looks at others.
+//! The report from a running daemon. It shows the meter's last reading without a new one. It does not write controls
+//! that the daemon keeps. No cap changes while it reads the others.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -27,7 +27,7 @@ pub struct RunningDaemon {
 
 impl RunningDaemon {
     /// Makes the report. May take seconds: some devices are slow. `shown` is the last reading of the meter in use, or
-    /// why there is none.
+    /// the reason why there is none.
     pub fn report(&self, shown: Option<String>) -> String {
         let mut text = machine() + &meters((&self.site.sysfs, &self.dev), self.meter.as_ref());
         match shown {

@@ -13,7 +13,7 @@ use super::{Event, Shell};
 use crate::caps::tell;
 use crate::users::look_up;
 
-/// How long processes get to stop: only one that another program continues takes longer.
+/// Time for processes to stop; only a process that another program keeps continuing takes longer.
 const HALT: Duration = Duration::from_secs(2);
 
 impl Shell {

@@ -22,11 +22,11 @@ use super::start::start;
 /// Most pieces of output that wait to be written, each of about [`CHUNK`] bytes; further tasks wait.
 const PIECES: usize = 4;
 
-/// How long after the last task its pipes may be held open by other processes, before the output is closed. All of the
-/// task's output is in them by then.
+/// Time for which other processes may hold a task's pipes open after the last task, before the output is closed. All of
+/// the tasks' output is in the pipes by then.
 const AFTER_END: Duration = Duration::from_millis(100);
 
-/// Much later than any end.
+/// Much later than the end of any job.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type Pieces = mpsc::Sender<Vec<u8>>;

@@ -1,4 +1,4 @@
-//! Caps on real interfaces: set, read back, and put back whatever happens to the daemon or its master.
+//! Caps on real interfaces: set, read back, and restored after any end of the daemon or its master.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::fake::FakeGpus;
 use crate::master::{Daemon, Master, Session, shell, within};
 use crate::tree::{Tree, watts};
 
-/// A processor with a limit of 95 W, its zone not enabled.
+/// Makes a processor with a limit of 95 W and a disabled zone.
 fn processor() -> Tree {
     let tree = Tree::new();
     tree.zone("intel-rapl:0", "package-0", 95_000_000);
@@ -29,7 +29,7 @@ fn options<'a>(tree: &'a Tree, more: &[&'a str]) -> Vec<&'a str> {
     [&["--sysfs", tree.path().to_str().expect("UTF-8"), "--gpus", "none", "--cap", "cpu=rapl"], more].concat()
 }
 
-/// A daemon whose log is in the file.
+/// Starts a daemon that logs to the file.
 fn logging(master: &Master, log: &Path, options: &[&str]) -> Daemon {
     let file = File::create(log).expect("a log");
     Daemon::start_changed(master, options, |command| {
@@ -72,7 +72,7 @@ async fn a_cap_is_set_and_put_back_when_the_daemon_ends() {
     assert!(is_original(&tree), "nothing is capped yet");
     assert_eq!(cap(&mut node, 3, &[Some(40)]).await, []);
     assert_eq!((tree.limit_of("intel-rapl:0"), tree.enabled("intel-rapl:0")), ("40000000".into(), "1".into()));
-    // An older one, late, and the same one again.
+    // A late, older order, and a repeated one.
     node.send(MasterToNode::Caps { generation: 2, caps: vec![None] }).await;
     node.send(MasterToNode::Caps { generation: 3, caps: vec![Some(watts(40))] }).await;
     let answered = |message: &NodeToMaster| match message {
@@ -83,7 +83,7 @@ async fn a_cap_is_set_and_put_back_when_the_daemon_ends() {
     assert_eq!(tree.limit_of("intel-rapl:0"), "40000000");
     assert_eq!(cap(&mut node, 4, &[None]).await, []);
     assert!(is_original(&tree) && !daemon.path("state/caps.json").exists());
-    // Below what it obeys, and of a unit that is not there.
+    // Below the range, and for a unit that does not exist.
     let failed = cap(&mut node, 5, &[Some(3), Some(7), None]).await;
     assert_eq!(failed[0], (0, "3.0 W is below the lowest cap of unit `cpu`: it holds 10.0 W".to_owned()));
     assert_eq!(failed[1], (1, "the node has no unit 1: it has 1".to_owned()));
@@ -119,7 +119,7 @@ async fn after_kill_the_next_daemon_puts_back() {
     daemon.kill();
     drop(node);
     assert_eq!(tree.limit_of("intel-rapl:0"), "30000000");
-    // It is not even configured any more; its tree is where it was.
+    // The cap is no longer configured; its tree still exists.
     daemon.restart_with(&master, &options(&tree, &[])[..4]);
     let (mut node, new) = master.welcome().await;
     assert!(is_original(&tree) && !daemon.path("state/caps.json").exists());
@@ -139,7 +139,7 @@ async fn without_a_master_caps_end_with_their_lease() {
     assert_eq!(tree.limit_of("intel-rapl:0"), "30000000");
     drop((node, master));
     until(|| is_original(&tree)).await;
-    // Another one begins to count anew.
+    // Another master starts to count anew.
     let master = Master::at(&address).await;
     let (mut node, _) = master.welcome().await;
     assert!(is_original(&tree), "until it is told");
@@ -147,7 +147,7 @@ async fn without_a_master_caps_end_with_their_lease() {
     assert_eq!(tree.limit_of("intel-rapl:0"), "50000000");
 }
 
-/// A master that comes back while its caps are being lifted sets them anew, and they have a lease like all others.
+/// If a master returns while its caps are being lifted, it sets them again, with the usual lease.
 #[tokio::test]
 async fn caps_that_come_while_others_are_lifted_have_a_lease() {
     let (master, dir) = (Master::new().await, tempfile::tempdir().expect("a directory"));
@@ -178,7 +178,7 @@ async fn caps_that_come_while_others_are_lifted_have_a_lease() {
     let master = Master::at(&address).await;
     let (mut node, _) = master.welcome().await;
     node.send(MasterToNode::Caps { generation: 1, caps: vec![Some(watts(400))] }).await;
-    // What comes after it is heard, so it is, too.
+    // A later order is obeyed, so the earlier one was too.
     node.run(shell(1, "true")).await;
     node.ended(1).await;
     assert_eq!(limit(), "300.000\n", "still being lifted");
@@ -202,7 +202,7 @@ async fn a_master_that_is_back_in_time_finds_caps_as_they_were() {
     assert!(daemon.path("state/caps.json").exists());
 }
 
-/// A node that cannot be capped says so once, and runs jobs like any other.
+/// A node that cannot be capped reports this once, and runs jobs as usual.
 async fn runs_without_caps(tree: &Tree, expected: &str) {
     let (master, dir) = (Master::new().await, tempfile::tempdir().expect("a directory"));
     let log = dir.path().join("log");
@@ -291,7 +291,7 @@ async fn gpus_are_units_and_one_that_is_lost_keeps_nothing_back() {
     let failed = cap(&mut node, 2, &[Some(50), Some(300), None]).await;
     assert!(failed.len() == 1 && failed[0].0 == 1 && failed[0].1.contains("fell off the bus"), "{failed:?}");
     assert_eq!((tree.limit_of("intel-rapl:0"), fake.read(1, "locked_mhz")), ("50000000".into(), "unlocked".into()));
-    // Still lost when the daemon ends: that one control is left to the next.
+    // Still missing when the daemon ends: that control is left to the next daemon.
     daemon.signal(Signal::SIGTERM);
     drop(node);
     daemon.wait();

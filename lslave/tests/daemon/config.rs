@@ -1,4 +1,4 @@
-//! Settings: where they come from, and what is said about bad ones.
+//! Settings: their sources, and the errors for bad ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
 }
 
-/// Must end with 1, nothing on stdout and one line on stderr that has this text.
+/// Expects exit code 1, nothing on stdout, and one line on stderr that contains this text.
 fn check(output: &Output, expected: &str) {
     let stderr = text(&output.stderr);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{stderr}");
@@ -45,7 +45,7 @@ fn bad_settings() {
     with("meter_interval = \"61s\"", "the meter interval is 1min1s: a meter must be read at least every 1min");
     with("meter = \"shelly:plug7\"", "lslave.toml:1: `plug7` is not an address of a device: it must begin `http://`");
     with("meter_access = \"/no/such/file\"", "cannot read /no/such/file: No such file");
-    // This very file may be read by everybody.
+    // Everybody may read this very file.
     let open = format!("meter_access = \"{path}\"");
     with(&open, &format!("{path} may be read by others (mode 644): do `chmod 600 {path}`"));
     with("idle = \"-5 W\"", "the idle draw is -5.0 W: it must not be negative");
@@ -115,7 +115,7 @@ fn where_settings_come_from() {
     check(lslave(&["--config", path, "--master", "127.0.0.1:3"]).env("LIMO_MASTER", "127.0.0.1:2"), "127.0.0.1:3\n");
 }
 
-/// A node that the master does not take at all says why and ends; one that was taken before keeps trying.
+/// A node that the master refuses reports the reason and ends. A node that was registered before keeps trying.
 #[tokio::test]
 async fn a_refused_node_says_why() {
     let master = Master::new().await;
@@ -138,7 +138,7 @@ async fn a_refused_node_says_why() {
     master.welcome().await;
 }
 
-/// A hang-up makes it read its settings again: here the interval of readings, from never to often.
+/// A hang-up signal makes the daemon read its settings again: here the interval of readings, from never to often.
 #[tokio::test]
 async fn settings_are_read_again() {
     let master = Master::new().await;
@@ -154,7 +154,7 @@ async fn settings_are_read_again() {
         node.message(|message| matches!(message, limo_proto::NodeToMaster::Reading(_)).then_some(())).await;
     };
     reading().await;
-    // A broken file changes nothing, and ends nothing.
+    // A broken file changes nothing and does not end the daemon.
     fs::write(&file, "nonsense = 1").expect("written");
     daemon.signal(nix::sys::signal::Signal::SIGHUP);
     fs::write(&file, content("20ms")).expect("written");
@@ -164,7 +164,7 @@ async fn settings_are_read_again() {
     }
 }
 
-/// A state directory that another user can change: the node neither starts nor puts anything there.
+/// If another user can change the state directory, the node does not start and writes nothing there.
 #[test]
 fn a_state_directory_of_others_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! Emulated hardware: what is registered, when a job is told that its work is done, what the meter shows, what caps and
-//! suspension do to that.
+//! Emulated hardware: registration, the signal that a job's work is done, the readings of the meter, and the effects of
+//! caps and suspension on both.
 
 use std::fs;
 
@@ -57,7 +57,7 @@ fn ft(job: u64, size: &str, script: &str) -> DoExec {
     job
 }
 
-/// Ends when its work is done.
+/// Command that ends when its work is done.
 const WORK: &str = "cat /proc/self/fd/$LIMO_EMULATED_WORK_FD";
 
 fn start(master: &Master, interval: &str) -> (Daemon, TempDir) {
@@ -68,7 +68,7 @@ fn start(master: &Master, interval: &str) -> (Daemon, TempDir) {
     (Daemon::start(master, &["--hardware", file, "--reading-interval", interval]), files)
 }
 
-/// The machine `n1`, with nothing to do.
+/// Starts the idle machine `n1`.
 pub fn emulated_node(master: &Master) -> (Daemon, TempDir) {
     start(master, "1h")
 }
@@ -89,7 +89,8 @@ async fn watts_follow_the_jobs() {
     assert_eq!(reading(&mut node).await, Power::from_watts(30), "right after the start");
     assert_eq!(node.data(1, Channel::Stdout).await.bytes, "work cpu xeon\n");
 
-    // Another on the accelerator, which the file does not know: its nameplate, and no work, whoever submitted it.
+    // A job on the accelerator. The file does not know its application, so it draws the nameplate, and a variable of
+    // its submitter does not give it work.
     let mut second = shell(2, "echo ${LIMO_EMULATED_WORK_FD-none} $LIMO_UNIT; cat");
     second.launch.env.push((b"LIMO_EMULATED_WORK_FD".to_vec(), b"0".to_vec()));
     second.placement[0].unit.unit = 1;
@@ -104,7 +105,7 @@ async fn watts_follow_the_jobs() {
     assert_eq!(reading(&mut node).await, Power::from_watts(85), "right after the end");
     let expected = Power::from_watts(20) * usage.elapsed;
     let energy = usage.energy.expect("emulated hardware knows it");
-    // Both clocks count whole milliseconds, from instants that lie close together.
+    // Both clocks count whole milliseconds, from instants close to each other.
     assert!((energy - expected).mj().abs() <= (Power::from_watts(20) * Span::from_ms(50)).mj(), "{energy} {expected}");
     assert!(energy > Energy::ZERO);
     node.write(2, 0, "").await;
@@ -150,7 +151,7 @@ async fn capped(node: &mut Session) -> (u64, Vec<(u16, String)>) {
     .await
 }
 
-/// The work took at least this long and drew this much all the time, as far as the clocks tell.
+/// Expects that the work took at least `least` and drew `watts` all the time, within the precision of the clocks.
 fn check(usage: &Usage, least: Span, watts: i64) {
     assert!(usage.elapsed >= least, "{usage:?}");
     let expected = Power::from_watts(watts) * usage.elapsed;
@@ -190,8 +191,8 @@ async fn caps_hold_units_and_move() {
     let (_, usage) = node.ended(2).await;
     assert!(usage.elapsed >= Span::from_secs(3), "{usage:?}");
     let energy = usage.energy.expect("emulated hardware knows it");
-    // Whatever the pace was, it is proportional to the draw: 3 s at 40 W, and what the end of the process took. The draw
-    // counts from before the process is there.
+    // At any pace the energy is proportional to the draw: 3 s at 40 W, and the time in which the process ended. The
+    // draw counts from before the start of the process.
     let most = Power::from_watts(40) * (usage.elapsed + Span::from_ms(50));
     assert!(energy >= Energy::from_joules(119) && energy <= most, "{energy} in {}", usage.elapsed);
 
@@ -223,7 +224,7 @@ async fn a_suspended_job_draws_nothing_and_its_work_waits() {
     node.send(MasterToNode::Suspend { job, attempt }).await;
     while reading(&mut node).await != Power::from_watts(10) {}
     for _ in 0..50 {
-        // A second, in which the work would have been done three times.
+        // One second, in which the work would have been done three times over.
         assert_eq!(reading(&mut node).await, Power::from_watts(10));
     }
     node.send(MasterToNode::Resume { job, attempt }).await;
@@ -237,7 +238,7 @@ async fn a_suspended_job_draws_nothing_and_its_work_waits() {
     while reading(&mut node).await != Power::from_watts(10) {}
 }
 
-/// The file behind a descriptor of a job as it says it, and everything that it has open.
+/// Returns the file behind a descriptor of a job, as the job reports it, and all of its open descriptors.
 async fn open_files(node: &mut Session, job: u64, application: &str) -> (String, String) {
     let own = "readlink /proc/self/fd/${LIMO_EMULATED_WORK_FD:-0}; ls -l /proc/self/fd; echo end; cat";
     let mut exec = shell(job, own);

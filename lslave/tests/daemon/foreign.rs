@@ -1,5 +1,5 @@
-//! A master that works from another journal than the one before: what that one gave the node is ended, reported once and
-//! forgotten, and its numbers mean nothing any longer.
+//! A master with another journal than the one before. The node ends the attempts of the earlier journal, reports each
+//! once and forgets it. Job numbers of that journal no longer mean anything.
 
 use limo_model::{Attempt, ClusterId, Epoch, Incarnation, JobId, JournalId, Outcome};
 use limo_proto::{AttemptReport, AttemptState, Identity, MasterToNode, NodeToMaster};
@@ -36,7 +36,7 @@ async fn a_job_of_another_journal_is_ended_before_the_node_registers() {
         panic!("{:?}", new.attempts)
     };
     assert_eq!((*journal, *job, outcome), (JournalId::default(), JobId(1), &Outcome::Signaled(15)));
-    // The same number again is another job, and nothing of the first one's output comes with it.
+    // The same number is another job now, without any output of the first one.
     let second = limo_proto::DoExec { journal: OTHER, ..shell(1, "echo mine; exit 4") };
     node.run(second).await;
     assert_eq!(&node.data(1, limo_proto::Channel::Stdout).await.bytes[..], b"mine\n");
@@ -65,7 +65,7 @@ async fn records_of_another_journal_outlast_the_daemon_and_are_not_adopted() {
         panic!("held, but never to be run: {:?}", new.attempts)
     };
     assert_eq!(*journal, JournalId::default());
-    // An order that is not of this master's journal is refused.
+    // An order from another journal is refused.
     node.send(MasterToNode::DoExec(Box::new(exec(8, &["true"])))).await;
     let refused = |message: &NodeToMaster| match message {
         NodeToMaster::JobRefused { job: JobId(8), reason, .. } => Some(reason.clone()),

@@ -1,4 +1,4 @@
-//! What a user does with files and processes holds neither the daemon nor anybody else's jobs.
+//! Files and processes of a user block neither the daemon nor the jobs of others.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -16,10 +16,10 @@ use nix::unistd::geteuid;
 use crate::kill::numbers;
 use crate::master::{Daemon, Master, Session, exec, is_running, shell, within};
 
-/// Another user's job takes no longer than this, whatever one user does.
+/// Longest time of another user's job, whatever one user does.
 const PROMPT: Duration = Duration::from_secs(1);
 
-/// A user of every Linux who is not root.
+/// Returns a user other than root that every Linux has.
 fn other() -> nix::unistd::User {
     nix::unistd::User::from_name("daemon").expect("a look-up").expect("every Linux has it")
 }
@@ -39,20 +39,21 @@ async fn prompt(node: &mut Session, job: u64) {
     assert!(begin.elapsed() < PROMPT, "job {job} took {:?}", begin.elapsed());
 }
 
-/// Assigns a job and lets it go; nothing is waited for afterwards.
+/// Assigns a job and releases it, without waiting for it.
 async fn as_other(node: &mut Session, mut job: DoExec) {
     job.launch.uid = if geteuid().is_root() { other().uid.as_raw() } else { geteuid().as_raw() };
     node.run(job).await;
 }
 
-/// A write lease on a file: whoever opens it waits until its holder gives it up, 45 s at most.
+/// A write lease on a file: another process that opens the file waits until the holder gives it up, 45 s at most.
 struct Lease(File);
 
 impl Lease {
     fn on(path: &Path) -> Self {
-        // Not for writing: a file that is open for that cannot be executed, and the lease ends before the descriptor does.
+        // Opened for reading: a file that is open for writing cannot be executed, and the lease ends with the
+        // descriptor.
         let file = File::open(path).expect("an own file");
-        // SAFETY: a descriptor that is open. The holder must not end of the signal that tells it of the one who waits.
+        // SAFETY: the descriptor is open. The signal about a waiting process must not end the holder.
         unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK), 0, "a lease");
@@ -74,7 +75,7 @@ fn owned_by_other(path: &Path) {
     }
 }
 
-/// An executable file of the other user.
+/// Makes an executable file of the other user.
 fn program(daemon: &Daemon, name: &str, text: &str) -> PathBuf {
     let path = daemon.path(name);
     fs::write(&path, text).expect("written");
@@ -117,7 +118,7 @@ async fn a_stopped_child_holds_nobody_else() {
     let lease = Lease::on(&path);
     as_other(&mut node, exec(1, &[path.to_str().expect("UTF-8")])).await;
     prompt(&mut node, 2).await;
-    // The user stops the child between its change of user and its program.
+    // The user stops the child between its change of user and the start of its program.
     let child = shepherds_children(&daemon).into_iter().find(|pid| !is_shell(*pid)).expect("the child that is held");
     kill(nix::unistd::Pid::from_raw(child), Signal::SIGSTOP).expect("an own process");
     drop(lease);
@@ -146,7 +147,7 @@ fn shepherds_children(daemon: &Daemon) -> Vec<i32> {
     children(shepherd(daemon))
 }
 
-/// The job leaves many files beside the one that came with it.
+/// The job leaves many files next to the carried one.
 #[tokio::test]
 async fn removing_carried_files_holds_nobody() {
     let (mut node, _daemon) = node().await;
@@ -163,7 +164,7 @@ async fn removing_carried_files_holds_nobody() {
     }
     let dir = PathBuf::from(output.lines().next().expect("the directory"));
     assert_eq!(fs::metadata(&dir).expect("there").permissions().mode() & 0o777, 0o700);
-    // It ends now, and while its files are removed others run.
+    // The job ends now, and other jobs run while its files are removed.
     node.write(1, 0, "").await;
     for job in 2..5 {
         prompt(&mut node, job).await;
@@ -178,7 +179,7 @@ async fn removing_carried_files_holds_nobody() {
     within(gone).await;
 }
 
-/// Whatever the daemon was started with, a job has of it only what a login would have.
+/// A job's environment is that of a login, not that of the daemon.
 #[tokio::test]
 async fn a_job_inherits_nothing_of_its_daemon() {
     let master = Master::new().await;
@@ -216,7 +217,7 @@ async fn a_job_inherits_nothing_of_its_daemon() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
 }
 
-/// A user whose processes live may not outlive a killed daemon, and not a killed launcher either.
+/// A job whose processes hide may outlive neither a killed daemon nor a killed launcher.
 #[tokio::test]
 async fn a_killed_launcher_loses_its_jobs_and_is_replaced() {
     let (mut node, daemon) = node().await;
@@ -233,7 +234,7 @@ async fn a_killed_launcher_loses_its_jobs_and_is_replaced() {
 #[tokio::test]
 async fn jobs_end_with_a_killed_daemon() {
     let (mut node, mut daemon) = node().await;
-    // One of them hides: no cookie, no group of the job.
+    // One process hides: it has no cookie and is not in the job's group.
     let script = "setsid sleep 1000 & a=$!; env -i /usr/bin/setsid /bin/sleep 1001 & echo $$ $a $!; wait";
     as_other(&mut node, shell(1, script)).await;
     let processes = numbers(&mut node, 1).await;

@@ -1,4 +1,4 @@
-//! Signals, stops, and that nothing of a job is left when it is over.
+//! Signals and stops; after its end a job leaves nothing behind.
 
 use limo_model::{Attempt, JobId, Outcome, Span, Warning};
 use limo_proto::{Channel, MasterToNode};
@@ -11,7 +11,7 @@ async fn node() -> (Session, Daemon) {
     (master.welcome().await.0, daemon)
 }
 
-/// The numbers that a job has printed as one line.
+/// Returns the numbers that a job printed as one line.
 pub async fn numbers(node: &mut Session, job: u64) -> Vec<i32> {
     let mut text = String::new();
     while !text.ends_with('\n') {
@@ -28,11 +28,11 @@ async fn signals_reach_the_whole_group() {
     node.run(shell(1, "sh -c 'trap \"echo usr1\" USR1; echo $$; while :; do sleep 0.01; done'; exit $?")).await;
     let child = numbers(&mut node, 1).await;
     let signal = |signal| MasterToNode::Signal { job: JobId(1), attempt: Attempt(1), signal };
-    // The outer shell has no trap and dies of it; then nothing may be left.
+    // The outer shell has no trap, so the signal ends it. Nothing may be left then.
     node.send(signal(nix::libc::SIGUSR1)).await;
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(nix::libc::SIGUSR1));
     assert!(!is_running(child[0]), "a child that caught the signal is gone with its leader");
-    // A late signal has nobody to reach, and harms nobody.
+    // A late signal reaches no process and does no harm.
     node.send(signal(nix::libc::SIGKILL)).await;
     node.run(shell(2, "trap 'echo caught; exit 3' INT; echo 0; while :; do sleep 0.01; done")).await;
     numbers(&mut node, 2).await;
@@ -47,7 +47,7 @@ async fn a_job_that_obeys_term_ends_within_its_grace() {
     numbers(&mut node, 1).await;
     node.stop(1, Span::from_secs(3600)).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
-    // A job that is stopped by a signal gets its TERM too.
+    // A job stopped by a signal also gets TERM.
     node.run(shell(2, "echo 0; kill -STOP $$")).await;
     numbers(&mut node, 2).await;
     node.stop(2, Span::from_secs(3600)).await;
@@ -67,7 +67,8 @@ async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
-/// Without a word of the master, whose connection or clock may be wrong, and although the daemon stands still.
+/// The limit and its warning need no message from the master, whose connection or clock may fail, and hold even if the
+/// daemon is stopped.
 #[tokio::test]
 async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     let (mut node, daemon) = node().await;
@@ -100,7 +101,7 @@ async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     assert!(usage.elapsed >= Span::from_secs(2), "{usage:?}");
 }
 
-/// The daemon's own end does not wait for the grace that a job was given.
+/// The daemon ends without waiting for a job's grace.
 #[tokio::test]
 async fn a_stopped_daemon_shortens_a_long_grace() {
     let (mut node, mut daemon) = node().await;
@@ -113,7 +114,7 @@ async fn a_stopped_daemon_shortens_a_long_grace() {
     assert!(tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic").success());
 }
 
-/// What a job leaves behind when it ends by itself, in its group or out of it, ends with it.
+/// All processes of a job end with it, inside and outside of its group.
 #[tokio::test]
 async fn leftovers_end_with_their_job() {
     let (mut node, _daemon) = node().await;
@@ -121,11 +122,11 @@ async fn leftovers_end_with_their_job() {
     let processes = numbers(&mut node, 1).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(2));
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
-    // They held the pipe open; with them gone the output ends.
+    // The processes held the pipe open; the output ends with them.
     while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
 }
 
-/// One that hides, without its environment and in a session of its own, cannot hold the output open for ever.
+/// A process without its environment, in its own session, cannot hold the output open for ever.
 #[tokio::test]
 async fn output_ends_though_a_process_hides() {
     let (mut node, _daemon) = node().await;
@@ -135,7 +136,7 @@ async fn output_ends_though_a_process_hides() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
     while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
     for pid in hidden {
-        // It is outside of what the daemon can know, so this test clears it away.
+        // The daemon cannot know this process, so the test removes it.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
     }
 }

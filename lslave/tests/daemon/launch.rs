@@ -1,4 +1,4 @@
-//! A job runs as its submitter would have run it: command, environment, directory, umask, user, exit code.
+//! A job runs as its submitter would run it: command, environment, directory, umask, user, exit code.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -69,13 +69,13 @@ async fn environment_and_directory() {
     let cookie = lines.iter().find_map(|line| line.strip_prefix("LIMO_ATTEMPT=")).expect("a cookie");
     assert_eq!(cookie.len(), 32, "a new one, although the submitter had one: {cookie}");
     assert!(!output.contains("LIMO_EMULATED_WORK_FD"), "this machine is real");
-    // The process group and the session are those of the shell, not the daemon's.
+    // The process group and the session are the shell's, not the daemon's.
     let stat: Vec<&str> = lines.last().and_then(|line| line.split_once(") ")).expect("stat").1.split(' ').collect();
     assert_eq!(stat[2], stat[3], "group and session");
     assert_ne!(stat[3], daemon.pid().to_string());
 }
 
-/// The command must not start, with this code and text.
+/// Expects that the command does not start, with this code and text.
 async fn check(node: &mut Session, job: limo_proto::DoExec, code: u8, text: &str) {
     let id = job.job.0;
     node.run(job).await;
@@ -103,10 +103,10 @@ async fn what_cannot_be_started() {
     let mut nul = shell(5, "true");
     nul.launch.argv.push(b"a\0b".to_vec());
     check(&mut node, nul, 126, "NUL").await;
-    // Where the output file cannot be made: a directory has its name.
+    // The output file cannot be created, because a directory has its name.
     fs::create_dir(daemon.path("limo-6.err")).expect("made");
     check(&mut node, detached(6, "true", daemon.dir.path()), 126, "limo-6.err: Is a directory").await;
-    // A pipe that nobody reads must not stop the daemon.
+    // A pipe without a reader must not stop the daemon.
     nix::unistd::mkfifo(&daemon.path("limo-7.out"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     check(&mut node, detached(7, "true", daemon.dir.path()), 126, "limo-7.out").await;
     let mut unknown = shell(8, "true");
@@ -114,7 +114,7 @@ async fn what_cannot_be_started() {
     check(&mut node, unknown, 126, "3999999999").await;
 }
 
-/// The search goes by the submitter's PATH, and a relative entry in it is relative to the job's directory.
+/// The search follows the submitter's PATH. A relative entry counts from the job's directory.
 #[tokio::test]
 async fn commands_are_found_as_the_submitter_would() {
     let (mut node, daemon) = node().await;
@@ -129,7 +129,7 @@ async fn commands_are_found_as_the_submitter_would() {
     assert_eq!(node.read_all(1, Channel::Stdout).await, "found me\n");
 }
 
-/// What `execvp(3)` does with what it finds.
+/// Expects the behaviour of `execvp(3)`.
 #[tokio::test]
 async fn a_file_that_cannot_be_executed_is_passed_over_and_one_without_an_interpreter_is_for_the_shell() {
     let (mut node, daemon) = node().await;
@@ -177,7 +177,7 @@ async fn detached_jobs_write_files_with_the_umask() {
     }
 }
 
-/// A node that is root becomes the submitter before it touches anything of theirs.
+/// A node that runs as root becomes the submitter before it accesses any of the submitter's files.
 #[tokio::test]
 async fn jobs_run_as_their_submitter() {
     if !geteuid().is_root() {
@@ -209,7 +209,7 @@ async fn jobs_run_as_their_submitter() {
     let uids = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}");
     assert!(output.contains(&uids), "real, effective, saved and file system user: {output}");
     assert_eq!(fs::metadata(mine.join("limo-1.err")).expect("there").uid(), nobody.uid.as_raw(), "its owner");
-    // A directory that only root may enter.
+    // Only root may enter this directory.
     let closed = daemon.path("closed");
     fs::create_dir(&closed).expect("made");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("set");

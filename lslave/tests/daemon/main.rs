@@ -1,4 +1,4 @@
-//! The real daemon against a master that is played by the test, over real TCP, with real processes.
+//! The real daemon with real processes, over real TCP, against a master played by the test.
 
 mod asked;
 mod caps;

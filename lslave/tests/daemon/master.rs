@@ -1,4 +1,4 @@
-//! The other side of the daemon: a master that does what a test says, and the daemon's own process.
+//! The other side of the daemon: a master that the test controls, and the daemon's own process.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// Longer than anything here takes on a loaded machine; a test that waits so long has failed.
+/// Longest wait of a test, longer than anything here takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Daemon {
@@ -25,12 +25,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon whose state directory is `state` in a new directory.
+    /// Starts a daemon with the state directory `state` in a new directory.
     pub fn start(master: &Master, more: &[&str]) -> Self {
         Self::start_changed(master, more, |_| {})
     }
 
-    /// The same with a change to its own process.
+    /// Starts a daemon after a change to its command.
     pub fn start_changed(master: &Master, more: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = command(dir.path(), master, more);
@@ -38,12 +38,12 @@ impl Daemon {
         Self { child: command.spawn().expect("lslave starts"), dir }
     }
 
-    /// Starts another one in the same place.
+    /// Restarts the daemon in the same place.
     pub fn restart(&mut self, master: &Master) {
         self.restart_with(master, &[]);
     }
 
-    /// The same with options.
+    /// Restarts the daemon with options.
     pub fn restart_with(&mut self, master: &Master, more: &[&str]) {
         self.child = command(self.dir.path(), master, more).spawn().expect("lslave starts");
     }
@@ -60,7 +60,7 @@ impl Daemon {
         self.child.wait().expect("a child")
     }
 
-    /// As a power cut of the daemon alone: nothing is told to anybody.
+    /// Kills the daemon without notice, as a power cut would.
     pub fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         self.wait();
@@ -73,7 +73,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Its jobs end with it only if it is asked, not killed.
+        // Its jobs end with the daemon only after a request to end, not after a kill.
         let _ = kill(self.pid(), Signal::SIGTERM);
         let _ = self.child.wait();
     }
@@ -89,7 +89,7 @@ pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
     command
 }
 
-/// What a node said when it registered.
+/// Registration of a node.
 pub struct New {
     pub journal: JournalId,
     pub spec: NodeSpec,
@@ -100,7 +100,7 @@ pub struct New {
 
 pub struct Master {
     listener: TcpListener,
-    /// What it says in its greetings.
+    /// Identity in the node's greeting.
     pub identity: Identity,
 }
 
@@ -109,7 +109,7 @@ impl Master {
         Self { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port"), identity: Identity::default() }
     }
 
-    /// Another master where one was.
+    /// Starts another master at the address of an earlier one.
     pub async fn at(address: &str) -> Self {
         Self {
             listener: TcpListener::bind(address).await.expect("the port is free again"),
@@ -121,7 +121,7 @@ impl Master {
         self.listener.local_addr().expect("bound").to_string()
     }
 
-    /// The next connection of a node, up to its first message.
+    /// Accepts the next connection of a node, up to its first message.
     pub async fn greet(&self) -> (Session, New) {
         let (stream, _) = within(self.listener.accept()).await.expect("a connection");
         let connection = accept(stream, PATIENCE, self.identity).await.expect("a node").into_connection();
@@ -143,7 +143,7 @@ impl Master {
         }
     }
 
-    /// The next connection, taken.
+    /// Accepts and registers the next connection.
     pub async fn welcome(&self) -> (Session, New) {
         let (mut session, new) = self.greet().await;
         session.send(MasterToNode::Registered).await;
@@ -155,10 +155,10 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it happens in time")
 }
 
-/// One connection of a node.
+/// A connection of a node.
 pub struct Session {
     connection: Connection<NodeToMaster, MasterToNode>,
-    /// Frames that came while something else was waited for.
+    /// Frames that came during another wait.
     early: VecDeque<Frame<NodeToMaster>>,
 }
 
@@ -167,7 +167,7 @@ impl Session {
         within(self.connection.reader.next()).await.expect("a frame").expect("the connection is open")
     }
 
-    /// The first frame, now or later, of which `wanted` makes something; others wait.
+    /// Returns the first result of `wanted` for a frame, now or later; keeps other frames.
     pub async fn find<T>(&mut self, mut wanted: impl FnMut(&Frame<NodeToMaster>) -> Option<T>) -> T {
         for index in 0..self.early.len() {
             if let Some(found) = wanted(&self.early[index]) {
@@ -221,13 +221,13 @@ impl Session {
         .await
     }
 
-    /// Returns true if data of a stream came while something else was waited for.
+    /// Returns true if data of a stream came during another wait.
     pub fn has_early_data(&self, job: u64, channel: Channel) -> bool {
         let wanted = StreamId::new(JobId(job), channel);
         self.early.iter().any(|frame| matches!(frame, Frame::Data(data) if data.stream == wanted))
     }
 
-    /// Everything of a stream from where `inbox` is, acknowledged as a client would.
+    /// Reads all of a stream from the position of `inbox`, with acknowledgements as of a client.
     pub async fn read_on(&mut self, job: u64, channel: Channel, inbox: &mut Inbox) -> Vec<u8> {
         let mut all = Vec::new();
         while !inbox.has_ended() {
@@ -248,7 +248,7 @@ impl Session {
         String::from_utf8(all).expect("text")
     }
 
-    /// Assigns a job and lets it go as soon as the node has acknowledged it.
+    /// Assigns a job, and releases it as soon as the node has acknowledged it.
     pub async fn run(&mut self, exec: DoExec) {
         let (job, attempt) = (exec.job, exec.attempt);
         self.send(MasterToNode::DoExec(Box::new(exec))).await;
@@ -277,7 +277,7 @@ impl Session {
     }
 }
 
-/// A job on one core of unit 0, in `/`, attached, run by the test's own user.
+/// Makes an attached job on one core of unit 0, in `/`, run by the test's own user.
 pub fn exec(job: u64, argv: &[&str]) -> DoExec {
     let unit = UnitId { node: NodeId(0), unit: 0 };
     DoExec {

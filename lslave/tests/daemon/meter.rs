@@ -1,4 +1,4 @@
-//! Real meters: what they show reaches the master, and what goes wrong with one harms nothing else.
+//! Real meters: their values reach the master, and their failures harm nothing else.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +11,7 @@ use limo_proto::{Channel, NodeToMaster, Sample};
 use crate::chip::{Emulated, cycles_at};
 use crate::master::{Daemon, Master, Session, exec, shell, within};
 
-/// A daemon with a meter that is read every 20 ms, and with its log in `log`.
+/// Starts a daemon with a meter that is read every 20 ms, and with its log in `log`.
 fn daemon(master: &Master, log: &Path, more: &[&str]) -> Daemon {
     let file = File::create(log).expect("a log");
     let often: &[&str] = if more.contains(&"--reading-interval") { &[] } else { &["--reading-interval", "20ms"] };
@@ -29,7 +29,7 @@ async fn reading(node: &mut Session) -> Power {
     .await
 }
 
-/// Looks at the log until it says this so often.
+/// Waits until the log contains `text` this many times.
 async fn logged(log: &Path, text: &str, times: usize) -> String {
     let look = async {
         let mut between = tokio::time::interval(Duration::from_millis(10));
@@ -72,7 +72,7 @@ async fn a_sensor_is_read_and_may_fail() {
     assert!(warnings[0].contains("has no power1_average and no power1_input"), "{}", warnings[0]);
 }
 
-/// The daemon collects whatever child of it ended; how a command ended is known all the same.
+/// The daemon collects all children, and still knows how a command ended.
 #[tokio::test]
 async fn a_command_is_read_beside_jobs() {
     let master = Master::new().await;
@@ -86,7 +86,7 @@ async fn a_command_is_read_beside_jobs() {
     assert_eq!(new.spec.meter, Meter::Command);
     for id in 1..=20 {
         assert_eq!(reading(&mut node).await, Power::from_mw(41_500));
-        // With a process that it leaves behind.
+        // The command leaves a process behind.
         node.run(shell(id, "(setsid true &) ; exit 7")).await;
         assert_eq!(node.ended(id).await.0, Outcome::Exited(7));
     }
@@ -104,7 +104,7 @@ async fn sample(node: &mut Session) -> Sample {
     .await
 }
 
-/// A reading is the mean of several looks, and says so.
+/// A reading is the mean of several samples, and contains their number.
 #[tokio::test]
 async fn several_looks_are_one_reading() {
     let master = Master::new().await;
@@ -116,7 +116,7 @@ async fn several_looks_are_one_reading() {
     let options = ["--meter", &command, "--reading-interval", "400ms", "--meter-interval", "20ms"];
     let _daemon = daemon(&master, &log, &options);
     let (mut node, _) = master.welcome().await;
-    // The first one may be of a single look.
+    // The first reading may have a single sample.
     sample(&mut node).await;
     let mut looks = 0;
     for _ in 0..3 {
@@ -128,7 +128,7 @@ async fn several_looks_are_one_reading() {
             assert!(low < draw && draw < high, "{draw}");
         }
     }
-    // However slow the machine, some of twenty looks are done.
+    // At least some of twenty samples succeed, however slow the machine is.
     assert!(looks > 3, "{looks}");
 }
 
@@ -145,7 +145,7 @@ async fn a_wattmeter_on_a_serial_line_is_read_often() {
     for _ in 0..50 {
         assert_eq!(reading(&mut node).await, Power::from_mw(41_500));
     }
-    // 20 ms are one cycle of the mains, and two are the least that the chip measures well.
+    // 20 ms are one cycle of the mains. Two cycles are the shortest that the chip measures well.
     assert_eq!(chip.with(|state| state.registers[usize::from(cycles_at(Chip::Two))]), 1);
     chip.set_power(0, 700);
     while reading(&mut node).await != Power::from_watts(7) {}
@@ -174,7 +174,7 @@ async fn a_command_that_hangs_stops_nothing() {
     let said = fs::read_to_string(&log).expect("readable");
     assert!(!said.contains("was killed"), "the job came first:\n{said}");
     logged(&log, "did not end within 5000 ms and was killed; it printed nothing", 1).await;
-    // It is begun again; when the daemon ends it is not left behind.
+    // The command starts again; the daemon ends it with itself.
     logged(&begun, "\n", 2).await;
     drop(node);
     daemon.signal(nix::sys::signal::Signal::SIGTERM);

@@ -1,4 +1,4 @@
-//! `--probe`: what an operator is told about a machine.
+//! `--probe`: the report for an operator about a machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,13 +18,13 @@ fn probe(sysfs: &Path, more: &[&str]) -> Vec<String> {
     probe_with(sysfs, more, "/usr/bin:/bin")
 }
 
-/// The same with another `PATH`.
+/// Probes with another `PATH`.
 fn probe_with(sysfs: &Path, more: &[&str], path: &str) -> Vec<String> {
     probed(sysfs, more, path).0
 }
 
-/// Ends with 0 and nothing on stderr; the lines on stdout, with `SYSFS` for the directory: first all but those about caps
-/// and GPUs, then these.
+/// Expects exit code 0 and nothing on stderr. Returns the lines on stdout, with `SYSFS` for the directory: first all
+/// but those about caps and GPUs, then these.
 fn probed(sysfs: &Path, more: &[&str], path: &str) -> (Vec<String>, Vec<String>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
     command.arg("--probe").arg("--sysfs").arg(sysfs).args(more).env_clear().env("PATH", path);
@@ -71,7 +71,7 @@ fn a_machine_without_meters() {
     );
     assert_eq!(lines.len(), 7);
     let (_, lines) = probed(sysfs.path(), &["--nvml", "/no/such/library"], "/usr/bin:/bin");
-    // On an AMD processor there is one more, about its own way.
+    // On an AMD processor there is one more line, about its own interface.
     let lines: Vec<String> = lines.into_iter().filter(|line| !line.starts_with("cap         hsmp:")).collect();
     assert_eq!(
         lines[0],
@@ -140,7 +140,7 @@ fn a_controller_and_a_wattmeter() {
     let dir = tempfile::tempdir().expect("a directory");
     let sysfs = dir.path();
     let chip = Emulated::new(Chip::Two);
-    // Where the other chip has its interval.
+    // The register of the other chip's interval.
     chip.set(0x9e, &[0xff, 0xff]);
     write(
         sysfs,

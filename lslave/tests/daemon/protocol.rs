@@ -1,4 +1,4 @@
-//! Assignments: nothing runs before Go, nothing runs twice, every end is told until it is acknowledged.
+//! Assignments: no command runs before its release, or twice, and the node reports every end until it is acknowledged.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ async fn an_acknowledged_job_waits_for_go() {
         "its record outlives the daemon"
     );
     assert!(!mark.exists());
-    // It can still be let go, once.
+    // The attempt can still be released, once.
     node.send(GO).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
     node.send(GO).await;
@@ -143,7 +143,7 @@ async fn impossible_assignments_are_refused() {
     large.placement[0].memory = Memory::from_bytes(1 << 60);
     node.send(MasterToNode::DoExec(Box::new(large))).await;
     assert!(refusal(&mut node).await.1.starts_with("1048576 TiB of memory: node `n1` has "));
-    // Of what it never had, it says that it is lost: it cannot know whether it ran.
+    // The node reports unknown attempts as lost: it cannot know if they ran.
     node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST, expected: Power::ZERO }).await;
     assert_eq!(node.ended(77).await.0, Outcome::Lost { reason: "the node does not know the job".into() });
 }
@@ -163,14 +163,14 @@ async fn an_end_is_told_until_it_is_acknowledged() {
     }
     let (mut node, _) = master.welcome().await;
     node.acknowledge_end(1).await;
-    // An answer to a later question shows that the acknowledgement was taken.
+    // An answer to a later query shows that the acknowledgement arrived.
     node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST, expected: Power::ZERO }).await;
     node.ended(77).await;
     drop(node);
     assert_eq!(master.welcome().await.1.attempts, []);
 }
 
-/// Jobs go on while the master is away, and what they wrote in the meantime is there when it is back.
+/// Jobs continue while the master is away. Their output of that time is available when it returns.
 #[tokio::test]
 async fn jobs_run_on_without_the_master() {
     let master = Master::new().await;

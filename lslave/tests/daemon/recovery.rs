@@ -1,4 +1,4 @@
-//! A daemon that was killed: what ran is lost and gone, never run again; what had ended is told.
+//! A killed daemon: attempts that ran are lost and never run again; attempts that had ended are reported.
 
 use std::fs;
 
@@ -40,12 +40,12 @@ async fn what_ran_is_lost_and_nothing_of_it_is_left() {
     })
     .await;
     assert_eq!(node.ended(1).await.0, lost);
-    // Whoever still reads its output is told that it ends here.
+    // A reader of its output gets its end.
     node.send(MasterToNode::ReadFrom { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
     let end = node.data(1, Channel::Stdout).await;
     assert_eq!((end.offset, end.bytes.len()), (line.len() as u64, 0));
     assert_eq!(fs::read_to_string(mark).expect("it ran"), "ran\n", "once");
-    // Killed again before the end is acknowledged, it tells the same.
+    // A daemon killed again before the acknowledgement reports the same end.
     daemon.kill();
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
@@ -66,7 +66,7 @@ async fn an_end_survives_the_daemon() {
     assert_eq!(new.attempts[0].state, AttemptState::Ended { outcome, usage });
 }
 
-/// After another boot nothing that was not finished is believed, a held attempt neither.
+/// After another boot, all unfinished attempts are lost, even a held one.
 #[tokio::test]
 async fn another_boot_loses_what_was_open() {
     let master = Master::new().await;
@@ -75,7 +75,7 @@ async fn another_boot_loses_what_was_open() {
     node.send(MasterToNode::DoExec(Box::new(shell(1, "true")))).await;
     node.message(|message| matches!(message, limo_proto::NodeToMaster::JobAck { .. }).then_some(())).await;
     daemon.kill();
-    // The record as it would look if it had been written under another boot id of the same length, with its checksum.
+    // The record as under another boot id of the same length, with its checksum.
     let path = daemon.path("state/records");
     let mut log = fs::read(&path).expect("the intent");
     let boot = new.boot.as_bytes();
@@ -96,7 +96,7 @@ async fn a_record_that_cannot_be_read_is_a_lost_job() {
     let (node, _) = master.welcome().await;
     drop(node);
     daemon.kill();
-    // As daemons of before kept it.
+    // As earlier daemons stored it.
     fs::create_dir(daemon.path("state/attempts")).expect("made");
     fs::write(daemon.path("state/attempts/5.1.intent"), [0xff; 3]).expect("written");
     daemon.restart(&master);
@@ -127,7 +127,7 @@ async fn damaged_records_are_an_error_that_names_their_place() {
     );
 }
 
-/// A daemon of before recorded reasons of any length, and told all its attempts in one message.
+/// An earlier daemon recorded reasons of any length, and reported all its attempts in one message.
 #[tokio::test]
 async fn thousands_of_ends_with_long_reasons_are_told_in_pieces() {
     const ENDS: u64 = 10_500;
@@ -174,7 +174,7 @@ async fn a_full_disk_refuses_new_jobs() {
     node.run(shell(1, "read line; exit 3")).await;
     node.started(1).await;
     disk.fill();
-    // The record finds no room in what is left of a page.
+    // The record does not fit in the rest of a page.
     node.send(MasterToNode::DoExec(Box::new(shell(2, &format!("true #{}", "x".repeat(8_192)))))).await;
     let reason = node
         .message(|message| match message {
@@ -183,14 +183,14 @@ async fn a_full_disk_refuses_new_jobs() {
         })
         .await;
     assert!(reason.contains("No space left on device"), "{reason}");
-    // The one that runs goes on, and its end is told.
+    // The running one continues, and its end is reported.
     node.write(1, 0, "").await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
     node.acknowledge_end(1).await;
     child.kill().and_then(|()| child.wait()).expect("it ends");
 }
 
-/// Records name their format, which has nothing to do with the version of the protocol.
+/// Records contain their format, which is independent of the protocol version.
 #[test]
 fn records_name_their_format() {
     let bytes = encode_stored(&7_u32).expect("small");

@@ -1,11 +1,11 @@
-//! Stdio: three streams, every byte once, bounded whatever happens to the connection.
+//! Stdio: three streams, every byte once, bounded for any state of the connection.
 
 use limo_model::{JobId, Outcome};
 use limo_proto::{CHUNK, Channel, Frame, Inbox, MasterToNode, NodeToMaster, Outbox, WINDOW};
 
 use crate::master::{Daemon, Master, Session, exec, is_running, shell};
 
-/// Bytes that tell when one is missing, doubled or moved.
+/// Returns bytes that show if one is missing, doubled or moved.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
@@ -29,7 +29,8 @@ async fn three_streams_that_do_not_mix() {
     assert_eq!(taken.await, 4);
 }
 
-/// Sends everything through `cat`, on whatever connection there is; breaks it after each of `breaks` received bytes.
+/// Sends `data` through `cat` over any connection; breaks the connection after each number of received bytes in
+/// `breaks`.
 async fn through_cat(breaks: &[usize], data: &[u8]) -> Vec<u8> {
     let master = Master::new().await;
     let _daemon = Daemon::start(&master, &[]);
@@ -86,7 +87,7 @@ async fn every_byte_once_over_broken_connections() {
     assert!(through_cat(&[0, 1, 100_000, 400_000, 400_001, 1_000_000, 2_900_000], &data).await == data);
 }
 
-/// A job whose output nobody takes stops writing; the node keeps a window of it and no more.
+/// A job whose output is not read stops writing; the node keeps one window of it.
 #[tokio::test]
 async fn output_that_nobody_takes_is_bounded() {
     let master = Master::new().await;
@@ -98,7 +99,7 @@ async fn output_that_nobody_takes_is_bounded() {
         received += node.data(1, Channel::Stdout).await.bytes.len() as u64;
     }
     assert_eq!(received, WINDOW, "the window is the limit");
-    // Another job goes on meanwhile, though the first one is stuck.
+    // Another job continues meanwhile.
     node.run(shell(2, "exit 8")).await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(8));
     assert!(!node.has_early_data(1, Channel::Stdout), "nothing beyond the window");
@@ -107,7 +108,7 @@ async fn output_that_nobody_takes_is_bounded() {
         errors.push_str(std::str::from_utf8(&node.data(1, Channel::Stderr).await.bytes).expect("text"));
     }
     assert!(is_running(errors.trim().parse().expect("a process number")), "it waits: {errors}");
-    // Once somebody takes it, it goes on to the end.
+    // Once it is read, the output continues to its end.
     node.acknowledge(1, Channel::Stdout, received).await;
     let mut end = received;
     loop {
@@ -123,7 +124,7 @@ async fn output_that_nobody_takes_is_bounded() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
 }
 
-/// A job that does not read its stdin gets no acknowledgement beyond what its pipe holds.
+/// A job that does not read its stdin gets no acknowledgement for more than its pipe holds.
 #[tokio::test]
 async fn stdin_that_is_not_read_is_bounded() {
     let master = Master::new().await;
@@ -136,7 +137,7 @@ async fn stdin_that_is_not_read_is_bounded() {
     while let Some((offset, bytes)) = outbox.next_chunk() {
         node.write(1, offset, bytes).await;
     }
-    // Far over the credit: an honest sender would have stopped, and this is not taken.
+    // Far more than the credit: an honest sender would have stopped, and the node drops it.
     for chunk in 0..64 {
         node.write(1, WINDOW + chunk * CHUNK as u64, vec![b'y'; CHUNK]).await;
     }
@@ -169,7 +170,7 @@ async fn a_job_may_close_its_stdin_early() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0), "its sender was not held up, and is not its problem");
 }
 
-/// With nobody to read it, a job runs to its end all the same.
+/// Without a reader, a job still runs to its end.
 #[tokio::test]
 async fn discarded_output_stops_nobody() {
     let master = Master::new().await;
@@ -179,13 +180,13 @@ async fn discarded_output_stops_nobody() {
     node.started(1).await;
     node.send(MasterToNode::Discard { job: JobId(1) }).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(5), "stdin has ended, and the output went nowhere");
-    // Also where it was said before the job began.
+    // Also if it was discarded before the job began.
     node.send(MasterToNode::DoExec(Box::new(shell(2, "cat; head -c 10000000 /dev/zero && exit 6")))).await;
     node.send(MasterToNode::Discard { job: JobId(2) }).await;
     node.send(MasterToNode::Go { job: JobId(2), attempt: limo_model::Attempt(1), expected: limo_model::Power::ZERO })
         .await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(6));
-    // Whoever asks for it is told that nothing comes any more.
+    // A later request gets the end of the output.
     node.send(MasterToNode::ReadFrom { job: JobId(2), stdout: 17, stderr: 3 }).await;
     assert_eq!(ends(&mut node, 2).await, (17, 3));
 }

@@ -1,4 +1,4 @@
-//! Jobs that are suspended stand still, in their group and out of it, and go on, end or die as they should.
+//! Suspended jobs stop, in their group and outside of it, and continue, end or die as they should.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ async fn until(wanted: impl Fn() -> bool) {
     within(look).await;
 }
 
-/// Stopped, or waiting for a child that is: a shell that was just starting one waits until that child is no shell any more.
+/// Returns true if the process is stopped, or waits for a stopped child: a shell that starts a child waits until the
+/// child has its own program.
 fn is_stopped(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     match stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
@@ -58,13 +59,13 @@ async fn signal(node: &mut Session, job: u64, signal: i32) {
     node.send(MasterToNode::Signal { job: JobId(job), attempt: Attempt(1), signal }).await;
 }
 
-/// Runs another job to its end: whatever was asked before has been heard.
+/// Runs another job to its end, so that all earlier requests have been handled.
 async fn heard(node: &mut Session, job: u64) {
     node.run(shell(job, "true")).await;
     assert_eq!(node.ended(job).await.0, Outcome::Exited(0));
 }
 
-/// A shell that appends to a file again and again, for ever.
+/// Returns a shell script that appends to a file for ever.
 fn counting(file: &Path) -> String {
     format!("while :; do echo >> {}; sleep 0.005; done", file.display())
 }
@@ -78,7 +79,7 @@ async fn counts_on(files: &[PathBuf]) {
     until(|| files.iter().zip(&before).all(|(file, before)| count(file) > before + 2)).await;
 }
 
-/// Leader, a child in its group and one in a session of its own, which all count; and their numbers.
+/// Starts a leader, a child in its group and a child in its own session, which all count. Returns their numbers.
 async fn three(node: &mut Session, daemon: &Daemon, trap: &str) -> (Vec<PathBuf>, Vec<i32>) {
     let files: Vec<PathBuf> = ["a", "b", "c"].map(|name| daemon.path(name)).into();
     let loops: Vec<String> = files.iter().map(|file| counting(file)).collect();
@@ -94,7 +95,7 @@ async fn three(node: &mut Session, daemon: &Daemon, trap: &str) -> (Vec<PathBuf>
 async fn everything_of_a_job_stands_still_and_goes_on() {
     let (mut node, daemon) = node().await;
     let (files, processes) = three(&mut node, &daemon, "").await;
-    // What is not suspended is not resumed, either.
+    // A job that is not suspended is not resumed, either.
     resume(&mut node, 1).await;
     for _ in 0..2 {
         suspend(&mut node, 1).await;
@@ -116,7 +117,7 @@ async fn everything_of_a_job_stands_still_and_goes_on() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
-/// However fast they follow each other, the last one counts for every process.
+/// The last request counts for every process, however fast requests follow each other.
 #[tokio::test]
 async fn the_last_word_counts() {
     let (mut node, daemon) = node().await;
@@ -140,7 +141,7 @@ async fn the_last_word_counts() {
     node.ended(1).await;
 }
 
-/// The leader ends only when its child has, which was stopped in a session of its own.
+/// The leader ends only after its child, which was stopped in its own session.
 #[tokio::test]
 async fn a_suspended_job_that_is_stopped_can_end_in_order() {
     let (mut node, daemon) = node().await;
@@ -156,7 +157,7 @@ async fn a_suspended_job_that_is_stopped_can_end_in_order() {
     all_stopped(&processes).await;
     node.stop(1, Span::from_secs(3600)).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
-    // Late ones find nothing, and harm nobody.
+    // Late requests find no process and do no harm.
     suspend(&mut node, 1).await;
     resume(&mut node, 1).await;
     heard(&mut node, 2).await;
@@ -199,7 +200,8 @@ async fn signals_wait_for_the_job_to_go_on() {
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGKILL), "no process waits with that one");
 }
 
-/// Stopped by its submitter (Ctrl-Z at `lrun`), it goes on when he says so, whatever the master does meanwhile.
+/// If the submitter stops a job (Ctrl-Z at `lrun`), only the submitter continues it, whatever the master does
+/// meanwhile.
 #[tokio::test]
 async fn a_job_that_its_submitter_stopped_is_not_resumed() {
     let (mut node, daemon) = node().await;
@@ -212,11 +214,11 @@ async fn a_job_that_its_submitter_stopped_is_not_resumed() {
     suspend(&mut node, 1).await;
     resume(&mut node, 1).await;
     node.expect(NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: false }).await;
-    // Its shell may just have been starting a child: what is not continued stands still in the end.
+    // The shell may just have started a child: processes that are not continued stop in the end.
     all_stopped(&leader).await;
     signal(&mut node, 1, libc::SIGCONT).await;
     counts_on(std::slice::from_ref(&file)).await;
-    // He changes his mind while it is suspended: the last word counts when it is resumed.
+    // The submitter continues and stops it during the suspension: the last request counts when it is resumed.
     suspend(&mut node, 1).await;
     signal(&mut node, 1, libc::SIGSTOP).await;
     signal(&mut node, 1, libc::SIGCONT).await;
@@ -231,7 +233,7 @@ async fn a_job_that_its_submitter_stopped_is_not_resumed() {
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGTERM));
 }
 
-/// Killed by somebody else while it is suspended: it is over, and what it left behind ends though it stands still.
+/// If a suspended job is killed from outside, it is over, and its stopped processes end too.
 #[tokio::test]
 async fn a_job_may_die_while_it_is_suspended() {
     let (mut node, daemon) = node().await;
@@ -273,7 +275,7 @@ async fn a_daemon_that_ends_ends_its_suspended_jobs() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
-/// Nothing of an attempt that is not let go can be suspended; one that the node does not know is lost.
+/// An unreleased attempt cannot be suspended; an unknown one is lost.
 #[tokio::test]
 async fn attempts_that_do_not_run() {
     let (mut node, _daemon) = node().await;

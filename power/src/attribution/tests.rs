@@ -12,7 +12,7 @@ fn watts(watts: i64) -> Power {
     Power::from_watts(watts)
 }
 
-/// Idle at 10 W until the 20th second, with a sample each second.
+/// Returns a machine idle at 10 W until the 20th second, with a sample each second.
 fn idle_for_20_s() -> Attribution {
     let mut machine = Attribution::new(watts(3));
     (1..=20).for_each(|at| machine.look(secs(at), watts(10), secs(1)));
@@ -67,7 +67,7 @@ fn few_looks_make_an_energy_less_sure_and_gaps_leave_it_unknown() {
     machine.start(3, watts(30), secs(60));
     machine.look(secs(70), watts(40), secs(9));
     machine.end(3, secs(70));
-    // 30 W in the 9 s that were seen count for all 10 s.
+    // 30 W in the sampled 9 s count for all 10 s.
     assert_eq!(machine.take(3, secs(70)).map(|found| found.energy), Some(Energy::from_joules(300)));
 }
 
@@ -93,7 +93,7 @@ fn a_paused_run_has_no_part() {
 }
 
 proptest! {
-    /// For all starts, overlaps and ends, the attributed energy is the energy above idle, to a thousandth.
+    /// Checks that for all starts, overlaps and ends, the attributed energy is the energy above idle, to a thousandth.
     #[test]
     fn shares_add_up_to_what_was_drawn(
         runs in prop::collection::vec((0_u64..100, 1_u64..100, 1_i64..100_000), 1..12),

@@ -22,7 +22,7 @@ use crate::site::Site;
 /// Kind of a unit's cap, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapChoice {
-    /// As written; the keeper saves it.
+    /// Text as the operator wrote it; the keeper saves it.
     text: String,
     kind: Kind,
     /// Replaces the hardware's range.

@@ -37,7 +37,7 @@ pub struct ClockCap {
 }
 
 impl ClockCap {
-    /// `library` as for [`Gpus::new`]. The range is the GPU's draw at its lowest and highest clock.
+    /// Makes a cap. `library` as for [`Gpus::new`]. The range is the GPU's draw at its lowest and highest clock.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { gpus: Gpus::new(library), gpu, range }
     }
@@ -119,7 +119,7 @@ impl Cap for ClockCap {
 mod tests {
     use super::*;
 
-    /// On a line of 0.05 W per MHz from 500 MHz at 20 W to 1500 MHz at 70 W.
+    /// Uses a line of 0.05 W per MHz from 500 MHz at 20 W to 1500 MHz at 70 W.
     #[test]
     fn clocks_lie_on_or_below_the_line() {
         let check = |mw: i64, expected: u32| {

@@ -37,7 +37,7 @@ struct CappedChip {
 }
 
 impl HwmonCap {
-    /// `sysfs` is the mount point of sysfs; `device` is the last part of the chip's `device` link.
+    /// Makes a cap. `sysfs` is the mount point of sysfs; `device` is the last part of the chip's `device` link.
     pub fn new(sysfs: &Path, chip: &str, device: Option<&str>, range: Option<(Power, Power)>) -> Self {
         let device = device.map(str::to_owned);
         Self { dir: sysfs.join("class/hwmon"), chip: chip.to_owned(), device, range }

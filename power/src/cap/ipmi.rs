@@ -20,8 +20,8 @@ const REPLY_LENGTH: usize = 14;
 /// Offset of the settings, which begin with the action. A request to set them has the same form.
 const SETTINGS: usize = 3;
 
-/// Without a stored limit: how long the controller may take, in milliseconds, and the seconds over which it averages.
-/// As long as the master uses a reading.
+/// Values if no limit is stored: time for the controller to react, in milliseconds, and the seconds over which it
+/// averages. Both equal the time for which the master uses a reading.
 const CORRECTION_MS: u32 = 10_000;
 const PERIOD_S: u16 = 5;
 

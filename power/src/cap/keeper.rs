@@ -41,7 +41,7 @@ pub enum KeeperError {
 pub struct CapFailure {
     /// Name of the unit.
     pub unit: String,
-    /// What went wrong.
+    /// The error.
     pub error: CapError,
 }
 
@@ -50,13 +50,13 @@ pub struct CapFailure {
 pub struct Kept {
     /// Name of the unit.
     pub unit: String,
-    /// Control for its cap.
+    /// Choice of the cap's control.
     pub choice: CapChoice,
-    /// Lowest and highest cap; `None` if it cannot be capped.
+    /// Lowest and highest cap; `None` if the unit cannot be capped.
     pub range: Option<(Power, Power)>,
-    /// Values of its controls.
+    /// Values of the unit's controls.
     pub held: Result<Originals, CapError>,
-    /// True if they are a cap, and the originals are saved.
+    /// True if the values are a cap, and the originals are saved.
     pub capped: bool,
 }
 
@@ -72,7 +72,7 @@ struct Saved {
 #[serde(deny_unknown_fields)]
 struct SavedUnit {
     unit: String,
-    /// As the operator wrote it.
+    /// Cap as the operator wrote it.
     cap: String,
     originals: Originals,
 }

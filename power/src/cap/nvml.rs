@@ -26,7 +26,7 @@ pub struct NvmlCap {
 }
 
 impl NvmlCap {
-    /// `library` as for [`Gpus::new`]. Without a range, the GPU's own counts.
+    /// Makes a cap. `library` as for [`Gpus::new`]. Without a range, the GPU's own counts.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { gpus: Gpus::new(library), gpu, range }
     }

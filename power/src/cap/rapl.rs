@@ -1,13 +1,13 @@
 //! The long-term limit of processor packages (RAPL), as Linux powercap shows it in `class/powercap` of sysfs.
 //!
 //! - Zones and constraints are known by their names, `package-N` and `long_term`: their numbers change.
-//! - `intel-rapl:` (registers) and `intel-rapl-mmio:` (memory) are two ways to one processor, which obeys the lower
-//!   limit; some obey only the second. Both are written; one that refuses makes the cap fail.
-//! - A limit counts only where the zone is enabled, so that is written as well. Firmware that locks the limit shows by a
-//!   write that is refused, by a value that does not stay, or by a zone that stays disabled.
+//! - `intel-rapl:` (registers) and `intel-rapl-mmio:` (memory) are two interfaces of one processor, which obeys the
+//!   lower limit; some obey only the second. Both are written; one that refuses makes the cap fail.
+//! - A limit counts only where the zone is enabled, so that is written as well. Firmware that locks the limit shows by
+//!   a write that is refused, by a value that does not stay, or by a zone that stays disabled.
 //! - The packages of a node share its cap evenly.
-//! - The highest cap is the limit that was there, not `max_power_uw`, which is often far below it. What the limit does
-//!   is for a meter to tell: it is averaged over a window of up to minutes, and the short-term limit stays as it is.
+//! - The highest cap is the limit that was there, not `max_power_uw`, which is often far below it. Only a meter shows
+//!   the effect of the limit: it is averaged over a window of up to minutes, and the short-term limit does not change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,8 @@ struct PackageLimit {
 }
 
 impl Rapl {
-    /// `sysfs` is the mount point of sysfs. Without a range, 10 W a package to the present limits.
+    /// Makes a cap. `sysfs` is the mount point of sysfs. Without a range, it goes from 10 W a package to the present
+    /// limits.
     pub fn new(sysfs: &Path, range: Option<(Power, Power)>) -> Self {
         Self { dir: sysfs.join("class/powercap"), range }
     }

@@ -82,7 +82,7 @@ impl Form {
 }
 
 impl RedfishCap {
-    /// `chassis` is the address of one: `https://bmc1/redfish/v1/Chassis/1`.
+    /// Makes a cap. `chassis` is an address such as `https://bmc1/redfish/v1/Chassis/1`.
     pub fn new(chassis: &str, access: &Access, range: Option<(Power, Power)>) -> Self {
         Self { http: Http::new(access, Scheme::Basic), chassis: chassis.to_owned(), range }
     }

@@ -63,7 +63,7 @@ impl Summary {
 }
 
 impl Batch {
-    /// `interval` is the time between samples.
+    /// Makes an empty batch. `interval` is the time between samples.
     pub fn new(interval: Duration) -> Self {
         let gap = gap(interval);
         let (low, high, last) = (Power::ZERO, Power::ZERO, Power::ZERO);

@@ -26,7 +26,7 @@ pub enum MeterChoice {
     Powercap,
     /// A power sensor of the board, through hwmon.
     Hwmon(Sensor),
-    /// For `sh -c`.
+    /// Command for `sh -c`.
     Command(String),
     /// Arguments of `ipmitool` that select the controller.
     Ipmi(Vec<String>),
@@ -34,14 +34,14 @@ pub enum MeterChoice {
     Redfish(String),
     /// `switch` counts from 0.
     Shelly {
-        /// Its address, `http://` or `https://`.
+        /// Address, `http://` or `https://`.
         url: String,
         /// Number of the switch that supplies the node.
         switch: u32,
     },
     /// `channel` counts from 1.
     Tasmota {
-        /// Its address, `http://` or `https://`.
+        /// Address, `http://` or `https://`.
         url: String,
         /// Channel; required only if the plug has several.
         channel: Option<u32>,
@@ -50,7 +50,7 @@ pub enum MeterChoice {
     Mcp39f511(Wattmeter),
     /// All GPUs of NVIDIA, through their driver's library.
     Nvml,
-    /// The same, through NVIDIA's program.
+    /// All GPUs of NVIDIA, through NVIDIA's program.
     NvidiaSmi,
     /// Two or more meters for different parts of the machine.
     Sum(Vec<MeterChoice>),

@@ -22,7 +22,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// `text` is passed to `sh -c`. It may take 5 s.
+    /// Makes a meter. `text` is passed to `sh -c` and may take 5 s.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), limit: LIMIT }
     }

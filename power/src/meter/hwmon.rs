@@ -25,9 +25,9 @@ pub enum Channel {
 /// Channel that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sensor {
-    /// Its `name`, such as `amdgpu`.
+    /// The chip's `name`, such as `amdgpu`.
     pub chip: String,
-    /// Which of the chip's sensors.
+    /// One of the chip's sensors.
     pub channel: Channel,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Sensor {
 }
 
 impl Hwmon {
-    /// `sysfs` is the mount point of sysfs, such as `/sys`.
+    /// Makes a meter. `sysfs` is the mount point of sysfs, such as `/sys`.
     pub fn new(sysfs: &Path, sensor: Sensor) -> Self {
         Self { dir: class(sysfs), sensor, chips: 0 }
     }

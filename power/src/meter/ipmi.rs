@@ -22,7 +22,7 @@ const REQUEST: [&str; 7] = ["raw", "0x2c", "0x02", "0xdc", "0x01", "0x00", "0x00
 /// The first byte of every reply of DCMI.
 pub(crate) const GROUP: u8 = 0xdc;
 
-/// From the group to the state.
+/// Length from the group to the state.
 const REPLY_LENGTH: usize = 18;
 
 /// Bit of the state: power is measured.
@@ -60,7 +60,8 @@ pub struct Ipmi {
 }
 
 impl Ipmi {
-    /// `arguments` come before `raw`: none for the machine's own controller, or those that select one on the network.
+    /// Makes a meter. `arguments` come before `raw`: none for the machine's own controller, or those that select one on
+    /// the network.
     pub fn new(arguments: Vec<String>) -> Self {
         Self { program: PathBuf::from("ipmitool"), arguments, limit: LIMIT }
     }

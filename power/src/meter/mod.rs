@@ -47,11 +47,11 @@ const NODE_LIMIT: Power = Power::from_watts(100_000);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reading {
-    /// Present draw of everything that it measures. Above zero.
+    /// Present draw of everything that the meter measures. Above zero.
     Draw(Power),
     /// Mean draw over the time `over` before it, exact for an energy counter. Above zero.
     Mean { draw: Power, over: Duration },
-    /// No value yet: the draw follows from two samples of a counter, and this was the first.
+    /// No value yet: a counter needs two samples, and this was the first.
     NotYet,
 }
 

@@ -21,7 +21,7 @@ pub struct NvidiaSmi {
 }
 
 impl NvidiaSmi {
-    /// `program` is a path, or a name in `PATH`.
+    /// Makes a meter. `program` is a path, or a name in `PATH`.
     pub fn new(program: &Path) -> Self {
         Self { program: program.to_owned(), most: 0 }
     }

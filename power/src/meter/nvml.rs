@@ -30,7 +30,7 @@ pub struct Nvml {
 }
 
 impl Nvml {
-    /// `library` is a path, or a name that the dynamic loader knows. Loads nothing yet.
+    /// Makes a meter without loading the library. `library` is a path, or a name that the dynamic loader knows.
     pub fn new(library: &Path) -> Self {
         Self { gpus: Gpus::new(library), most: 0, last: None }
     }

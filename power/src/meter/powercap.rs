@@ -62,7 +62,7 @@ struct EnergyCounter {
 }
 
 impl Powercap {
-    /// `sysfs` is the mount point of sysfs, such as `/sys`.
+    /// Makes a meter. `sysfs` is the mount point of sysfs, such as `/sys`.
     pub fn new(sysfs: &Path) -> Self {
         Self { dir: sysfs.join("class/powercap"), known: None, last: None }
     }
@@ -124,7 +124,7 @@ impl Powercap {
         Ok(Sample { at, zones })
     }
 
-    /// Reports zones that are only in one of both. Without a zone a node would seem to draw less.
+    /// Reports zones that are in only one of the samples. Without a zone a node would seem to draw less.
     fn compare(&self, last: &Sample, new: &Sample) -> Result<(), MeterError> {
         let missing = |from: &Sample, of: &Sample| {
             let names = of.zones.keys().filter(|name| !from.zones.contains_key(*name));

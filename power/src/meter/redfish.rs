@@ -25,7 +25,7 @@ pub struct Redfish {
 }
 
 impl Redfish {
-    /// `chassis` is the address of one: `https://bmc1/redfish/v1/Chassis/1`.
+    /// Makes a meter. `chassis` is an address such as `https://bmc1/redfish/v1/Chassis/1`.
     pub fn new(chassis: &str, access: &Access) -> Self {
         Self { http: Http::new(access, Scheme::Basic), chassis: chassis.to_owned(), place: 0 }
     }

@@ -28,7 +28,7 @@ const SHOWN: usize = 200;
 /// Interval between checks for the end of a command that has closed its output.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How long to wait for a killed command. One that the kernel blocks longer is left to the daemon to collect.
+/// Longest wait for a killed command. If the kernel blocks it longer, the daemon collects it.
 const KILLED: Duration = Duration::from_millis(200);
 
 /// Output of a command, and its status; `None` if it did not end in time.
@@ -91,7 +91,7 @@ impl Ran {
     }
 }
 
-/// Reads both to their ends, or until `end`; returns true if they ended. Excess output is read and dropped.
+/// Reads both streams to their ends, or until `end`; returns true if they ended. Excess output is read and dropped.
 fn collect<A, B>(
     (mut out, to_out): (A, &mut Vec<u8>),
     (mut err, to_err): (B, &mut Vec<u8>),
@@ -141,7 +141,7 @@ fn take(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
     Ok(count > 0)
 }
 
-/// Returns its status, if it ended.
+/// Returns the child's status if it ended before `end`.
 fn await_end(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;

@@ -19,7 +19,7 @@ pub struct Shelly {
 }
 
 impl Shelly {
-    /// `device` is its address, `http://plug7`; `switch` counts from 0.
+    /// Makes a meter. `device` is an address such as `http://plug7`; `switch` counts from 0.
     pub fn new(device: &str, switch: u32, access: &Access) -> Self {
         let url = format!("{device}/rpc/Switch.GetStatus?id={switch}");
         Self { http: Http::new(access, Scheme::Digest), url }

@@ -7,13 +7,13 @@ use limo_model::Power;
 
 use super::{Meter, MeterError, Reading, plausible};
 
-/// Sum of its parts.
+/// Sum of several meters.
 pub struct Sum {
     parts: Vec<Box<dyn Meter>>,
 }
 
 impl Sum {
-    /// A reading needs one of every part: one that fails makes the sum fail.
+    /// Makes a sum. A reading needs one from every part: one that fails makes the sum fail.
     pub fn new(parts: Vec<Box<dyn Meter>>) -> Self {
         Self { parts }
     }

@@ -28,7 +28,7 @@ pub struct Tasmota {
 }
 
 impl Tasmota {
-    /// `device` is its address, `http://plug7`; `channel` counts from 1, as the firmware does.
+    /// Makes a meter. `device` is an address such as `http://plug7`; `channel` counts from 1, as in the firmware.
     pub fn new(device: &str, channel: Option<u32>, access: &Access) -> Self {
         let shown = format!("{device}/cm");
         let login = access.login.as_ref();

@@ -8,7 +8,7 @@ use crate::machine::Machine;
 /// Plan of one run without caps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Duration of its work, that of the slowest share. `None` for an application that is not in the file.
+    /// Duration of the run's work, that of the slowest share. `None` for an application that is not in the file.
     pub work: Option<Span>,
     pub(super) loads: Vec<Load>,
 }
@@ -32,14 +32,14 @@ pub(super) struct EmulatedRun {
     loads: Vec<Load>,
     left: Option<Work>,
     suspended: bool,
-    /// True once its end was reported.
+    /// True once the run's end was reported.
     told: bool,
     began: Time,
     /// Time up to which `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
     counted: Time,
     draw: Power,
     pace: Pace,
-    /// In microjoules, so that intermediate changes round nothing.
+    /// Energy in microjoules, so that intermediate changes do not round.
     used: i128,
 }
 

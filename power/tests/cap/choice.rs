@@ -1,4 +1,4 @@
-//! What an operator writes to choose a cap.
+//! An operator's choice of a cap.
 
 use limo_power::{CapChoice, CapChoiceError};
 

@@ -14,7 +14,7 @@ fn cap_of(tree: &Tree, number: u32) -> String {
     tree.read(&format!("class/hwmon/hwmon{number}/power1_cap"))
 }
 
-/// Two cards, at different places of the bus; the files of the second are behind the number of the first.
+/// Makes two cards at different places of the bus. The number of the second card's files comes after that of the first.
 fn cards() -> Tree {
     let tree = Tree::new();
     for (number, device, cap_uw) in [(2, "0000:83:00.0", 250_000_000), (5, "0000:03:00.0", 300_000_000)] {
@@ -41,7 +41,7 @@ fn a_card_is_known_by_its_place() {
     );
     cap.set(watts(75)).expect("set");
     assert_eq!([cap_of(&tree, 2), cap_of(&tree, 5)], ["250000000", "75000000"]);
-    // After a boot that numbers them otherwise.
+    // A boot changed the numbers.
     std::fs::rename(tree.path().join("class/hwmon/hwmon5"), tree.path().join("class/hwmon/hwmon1")).expect("renamed");
     cap.restore("amdgpu@0000:03:00.0/power1_cap_uw", "300000000").expect("put back");
     assert_eq!(cap_of(&tree, 1), "300000000");
@@ -80,7 +80,7 @@ fn a_chip_that_obeys_nothing_is_told() {
     ));
     chip(&tree, 0, "amdgpu", 35_000_000);
     assert!(error(&tree, "amdgpu").contains("power1_cap_max: No such file"));
-    // As of cards that take their default only.
+    // As with cards that accept their default only.
     tree.write("class/hwmon/hwmon0/power1_cap_min", "35000000");
     tree.write("class/hwmon/hwmon0/power1_cap_max", "35000000");
     assert!(

@@ -1,4 +1,4 @@
-//! Power limits of a management controller: a script in place of `ipmitool` that keeps one as a controller does.
+//! Power limits of a management controller: a script that stores a limit replaces `ipmitool`.
 
 use limo_power::{Cap, IpmiCap};
 
@@ -112,7 +112,7 @@ fn a_limit_that_stays_active_is_told() {
     let script = controller();
     script.set("active", "");
     script.set("settings", "00 2c 01 e8 03 00 00 00 00 1e 00");
-    // It answers, and does nothing.
+    // The controller answers without an effect.
     script.set("deaf", "");
     std::fs::remove_file(script.program()).expect("removed");
     let body = "#!/bin/sh\necho ' dc 00 00 00 2c 01 e8 03 00 00 00 00 1e 00'\n";

@@ -1,4 +1,4 @@
-//! The keeper: what was there is saved first and put back, whatever happens in between.
+//! The keeper saves the original values first and restores them after any event.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn what_was_there_is_saved_and_put_back() {
     assert_eq!(tree.limit_of("intel-rapl:0"), "10000000", "as low as it may be");
     keeper.set("cpu", None).expect("lifted");
     assert_eq!((state(&tree), file.exists()), (before(), false));
-    // An operator's new limit is what was there before the next cap.
+    // An operator's new limit is the original of the next cap.
     tree.write(&Tree::limit("intel-rapl:0"), "70000000");
     keeper.set("cpu", Some(watts(30))).expect("set");
     assert!(texts(keeper.restore()).is_empty());
@@ -78,7 +78,7 @@ fn what_was_there_is_saved_and_put_back() {
     );
 }
 
-/// A keeper that is dropped is one that was killed: nothing is put back by itself.
+/// Dropping a keeper simulates a kill: no value is restored.
 #[test]
 fn the_next_one_puts_back_what_a_killed_one_left() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
@@ -88,7 +88,7 @@ fn the_next_one_puts_back_what_a_killed_one_left() {
     keeper.set("cpu", Some(watts(40))).expect("set");
     drop(keeper);
     assert_eq!(state(&tree), ("40000000".into(), "1".into()));
-    // Whatever it is to cap itself.
+    // The restoring keeper has other caps, or none.
     let (_, failures) = open(&file, &places, &[]);
     assert!(failures.is_empty(), "{failures:?}");
     assert_eq!((state(&tree), file.exists()), (before(), false));
@@ -110,7 +110,7 @@ fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
     let saved = fs::read_to_string(&file).expect("kept");
     assert!(saved.contains("long_term_uw") && !saved.contains("enabled"), "{saved}");
     drop(keeper);
-    // Still locked with the next daemon, which can cap nothing.
+    // Still locked for the next daemon, which cannot cap.
     let (mut keeper, failures) = open(&file, &places, &[("cpu", "rapl")]);
     assert_eq!((failures.len(), keeper.range("cpu")), (2, None), "{failures:?}");
     tree.unfix();
@@ -158,7 +158,7 @@ fn nothing_is_capped_that_could_not_be_saved() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let (mut keeper, _) = open(&file, &site(&tree, None), &[("cpu", "rapl")]);
-    // In the way of the file that it is written to first.
+    // Blocks the temporary file of the atomic write.
     fs::create_dir(dir.path().join("caps.json.tmp")).expect("made");
     let error = keeper.set("cpu", Some(watts(40))).expect_err("not saved").to_string();
     assert!(error.starts_with("cannot save the value before the cap in ") && error.ends_with("; nothing is capped"));

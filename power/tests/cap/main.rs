@@ -1,5 +1,5 @@
-//! Caps at their real interfaces: trees of files as the kernel shows them, a shared library, programs. Those on
-//! the network are in `network`.
+//! Caps at their real interfaces: trees of files as the kernel shows them, a shared library, programs. Network devices
+//! are in `network`.
 
 mod choice;
 #[path = "../fake/mod.rs"]
@@ -14,7 +14,7 @@ mod rapl;
 mod script;
 mod tree;
 
-/// In place of a file of the tree, one of the kernel's own, which keeps nine bits of what is written to it.
+/// Replaces a file of the tree by a file of the kernel that keeps nine bits of the written value.
 fn replace_with_forgetful(tree: &tree::Tree, path: &str) {
     let path = tree.path().join(path);
     std::fs::remove_file(&path).expect("removed");

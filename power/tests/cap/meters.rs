@@ -1,4 +1,4 @@
-//! Meters of GPUs, and sums of meters: beside caps, because they stand on the same fakes.
+//! Meters of GPUs, and sums of meters. They are with the caps because they use the same fakes.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn draw_and_energy_of_gpus() {
     let mut meter = Nvml::new(&fake.library());
     let shown = Reading::Draw(Power::from_mw(137_750));
     assert_eq!(meter.read(ms(0)).expect("120.5 W and 17.25 W"), shown);
-    // The second has no counter of energy, so what both show counts.
+    // The second GPU has no energy counter, so the draws of both count.
     assert_eq!(meter.read(ms(1000)).expect("a reading"), shown);
     fake.set(1, "energy_mj", "5000");
     assert_eq!(meter.read(ms(2000)).expect("a reading"), shown, "it has just begun to count");
@@ -36,7 +36,7 @@ fn draw_and_energy_of_gpus() {
     fake.set(1, "energy_mj", "35000");
     assert_eq!(meter.read(ms(2400)).expect("too soon for the counters"), shown);
     assert_eq!(meter.read(ms(4000)).expect("a mean"), mean(watts(165), ms(2000)));
-    // Set back by another driver, and then too long ago.
+    // Reset by another driver, and then too long ago.
     fake.set(0, "energy_mj", "0");
     fake.set(1, "energy_mj", "36000");
     assert_eq!(meter.read(ms(5000)).expect("a reading"), shown);

@@ -1,4 +1,4 @@
-//! Power limits through `nvidia-smi`: a script that keeps them in files.
+//! Power limits through `nvidia-smi`: a script that stores them in files.
 
 use limo_power::{Cap, GpuId, SmiCap};
 
@@ -7,7 +7,7 @@ use crate::tree::watts;
 
 const UUID: &str = "GPU-11111111-2222-3333-4444-555555555555";
 
-/// Knows the GPU 0, which has this UUID.
+/// Makes a script that knows the GPU 0 with this UUID.
 fn smi() -> Script {
     let script = Script::new(
         "[ -e $dir/fails ] && { cat $dir/fails; exit 4; }\n\
@@ -75,7 +75,7 @@ fn what_goes_wrong_is_told() {
     assert_eq!(missing.to_string(), "cannot find `/no/such/program`: install NVIDIA's driver, which it comes with");
 }
 
-/// As of GPUs without a power limit.
+/// Output as for GPUs without a power limit.
 #[test]
 fn what_is_not_available_is_no_number() {
     let script = smi();

@@ -18,7 +18,7 @@ fn limits(fake: &FakeGpus) -> NvmlCap {
     NvmlCap::new(&fake.library(), GpuId::Index(0), None)
 }
 
-/// The GPUs in the other order, as after a boot.
+/// Swaps the GPUs, as a boot may do.
 fn swap(fake: &FakeGpus) {
     let [first, second, aside] = ["gpu0", "gpu1", "aside"].map(|name| fake.library().with_file_name(name));
     for (from, to) in [(&first, &aside), (&second, &first), (&aside, &second)] {
@@ -39,10 +39,10 @@ fn a_power_limit_is_set_and_put_back() {
     );
     cap.set(watts(310)).expect("set");
     assert_eq!(fake.read(0, "limit_mw"), "310000");
-    // A lower limit of a management controller is as good.
+    // A lower limit of a management controller is accepted.
     fake.set(0, "beside_mw", "250000");
     cap.set(watts(300)).expect("held");
-    // Another GPU has its index now; the one that was capped is put back.
+    // Another GPU has the index now; the capped GPU is restored.
     swap(&fake);
     cap.restore(&format!("{FIRST}/power_limit_mw"), "650000").expect("put back");
     assert_eq!(fake.read(1, "limit_mw"), "650000");
@@ -76,7 +76,7 @@ fn what_the_library_refuses_is_told() {
     assert_eq!(text(cap.range()), denied);
     assert_eq!(text(cap.set(watts(300))), denied);
     fake.unset(0, "error_nvmlDeviceSetPowerManagementLimit");
-    // What is enforced counts, not what was set.
+    // The enforced limit counts, not the set one.
     fake.set(0, "enforced_mw", "700000");
     let held = text(cap.set(watts(300)));
     assert!(held.starts_with("GPU 0 holds 700.0 W after 300.0 W was written: "), "{held}");

@@ -7,7 +7,7 @@ use crate::tree::{Tree, watts};
 
 fn two_packages() -> Tree {
     let tree = Tree::new();
-    // As after the module was loaded again, and with all that is beside packages.
+    // As after a reload of the module, and with other entries besides packages.
     tree.write("class/powercap/intel-rapl/enabled", "1");
     tree.zone("intel-rapl:0", "package-1", 200_000_000);
     tree.zone("intel-rapl:0:0", "dram", 33_000_000);
@@ -36,7 +36,7 @@ fn packages_share_a_cap_evenly_and_nothing_else_is_touched() {
     assert_eq!(tree.enabled("intel-rapl:1"), "1");
     assert_eq!([tree.limit_of("intel-rapl:0:0"), tree.limit_of("intel-rapl:2")], ["33000000", "400000000"]);
     assert_eq!(tree.read("class/powercap/intel-rapl:0/constraint_0_power_limit_uw"), "250000000", "short_term");
-    // Numbered the other way round in the meantime.
+    // The numbers were swapped in the meantime.
     tree.write("class/powercap/intel-rapl:0/name", "package-0");
     tree.write("class/powercap/intel-rapl:1/name", "package-1");
     for (control, value) in &originals {
@@ -56,7 +56,7 @@ fn both_ways_to_a_package_are_written() {
     assert_eq!(cap.capture().expect("readable").len(), 4);
     cap.set(watts(15)).expect("set");
     assert_eq!([tree.limit_of("intel-rapl:0"), tree.limit_of("intel-rapl-mmio:0")], ["15000000", "15000000"]);
-    // Shorter than what was there.
+    // Shorter text than the original.
     cap.set(watts(9)).expect("set");
     assert_eq!([tree.limit_of("intel-rapl:0"), tree.limit_of("intel-rapl-mmio:0")], ["9000000", "9000000"]);
 }
@@ -67,7 +67,7 @@ fn ranges() {
     let mut cap = Rapl::new(tree.path(), None);
     let place = tree.path().join("class/powercap").display().to_string();
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone `package-N` with a long_term limit: load")));
-    // As of AMD: energy, and no constraints.
+    // As on AMD: energy without constraints.
     tree.write("class/powercap/intel-rapl:0/name", "package-0");
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone")));
     tree.zone("intel-rapl:0", "package-0", 8_000_000);

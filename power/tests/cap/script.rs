@@ -1,4 +1,4 @@
-//! Programs that are shell scripts with their state in files beside them.
+//! Programs that are shell scripts, with their state in files next to them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// `body` finds its state in `$dir`; each call is noted in the file `asked`.
+    /// Makes a script. `body` finds its state in `$dir`; the file `asked` lists all calls.
     pub fn new(body: &str) -> Self {
         let script = Self { dir: tempfile::tempdir().expect("a directory") };
         let text = format!("#!/bin/sh\ndir=$(dirname \"$0\")\necho \"$@\" >> $dir/asked\n{body}\n");

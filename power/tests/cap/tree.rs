@@ -1,4 +1,4 @@
-//! A sysfs with whatever a test puts in, and ways to make its files refuse.
+//! A sysfs with the files that a test adds, and with ways to make writes fail.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Tree {
         fs::read_to_string(self.path().join(path)).expect("readable").trim().to_owned()
     }
 
-    /// A zone of powercap with a long-term limit and a short-term one of 250 W, whose number comes first.
+    /// Adds a zone of powercap with a long-term limit and a short-term one of 250 W, whose number comes first.
     pub fn zone(&self, dir: &str, name: &str, limit_uw: u64) {
         let file = |file: &str, content: &str| self.write(&format!("class/powercap/{dir}/{file}"), content);
         file("name", name);
@@ -61,7 +61,8 @@ impl Tree {
         self.read(&format!("class/powercap/{dir}/enabled"))
     }
 
-    /// Even root cannot write it any more, as with a limit that firmware has locked. Whether the file system can do that.
+    /// Makes a file that not even root can write, like a limit that firmware has locked. Returns false if the file
+    /// system cannot do that.
     pub fn fix(&mut self, path: &str) -> bool {
         let path = self.path().join(path);
         let done = Command::new("chattr").arg("+i").arg(&path).output().is_ok_and(|output| output.status.success());
@@ -79,7 +80,7 @@ impl Tree {
         }
     }
 
-    /// Mounts the tree on itself, read-only. Whether that may be done here.
+    /// Mounts the tree on itself, read-only. Returns false if this machine does not allow that.
     pub fn mount_read_only(&mut self) -> bool {
         let path = self.path().to_str().expect("UTF-8").to_owned();
         let mount = |arguments: &[&str]| {

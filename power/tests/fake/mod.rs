@@ -1,5 +1,5 @@
-//! NVIDIA GPUs that are directories of files: the stand-in for the library, compiled beside its state. Shared by tests
-//! of several crates: what one of them needs alone stands there.
+//! NVIDIA GPUs as directories of files, with a stand-in for the library, compiled next to its state. Tests of several
+//! crates share this module; what only one of them needs is in that crate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Two GPUs of which the second has no power limit.
+/// Two GPUs. The second has no power limit.
 pub struct FakeGpus {
     dir: TempDir,
 }
 
 impl FakeGpus {
-    /// `None`, with the reason printed, where nothing compiles C.
+    /// Makes the library and its GPUs. Without a C compiler, prints the reason and returns `None`.
     pub fn new() -> Option<Self> {
         let gpus = Self { dir: tempfile::tempdir().expect("a directory") };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../power/tests/fake/nvml.c");
@@ -59,7 +59,7 @@ impl FakeGpus {
         self.dir.path().join(format!("gpu{gpu}/{name}"))
     }
 
-    /// Whole at once, since the library may be reading.
+    /// Writes atomically, because the library may be reading.
     pub fn set(&self, gpu: u32, name: &str, value: &str) {
         let (path, aside) = (self.value(gpu, name), self.value(gpu, &format!("{name}.new")));
         fs::create_dir_all(path.parent().expect("a GPU")).expect("made");

@@ -1,4 +1,4 @@
-//! What devices do wrong over HTTP, and how one gets into them.
+//! Faults of devices over HTTP, and authentication.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::web::{Answer, LONG, Server, Then};
 
-/// A file that only its owner may read.
+/// Makes a file that only its owner may read.
 pub fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
     let path = dir.path().join(name);
     fs::write(&path, content).expect("written");
@@ -20,7 +20,7 @@ pub fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
     path
 }
 
-/// What such a file says.
+/// Reads access data with this content.
 pub fn access(content: &str) -> Access {
     let dir = tempfile::tempdir().expect("a directory");
     Access::read(&file(&dir, "access.toml", content)).expect("good")
@@ -30,7 +30,7 @@ fn http() -> Http {
     Http::new(&Access::default(), Scheme::None)
 }
 
-/// The error must be this, where `URL` stands for the address.
+/// Expects this error, in which `URL` stands for the address.
 fn check(answer: impl Fn() -> Answer + Send + Sync + 'static, expected: &str) {
     let server = Server::start(move |_| answer());
     let url = server.url("/state");
@@ -145,7 +145,7 @@ fn a_change_is_sent_as_json() {
     assert_eq!(first.header("authorization"), Some("Basic dTpwOnc="));
 }
 
-/// A password goes out in the clear only if the operator says so.
+/// A password goes out in the clear only if the operator allows it.
 #[test]
 fn a_password_needs_tls() {
     let server = Server::start(|_| Answer::json("1"));

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::http::access;
 use crate::web::{Answer, Request, Server};
 
-/// `SERVER` in the choice is where it listens, and stands for it in an error.
+/// Reads a meter. `SERVER` in the choice and in errors stands for the server's address.
 fn read(server: &Server, choice: &str, site: &Site) -> Result<Reading, String> {
     let choice: MeterChoice = choice.replace("SERVER", &server.url("")).parse().expect("a choice");
     choice.meter(site).read(Duration::ZERO).map_err(|error| error.to_string().replace(&server.url(""), "SERVER"))
@@ -52,7 +52,7 @@ fn a_switch_of_shelly() {
     assert_eq!(error, "SERVER/rpc/Switch.GetStatus answers HTTP 404: the address does not exist");
 }
 
-/// One field of `Authorization`.
+/// Returns a field of `Authorization`.
 fn field(request: &Request, name: &str) -> Option<String> {
     let header = request.header("authorization")?.strip_prefix("Digest ")?;
     let value = header.split(", ").find_map(|part| part.strip_prefix(&format!("{name}=")))?;
@@ -63,7 +63,7 @@ fn hash(text: String) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns true if the request proves that it knows the password; the counters that were used are in `seen`.
+/// Returns true if the request proves knowledge of the password; `seen` has the used counters.
 fn is_proven(request: &Request, nonce: &str, seen: &mut Vec<String>) -> bool {
     let Some(count) = field(request, "nc") else { return false };
     let of = |name: &str| field(request, name).expect("a whole answer");
@@ -78,7 +78,7 @@ fn is_proven(request: &Request, nonce: &str, seen: &mut Vec<String>) -> bool {
 
 #[test]
 fn a_shelly_with_a_password() {
-    // A nonce that is given up after two readings.
+    // The nonce expires after two readings.
     let state: Mutex<(u32, Vec<String>)> = Mutex::default();
     let server = Server::start(move |request| {
         let mut state = state.lock().expect("no panic");
@@ -145,7 +145,7 @@ fn a_plug_with_tasmota() {
     );
 }
 
-/// The password goes where that firmware wants it, and nowhere else.
+/// The password is in the query, as the firmware requires, and nowhere else.
 #[test]
 fn a_tasmota_with_a_password() {
     let expected = "GET /cm?user=admin&password=a%20%26b%C3%A4&cmnd=Status%208";

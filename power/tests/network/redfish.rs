@@ -14,7 +14,7 @@ const CHASSIS: &str = "/redfish/v1/Chassis/1";
 const METRICS: &str = "GET /redfish/v1/Chassis/1/EnvironmentMetrics";
 const POWER: &str = "GET /redfish/v1/Chassis/1/Power";
 
-/// A controller that has these resources.
+/// Starts a controller with these resources.
 fn controller(resources: &'static [(&str, &str)]) -> Server {
     Server::start(move |request| {
         let found = resources.iter().find(|(line, _)| *line == request.line);
@@ -42,7 +42,7 @@ fn the_new_resource() {
     assert_eq!(server.lines(), [METRICS]);
 }
 
-/// And what was found missing is not asked for each time.
+/// A resource that was missing is not requested each time.
 #[test]
 fn the_old_resource() {
     let server =
@@ -52,7 +52,7 @@ fn the_old_resource() {
         assert_eq!(meter.read(Duration::ZERO).expect("a reading"), Reading::Draw(Power::from_watts(344)));
     }
     assert_eq!(server.lines(), [METRICS, POWER, POWER, POWER]);
-    // Temperatures only.
+    // It shows temperatures only.
     let server = controller(&[
         (METRICS, "{\"TemperatureCelsius\": {\"Reading\": 21}}"),
         (POWER, "{\"PowerControl\": [{\"PowerConsumedWatts\": 344}]}"),
@@ -85,7 +85,7 @@ fn what_is_no_draw_is_said() {
     assert_eq!(server.lines(), [METRICS], "an error is not a missing resource");
 }
 
-/// As an operator writes it, with a password, and with a controller that is restarted meanwhile.
+/// As an operator writes it, with a password, and with a restart of the controller.
 #[test]
 fn a_controller_with_a_password() {
     let broken = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! Power limits over Redfish: a server that keeps what it is told, or does not.
+//! Power limits over Redfish: a server that stores new values, or does not.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,10 +14,10 @@ fn watts(watts: i64) -> Power {
     Power::from_watts(watts)
 }
 
-/// What a controller holds: its resource's name, and that.
+/// State of a controller: the name of its resource, and its content.
 type State = Arc<Mutex<(&'static str, Value)>>;
 
-/// Merges what is sent into what it holds, unless it is `deaf`.
+/// Starts a controller that merges received values into its state, unless it is `deaf`.
 fn controller(resource: &'static str, held: Value, deaf: bool) -> (Server, State) {
     let state: State = Arc::new(Mutex::new((resource, held)));
     let shared = state.clone();
@@ -125,7 +125,7 @@ fn what_a_controller_does_not_do_is_told() {
     let (absurd, _) = controller("EnvironmentMetrics", absurd, true);
     let error = shown(&absurd, cap(&absurd, None).set(watts(350)).expect_err("not set"));
     assert!(error.starts_with("CHASSIS/EnvironmentMetrics holds -9223372036.855 MW"), "{error}");
-    // Temperatures only, and no `Power` beside them.
+    // Shows temperatures only, and has no `Power`.
     let (none, _) = controller("EnvironmentMetrics", json!({ "TemperatureCelsius": { "Reading": 21 } }), false);
     let error = shown(&none, cap(&none, None).range().expect_err("no limit"));
     assert!(error.starts_with("CHASSIS/Power answers HTTP 404"), "{error}");

@@ -1,4 +1,4 @@
-//! Whom a device must be, over TLS.
+//! Identity of a device over TLS.
 
 use limo_power::{Access, Http, Scheme};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -8,7 +8,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use crate::http::file;
 use crate::web::{Answer, Server};
 
-/// A server whose certificate is for `name`, and the certificate of who signed it.
+/// Starts a server with a certificate for `name`; returns it and its authority's certificate.
 fn server(name: &str) -> (Server, String) {
     let authority_key = KeyPair::generate().expect("a key");
     let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
@@ -38,7 +38,7 @@ fn who_signed_the_certificate_must_be_known() {
     let dir = tempfile::tempdir().expect("a directory");
     let (known, authority) = server("127.0.0.1");
     file(&dir, "ca.pem", &authority);
-    // Found beside the file that names it.
+    // The path of the certificate is relative to the file.
     let trusting = Access::read(&file(&dir, "access.toml", "ca = \"ca.pem\"")).expect("good");
     let answer = Http::new(&trusting, Scheme::None).get(&known.url("/")).expect("an answer");
     assert_eq!(answer, serde_json::json!(41.5));

@@ -1,4 +1,4 @@
-//! A server of HTTP/1.1 on a socket of its own, which answers byte for byte what a test wants.
+//! An HTTP/1.1 server on its own socket, which sends exactly the bytes that a test wants.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 /// Longer than any answer takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
 
-/// What came in. Names of headers are in lower case.
+/// A received request. Names of headers are in lower case.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `GET /path`.
@@ -27,19 +27,19 @@ impl Request {
     }
 }
 
-/// What goes out.
+/// An answer to send.
 pub struct Answer {
     pub bytes: Vec<u8>,
     pub then: Then,
 }
 
-/// What follows an answer.
+/// Action after an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// The next request on the same connection.
+    /// Read the next request on the same connection.
     Next,
     Close,
-    /// Nothing, until the other side has had enough.
+    /// Send nothing until the client closes the connection.
     Hang,
 }
 
@@ -107,12 +107,12 @@ impl Server {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
-    /// All that was asked so far.
+    /// Returns all requests so far.
     pub fn asked(&self) -> Vec<Request> {
         self.asked.lock().expect("no panic").clone()
     }
 
-    /// The first lines of all that was asked so far.
+    /// Returns the first lines of all requests so far.
     pub fn lines(&self) -> Vec<String> {
         self.asked().into_iter().map(|request| request.line).collect()
     }
@@ -125,7 +125,7 @@ impl Drop for Server {
     }
 }
 
-/// Until the other side closes, or an answer does.
+/// Serves until the client closes the connection, or an answer closes it.
 fn converse<S: Read + Write>(stream: S, log: &Mutex<Vec<Request>>, handler: &Handler) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream) {
@@ -138,7 +138,7 @@ fn converse<S: Read + Write>(stream: S, log: &Mutex<Vec<Request>>, handler: &Han
             Then::Next => {}
             Then::Close => return,
             Then::Hang => {
-                // Ends when the other side closes.
+                // Ends when the client closes the connection.
                 let _ = stream.read(&mut [0; 16]);
                 return;
             }
@@ -146,7 +146,7 @@ fn converse<S: Read + Write>(stream: S, log: &Mutex<Vec<Request>>, handler: &Han
     }
 }
 
-/// `None` if the connection ends, or breaks.
+/// Reads a request; `None` if the connection ends or breaks.
 fn read(stream: &mut impl BufRead) -> Option<Request> {
     let mut request = Request { line: line(stream)?.replace(" HTTP/1.1", ""), ..Request::default() };
     loop {

@@ -1,5 +1,5 @@
-//! The MCP39F511 and MCP39F511N on a pty: answers requests as the chip does, or as a test wants. Shared by tests of two
-//! crates and a bench: what one of them needs alone stands there.
+//! The MCP39F511 and MCP39F511N on a pty: answers requests like the chip, or as a test wants. Tests of two crates and a
+//! bench share this module; what only one of them needs is in that crate.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,13 +12,13 @@ use std::thread;
 use limo_power::Chip;
 use nix::pty::openpty;
 
-/// What becomes of an answer: the pieces in which something else is sent.
+/// Converts an answer into the pieces to send.
 pub type Change = Box<dyn FnOnce(Vec<u8>) -> Vec<Vec<u8>> + Send>;
 
-/// What it holds, and what it was asked.
+/// State of the chip, and the requests so far.
 pub struct State {
     pub registers: [u8; 256],
-    /// For the requests that come next, one each.
+    /// Changes for the next requests, one each.
     pub changes: VecDeque<Change>,
     /// Whole requests.
     pub asked: Vec<Vec<u8>>,
@@ -34,7 +34,7 @@ pub struct Emulated {
 }
 
 impl Emulated {
-    /// At power range 19, 2^4 line cycles, and 41.50 W on its first channel.
+    /// Makes a chip with power range 19, 2^4 line cycles, and 41.50 W on its first channel.
     pub fn new(chip: Chip) -> Self {
         let pty = openpty(None, None).expect("a pty");
         let path = nix::unistd::ttyname(&pty.slave).expect("a terminal");
@@ -52,7 +52,7 @@ impl Emulated {
         emulated
     }
 
-    /// Of each channel, where its power is and its range.
+    /// Returns the registers of power and range of each channel.
     fn channels(&self) -> &'static [(u8, u8)] {
         match self.chip {
             Chip::One => &[(0x12, 0x82)],
@@ -65,7 +65,7 @@ impl Emulated {
         self.with(|state| state.registers[address..address + bytes.len()].copy_from_slice(bytes));
     }
 
-    /// As the chip shows it: at range 19 in 10 mW.
+    /// Sets the raw power: at range 19 in 10 mW.
     pub fn set_power(&self, channel: usize, raw: u32) {
         self.set(self.channels()[channel].0, &raw.to_le_bytes());
     }
@@ -84,12 +84,12 @@ impl Emulated {
     }
 }
 
-/// Where a chip has N of its 2^N line cycles.
+/// Returns the register of N, for 2^N line cycles.
 pub fn cycles_at(chip: Chip) -> u8 {
     if chip == Chip::One { 0x9e } else { 0xa8 }
 }
 
-/// Until the line is closed.
+/// Answers until the line is closed.
 fn answer(mut line: File, state: &Mutex<State>) {
     let mut bytes = Vec::new();
     let mut buffer = [0; 64];
@@ -116,7 +116,7 @@ fn answer(mut line: File, state: &Mutex<State>) {
     }
 }
 
-/// Takes a whole frame, or what a chip takes for one.
+/// Takes a whole frame, or bytes that a chip takes for one.
 fn whole(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
     let start = bytes.iter().position(|byte| *byte == 0xa5)?;
     bytes.drain(..start);

@@ -1,4 +1,4 @@
-//! Seventy minutes of load that take 44 Wh, replayed through two meters: what their samples add up to must be 44 Wh.
+//! Seventy minutes of load that take 44 Wh, replayed through two meters: the sum of their samples must be 44 Wh.
 
 use std::fs;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use limo_power::{Batch, Chip, Meter, Powercap};
 use crate::chip::Emulated;
 use crate::meter_of;
 
-/// From, until (in seconds), and the milliwatts at both ends; what is between lies on a line.
+/// Start, end (in seconds), and the milliwatts at both, with a straight line in between.
 ///
 /// By hand: 600 s of 20 W are 12,000 J. From 20 W to 80 W in 600 s, 50 W on the mean, are 30,000 J. 600 s of 100 W are
-/// 60,000 J and 600 s of 60 W are 36,000 J. From 80 W to 10 W in 300 s, 45 W on the mean, are 13,500 J. 600 s of 10 W are
-/// 6,000 J, and 900 s of 1 W are 900 J. All that is 158,400 J, and 158,400 / 3,600 = 44 Wh.
+/// 60,000 J and 600 s of 60 W are 36,000 J. From 80 W to 10 W in 300 s, 45 W on the mean, are 13,500 J. 600 s of 10 W
+/// are 6,000 J, and 900 s of 1 W are 900 J. The sum is 158,400 J, and 158,400 / 3,600 = 44 Wh.
 const LOAD: [(u64, u64, u64, u64); 7] = [
     (0, 600, 20_000, 20_000),
     (600, 1200, 20_000, 80_000),
@@ -29,10 +29,10 @@ const END: u64 = 4200;
 /// 0.1 % of 44 Wh, in millijoules.
 const TOLERANCE_MJ: i64 = 158_400;
 
-/// Between two samples, in looks: one in a second.
+/// Number of samples in a batch, one a second.
 const LOOKS: u64 = 10;
 
-/// In milliwatts, just before this second is over.
+/// Returns the draw in milliwatts just before the end of this second.
 fn draw(second: u64) -> u64 {
     let (from, until, first, last) =
         LOAD.into_iter().find(|(from, until, ..)| (from + 1..=*until).contains(&second)).expect("within the load");
@@ -40,7 +40,7 @@ fn draw(second: u64) -> u64 {
     (first * (length - passed) + last * passed) / length
 }
 
-/// In microjoules, up to the end of this second.
+/// Returns the energy in microjoules up to the end of this second.
 fn used(second: u64) -> u64 {
     LOAD.into_iter()
         .filter(|(from, ..)| *from < second)
@@ -53,14 +53,14 @@ fn used(second: u64) -> u64 {
         .sum()
 }
 
-/// Reads `meter` each second after `set` has made it so, and adds up the samples.
+/// Reads `meter` each second after a call of `set`, and adds up the samples.
 fn replay(meter: &mut dyn Meter, mut set: impl FnMut(u64)) -> Energy {
     let mut batch = Batch::new(Duration::from_secs(1));
     let mut total = Energy::ZERO;
     let mut covered = Duration::ZERO;
     for second in 0..=END {
         set(second);
-        // A clock that began some time before.
+        // The clock began some time before.
         let now = Duration::from_secs(1_000_000 + second);
         batch.look(now, meter.read(now).expect("a reading"));
         if second % LOOKS == 0
@@ -97,14 +97,14 @@ fn a_wattmeter_that_shows_instants() {
     let chip = Emulated::new(Chip::Two);
     let mut meter = meter_of(&chip, Some(1), Duration::from_secs(1)).with_limit(Duration::from_secs(20));
     let total = replay(&mut meter, |second| {
-        // In steps of 10 mW, as the chip shows it.
+        // In steps of 10 mW, like the chip.
         let raw = u32::try_from(draw(second.max(1)) / 10).expect("a small number");
         chip.set_power(0, raw);
     });
     check(total);
 }
 
-/// A counter that begins again now and then, as real ones do.
+/// Uses a counter that wraps around now and then, as real ones do.
 #[test]
 fn a_counter_of_energy() {
     const RANGE_UJ: u64 = 65_532_610_987;
@@ -118,7 +118,7 @@ fn a_counter_of_energy() {
         fs::write(zone.join("energy_uj"), format!("{}\n", used(second) % RANGE_UJ)).expect("written");
     });
     check(total);
-    // Far closer than it must be: nothing is lost but the rounding of each mean.
+    // Much closer than required: only the rounding of each mean is lost.
     assert!((total - Energy::from_joules(158_400)).mj().abs() <= 100, "{total}");
     assert_eq!(total.over(limo_model::Span::from_secs(4200)), Power::from_mw(37_714));
 }

@@ -1,4 +1,4 @@
-//! What the chip shows, what it is set to, and what goes wrong between it and its reader.
+//! Readings and settings of the chip, and faults between the chip and its reader.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,24 +11,24 @@ use crate::meter_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// For each attempt: long for a busy machine.
+/// Limit of each attempt: long for a busy machine.
 const LONG: Duration = Duration::from_secs(20);
 
-/// For each attempt, where silence is waited for.
+/// Limit of each attempt in tests of silence.
 const SHORT: Duration = Duration::from_millis(150);
 
-/// What is done with a request, in place of an answer.
+/// Fault in the answer to a request.
 #[derive(Debug, Clone)]
 enum Fault {
     Nack,
     ChecksumFailed,
-    /// Nothing at all.
+    /// No answer.
     Silence,
     /// The answer with its last byte changed.
     WrongSum,
-    /// All but the last bytes.
+    /// The answer without its last bytes.
     Cut(usize),
-    /// These before the answer.
+    /// These bytes before the answer.
     Before(Vec<u8>),
     /// Byte by byte.
     Split,
@@ -49,13 +49,13 @@ impl Fault {
     }
 }
 
-/// What becomes of the requests that come next, one each.
+/// Sets the faults of the next requests, one each.
 fn fail(chip: &Emulated, faults: impl IntoIterator<Item = Fault>) {
     let changes = faults.into_iter().map(|fault| -> Change { Box::new(move |reply| fault.change(reply)) });
     chip.with(|state| state.changes = changes.collect());
 }
 
-/// N of its 2^N line cycles.
+/// Returns N of the chip's 2^N line cycles.
 fn cycles(chip: &Emulated) -> u16 {
     let at = usize::from(cycles_at(chip.chip));
     chip.with(|state| u16::from_le_bytes([state.registers[at], state.registers[at + 1]]))
@@ -70,7 +70,7 @@ fn shows(meter: &mut Mcp39f511, mw: i64) {
     assert_eq!(reading, Reading::Draw(Power::from_mw(mw)));
 }
 
-/// The error begins so, where `LINE` stands for the device.
+/// Expects an error that begins with this text, in which `LINE` stands for the device.
 fn fails(meter: &mut Mcp39f511, path: &Path, expected: &str) {
     let error = meter.read(Duration::ZERO).expect_err("no reading").to_string();
     let error = error.replace(&path.display().to_string(), "LINE");
@@ -96,7 +96,7 @@ fn two_channels_alone_and_together() {
     shows(&mut meter(&chip, Some(1)), 41_500);
     shows(&mut meter(&chip, Some(2)), 10_000);
     shows(&mut meter(&chip, None), 51_500);
-    // Another range on the second one.
+    // Another range on the second channel.
     chip.set_range(1, 21);
     shows(&mut meter(&chip, None), 81_500);
 }
@@ -105,7 +105,7 @@ fn two_channels_alone_and_together() {
 fn a_sign_is_in_the_status() {
     let chip = Emulated::new(Chip::Two);
     chip.set_power(1, 1_000);
-    // The second channel gives power back.
+    // The second channel returns power.
     chip.set(0x02, &[0b001_0000, 0]);
     shows(&mut meter(&chip, None), 31_500);
     fails(&mut meter(&chip, Some(2)), &chip.path, "the wattmeter at LINE shows -10.0 W: the draw of a running machine");
@@ -114,7 +114,7 @@ fn a_sign_is_in_the_status() {
     shows(&mut meter(&chip, Some(2)), 10_000);
 }
 
-/// Other programs set it when they start.
+/// Other programs set the range when they start.
 #[test]
 fn the_range_is_looked_at_again() {
     let chip = Emulated::new(Chip::One);
@@ -141,7 +141,7 @@ fn the_interval_is_set_where_readings_are_wanted_often() {
     assert_eq!(after(4, ms(20)), 1);
     assert_eq!(after(4, ms(100)), 2);
     assert_eq!(after(1, ms(100)), 1);
-    // That one gives wrong power, whoever set it.
+    // N = 0 gives wrong power, whichever program set it.
     assert_eq!(after(0, SECOND), 4);
     assert_eq!(after(0, ms(20)), 1);
 }
@@ -162,7 +162,7 @@ fn what_passes_is_asked_again() {
         fail(&chip, [fault.clone(), fault]);
         shows(&mut meter, 41_500);
     }
-    // These are only known by their silence.
+    // These faults show only as silence.
     for fault in [Fault::WrongSum, Fault::Cut(3), Fault::Silence] {
         let chip = Emulated::new(Chip::One);
         let mut meter = meter_of(&chip, None, SECOND).with_limit(SECOND);
@@ -182,7 +182,7 @@ fn what_stays_is_said() {
         fails(&mut meter, &chip.path, expected);
         assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
         assert_eq!(chip.with(|state| state.asked.len()), 3);
-        // Afterwards it works.
+        // Afterwards the meter works.
         let mut meter = meter.with_limit(LONG);
         shows(&mut meter, 41_500);
     };
@@ -194,7 +194,7 @@ fn what_stays_is_said() {
     check(Fault::Before(vec![0x33; 300]), "the wattmeter at LINE answers with `33 33 33 33 33 33");
 }
 
-/// A request that was cut short leaves the chip waiting; it takes the begin of the next one for the rest of it.
+/// After an incomplete request the chip takes the beginning of the next request for the missing rest.
 #[test]
 fn a_chip_that_waits_for_the_rest_of_a_request() {
     let chip = Emulated::new(Chip::One);
@@ -207,7 +207,7 @@ fn a_chip_that_waits_for_the_rest_of_a_request() {
 #[test]
 fn the_wrong_chip_is_noticed() {
     let chip = Emulated::new(Chip::Two);
-    // Where the other one has its interval.
+    // The register of the other chip's interval.
     chip.set(0x9e, &[0x00, 0x40]);
     let mut wrong = Mcp39f511::new(Wattmeter { chip: Chip::One, path: chip.path.clone(), channel: None }, SECOND);
     fails(

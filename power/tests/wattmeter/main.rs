@@ -1,5 +1,4 @@
-//! The wattmeter with the MCP39F511, over a real serial line whose other end plays the chip; and what batches of its
-//! readings come to.
+//! The wattmeter with the MCP39F511, over a real serial line with an emulated chip, and batches of its readings.
 
 mod chip;
 mod energy;
@@ -9,7 +8,7 @@ use std::time::Duration;
 
 use limo_power::{Mcp39f511, Wattmeter};
 
-/// A meter of this chip.
+/// Makes a meter for this chip.
 fn meter_of(chip: &chip::Emulated, channel: Option<u8>, interval: Duration) -> Mcp39f511 {
     Mcp39f511::new(Wattmeter { chip: chip.chip, path: chip.path.clone(), channel }, interval)
 }

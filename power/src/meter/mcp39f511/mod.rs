@@ -115,9 +115,9 @@ impl fmt::Display for Chip {
 pub struct Wattmeter {
     /// Type: one or two outlets.
     pub chip: Chip,
-    /// Path of its serial line: `/dev/ttyACM0`.
+    /// Path of the serial line: `/dev/ttyACM0`.
     pub path: PathBuf,
-    /// 1 or 2; all channels together if `None`, as for a machine with two power supplies.
+    /// Channel, 1 or 2; `None` for the sum of all, as for a machine with two power supplies.
     pub channel: Option<u8>,
 }
 
