@@ -1,5 +1,5 @@
-//! Wall clocks that jump: a library that is preloaded into a daemon shifts its `CLOCK_REALTIME`. Monotonic clocks and the
-//! timestamps that the kernel gives to files are left alone.
+//! Wall clocks that jump: a library, preloaded into a daemon, shifts its `CLOCK_REALTIME`. Monotonic clocks and the
+//! kernel's timestamps of files do not change.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clock/clock.c");
 
-/// Names the file that holds the offset. `clock.c` reads it.
+/// Variable that names the file with the offset. `clock.c` reads it.
 const OFFSET_FILE: &str = "LIMO_TESTS_CLOCK";
 
 /// The library, built once for several clocks.
@@ -45,12 +45,12 @@ impl Clock {
         clock
     }
 
-    /// The clock that [`Clock::new`] made with the same arguments.
+    /// Returns the clock that [`Clock::new`] made with the same arguments.
     pub fn existing(library: &Library, dir: &Path, name: &str) -> Self {
         Self { library: library.clone(), offset: dir.join(format!("{name}.clock")) }
     }
 
-    /// The variables that give a program this clock.
+    /// Returns the variables that give a program this clock.
     pub fn variables(&self) -> [(String, String); 2] {
         let text = |path: &Path| path.display().to_string();
         [("LD_PRELOAD".to_owned(), text(&self.library.0)), (OFFSET_FILE.to_owned(), text(&self.offset))]

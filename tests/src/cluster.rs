@@ -78,7 +78,7 @@ impl Setup {
     }
 }
 
-/// A running cluster. Its processes, daemons and what is left of jobs, end with it.
+/// A running cluster. Its daemons, and the remaining processes of jobs, end when it is dropped.
 pub struct Cluster {
     master: Daemon,
     nodes: Vec<(String, Daemon)>,
@@ -89,7 +89,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// One node with `cores` cores.
+    /// Starts a cluster of one node with `cores` cores.
     pub fn of_one_node(cores: u32) -> Self {
         Setup::nodes(1, cores).start()
     }
@@ -101,7 +101,7 @@ impl Cluster {
         fs::create_dir(&directory).expect("a directory");
         let state_dir = setup.state_dir.unwrap_or_else(|| dir.path().join("master"));
         let mut arguments = vec!["--state-dir".to_owned(), state_dir.display().to_string()];
-        // Other users may call, too.
+        // Other users may also connect.
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("own directory");
         arguments.extend(["--socket".to_owned(), dir.path().join("master.sock").display().to_string()]);
         if setup.over_tcp {
@@ -122,7 +122,7 @@ impl Cluster {
         if setup.over_tcp {
             cluster.master.replace_argument("--listen", &address);
         }
-        // One after the other, so that the master has them in this order.
+        // One after the other, so that the master numbers them in this order.
         for node in setup.nodes {
             cluster.add_node(&node);
             cluster.await_node(&node.name);
@@ -130,7 +130,7 @@ impl Cluster {
         cluster
     }
 
-    /// Starts one more node; does not wait for it.
+    /// Starts one more node, without waiting for it.
     pub fn add_node(&mut self, node: &NodeSetup) {
         let address = self.submitter.address.clone();
         self.add_node_via(node, &address);
@@ -154,9 +154,9 @@ impl Cluster {
         self.nodes.push((node.name.clone(), daemon));
     }
 
-    /// The wall clock of the master, or of the node of this name. It stays as it is when its daemon is started again.
+    /// Returns the wall clock of the master, or of the node `name`. A restart of the daemon does not change it.
     ///
-    /// # Panics
+    /// # Errors
     /// If the cluster was started without [`Setup::with_clocks`].
     pub fn clock(&self, name: &str) -> Clock {
         let library = self.clocks.as_ref().expect("a cluster with clocks");
@@ -204,8 +204,8 @@ impl Cluster {
         });
     }
 
-    /// Returns true if the master listens at its address; at first, if it has written its address. On a full disk it
-    /// cannot write it.
+    /// Returns true if the master listens at its address. At the first start this means that the master has written its
+    /// address, which it cannot do on a full disk.
     fn listens(&self) -> bool {
         let known = self.submitter.address.as_str();
         match known.strip_prefix("unix:") {
@@ -216,7 +216,7 @@ impl Cluster {
         }
     }
 
-    /// Starts the master and waits for nothing.
+    /// Starts the master without waiting.
     pub fn launch_master(&mut self) {
         self.master.start();
     }
@@ -226,7 +226,7 @@ impl Cluster {
         self.master.kill();
     }
 
-    /// SIGHUP to the master, which reads its settings again.
+    /// Sends SIGHUP to the master, which reads its settings again.
     pub fn reload_master(&self) {
         self.master.signal(Signal::SIGHUP);
     }
@@ -269,18 +269,18 @@ impl Cluster {
         self.daemon(name).start();
     }
 
-    /// SIGKILL to the daemon; its jobs are left alone.
+    /// Kills the daemon with SIGKILL, but not its jobs.
     pub fn kill_node(&mut self, name: &str) {
         self.daemon(name).kill();
     }
 
-    /// Waits until the daemon has ended by itself; it may then be started again.
+    /// Waits until the daemon has ended by itself. It can be started again afterwards.
     pub fn collect_node(&mut self, name: &str) {
         let daemon = self.daemon(name);
         until(&format!("the daemon of {name} ends"), || daemon.ended());
     }
 
-    /// SIGSTOP to the daemon; its jobs are left alone.
+    /// Stops the daemon with SIGSTOP, but not its jobs.
     pub fn stop_node(&mut self, name: &str) {
         self.daemon(name).signal(Signal::SIGSTOP);
     }
@@ -290,12 +290,12 @@ impl Cluster {
         self.daemon(name).signal(Signal::SIGCONT);
     }
 
-    /// All that the master has logged.
+    /// Returns the log of the master.
     pub fn master_log(&self) -> String {
         fs::read_to_string(&self.master.log).unwrap_or_default()
     }
 
-    /// All that the daemon of a node has logged.
+    /// Returns the log of a node's daemon.
     pub fn node_log(&self, name: &str) -> String {
         let log = self.nodes.iter().find(|(node, _)| node == name).map(|(_, daemon)| &daemon.log);
         fs::read_to_string(log.expect("a node")).unwrap_or_default()
@@ -306,7 +306,7 @@ impl Cluster {
         self.daemon(name).terminate()
     }
 
-    /// The processes of jobs that live.
+    /// Returns the living processes of jobs.
     pub fn job_processes(&self) -> Vec<Process> {
         let all = processes(MARK, &self.submitter.mark);
         all.into_iter().filter(|process| process.variable("LIMO_ATTEMPT").is_some()).collect()
@@ -319,7 +319,8 @@ impl Drop for Cluster {
         for (_, daemon) in &mut self.nodes {
             daemon.kill();
         }
-        // Without daemons nothing new begins, but what was killed may have forked before: until nothing is found.
+        // Without daemons no job starts, but a killed process may have forked before. So this repeats until no process
+        // is left.
         while let left = processes(MARK, &self.submitter.mark)
             && !left.is_empty()
         {

@@ -40,17 +40,17 @@ impl Daemon {
         value.clone_into(&mut self.arguments[at + 1]);
     }
 
-    /// Returns the exit status, if it has ended; it may then be started again.
+    /// Returns the exit status if the daemon has ended. It can be started again afterwards.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.as_mut()?.try_wait().expect("an own child")?;
         self.child = None;
         Some(status)
     }
 
-    /// Its process id.
+    /// Returns the process id.
     ///
-    /// # Panics
-    /// If it does not run.
+    /// # Errors
+    /// If the daemon does not run.
     pub fn pid(&self) -> i32 {
         self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs")
     }
@@ -59,7 +59,7 @@ impl Daemon {
         kill(Pid::from_raw(self.pid()), signal).expect("an own child");
     }
 
-    /// SIGKILL, and waits until the process is gone.
+    /// Kills the daemon with SIGKILL, and waits until the process is gone.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().expect("an own child");
@@ -75,7 +75,7 @@ impl Daemon {
         until("the daemon ends after SIGTERM", || self.ended())
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of the log.
     pub fn tail(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! Randomness that can be had again: a seed gives the same throws.
+//! Repeatable randomness: equal seeds give equal throws.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl Dice {
         Self(Noise::new(seed))
     }
 
-    /// The seed that `variable` names, or a fresh one. Printed, so that a failure can be had again.
+    /// Uses the seed in the variable `variable`, or a fresh one. Prints it, so that a failure can be repeated.
     pub fn from_env(variable: &str) -> Self {
         let given = std::env::var(variable).ok();
         let seed = given.map_or_else(fresh, |text| text.parse().expect("a seed is a number"));
@@ -29,7 +29,7 @@ impl Dice {
         self.next_u64() % sides
     }
 
-    /// Up to `most`.
+    /// Returns a time of at most `most`.
     pub fn up_to(&mut self, most: Duration) -> Duration {
         Duration::from_micros(self.below(u64::try_from(most.as_micros()).expect("hours at most") + 1))
     }

@@ -1,5 +1,5 @@
-//! Clusters of real programs for the end-to-end tests: a master and nodes on loopback, in directories of their own, and
-//! the clients against them. Knows nothing of what is tested.
+//! Clusters of real programs for the end-to-end tests: a master and nodes on loopback, each in its own directory, and
+//! the clients. Independent of the tests.
 
 pub mod clock;
 mod cluster;

@@ -39,7 +39,7 @@ impl Person {
         let programs = tempfile::tempdir().expect("a directory");
         fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
         for name in wanted {
-            // The directory of the build may be closed to others.
+            // Other users may not have access to the build directory.
             fs::copy(programs::path(name), programs.path().join(name)).expect("copied");
         }
         let home = tempfile::tempdir().expect("a directory");
@@ -48,12 +48,12 @@ impl Person {
         Some(Self { user, submitter, programs: Arc::new(programs), _home: Arc::new(home) })
     }
 
-    /// The directory that has the programs.
+    /// Returns the directory with the programs.
     pub fn programs(&self) -> &Path {
         self.programs.path()
     }
 
-    /// A command of one of the programs as this user, with empty stdin and the rest of its stdio piped.
+    /// Returns a command that runs a program as this user, with empty stdin and the rest of its stdio piped.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = self.submitter.command_of(&self.programs().join(program), arguments);
         command.uid(self.user.uid.as_raw()).gid(self.user.gid.as_raw());

@@ -1,11 +1,11 @@
-//! The processes of this machine, by what their environment says.
+//! The processes of this machine, found by their environment.
 
 use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// One process, with the environment that it was started with.
+/// A process with its original environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: i32,
@@ -17,18 +17,18 @@ impl Process {
         self.environment.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Returns true if its name in `ps` is `name`.
+    /// Returns true if `ps` shows the process as `name`.
     pub fn is_called(&self, name: &str) -> bool {
         fs::read_to_string(format!("/proc/{}/comm", self.pid)).is_ok_and(|comm| comm.trim_end() == name)
     }
 
     pub fn kill(&self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
     }
 }
 
-/// All processes that carry `NAME=VALUE`, except this one. A zombie carries nothing.
+/// Returns all processes with `NAME=VALUE` in their environment, except this one. A zombie has no environment.
 pub fn processes(name: &str, value: &str) -> Vec<Process> {
     let entries = fs::read_dir("/proc").expect("Linux").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

@@ -16,7 +16,7 @@ pub fn path(name: &str) -> PathBuf {
     path
 }
 
-/// A command for one program, without the settings that this shell may have for a real cluster.
+/// Returns a command for a program, without the settings that this shell may have for a real cluster.
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(path(name));
     for (variable, _) in std::env::vars_os() {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::programs;
 use crate::until::until;
 
-/// A user that no machine has: neither root nor the kernel's overflow user.
+/// User id without an account on any machine: neither root nor the kernel's overflow user.
 pub const STRANGER: u32 = 65_533;
 
 /// Programs that any user can run.
@@ -29,7 +29,7 @@ pub struct Hostile {
 }
 
 impl Stranger {
-    /// `None` if this test cannot be another user; it has said so then.
+    /// Makes the user. If this test cannot become another user, prints the reason and returns `None`.
     pub fn new() -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip(Requirement::Root, "only root can become another user");
@@ -40,7 +40,7 @@ impl Stranger {
         Some(Self { programs: directory })
     }
 
-    /// A command for a program under test, as this user.
+    /// Returns a command that runs a program under test as this user.
     pub fn command(&self, program: &str) -> Command {
         let copied = |name: &str| {
             let copy = self.programs.path().join(name);
@@ -50,7 +50,7 @@ impl Stranger {
             copy
         };
         if program == "lslave" {
-            // It searches for that one in its own directory.
+            // It looks for that program in its own directory.
             copied("lshepherd");
         }
         let copy = copied(program);
@@ -59,7 +59,7 @@ impl Stranger {
         command
     }
 
-    /// `limo-stranger impostor` at this endpoint, once it listens.
+    /// Starts `limo-stranger impostor` at this endpoint; returns once it listens.
     pub fn impostor(&self, endpoint: &str) -> Hostile {
         self.hostile(&["impostor", endpoint], "listening")
     }
@@ -90,12 +90,12 @@ impl Stranger {
 }
 
 impl Hostile {
-    /// Returns its output so far.
+    /// Returns the output so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().expect("unpoisoned").clone()
     }
 
-    /// Counts its lines that begin with `begin`.
+    /// Counts the lines that begin with `begin`.
     pub fn count(&self, begin: &str) -> usize {
         self.lines().iter().filter(|line| line.starts_with(begin)).count()
     }
@@ -103,7 +103,7 @@ impl Hostile {
 
 impl Drop for Hostile {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

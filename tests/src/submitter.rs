@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::programs;
 use crate::until::LIMIT;
 
-/// Names the variable that all processes of one cluster carry; its value is the cluster's directory.
+/// Name of the variable that all processes of one cluster have; its value is the cluster's directory.
 pub const MARK: &str = "TEST_CLUSTER";
 
 #[derive(Debug, Clone)]
 pub struct Submitter {
     pub address: String,
-    /// Working directory of the clients, and so of their jobs.
+    /// Working directory of the clients, and thus of their jobs.
     pub directory: PathBuf,
     pub mark: String,
 }
@@ -32,19 +32,19 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Returns its stdout.
+    /// Returns stdout.
     ///
-    /// # Panics
-    /// If it did not succeed.
+    /// # Errors
+    /// If the program did not succeed.
     #[track_caller]
     pub fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
     }
 
-    /// Checks that it failed with Limo's own exit code and `words` on stderr.
+    /// Checks that the program failed with Limo's own exit code and `words` on stderr.
     ///
-    /// # Panics
+    /// # Errors
     /// If it did not.
     #[track_caller]
     pub fn failed(self, words: &str) {
@@ -52,7 +52,7 @@ impl Ran {
     }
 }
 
-/// Sorts lines by their bytes; the order of lines of several tasks is not defined.
+/// Sorts lines by their bytes: the order of lines of several tasks is not defined.
 pub fn sorted_lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.sort_unstable();
@@ -67,7 +67,7 @@ impl From<Output> for Ran {
 }
 
 impl Submitter {
-    /// A command for a client that has `arguments`, with empty stdin and the rest of its stdio piped.
+    /// Returns a command for a client with `arguments`, with empty stdin and the rest of its stdio piped.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         self.with_surroundings(programs::command(program), arguments)
     }
@@ -110,7 +110,7 @@ impl Submitter {
         self.command("lrun", arguments).stdin(Stdio::piped()).spawn().expect("a program that is built")
     }
 
-    /// Hands a job in and gives its number back.
+    /// Submits a detached job and returns its number.
     #[track_caller]
     pub fn detach(&self, arguments: &[&str]) -> u64 {
         let all: Vec<&str> = ["--detach"].iter().chain(arguments).copied().collect();
@@ -118,7 +118,7 @@ impl Submitter {
         text.trim_end().parse().unwrap_or_else(|_| panic!("not a job's number: {text:?}"))
     }
 
-    /// The jobs that wait or run.
+    /// Returns the jobs that wait or run.
     pub fn jobs(&self) -> Vec<Value> {
         jobs_in(&self.lq(&["--json"]).succeeded())
     }
@@ -162,8 +162,8 @@ fn jobs_in(json: &str) -> Vec<Value> {
 
 /// Waits for the end of a child whose stdin is closed or taken.
 ///
-/// # Panics
-/// Where that takes longer than [`LIMIT`]; the child is killed then.
+/// # Errors
+/// If that takes longer than [`LIMIT`]; the child is killed then.
 #[track_caller]
 pub fn finish(child: Child) -> Ran {
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
@@ -172,7 +172,7 @@ pub fn finish(child: Child) -> Ran {
     match receiver.recv_timeout(LIMIT) {
         Ok(output) => output.expect("an own child").into(),
         Err(_) => {
-            // The thread has not collected it, so the number is still its own.
+            // The thread has not collected the child, so its process id is still valid.
             let _ = kill(pid, Signal::SIGKILL);
             panic!("a client did not end within {} s: {:?}", LIMIT.as_secs(), receiver.recv());
         }

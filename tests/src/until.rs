@@ -1,9 +1,9 @@
-//! Waiting for what becomes true by itself.
+//! Waits for conditions.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No condition of a test takes this long on a machine that works: the programs' own longest pause is 2 s.
+/// Limit for every condition of a test on a working machine: the longest pause of the programs is 2 s.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Interval between checks: short for a test, long for a check.

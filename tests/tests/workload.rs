@@ -13,7 +13,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Started as a job on emulated hardware, with an additional inherited descriptor.
+/// Starts it like a job on emulated hardware, with an additional inherited descriptor.
 fn inherit(command: &mut Command, fd: RawFd) {
     command.env("LIMO_EMULATED_WORK_FD", fd.to_string());
     // SAFETY: one system call.
@@ -27,7 +27,7 @@ fn inherit(command: &mut Command, fd: RawFd) {
 
 fn run(mut command: Command, stdin: &[u8]) -> Output {
     let mut child = command.spawn().expect("the program starts");
-    // A program that refuses to run has closed it.
+    // A program that refuses to run has closed stdin.
     let _ = child.stdin.take().expect("piped").write_all(stdin);
     child.wait_with_output().expect("it ends")
 }
@@ -67,7 +67,7 @@ fn runs_until_its_work_is_done() {
     let rest = io::read_to_string(said).expect("it says the end");
     assert_eq!(rest, "cg ends: 0 bytes of stdin, checksum cbf29ce484222325\n");
     assert_eq!(child.wait().expect("a child").code(), Some(0));
-    // A duration that is given counts more.
+    // A given duration counts more.
     let (end, _work) = io::pipe().expect("a pipe");
     let mut workload = command(&["cg", "--duration", "1ms"]);
     inherit(&mut workload, end.as_raw_fd());

@@ -1,7 +1,7 @@
-//! What every policy that backfills must keep, whatever happens to the cluster: jobs on several nodes of several classes,
-//! nodes that sleep, limits, prices and budgets.
+//! Guarantees of every policy that backfills, under any events: jobs on several nodes of several classes, nodes that
+//! sleep, limits, prices and budgets.
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
 
 use crate::random::run::{keeps_in, keeps_the_rules};
 use crate::random::{HARDWARE, allocation, cases, hold_after, learn, rest_rule, wide_step, with_cores};
@@ -10,13 +10,13 @@ use limo_model::{CapRule, Memory, Meter, NodeSpec, Overrides, Power, Preset, Res
 use limo_sched::{Allocation, Event, Options, RestRule};
 use proptest::prelude::*;
 
-/// Six nodes of four classes; the last has an accelerator, every other one can sleep. Profiles for two of three
-/// applications.
+/// Makes six nodes of four classes. The last has an accelerator, and every other one can sleep. Two of three
+/// applications have profiles.
 pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     built(preset, options, draws, None)
 }
 
-/// The same with CPUs that obey caps; profiles under a cap for one application on each type of them.
+/// Makes the same cluster with CPUs that obey caps. One application has profiles under a cap on each type of CPU.
 fn capped_cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     let watts = Power::from_watts;
     built(preset, options, draws, Some((watts(5), watts(60))))

@@ -1,8 +1,8 @@
-//! Budgets are kept (energy-budget-2017, section IV-B, rule 2): by the true account of a cluster that never draws more
-//! than it is believed to, whatever is submitted. Every job has a time limit. And where a budget does not bind it changes
-//! nothing (IV-C.4).
+//! Budgets are kept (energy-budget-2017, section IV-B, rule 2), by the true account of a cluster that never draws more
+//! than believed, for any submissions. Every job has a time limit. A budget that does not bind changes nothing
+//! (IV-C.4).
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
@@ -21,7 +21,7 @@ const IDLE: Power = Power::from_watts(10);
 #[derive(Debug, Clone)]
 struct Case {
     options: Options,
-    /// Sleeping, on the way down and on the way up, in watts; and how long the ways take.
+    /// Draws in watts while asleep, falling asleep and waking, and the durations of both changes.
     rest: (i64, i64, i64, i64, i64),
     periods: Vec<Period>,
     prices: Vec<Vec<i64>>,
@@ -35,7 +35,7 @@ struct Job {
     cores: u32,
     limit: i64,
     takes: i64,
-    /// What it draws of what it is believed to, in percent.
+    /// True draw in percent of the believed draw.
     draws: i64,
 }
 
@@ -63,7 +63,7 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Two nodes of one core that stay on, four of two cores that can sleep. 30 W above idle at full load.
+/// Makes two nodes of one core that stay on and four of two cores that can sleep. Full load draws 30 W above idle.
 fn cluster(case: &Case, preset: Preset) -> World {
     let mut world = World::new(preset, case.options);
     let (asleep, down, up, falls, wakes) = case.rest;
@@ -85,13 +85,13 @@ fn cluster(case: &Case, preset: Preset) -> World {
         world.apply(Event::NodeUp { spec }).expect("a node");
     }
     if case.options.parts.caps.is_some() {
-        // Everything else is believed to draw the nameplate.
+        // Every other job is believed to draw the nameplate.
         [4, 12].into_iter().for_each(|watts| learn_at_cap(&mut world, Power::from_watts(watts)));
     }
     world
 }
 
-/// A profile of a run on all cores of a unit at a cap, which it draws.
+/// Adds a profile of a run that draws `cap` on all cores of a unit with that cap.
 fn learn_at_cap(world: &mut World, cap: Power) {
     let (application, hardware) = ("app".into(), "cpu".into());
     let key = ProfileKey { application, size: String::new(), hardware, cores: None, cap: Some(cap) };
@@ -111,19 +111,19 @@ fn request(job: &Job) -> Request {
     }
 }
 
-/// A job that was started: when, which, where.
+/// A started job: time, number, placement.
 type Started = (Time, JobId, Placement);
 
-/// A cluster that knows what it draws in truth, and a meter that is read at every stage of a period.
+/// A cluster with a true draw, and a meter that is read at every stage of a period.
 struct Truth<'a> {
     world: World,
     case: &'a Case,
     /// True if prices change while jobs run.
     changes: bool,
     budgets: Budgets,
-    /// By job, what it draws in percent of what is believed.
+    /// True draw of each job, in percent of the believed draw.
     draws: Vec<i64>,
-    /// µJ in each period, in all, and in all when the meter was read last.
+    /// Energy in µJ: in each period, in all, and in all at the last reading of the meter.
     spent: Vec<i128>,
     used: i128,
     read: i128,
@@ -138,12 +138,12 @@ impl<'a> Truth<'a> {
         let meter = budgets.iter().next().map(|budget| budget.from);
         let spent = vec![0; budgets.iter().count()];
         let (draws, started) = (Vec::new(), Vec::new());
-        // A cap has no account: what prices that change take away from jobs that run is not made up for.
+        // A cap has no account, so it does not compensate for running jobs when prices change.
         let changes = preset != Preset::Powercap;
         Self { world, case, changes, budgets, draws, spent, used: 0, read: 0, meter, started }
     }
 
-    /// Nodes draw two watts less than they are believed to when idle.
+    /// Returns the true draw. Idle nodes draw two watts less than believed.
     fn draw(&self) -> Power {
         let core = &self.world.core;
         let node = |node: &limo_sched::Node| match (node.sleep(), node.spec().rest) {
@@ -204,7 +204,7 @@ impl<'a> Truth<'a> {
         let id = self.world.core.next_job();
         self.world.takes.insert(id, Span::from_secs(job.takes));
         self.draws.push(job.draws);
-        // With neighbours only, not every width fits somewhere.
+        // With adjacent nodes only, not every number of nodes fits somewhere.
         let nodes = job.nodes.min(if self.world.core.settings().options.allocation == limo_sched::Allocation::Any {
             4
         } else {
@@ -313,7 +313,7 @@ fn reducepc_keeps_its_budget() {
 #[test]
 fn a_budget_that_does_not_bind_changes_nothing() {
     proptest!(config(), |(mut case in case())| {
-        // By price, even of the largest budget nothing is released for jobs while energy is expensiveest.
+        // By price, even the largest budget releases nothing for jobs while energy is most expensive.
         for period in &mut case.periods {
             (period.above, period.release) = (1_000_000_000, Release::Even);
         }

@@ -1,4 +1,4 @@
-//! Every rule of the checker catches a plan that breaks it, and only that one.
+//! Every rule of the checker finds a plan that breaks it, and nothing else.
 
 use limo_model::{
     Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
@@ -21,7 +21,7 @@ fn request(immediate: bool) -> Request {
     }
 }
 
-/// Two nodes of 4 cores, 10 bytes and an accelerator; jobs 1 and 2 wait, job 3 asks to start at once.
+/// Makes two nodes of 4 cores, 10 bytes and an accelerator. Jobs 1 and 2 wait, and job 3 requests an immediate start.
 fn core() -> Core {
     let mut core = Core::new(NOW, Preset::Limo, Options::default());
     let unit = |name: &str, kind, cores| UnitSpec {
@@ -58,7 +58,7 @@ fn start(job: u64, part: Part) -> Start {
     Start { job: JobId(job), placement: vec![part], estimate }
 }
 
-/// Job 1 on the CPU of n0, the others are told why not.
+/// Makes a plan that places job 1 on the CPU of n0 and gives reasons to the others.
 fn sound() -> Plan {
     let resources = Wait::Resources { until: None };
     Plan {
@@ -89,7 +89,7 @@ fn each_job_once_and_with_a_reason() {
     let (one, two, three, nine) = (JobId(1), JobId(2), JobId(3), JobId(9));
     let wait = || Wait::Resources { until: None };
     check_broken(|plan| plan.waits.clear(), &[Violation::NoReason { job: two }]);
-    // Unless another plan follows that tells it.
+    // Another plan that follows may give the reason.
     let leaves_off = |plan: &mut Plan| {
         plan.waits.clear();
         plan.is_unfinished = true;
@@ -193,13 +193,13 @@ fn a_job_that_wants_its_node_alone_is_alone_there() {
         let request = Box::new(Request { exclusive, ..request(false) });
         core.apply(NOW, &Event::Submitted { job, request }).expect("a job");
     };
-    // It is started on a node where a job is.
+    // The plan starts a job on a node where another job is.
     let mut busy = core();
     assert_eq!(busy.round(NOW).violations, []);
     ask(&mut busy, job, true);
     let plan = Plan { starts: vec![start(4, part(0, 2))], ..Plan::default() };
     assert!(busy.check(NOW, &plan).contains(&Violation::NotAlone { job }));
-    // Others are started where it is, and together with it, on any unit.
+    // The plan starts other jobs on its node, and together with it, on any unit.
     let taken = |unit, cores, total| Violation::CoresTaken { unit: UnitId { node, unit }, cores, total };
     let mut both = core();
     ask(&mut both, job, true);
@@ -250,7 +250,8 @@ fn a_node_that_is_reserved() {
     };
     let reserved = [Violation::Reserved { job, reservation: "maint".into() }];
     check_on(&reserve(0, &[]), |_| {}, &reserved);
-    // Without a time limit it may last into any reservation; the right alone, without asking for it, is none.
+    // Without a time limit the job may last into any reservation. The right to a reservation does not count without a
+    // request for it.
     check_on(&reserve(1_000_000, &["user"]), |_| {}, &reserved);
 }
 
@@ -281,7 +282,7 @@ fn the_upper_limit() {
     let hungry = |plan: &mut Plan| plan.starts[0].estimate.power = power;
     let (draw, high) = (Power::from_watts(101), Power::from_watts(100));
     check_broken(hungry, &[Violation::UpperLimit { draw, high }]);
-    // A preset that does not promise it is not held to it.
+    // A preset without this promise does not have to keep it.
     let mut core = core();
     let (preset, options) = (Preset::Fifo, Options::default());
     core.apply(NOW, &Event::PolicySet { preset, options, by: "root".into() }).expect("a preset");
@@ -294,7 +295,7 @@ fn waking_is_in_the_future() {
     check_broken(|plan| plan.wake_at = Some(NOW + Span::from_ms(1)), &[]);
 }
 
-/// Preset limo: job 1 runs and does not give leave to be suspended.
+/// Preset limo: job 1 runs and may not be suspended.
 #[test]
 fn only_its_own_cause_is_set_and_removed_by_a_plan() {
     let mut core = core();

@@ -1,5 +1,5 @@
-//! The checker's rules about power, energy and sleep catch a plan that breaks them. Two nodes of 10 W at rest, both of
-//! which can sleep; one job, which waits.
+//! The checker's rules about power, energy and sleep find plans that break them. Two nodes with an idle draw of 10 W
+//! can both sleep; one job waits.
 
 use limo_model::{
     Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec,
@@ -17,7 +17,7 @@ fn watts(watts: i64) -> Power {
     Power::from_watts(watts)
 }
 
-/// The job is ended after `limit` seconds.
+/// Makes the core. The job ends after `limit` seconds.
 fn core(preset: Preset, limit: Option<i64>) -> Core {
     let mut core = Core::new(at(0), preset, Options { rest: RestRule::Idle(Span::ZERO), ..Options::default() });
     let cpu = UnitSpec {
@@ -94,7 +94,7 @@ fn powercap_stays_below_the_release() {
     let above = Violation::ReleaseRate { draw: watts(25), rate: watts(24) };
     check_draw(0, 4, None, &[]);
     check_draw(0, 5, Some(1), std::slice::from_ref(&above));
-    // What ends before the period is free.
+    // Energy before the start of the period is free.
     check_draw(60, 5, Some(60), &[]);
     check_draw(60, 5, Some(61), std::slice::from_ref(&above));
     check_draw(60, 5, None, &[above]);
@@ -105,7 +105,7 @@ fn no_budget_is_overspent() {
     let check_at = |preset, now: i64, draw, secs: Option<i64>, expected: &[Violation]| {
         let mut core = core(preset, secs);
         budget(&mut core, 0);
-        // At rest 4 W are saved.
+        // The idle nodes save 4 W.
         let energy = Energy::from_joules(20 * now);
         core.apply(at(now), &Event::Metered { energy }).expect("a stage");
         assert_eq!(core.check(at(now), &start(draw, secs.unwrap_or(9))), expected, "{now} s {draw} W {secs:?} s");

@@ -1,5 +1,6 @@
-//! Whatever a job asks of its nodes, nobody delays the start that it was told: under `easy` and its family the first job,
-//! under `conservative` every job. Walltimes are exact, or under `easy` too long; no node sleeps or is lost meanwhile.
+//! No job delays a promised start, whatever it requests of its nodes: under `easy` and its family the first job's
+//! start, under `conservative` every job's. Walltimes are exact, or under `easy` too long. No node sleeps or is lost
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -19,14 +20,14 @@ struct Ask {
     nodes: u32,
     cores: u32,
     accelerators: u32,
-    /// It takes its cores beside them.
+    /// True if the job takes cores next to its accelerators.
     with_cores: bool,
     memory: u64,
     exclusive: bool,
-    /// One that it must not have, if it is there.
+    /// A node that the job excludes, if it exists.
     exclude: Option<usize>,
     walltime: i64,
-    /// How much less it takes.
+    /// Time by which the run is shorter than its walltime.
     early: i64,
 }
 
@@ -41,7 +42,7 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
     proptest::collection::vec(node(), 1..5)
 }
 
-/// Few lengths and gaps, so that much happens at once.
+/// Few different lengths and gaps, so that many events coincide.
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
     let accelerators = (prop_oneof![2 => Just(0), 2 => 1..=2_u32], any::<bool>());
     let size = (1..=3_u32, 1..=4_u32, accelerators, prop_oneof![Just(0), 1..=8_u64]);
@@ -99,10 +100,10 @@ fn world(preset: Preset, options: Options, nodes: &[Node]) -> World {
     world
 }
 
-/// A run in which every told start is noted, and none is missed.
+/// A run that records every promised start and checks it.
 struct Run {
     world: World,
-    /// True if a told start holds for every job, or for the first alone.
+    /// True if the promise holds for every job, not only for the first.
     all: bool,
     told: BTreeMap<JobId, Time>,
 }
@@ -156,7 +157,7 @@ fn nobody_is_delayed(preset: Preset, options: Options, high: Option<i64>, (nodes
         let to = run.world.now + Span::from_secs(ask.gap);
         run.pass(to);
         let job = run.world.core.next_job();
-        // Some of what is asked for no node has.
+        // Some requests fit no node.
         if run.world.apply(Event::Submitted { job, request: Box::new(request(ask)) }).is_ok() {
             let early = if run.all { 0 } else { ask.early };
             run.world.takes.insert(job, Span::from_secs((ask.walltime - early).max(1)));
@@ -185,7 +186,7 @@ proptest! {
         nobody_is_delayed(Preset::Easy, options, None, (&nodes, &asks));
     }
 
-    /// What the first job will draw is known before its nodes are, if all nodes are alike.
+    /// With equal nodes, the first job's draw is known before its nodes are.
     #[test]
     fn nobody_delays_the_first_job_under_a_limit(
         preset in prop_oneof![Just(Preset::Powercap), Just(Preset::Energybud), Just(Preset::Reducepc)],

@@ -1,5 +1,6 @@
-//! The core's backfilling against the same algorithm written by its definition: every start of random workloads.
-//! `PROPTEST_CASES` sets the number of cases of each property; 2,000 unless told.
+//! Compares the core's backfilling with an implementation by definition: every start of random workloads.
+//!
+//! `PROPTEST_CASES` sets the number of cases of each property; default 2,000.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -14,7 +15,7 @@ use limo_sched::{Allocation, Command, Event, Options};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-/// Draw above idle on each node of the four applications.
+/// Draws of the four applications above idle on each node.
 const WATTS: [i64; 4] = [100, 40, 7, 0];
 const IDLE: i64 = 10;
 
@@ -22,11 +23,11 @@ const IDLE: i64 = 10;
 struct Case {
     size: usize,
     cores: u32,
-    /// With the application of each.
+    /// Jobs, each with its application.
     jobs: Vec<(Job, usize)>,
 }
 
-/// Few lengths and gaps, so that much happens at once. `most`: cores of each node.
+/// Few different lengths and gaps, so that many events coincide. `most`: cores of each node.
 fn case(most: u32) -> impl Strategy<Value = Case> {
     let job = |size: usize, cores: u32| (0..6_i64, 1..=size, 1..=cores, 1..12_i64, 1..16_i64, 0..WATTS.len());
     let jobs = (1..=8_usize, 1..=most).prop_flat_map(move |(size, cores)| {
@@ -37,7 +38,7 @@ fn case(most: u32) -> impl Strategy<Value = Case> {
         let job = |(gap, nodes, cores, walltime, takes, app): (i64, usize, u32, i64, i64, usize)| {
             now += (gap - 2).max(0);
             let (walltime, power) = (5 * walltime, WATTS[app] * i64::try_from(nodes).expect("few"));
-            // Some jobs take all of their time: they end when they are expected to.
+            // Some jobs take all of their time: they end as expected.
             (Job { submitted: now, nodes, cores, walltime, takes: takes.min(walltime), power }, app)
         };
         Case { size, cores, jobs: jobs.into_iter().map(job).collect() }
@@ -86,7 +87,7 @@ fn request(job: &Job, app: usize) -> Request {
     }
 }
 
-/// What the core starts.
+/// Returns the starts of the core.
 fn starts(world: &mut World, case: &Case) -> Vec<Started> {
     let mut started = Vec::new();
     let mut next = 0;
@@ -172,8 +173,8 @@ fn neighbours_below_a_limit() {
     proptest!(config(), |(case in case(3), above in 0..300_i64)| check(Rule::Neighbours, Some(above), &case));
 }
 
-/// By hand, so that the definition itself is held to something: on 4 nodes a 3-wide job runs until 10 s and the 4-wide
-/// one behind it waits for it. Of the narrow ones the first would run too long, the second just ends in time.
+/// A manual check of the definition itself: on 4 nodes, a job on 3 nodes runs until 10 s, and the next one on 4 nodes
+/// waits for it. Of the jobs on one node, the first would run too long, and the second just ends in time.
 #[test]
 fn the_definition_backfills_what_ends_in_time() {
     let job = |submitted, nodes, walltime| Job { submitted, nodes, cores: 1, walltime, takes: walltime, power: 1 };

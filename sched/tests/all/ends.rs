@@ -8,7 +8,8 @@ use limo_sched::{Core, Event, Finished, Options};
 
 const SUBMITTED: Time = Time::from_unix_ms(1_000_000);
 
-/// How a job ended that was assigned when it was submitted and never said to run, by what its node says 10 s later.
+/// Returns the recorded end of a job that was assigned on submission and never reported as running, from its node's
+/// report 10 s later.
 fn ended(outcome: Outcome, elapsed: Span) -> Finished {
     let mut core = Core::new(Time::from_unix_ms(0), Preset::Fifo, Options::default());
     let unit = UnitSpec {
@@ -36,7 +37,7 @@ fn ended(outcome: Outcome, elapsed: Span) -> Finished {
     core.round(now).finished.remove(0)
 }
 
-/// The master was killed before it had recorded the start, and the node tells only of the end.
+/// The master was killed before it recorded the start, and the node reports only the end.
 #[test]
 fn a_run_whose_start_was_never_recorded_is_charged() {
     let finished = ended(Outcome::Exited(0), Span::from_secs(4));

@@ -1,7 +1,7 @@
-//! What rounds say, byte for byte: a digest of each story, and of random worlds under every policy. A change that is to
-//! change nothing leaves them alone; each line that differs has its reason in the message of the change.
+//! Rounds byte for byte: a digest of each story, and of random worlds under every policy. A change without effect on
+//! decisions leaves them unchanged; the commit message states the reason for each line that differs.
 //!
-//! `UPDATE_GOLDEN=1` writes the files in `golden/` anew.
+//! `UPDATE_GOLDEN=1` rewrites the files in `golden/`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Digest {
         }
     }
 
-    /// Of all rounds of a world, in order.
+    /// Digests all rounds of a world, in order.
     fn of(world: &World) -> Self {
         let mut digest = Self::new();
         for call in &world.calls {
@@ -51,7 +51,7 @@ impl std::fmt::Display for Digest {
     }
 }
 
-/// Compares lines with those of a file, or writes them.
+/// Compares lines with those of a file, or writes the file.
 fn check(name: &str, got: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -76,7 +76,7 @@ fn rounds_of_stories_stay() {
     check("stories.txt", &lines);
 }
 
-/// The rounds of a world that a seed makes: even seeds make narrow clusters, odd ones wide clusters.
+/// Returns the digest of the world of a seed: even seeds make narrow clusters, odd ones wide clusters.
 fn world(seed: u64, preset: Preset) -> Digest {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

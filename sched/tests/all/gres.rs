@@ -1,4 +1,5 @@
-//! Jobs that ask for several accelerators of each node: broken plans are found, and what no node has is refused.
+//! Jobs that request several accelerators on each node: the checker finds broken plans, and impossible requests are
+//! refused.
 
 use std::num::NonZeroU32;
 
@@ -59,7 +60,7 @@ fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
     check(vec![on(2, 6)], &[wrong()]);
     check(vec![on(2, 6), on(3, 0), on(4, 0)], &[wrong()]);
     check(vec![on(1, 6), on(2, 0)], &[wrong()]);
-    // The memory is asked of the node, not of each accelerator, and not of none.
+    // The request is for the memory of the node, not of each accelerator.
     check(vec![on(2, 0), on(3, 0)], &[wrong()]);
     check(vec![on(2, 6), on(3, 4)], &[wrong()]);
     check(vec![on(2, 6), Part { count: 1, ..on(3, 0) }], &[wrong()]);
@@ -95,7 +96,7 @@ fn a_job_gets_the_cores_beside_its_accelerators_that_it_asked_for() {
         [wrong(), taken(0), taken(1)]
     });
     check(beside(Part { count: 1, ..on(0, 3, 0) }), &[wrong()]);
-    // The memory is asked of the node once.
+    // The memory of the node counts once.
     check(beside(on(0, 3, 6)), &[Violation::Accelerators { job }, memory_taken(0), memory_taken(1)]);
     check(vec![on(0, 3, 6)], &[Violation::Accelerators { job }]);
 }

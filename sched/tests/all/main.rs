@@ -1,4 +1,5 @@
-//! The scheduling core from outside: stories, properties over random clusters, broken plans, and EASY by its definition.
+//! External tests of the scheduling core: stories, properties over random clusters, broken plans, and EASY by its
+//! definition.
 
 mod arrays;
 mod backfill;

@@ -1,6 +1,6 @@
-//! How long the draw can be above the upper limit, whatever the profiles say: docs/policies.md derives the bound. A plant
-//! with a meter that is read at fixed times, commands that take a while to have an effect, and jobs that draw what they
-//! like; the limit moves without warning.
+//! Longest time for which the draw can be above the upper limit, for any profiles; docs/policies.md derives the bound.
+//! The plant has a meter with fixed reading times, commands with delayed effects, and jobs with any draw. The limit
+//! moves without warning.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::random::config;
 const IDLE: Power = Power::from_watts(10);
 const LOWEST_CAP: Power = Power::from_watts(5);
 
-/// Between a command and its effect, which is confirmed.
+/// Time between a command and its confirmed effect.
 const LATENCY: Span = Span::from_ms(15);
 
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ struct Task {
     suspended: bool,
 }
 
-/// What happens at a time of the plant: its order is that of the variants.
+/// Event of the plant. Simultaneous events come in the order of the variants.
 #[derive(Debug, Clone)]
 enum Happening {
     /// The effect of a command.
@@ -49,7 +49,7 @@ struct Plant {
     real: BTreeMap<JobId, Power>,
     caps: Vec<Option<Power>>,
     high: Power,
-    /// When the limit or something that nobody but the meter sees last made it worse.
+    /// Last time at which the limit, or a change that only the meter shows, increased the overshoot.
     cause: Time,
     every: Span,
 }
@@ -116,7 +116,7 @@ impl Plant {
         }
     }
 
-    /// Above the limit only for as long as the meter and the commands take to have an effect.
+    /// Checks that the draw is above the limit only until the meter and the commands have taken effect.
     fn check(&self, until: Time) {
         let bound = self.every + LATENCY;
         assert!(
@@ -195,7 +195,7 @@ impl Plant {
     }
 }
 
-/// Limits that the lowest caps can keep: then nothing has to be tried that cannot be.
+/// Uses limits that the lowest caps can keep, so that everything that is tried is possible.
 fn happening(nodes: i64) -> impl Strategy<Value = (i64, Happening)> {
     let least = nodes * (IDLE.mw() + LOWEST_CAP.mw()) / 1_000 + 2;
     let limit = (least..least + 100 * nodes).prop_map(|watts| Happening::Limit(Power::from_watts(watts)));

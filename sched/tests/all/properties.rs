@@ -1,6 +1,6 @@
-//! What every policy must keep, whatever happens to the cluster: over many random clusters, jobs and events.
+//! Guarantees of every policy over many random clusters, jobs and events.
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
 
 use crate::backfill;
 use crate::random::run::{keeps_in, keeps_the_rules};
@@ -76,7 +76,7 @@ fn limo_keeps_the_rules() {
     check(Preset::Limo);
 }
 
-/// Each combination of parts that makes sense and is no preset, in 500 cases unless told.
+/// Checks a valid combination of parts that is not a preset, by default in 500 cases.
 fn check_parts(parts: Parts) {
     let parts = overrides(parts);
     let options = options().prop_map(move |options| Options { parts, ..options });
@@ -88,7 +88,7 @@ fn overrides(Parts { order, admission, placement, caps, idle }: Parts) -> Overri
     Overrides { order, admission, placement: Some(placement), caps: Some(caps), idle: Some(idle) }
 }
 
-/// Each combination of an order that makes sense, with idle nodes that sleep: in 500 cases unless told.
+/// Checks a valid combination of an order with idle nodes that sleep, by default in 500 cases.
 fn check_power_off(order: OrderRule) {
     let sleeps = |parts: &Parts| parts.order == order && parts.powers_off() && parts.senseless().is_none();
     for parts in Parts::all().filter(sleeps).map(overrides) {
@@ -112,7 +112,7 @@ fn conservative_keeps_the_rules_with_nodes_off() {
     check_power_off(OrderRule::Conservative);
 }
 
-/// The combinations that are tested here.
+/// Combinations that are tested here.
 const COMBINED: [Parts; 9] = {
     use AdmissionRule::{Band, Ledger, LedgerReduced, Rate, Resources};
     use CapRule::{FromProfile, Moved, Untouched};
@@ -124,7 +124,7 @@ const COMBINED: [Parts; 9] = {
     [
         parts(Strict, Band, FirstFit, Untouched),
         parts(Strict, Band, FirstFit, Moved),
-        // These three in `backfill`, where there are budgets.
+        // `backfill` tests these three with budgets.
         parts(Easy, Rate, LeastRoom, FromProfile),
         parts(Easy, Ledger, LeastRoom, FromProfile),
         parts(Easy, LedgerReduced, LeastRoom, FromProfile),

@@ -1,4 +1,4 @@
-//! Whose draw a reading is: what it shows above idle belongs to all whom it contains.
+//! Attribution of readings: the draw above idle belongs to all jobs that the reading contains.
 
 use std::num::NonZeroU32;
 
@@ -7,7 +7,7 @@ use limo_sched::{Command, Event, Options};
 
 use crate::world::World;
 
-/// Two nodes with meters that draw 10 W idle, with two units of two cores, 40 W each.
+/// Makes two nodes with meters, an idle draw of 10 W, and two units of two cores and 40 W each.
 fn world(preset: Preset) -> World {
     let mut world = World::new(preset, Options::default());
     for name in ["n0", "n1"] {
@@ -32,7 +32,7 @@ fn world(preset: Preset) -> World {
     world
 }
 
-/// A job with one core on each of so many nodes: 20 W by the nameplate.
+/// Submits a job with one core on each of `nodes` nodes: 20 W by the nameplate.
 fn submit(world: &mut World, nodes: u32) -> JobId {
     let job = world.core.next_job();
     let nodes = NonZeroU32::new(nodes).expect("some");
@@ -56,7 +56,7 @@ fn a_job_that_was_told_to_end_draws_on_until_it_has() {
     let mut world = world(Preset::Limo);
     let (a, b) = (submit(&mut world, 1), submit(&mut world, 1));
     world.core.apply(world.now, &Event::CancelRequested { job: a, by: "ada".into() }).expect("it runs");
-    // The node takes its time.
+    // The node reacts late.
     assert!(matches!(world.core.round(world.now).commands[..], [Command::Stop { .. }]));
     read(&mut world, 50);
     assert_eq!([draw(&world, a), draw(&world, b)], [Power::from_watts(20); 2]);
@@ -77,11 +77,11 @@ fn a_job_over_several_nodes_has_its_part_of_a_reading() {
     assert_eq!(draw(&world, sole), Power::from_watts(20));
 }
 
-/// What a cap was to take from a job is no longer missing from readings that do not contain the job.
+/// Readings without a job do not lack the savings of its cap.
 #[test]
 fn a_cap_that_is_confirmed_late_does_not_outlive_its_job() {
     let mut world = world(Preset::Limo);
-    // Nobody confirms anything.
+    // The node confirms nothing.
     world.silent.insert(NodeId(1));
     let capped = submit(&mut world, 1);
     read(&mut world, 30);
@@ -92,7 +92,7 @@ fn a_cap_that_is_confirmed_late_does_not_outlive_its_job() {
     let attempt = limo_model::Attempt(1);
     let (outcome, usage) = (limo_model::Outcome::Exited(0), limo_model::Usage::default());
     world.apply(Event::Ended { job: capped, attempt, outcome, usage }).expect("it ran");
-    // Something else draws 7 W.
+    // Another process draws 7 W.
     read(&mut world, 17);
     assert_eq!(world.core.node_draw(NodeId(0)), Power::from_watts(17));
 }

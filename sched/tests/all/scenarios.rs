@@ -1,5 +1,5 @@
-//! Runs every story in `scenarios/`: what happens stands above the line `---`, what follows from it below.
-//! With `UPDATE_SCENARIOS=1` the lower part is written anew, to be read and checked by hand.
+//! Runs every story in `scenarios/`: the events are above the line `---`, their effects below. `UPDATE_SCENARIOS=1`
+//! rewrites the lower part, which must then be checked by hand.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::story::{Story, clock};
 use limo_model::{Money, Time};
 
-/// What a story tells.
+/// Runs a story; returns its report.
 pub fn run(text: &str) -> String {
     let mut story = play(text);
     let sums = story.world.core.sums();
@@ -18,7 +18,7 @@ pub fn run(text: &str) -> String {
     story.out
 }
 
-/// A story at its end.
+/// Runs a story to its end.
 pub fn play(text: &str) -> Story {
     let mut story = Story::new();
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or("")).filter(|line| !line.trim().is_empty());

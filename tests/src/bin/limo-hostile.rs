@@ -23,7 +23,7 @@ use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncWriteExt;
 
-/// Before a master that is away is called again.
+/// Pause before another call to an absent master.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Parser)]
@@ -36,7 +36,7 @@ struct Arguments {
     /// Directory of the clients.
     #[arg(long)]
     programs: PathBuf,
-    /// A directory of this user's own.
+    /// Directory owned by this user.
     #[arg(long)]
     scratch: PathBuf,
     /// Duration of the attack.
@@ -56,9 +56,9 @@ enum Attack {
     Garbage,
     /// Sends messages of 1 MiB without their last bytes, on many connections.
     Halves,
-    /// Asks what would become of a job, as fast as it is answered.
+    /// Asks what would become of a job, again after each answer.
     DryRuns,
-    /// Sends requests that are refused, as fast as they are taken.
+    /// Sends requests that are refused, as fast as the master reads them.
     Refusals,
     /// Fills the queue with held jobs that have environments of 1 MB.
     Environments,
@@ -141,10 +141,10 @@ impl User {
         Ok(connect(&self.master, Role::Client, &Trusted::own()).await?)
     }
 
-    /// Sends a request again and again, on a new connection wherever the master hangs up; reads answers as they come.
+    /// Sends a request repeatedly and reads answers as they come. Connects again if the master closes the connection.
     async fn requests(&self, request: impl Fn() -> ClientToMaster) -> Result<()> {
         while !self.is_over() {
-            // A master that is away, or has had enough of this user, is called again.
+            // A master that is away, or has disconnected this user, is called again.
             let Ok(Line { mut reader, mut writer, .. }) = self.call().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -190,7 +190,7 @@ impl User {
                 let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02\0\x10\0\0".to_vec();
                 bytes.resize(1 << 20, 1);
                 let sent = send(&mut socket, &bytes).await;
-                // Kept until this program ends.
+                // The connection stays open until this program ends.
                 sent.map(|()| socket)
             });
             if open.len() >= 1_000 {
@@ -208,12 +208,12 @@ impl User {
             };
             let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02".to_vec();
             bytes.extend((0..4096).map(|_| dice.next_u64().to_be_bytes()[0]));
-            // The master may hang up before it has read all of it.
+            // The master may close the connection before it has read everything.
             let _ = send(&mut socket, &bytes).await;
         }
     }
 
-    /// One client, with nothing of this program's own options in its environment.
+    /// Returns the command for a client, without this program's own options in its environment.
     fn client(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.programs.join(program));
         command.args(arguments).env("LIMO_MASTER", self.master.to_string()).current_dir(&self.scratch);
@@ -238,7 +238,7 @@ impl User {
 
     fn long_name(&self) -> Result<()> {
         while !self.is_over() {
-            // Longer than one argument may be for the kernel, so it comes in a script.
+            // Longer than the kernel's limit for an argument, so the name is in a script.
             let script = self.scratch.join("long-name");
             let mut text = b"#!/".to_vec();
             text.extend(vec![0xff; 100_000]);
@@ -258,8 +258,8 @@ impl User {
         let script = self.scratch.join("leased");
         write_executable(&script, b"#!/bin/sh\n")?;
         let file = fs::File::open(&script)?;
-        // The kernel says that the lease is to be given up with this signal, which would end this program.
-        // SAFETY: both are plain calls on values of this frame.
+        // With this signal the kernel asks to give up the lease; by default it would end this program. SAFETY: both are
+        // plain calls on values of this frame.
         unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             let taken = libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK);
@@ -313,13 +313,13 @@ async fn send(socket: &mut Socket, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes a file that its owner may run.
+/// Writes a file that its owner may execute.
 fn write_executable(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::write(path, content)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
-/// Returns true if a client succeeded; one that takes longer than `patience` is killed. Its output is discarded.
+/// Returns true if a client succeeded. Kills it after `patience`, and discards its output.
 fn ran(mut command: Command, patience: Duration) -> Result<bool> {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let end = Instant::now() + patience;

@@ -1,5 +1,5 @@
-//! A hostile user of the tests: listens in the place of a master, or opens connections and says nothing. It says on stdout
-//! what happened to it, a line for each event, and ends when its stdin does.
+//! A hostile user of the tests: listens in place of a master, or opens silent connections. Prints a line for each
+//! event, and ends when its stdin ends.
 
 use std::fmt::Debug;
 use std::io::Read;
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, UnixListener};
 
-/// Longer than any caller takes for its greeting.
+/// Longest wait for a greeting.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Parser)]
@@ -27,8 +27,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Answers each greeting as a master does, and prints anything that it receives after that: nothing, if all is
-    /// well.
+    /// Answers each greeting as a master does, and prints everything that comes after it, which should be nothing.
     Impostor { endpoint: Endpoint },
     /// Opens `count` connections and sends nothing; replaces each that is closed.
     Crowd { endpoint: Endpoint, count: usize },
@@ -67,7 +66,7 @@ async fn impostor(endpoint: Endpoint) -> Result<()> {
             let whose = match socket.principal().await {
                 Ok(Some(peer)) if peer.uid == geteuid().as_raw() => "its own user",
                 Ok(Some(_)) => "another user",
-                // Clients of Limo wait for an answer: the kernel knows whose they are.
+                // Clients of Limo wait for an answer, so that the kernel knows their user.
                 Ok(None) | Err(_) => "somebody who did not wait",
             };
             match accept(socket, PATIENCE, Identity::default()).await {
@@ -120,7 +119,7 @@ async fn crowd(endpoint: Endpoint, count: usize) -> Result<()> {
 
 async fn until_closed(socket: Socket) {
     let mut bytes = Vec::new();
-    // However it ends, it has ended.
+    // The kind of end does not matter.
     let _ = match socket {
         Socket::Unix(mut stream) => stream.read_to_end(&mut bytes).await,
         Socket::Tcp(mut stream) => stream.read_to_end(&mut bytes).await,

@@ -1,5 +1,5 @@
-//! Application on emulated hardware for tests: runs until the model says that its work is done, and uses its stdin and
-//! stdout. It computes nothing, so that many of them fit on one machine.
+//! Application on emulated hardware for tests: runs until the model reports that its work is done, and uses its stdin
+//! and stdout. It does not compute, so that one machine can run many.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -48,19 +48,19 @@ fn main() -> anyhow::Result<()> {
             "how long to run is not known: this application is not in the node's hardware file; give `--duration 2s`"
         ),
     };
-    // The thread ends at the end of stdin; it does not panic, since it only counts.
+    // The thread ends at the end of stdin. It does not panic, because it only counts.
     let Ok(seen) = input.join() else { bail!("the thread that reads stdin is gone") };
     let (bytes, checksum) = seen.context("cannot read stdin")?;
     say(&format!("{name} ends: {bytes} bytes of stdin, checksum {checksum:016x}"))
 }
 
-/// The descriptor that was inherited, if there is one of that number.
+/// Returns the inherited descriptor with that number, if there is one.
 fn work(fd: RawFd) -> anyhow::Result<OwnedFd> {
     let none = || format!("LIMO_EMULATED_WORK_FD is {fd}, and no such descriptor is open; give `--duration 2s`");
     if fd < 0 {
         bail!(none());
     }
-    // SAFETY: no descriptor of this process has been closed, and a number that is not open is refused by the kernel.
+    // SAFETY: this process has not closed any descriptor, and the kernel refuses a number that is not open.
     let inherited = unsafe { BorrowedFd::borrow_raw(fd) };
     inherited.try_clone_to_owned().with_context(none)
 }
@@ -70,7 +70,7 @@ fn say(line: &str) -> anyhow::Result<()> {
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write to stdout")
 }
 
-/// Reads stdin to its end: how many bytes, and their FNV-1a.
+/// Reads stdin to its end; returns the number of bytes and their FNV-1a.
 fn read_all() -> io::Result<(u64, u64)> {
     let mut stdin = io::stdin().lock();
     let mut buffer = [0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! One failure at a time, and its end: afterwards the master answers and every node is up again.
+//! Makes one failure at a time and ends it. Afterwards the master answers and all nodes are up.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -26,7 +26,7 @@ pub struct Failures<'a> {
     enemy: &'a Person,
     calm: &'a Calm,
     counts: BTreeMap<&'static str, u32>,
-    /// The most memory that a master has had so far, in bytes.
+    /// Peak memory of the masters so far, in bytes.
     peak: u64,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Failures<'a> {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// Makes one failure, ends it, and lets a calm time pass.
+    /// Makes one failure, ends it, and waits through a calm time.
     pub fn one(&mut self, dice: &mut Dice, work: &Work) {
         self.calm.change();
         let node = FRAIL_NODES[dice.below(FRAIL_NODES.len() as u64) as usize];
@@ -110,7 +110,7 @@ impl<'a> Failures<'a> {
             }
             _ => {
                 self.count("clock jumped");
-                // From true time, so that each jump may be twice as far.
+                // Offsets are from the true time, so a jump may be twice as large.
                 let jump = JUMPS_S[dice.below(JUMPS_S.len() as u64) as usize];
                 let whose = [MASTER, STEADY_NODE, node][dice.below(3) as usize];
                 self.cluster.clock(whose).set(jump);
@@ -120,7 +120,7 @@ impl<'a> Failures<'a> {
         thread::sleep(Duration::from_secs(2) + dice.up_to(Duration::from_secs(4)));
     }
 
-    /// Waits until all work again; calm from then on.
+    /// Waits until all daemons work again. The calm time starts then.
     fn recovered(&mut self) {
         for name in [STEADY_NODE].iter().chain(&FRAIL_NODES) {
             self.cluster.await_node(name);
@@ -131,12 +131,12 @@ impl<'a> Failures<'a> {
         self.calm.change();
     }
 
-    /// Replaces the master by an impostor for some time. Anything that it receives is a fault.
+    /// Replaces the master by an impostor for some time. Anything that the impostor receives is a fault.
     fn impostor(&self, time: Duration, work: &Work) {
         let mut command = self.enemy.command("limo-stranger", &["impostor", &self.enemy.submitter.address]);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("executable");
         thread::sleep(time);
-        // It ends with its stdin.
+        // The impostor ends with its stdin.
         drop(child.stdin.take());
         let heard = finish(child).stdout;
         // A client of the impostor's own user trusts it.
@@ -145,7 +145,7 @@ impl<'a> Failures<'a> {
         }
     }
 
-    /// Brings back a backup that is some seconds old.
+    /// Restores a backup that is some seconds old.
     pub fn restore(&mut self, work: &Work) {
         let file = self.disk.path().join("backup.tar");
         let path = file.display().to_string();
@@ -160,7 +160,7 @@ impl<'a> Failures<'a> {
         });
     }
 
-    /// Takes the master's state away.
+    /// Removes the master's state.
     pub fn wipe(&mut self, work: &Work) {
         self.replace(work, "state wiped", |state| fs::remove_dir_all(state).expect("the master is dead"));
     }

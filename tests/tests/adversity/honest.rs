@@ -1,5 +1,5 @@
-//! Honest work: detached jobs that may be requeued, attached jobs whose output is compared, and jobs with a time limit. Each
-//! leaves lines in a ledger, with the time since boot, which no clock that jumps can change.
+//! Honest work: detached jobs that may be requeued, attached jobs with compared output, and jobs with a time limit.
+//! Each writes lines to a ledger with the time since boot, which does not jump.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use limo_tests::{Person, Ran, finish};
 use crate::site::STEADY_NODE;
 
 /// Arguments: the token of the job and its length in seconds. A lock shows if two attempts run at the same time. The
-/// process exists since before its first line: the kernel has the time, in hundredths of a second.
+/// process starts before its first line; the kernel reports its start in hundredths of a second.
 const DETACHED: &str = r#"
 token=$1; length=$2; read stat < /proc/$$/stat; set -- $stat; born=${22}; set -- "$token" "$length"
 echo "born $1 ${born%??}.${born#"${born%??}"}" >> ledger
@@ -34,13 +34,13 @@ const LIMITED: &str = r#"
 while :; do read up rest < /proc/uptime; echo "tick $1 $up" >> ticks; sleep 0.1; done
 "#;
 
-/// The time limit of such a job.
+/// Time limit of a limited job.
 pub const LIMIT: Duration = Duration::from_secs(3);
 
-/// Tolerated overrun: its node ends it, also without the master, but there are pauses between ticks.
+/// Tolerated overrun: the node ends the job even without the master, but there are pauses between ticks.
 pub const LIMIT_SLACK: Duration = Duration::from_secs(3);
 
-/// Detached jobs that may be under way.
+/// Most detached jobs under way.
 const BACKLOG: usize = 10;
 
 /// A detached job that was accepted.
@@ -49,13 +49,13 @@ pub struct Accepted {
     pub token: String,
     /// Duration in seconds.
     pub seconds: f64,
-    /// Its number, which is that of another job after the master's state was replaced.
+    /// Number of the job. Another job has it after the master's state was replaced.
     pub number: u64,
-    /// Number of the master's state that has it.
+    /// Number of the master's state that has the job.
     pub era: u64,
 }
 
-/// One line of the ledger.
+/// A line of the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     pub what: String,
@@ -77,14 +77,14 @@ pub struct Work {
 /// Numbers of checked jobs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
-    /// Their energy was compared with their draw over their own times.
+    /// Jobs whose energy was compared with the draw over their own times.
     pub measured: u64,
     /// Energies charged and drawn, in joules.
     pub charged_j: f64,
     pub drawn_j: f64,
-    /// Their whole output was compared.
+    /// Attached jobs whose whole output was compared.
     pub attached: u64,
-    /// Their time limit ended them, not too early.
+    /// Jobs that their time limit ended, and not too early.
     pub limited: u64,
 }
 
@@ -116,7 +116,7 @@ impl Work {
         self.era.load(Ordering::SeqCst)
     }
 
-    /// The master's state is about to be replaced by another one.
+    /// Starts a new era, before another state replaces the master's.
     pub fn next_era(&self) {
         self.era.fetch_add(1, Ordering::SeqCst);
     }
@@ -138,7 +138,7 @@ impl Work {
         *self.counts.lock().expect("whole")
     }
 
-    /// The energy of a job was compared, in joules.
+    /// Notes a comparison of a job's energies, in joules.
     pub fn measured(&self, charged: f64, drawn: f64) {
         let mut counts = self.counts.lock().expect("whole");
         counts.measured += 1;
@@ -225,7 +225,7 @@ impl Work {
         }
     }
 
-    /// A client that could not hand its job in says why.
+    /// Checks the reason of a client that could not submit its job.
     fn unanswered(&self, ran: &Ran, era: u64) {
         if era == self.era() && ran.code != Some(125) {
             self.fault(format!("a client failed: {ran:?}"));

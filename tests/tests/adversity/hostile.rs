@@ -31,7 +31,7 @@ pub fn run(enemy: &Person, mut dice: Dice, work: &Work) {
         let time = Duration::from_secs(2) + dice.up_to(Duration::from_secs(6));
         println!("attack: {attack}");
         let said = if attack == "silence" { silence(enemy, time) } else { one(enemy, attack, time) };
-        // One that the master turned away has done what it could.
+        // An attack that the master disconnected is complete.
         if said.contains("not its own") || said.contains("panicked") {
             work.fault(format!("attack {attack}: {said}"));
         }
@@ -51,7 +51,7 @@ fn silence(enemy: &Person, time: Duration) -> String {
     let mut command = enemy.command("limo-stranger", &["crowd", &enemy.submitter.address, "3000"]);
     let mut child = command.stdin(Stdio::piped()).spawn().expect("executable");
     thread::sleep(time);
-    // It ends with its stdin.
+    // The program ends with its stdin.
     drop(child.stdin.take());
     finish(child).stderr
 }

@@ -1,5 +1,5 @@
-//! Hostile users and random failures beside honest work. Apart from wipes and restores, no honest job is lost, doubled
-//! or ended early, no data of another user is visible, and the master stays small and fast.
+//! Honest work during attacks and random failures. Apart from wipes and restores, no honest job is lost, doubled or
+//! ended early, no data of another user is visible, and the master stays small and fast.
 //!
 //! `LIMO_ADVERSITY` is the duration, such as `1h`; by default 2 min. `LIMO_SEED` repeats the choices of a run.
 
@@ -20,7 +20,7 @@ use failures::Failures;
 use honest::Work;
 use probes::Calm;
 
-/// The end of the run, in which the state is restored and wiped; before it no honest job may notice a failure.
+/// Last part of the run, in which the state is restored and wiped. Before it no honest job may notice a failure.
 const UNSAFE: Duration = Duration::from_secs(30);
 
 #[test]

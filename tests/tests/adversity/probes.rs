@@ -30,7 +30,7 @@ impl Calm {
         Self { changes: AtomicU64::new(1), probes: AtomicU64::new(0), slowest_ms: AtomicU64::new(0) }
     }
 
-    /// A failure begins, or what it did is over.
+    /// Notes that a failure begins, or that its effects are over.
     pub fn change(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The cluster of the run: a master whose state is on a small disk, and three emulated nodes.
+//! The cluster of the run: a master with its state on a small disk, and three emulated nodes.
 
 use std::fs;
 use std::time::Duration;
@@ -6,22 +6,23 @@ use std::time::Duration;
 use limo_requirements::SmallDisk;
 use limo_tests::{Cluster, Person, Setup, Submitter};
 
-/// Never fails and is never stopped: attached jobs run on it.
+/// Node that never fails or stops: attached jobs run on it.
 pub const STEADY_NODE: &str = "n1";
 
-/// Killed and stopped now and then.
+/// Nodes that are killed and stopped now and then.
 pub const FRAIL_NODES: [&str; 2] = ["n2", "n3"];
 
-/// Cores that jobs of the hostile user may have: fewer than honest jobs leave, so that another honest job never waits for one.
+/// Core quota of the hostile user's jobs. It is below the number that honest jobs leave free, so that an honest job
+/// never waits for a core.
 const HOSTILE_CORES: u32 = 4;
 
 /// Limits of a user in the journal: a small part of the disk.
 const MASTER_CONFIG: &str = "[limits]\nsubmissions = \"64MiB\"\n";
 
-/// Draw of an honest job, in watts: an eighth of that of its application, which has the whole unit.
+/// Draw of an honest job, in watts: an eighth of the draw of its application on the whole unit.
 pub const JOB_W: f64 = 5.0;
 
-/// No noise: a job's energy is known from its time.
+/// Without noise, so that the energy of a job follows from its time.
 const MACHINES: &str = r#"
 [[machine]]
 name = "MACHINE"
@@ -49,14 +50,14 @@ pub struct Site {
 }
 
 impl Site {
-    /// For a run of such a length, whose history stays on the disk. `None`, after saying so, if this process may not mount a
-    /// file system.
+    /// Starts the cluster for a run of this length, whose history stays on the disk. If this process may not mount a
+    /// file system, prints the reason and returns `None`.
     pub fn start(length: Duration) -> Option<Self> {
         let disk = SmallDisk::mount((256 + length.as_secs() / 6) << 20)?;
         let config = disk.path().join("lmaster.toml");
         fs::write(&config, MASTER_CONFIG).expect("written");
         let state_dir = Some(disk.path().join("state"));
-        // Over TCP, so that another user can take the master's place.
+        // TCP lets another user take the master's place.
         let mut setup = Setup { state_dir, over_tcp: true, clocks: true, ..Setup::default() };
         setup = setup.master(&["--node-lease", "8s", "--config", &config.display().to_string()]);
         for name in [STEADY_NODE].iter().chain(&FRAIL_NODES) {
@@ -72,7 +73,7 @@ impl Site {
     }
 }
 
-/// Sets quotas as an operator who expects that users flood the queue.
+/// Sets quotas like an operator who expects users to flood the queue.
 pub fn limit(cluster: &Cluster, enemy: &Person) {
     cluster.submitter().lconf(&["quota", &enemy.user.name, &format!("cores={HOSTILE_CORES}")]).succeeded();
 }

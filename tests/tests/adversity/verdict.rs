@@ -7,24 +7,23 @@ use crate::honest::{Accepted, Entry, LIMIT, LIMIT_SLACK, Work};
 use crate::probes::Calm;
 use crate::site::JOB_W;
 
-/// Most memory that a master may have had, in bytes.
+/// Largest allowed peak memory of a master, in bytes.
 const MASTER_BYTES: u64 = 512 << 20;
 
 /// Tolerated relative difference between the energy of all jobs and their draw over their times.
 const ENERGY_PART: f64 = 0.01;
 
-/// Time after a process's last line until its end is noticed, on a machine that attacks keep busy; a job may be charged
-/// for it.
+/// Time from a process's last line until its end is noticed, on a machine under attack. A job may be charged for it.
 const ENERGY_END_S: f64 = 0.25;
 
-/// Checks what the master that works now says of the jobs that it accepted. Jobs may still be under way.
+/// Compares the accepted jobs with the reports of the working master. Jobs may still be under way.
 pub fn jobs(work: &Work) {
     let (own, era) = (&work.person.submitter, work.era());
     let accepted: Vec<Accepted> = work.accepted().into_iter().filter(|job| job.era == era).collect();
     for some in accepted.chunks(200) {
         let numbers: Vec<u64> = some.iter().map(|job| job.number).collect();
         let reports = own.show(&numbers);
-        // Read afterwards, since it has all of the jobs that are over by then.
+        // Read afterwards, because it then contains all jobs that were over before.
         let ledger = work.ledger();
         for (job, report) in some.iter().zip(reports) {
             let none = Vec::new();
@@ -83,7 +82,7 @@ pub fn check(peak: u64, work: &Work, calm: &Calm) {
     assert!(least > Some(0), "something was not tested at all");
 }
 
-/// Checks one job. What it was charged and what it drew, in joules, if they can be compared.
+/// Checks one job. Returns its charged and its drawn energy, in joules, if they can be compared.
 fn one(job: &Accepted, report: &Value, entries: &[Entry]) -> Result<Option<(f64, f64)>, String> {
     match report["state"].as_str() {
         Some("completed") if report["exit_code"] == 0 => {}
@@ -93,7 +92,7 @@ fn one(job: &Accepted, report: &Value, entries: &[Entry]) -> Result<Option<(f64,
     let times = |what: &str| -> Vec<f64> { entries.iter().filter(|e| e.what == what).map(|e| e.up).collect() };
     let (born, begins, ends) = (times("born"), times("begin"), times("end"));
     let ([born], [begin], [end]) = (&born[..], &begins[..], &ends[..]) else {
-        // An attempt that was requeued may have come to its end unseen.
+        // A requeued attempt may have ended unnoticed.
         let requeued = begins.len() > 1 && !ends.is_empty();
         return if requeued { Ok(None) } else { Err(format!("began {} times, ended {}", begins.len(), ends.len())) };
     };

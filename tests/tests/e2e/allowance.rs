@@ -9,7 +9,7 @@ fn cluster() -> Cluster {
     Setup::default().master(&["--readings-every", "20ms", "--kill-grace", "1s"]).node("n1", &node).start()
 }
 
-/// 60 W above idle, for as long as the test lets it.
+/// An application that draws 60 W above idle until the test ends it.
 const STEADY: [&str; 2] = ["--app", "steady"];
 
 #[test]
@@ -22,7 +22,7 @@ fn a_job_is_ended_when_it_has_used_its_energy() {
     assert!(told.starts_with("lrun: job 1: n1: energy limit of 30.0 J reached, 3"), "{told}");
     let job = submitter.job(1);
     assert_eq!((&job["state"], &job["energy_limit_j"]), (&"used_up".into(), &30.0.into()), "{job}");
-    // The emulated meter and what is believed differ by the pieces that a start and an end take.
+    // The emulated meter and the belief differ by the time of a start and an end.
     let used = job["energy_j"].as_f64().expect("known");
     assert!((25.0..90.0).contains(&used), "{used} J");
     assert!(submitter.lq(&["show", "1"]).succeeded().contains("may use      30.0 J, then it is ended\n"));
@@ -39,7 +39,7 @@ fn a_job_that_may_only_cost_so_much_is_told_of_and_goes_on() {
     )
     .expect("written");
     submitter.lconf(&["set", "price", "prices.csv"]).succeeded();
-    // At such a price the job would wait for a better one.
+    // At such a price the job would wait for a lower one.
     submitter.lconf(&["set", "mode", "high"]).succeeded();
     let options = ["--cost-limit", "0.001EUR", "--on-limit", "warn"];
     let client = submitter.spawn_lrun(&[&options[..], &STEADY, &["sh", "-c", "read line; exit 3"]].concat());
@@ -48,7 +48,7 @@ fn a_job_that_may_only_cost_so_much_is_told_of_and_goes_on() {
         job["used_up"].as_str().is_some_and(|words| words.starts_with("cost limit of 0.001 EUR reached")).then_some(())
     });
     assert_eq!(submitter.state(1), "running");
-    // Its stdin ends: it does, too.
+    // The job ends with its stdin.
     let ran = finish(client);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     assert!(ran.stderr.contains("lrun: warning: job 1: cost limit of 0.001 EUR reached, 0.00"), "{}", ran.stderr);

@@ -24,7 +24,7 @@ fn each_task_runs_once_with_its_number() {
     let counts = &shown["array"];
     assert_eq!((&counts["completed_count"], &counts["failed_count"]), (&0.into(), &4.into()), "{shown}");
     assert_eq!((&shown["state"], &shown["exit_code"]), (&"failed".into(), &8.into()), "{shown}");
-    // Its tasks have the numbers after its own; the next job has the one after them.
+    // The tasks have the numbers after the array's own. The next job has the number after them.
     let task = submitter.job(3);
     assert_eq!((&task["array_id"], &task["task"], &task["exit_code"]), (&1.into(), &4.into(), &4.into()), "{task}");
     let sums: serde_json::Value = serde_json::from_str(&submitter.lq(&["energy", "--json"]).succeeded()).expect("JSON");
@@ -91,7 +91,7 @@ fn tasks_are_named_by_their_numbers() {
     let script = "until [ -e go ]; do sleep 0.05; done; exit $((LIMO_ARRAY_TASK_ID / 10))";
     let array = submitter.detach(&["-a", "10-500:10%1", "-o", "none", "sh", "-c", script]);
     let later = submitter.detach(&["--hold", "-a", "0-3", "true"]);
-    // Most of these are not jobs yet.
+    // Most of these tasks are not jobs yet.
     let cancelled = submitter.lq(&["cancel", "--json", "1_[40-480:10]", "1_500"]).succeeded();
     let cancelled: serde_json::Value = serde_json::from_str(&cancelled).expect("JSON");
     assert!(cancelled["cancelled"].as_array().is_some_and(|jobs| jobs.len() > 40), "{cancelled}");

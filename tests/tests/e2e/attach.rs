@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use limo_tests::{Cluster, Submitter, finish, until};
 
-/// Answers each line that it reads, and ends with the last of them.
+/// Script that answers each line of input, and ends after the last one.
 const ANSWERS: &str =
     "echo begun; while read line; do echo got $line; [ $line = end ] && exit 5; done; echo eof; exit 6";
 
@@ -18,7 +18,7 @@ fn types(child: &mut Child, text: &str) {
     child.stdin.as_mut().expect("it is piped").write_all(text.as_bytes()).expect("typed");
 }
 
-/// A job whose `lrun` was killed when it had shown this much.
+/// Starts a job, and kills its `lrun` once this much output was shown.
 fn orphan(submitter: &Submitter, lines: &str, shown: &str) {
     let output = submitter.path("shown");
     let file = std::fs::File::create(&output).expect("made");
@@ -42,7 +42,7 @@ fn another_client_goes_on_where_the_first_one_was() {
     let mut client = attach(&submitter, &["1"]);
     types(&mut client, "two\nend\n");
     let ran = finish(client);
-    // The output is too short for an acknowledgement, so that it is sent again.
+    // The output is too short for an acknowledgement, so the node sends it again.
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "begun\ngot one\ngot two\ngot end\n"), "{}", ran.stderr);
 }
 
@@ -59,7 +59,7 @@ fn the_streams_of_a_client_that_is_there_are_taken_on_request_only() {
     let ended = finish(first);
     assert_eq!(ended.code, Some(125));
     assert!(ended.stderr.contains("another client took over job 1"), "{}", ended.stderr);
-    // Its stdin ends, and so does the job's.
+    // The job's stdin ends with that of its client.
     let ran = finish(second);
     assert_eq!(ran.code, Some(6), "{}", ran.stderr);
     assert_eq!(ran.stdout, "begun\ngot one\neof\n", "so little comes again");

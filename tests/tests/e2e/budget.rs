@@ -1,5 +1,5 @@
-//! An energy budget on a live, emulated cluster: `easy` overruns it, `energybud` keeps it with the same jobs, and a
-//! master that is killed within the period continues its account.
+//! An energy budget on a live, emulated cluster. `easy` overruns it, and `energybud` keeps it with the same jobs. If
+//! the master is killed within the period, the next one continues its account.
 
 use limo_journal::{Entry, History, HistoryEntry};
 use limo_model::{Budget, Preset, Time};
@@ -93,7 +93,7 @@ fn easy_overruns_a_budget_that_energybud_keeps() {
     assert!(easy > 75.0 && !waited, "easy used {easy} J, a job waited: {waited}");
     let (energybud, waited) = spent_under("energybud");
     assert!(energybud <= 75.0 && waited, "energybud used {energybud} J, a job waited: {waited}");
-    // It does not keep it by idling: three jobs are 9 J above the idle draw.
+    // The policy does not keep the budget by idling: three jobs are 9 J above the idle draw.
     assert!(energybud > 59.0, "energybud used {energybud} J");
 }
 
@@ -101,7 +101,7 @@ fn easy_overruns_a_budget_that_energybud_keeps() {
 fn a_master_that_is_killed_goes_on_with_its_account() {
     let mut cluster = cluster(&["--initial-policy", "energybud", "--snapshot-every", "20"]);
     let submitter = cluster.submitter().clone();
-    // 1 kW for an hour: a hundred times what the node draws, so that released and spent cannot be taken for each other.
+    // 1 kW for an hour: a hundred times the draw of the node, so that released and spent energy cannot be confused.
     submitter.lconf(&["set", "budget", "1kWh", "--until", "now+1h"]).succeeded();
     let account = || {
         let account = status(&submitter)["budget"].take();
@@ -119,7 +119,7 @@ fn a_master_that_is_killed_goes_on_with_its_account() {
     let after = until("a second is released", || Some(account()).filter(|(released, _)| *released >= 1000.0));
     println!("released and spent in J: before {before:?}, after {after:?}");
     assert!(after.0 > before.0, "what is released goes on: {before:?} {after:?}");
-    // A stage, which every snapshot comes with, may lower what was over-estimated: by 4 W of 20 W while the job runs.
+    // Every snapshot comes with a stage, which may lower an over-estimate: by 4 W of 20 W while the job runs.
     assert!(after.1 > before.1 / 2.0, "what is spent goes on: {before:?} {after:?}");
     assert!(after.1 < after.0 / 10.0, "it is not opened anew, with all that is released as spent: {after:?}");
     assert_eq!(submitter.wait(job), Some(0));

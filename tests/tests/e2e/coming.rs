@@ -1,4 +1,4 @@
-//! The pages for users of another workload manager: every command of ours in their tables is typed as it is written there.
+//! The pages for users of another workload manager: the test types every command of Limo in their tables as written.
 //! `JOB` is the number of a job that suits the command, `ARRAY` that of an array with running tasks.
 
 use std::fs;
@@ -13,10 +13,10 @@ use limo_tests::{Cluster, Ran, Setup, Submitter, programs, until};
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
 
-/// Commands that run until interrupted: they run for some seconds.
+/// Commands that run until interrupted; the test interrupts them after some seconds.
 const ENDLESS: [&str; 3] = ["lq top", "--watch", "logs -f"];
 
-/// The commands in the last but one column, line by line.
+/// Returns the commands in the last but one column, with their line numbers.
 fn commands(page: &str) -> Vec<(usize, String)> {
     let text = fs::read_to_string(Path::new(DOCS).join(page)).expect("a page");
     let mut found = Vec::new();
@@ -28,7 +28,7 @@ fn commands(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Three nodes, one of which has two GPUs, and the files for the commands in the user's directory.
+/// Starts three nodes, one with two GPUs, and writes the files for the commands into the user's directory.
 fn cluster() -> Cluster {
     let node = ["--hardware", HARDWARE];
     let cluster = Setup::default().node("n1", &node).node("n2", &node).node("n3", &node).start();
@@ -47,10 +47,10 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// Input that a reader then types: the end of a shell, and a line and the end of the input.
+/// Input that a reader types next: the end of a shell, or a line and the end of the input.
 const TYPED: [(&str, &str); 2] = [("--pty", "exit\n"), ("attach", "one\n\u{4}")];
 
-/// Runs one command on a terminal, as a reader of the page would.
+/// Runs a command on a terminal, as a reader of the page would.
 fn run(submitter: &Submitter, command: &str) -> Ran {
     let endless = ENDLESS.iter().any(|words| command.contains(words));
     let command = if endless { format!("timeout --foreground 3 {command}; [ $? = 124 ]") } else { command.to_owned() };
@@ -89,7 +89,7 @@ fn type_all(page: &str) {
             let job = match (attached, waits) {
                 _ if ends => submitter.detach(&["sleep", "1"]),
                 (true, _) => {
-                    // A client whose job is to be taken over.
+                    // A client whose job is taken over.
                     waiting = Some(submitter.spawn_lrun(&["sh", "-c", "while read line; do echo $line; done"]));
                     until("the job is there", || submitter.jobs().last().and_then(|job| job["id"].as_u64()))
                 }
@@ -117,7 +117,8 @@ fn type_all(page: &str) {
         if ran.code != Some(0) {
             wrong.push(format!("{page}:{line}: {command}: {ran:?}"));
         }
-        // One that has just ended keeps `lq` from cancelling the others with it.
+        // Clears finished jobs, because one that has just ended keeps `lq` from cancelling the others in the same
+        // command.
         let clear = || {
             let jobs = submitter.jobs();
             for job in &jobs {

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use limo_tests::Setup;
 
-/// More than a listener has room for unless it asks for more; less than every Linux allows.
+/// More than a listener accepts by default; less than every Linux allows.
 const CALLERS: usize = 1000;
 
-/// A caller over TCP that finds no place tries again after a second.
+/// Longest wait of a caller that finds a place at once. A caller over TCP without a place tries again after a second.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_thousand_callers_wait_for_a_busy_master() {
     let cluster = Setup::nodes(1, 1).over_tcp().start();
     let address: SocketAddr = cluster.submitter().address.parse().expect("an address");
-    // As busy as can be.
+    // A stopped master is the extreme case of a busy one.
     cluster.stop_master();
     let callers: Vec<_> = (0..CALLERS).map(|_| TcpStream::connect_timeout(&address, AT_ONCE)).collect();
     cluster.continue_master();
@@ -32,7 +32,7 @@ fn a_thousand_callers_wait_at_the_socket_of_a_busy_master() {
     let address = cluster.submitter().address.clone();
     let path = address.strip_prefix("unix:").expect("a socket").to_owned();
     cluster.stop_master();
-    // A call that finds no place would wait until the master accepts one.
+    // A call without a place would wait until the master accepts one.
     let (told, tell) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let callers: Vec<_> = (0..CALLERS).map(|_| UnixStream::connect(&path).expect("a place")).collect();

@@ -1,11 +1,11 @@
-//! A fast digest of a stream: enough to notice a byte that is missing, doubled or at another place.
+//! A fast digest of a stream, which shows if a byte is missing, doubled or misplaced.
 
-/// A polynomial hash over the 8-byte words of the stream, wherever it was cut.
+/// A polynomial hash over the 8-byte words of the stream, independent of the sizes of its pieces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digest {
     pub length: u64,
     hash: u64,
-    /// Bytes of the word that is not full yet.
+    /// Bytes of the incomplete last word.
     rest: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl Digest {
     }
 
     fn word(&mut self, word: [u8; 8]) {
-        // The constant of splitmix64; any odd number with bits everywhere does.
+        // The constant of splitmix64; any odd number with bits everywhere would do.
         self.hash = (self.hash.rotate_left(29) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that may not run yet: held, with a begin, after other jobs, alone under their name; and jobs that are to run again.
+//! Jobs that may not run yet: held jobs, jobs with a begin, dependants, singletons; and requeued jobs.
 
 use limo_tests::{Cluster, Submitter, finish, until};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn await_wait(submitter: &Submitter, job: u64, kind: &str) -> Value {
     })
 }
 
-/// A job that appends a word to `log`.
+/// Submits a job that appends a word to `log`.
 fn detach(submitter: &Submitter, options: &[&str], word: &str) -> u64 {
     let script = format!("echo {word} >> log");
     submitter.detach(&[options, &["sh", "-c", &script]].concat())
@@ -189,8 +189,7 @@ fn a_job_is_warned_ahead_of_its_time_limit_and_has_its_grace() {
     assert_eq!(submitter.read("log"), "warned\nasked\n");
     let report = submitter.job(job);
     let ran = report["end_unix_ms"].as_i64().zip(report["start_unix_ms"].as_i64()).map(|(end, start)| end - start);
-    // The master notes a start when the node has said so, a little after it. To a job that does not ask for less it gives
-    // 30 s of grace.
+    // The master records a start when the node has reported it, a little later. By default a job has 30 s of grace.
     assert!(ran.is_some_and(|ms| (3_000..30_000).contains(&ms)), "{report}");
     submitter.lrun(&["--kill-grace", "1h", "true"]).failed("a grace of 1h from TERM to KILL is not within 0 s to 30s");
     submitter.lrun(&["--signal", "USR1", "true"]).failed("--time");

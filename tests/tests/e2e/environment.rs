@@ -1,4 +1,4 @@
-//! The environment of a job: what of the submitter's comes along, and what Limo adds.
+//! The environment of a job: the submitter's variables that it gets, and those that Limo adds.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn limo_sets_what_its_list_says() {
     let submitter = cluster.submitter();
     let own = |options: &[&str]| {
         let mut command = submitter.command("lrun", options);
-        // Variables of a job that submits this one.
+        // As if a job submitted this one.
         command.env("LIMO_JOB_END_TIME", "1").env("LIMO_EMULATED_WORK_FD", "9").env("LIMO_ATTEMPT", "x");
         let mut all = variables(&finish(command.spawn().expect("a program that is built")).succeeded());
         all.retain(|name, _| name.starts_with("LIMO_") && name != "LIMO_MASTER");

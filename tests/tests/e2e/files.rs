@@ -1,4 +1,4 @@
-//! Streams of a job that go to files on its node.
+//! Streams of a job in files on its node.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -89,7 +89,8 @@ fn a_detached_job_writes_where_it_was_told() {
     }
 }
 
-/// The node is root, the job is not: it opens what its user may open, in that user's name and with its umask.
+/// On a node that runs as root, a job opens only files that its user may open, in the name of its user and with its
+/// umask.
 #[test]
 fn files_are_opened_as_the_jobs_user() {
     let cluster = Cluster::of_one_node(1);

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use limo_requirements::SmallDisk;
 use limo_tests::{Cluster, Setup, finish, until};
 
-/// Of the file systems that are filled from outside, in bytes.
+/// Size of the file systems that the tests fill, in bytes.
 const SIZE: u64 = 8 << 20;
 
-/// A cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3, with its output.
+/// Starts a cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3; returns
+/// both, and the job's output.
 fn with_a_job(disk: &SmallDisk) -> (Cluster, Child, impl Iterator<Item = String>) {
     let cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
     let mut lrun = cluster.submitter().spawn_lrun(&["sh", "-c", "echo ready; read word; echo $word; exit 3"]);
@@ -43,7 +44,7 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     lrun.stdin.take().expect("piped").write_all(b"on and on\n").expect("lrun reads");
     assert_eq!(lines.next().as_deref(), Some("on and on"));
     assert_eq!(finish(lrun).code, Some(3));
-    // Its end is on the full disk.
+    // The record of its end is on the full disk.
     cluster.kill_master();
     cluster.start_master();
     assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
@@ -60,7 +61,7 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     }
 }
 
-/// Submissions alone do not fill the disk: what is left belongs to the jobs that were accepted, and cancelling makes room.
+/// Submissions alone do not fill the disk: the rest is reserved for accepted jobs, and cancelling frees space.
 #[test]
 fn submissions_leave_room_for_the_ends_of_jobs() {
     let Some(disk) = SmallDisk::mount(64 << 20) else { return };
@@ -93,8 +94,8 @@ fn submissions_leave_room_for_the_ends_of_jobs() {
     assert!(!cluster.master_log().contains("read-only"), "{}", cluster.master_log());
 }
 
-/// The master starts twice without any room. Its data can be queried, a job continues with its streams, and its end is
-/// recorded when there is room.
+/// The master starts twice without any free space. It answers queries, a job continues with its streams, and its end is
+/// recorded when there is space.
 #[test]
 fn a_read_only_master_is_asked_and_a_job_goes_on() {
     let Some(disk) = SmallDisk::mount(SIZE) else { return };
@@ -126,8 +127,8 @@ fn a_read_only_master_is_asked_and_a_job_goes_on() {
     assert!(compacted.starts_with("journal: ") && compacted.contains(" after"), "{compacted}");
 }
 
-/// The kernel makes the disk read-only, as it does after an error. Only mounting it anew makes it writable, for which the
-/// master has to end.
+/// The kernel makes the disk read-only, as after an error. It stays so until it is mounted again, for which the master
+/// has to end.
 #[test]
 fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     let Some(disk) = SmallDisk::mount_ext4(64 << 20) else { return };
@@ -154,8 +155,8 @@ fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     assert!(!submitter.lconf(&["status"]).succeeded().contains("TROUBLE"));
 }
 
-/// The daemon is killed, and the next one finds a full disk: it says so at once, and the master within 15 s of the first
-/// job. No job is lost, and the node takes jobs again when there is room.
+/// The daemon is killed, and the next one finds a full disk. It reports this at once, and the master does within 15 s
+/// of the first job. No job is lost, and the node accepts jobs again when there is space.
 #[test]
 fn a_node_that_returns_to_a_full_disk_takes_no_job_until_there_is_room() {
     let Some(disk) = SmallDisk::mount(1 << 20) else { return };

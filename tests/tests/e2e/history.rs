@@ -3,7 +3,7 @@
 use limo_tests::{Cluster, Setup, Submitter, until};
 use serde_json::Value;
 
-/// Three jobs that ran one after the other; the second failed.
+/// Runs three jobs one after the other; the second fails.
 fn three(submitter: &Submitter) -> Vec<u64> {
     let jobs = [("first", "exit 0"), ("second", "exit 4"), ("third", "exit 0")];
     jobs.iter()
@@ -80,7 +80,7 @@ fn energy_as_sums() {
     assert!(text.starts_with("USER") && text.contains("\ntotal") && text.contains("Above idle"), "{text}");
 }
 
-/// A price that holds for ever.
+/// Writes a price that holds for ever.
 fn prices(submitter: &Submitter) -> String {
     let path = submitter.path("prices.csv");
     std::fs::write(&path, "time,price\n2026-01-01 00:00,80 EUR/MWh\n2100-01-01 00:00,80 EUR/MWh\n").expect("written");
@@ -93,7 +93,7 @@ fn what_nodes_drew_is_a_sum_too() {
     let mut cluster = Setup::default().node("n1", &options).start();
     until("the meter is read", || (cluster.node_report("n1")?["measured"] == true).then_some(()));
     until("the node has used energy", || (cluster.node_report("n1")?["energy_j"].as_f64()? > 1.0).then_some(()));
-    // Readings are written by the minute, and at the end of the master.
+    // Readings are written every minute, and at the end of the master.
     assert!(cluster.terminate_master().success());
     cluster.start_master();
     let text = cluster.submitter().lq(&["energy", "--by", "node", "--json"]).succeeded();

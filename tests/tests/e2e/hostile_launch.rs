@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use limo_tests::{Cluster, MARK, Person, processes, until};
 
-/// Limit for the other user's command: these programs are not optimized, and other tests run beside them.
+/// Limit for the other user's command: these programs are not optimized, and other tests run at the same time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns true if a process belongs to this user.
@@ -22,7 +22,7 @@ fn a_launch_that_its_user_stops_ends_with_a_reason_and_holds_nobody_up() {
     let submitter = cluster.submitter();
     let Some(enemy) = Person::of(submitter, "daemon", &["limo-hostile", "lrun"]) else { return };
     let Some(honest) = Person::of(submitter, "bin", &["lrun"]) else { return };
-    // It holds a write lease on its job's script, for longer than a launch may take.
+    // The attack holds a write lease on its job's script, for longer than a launch may take.
     let mut attack = enemy.command("limo-hostile", &["lease", "--for", "60s", "--master", &submitter.address]);
     attack.arg("--programs").arg(enemy.programs()).arg("--scratch").arg(&enemy.submitter.directory);
     let mut attack = attack.spawn().expect("executable");
@@ -31,7 +31,7 @@ fn a_launch_that_its_user_stops_ends_with_a_reason_and_holds_nobody_up() {
         let all = processes(MARK, &submitter.mark);
         all.into_iter().find(|process| process.is_called("lshepherd") && is_of(process.pid, uid))
     });
-    // The user may do that: the process is the user's already.
+    // The process already belongs to the user, who may stop it.
     let stopped = Command::new("kill").args(["-STOP", &held.pid.to_string()]).uid(uid).status();
     assert!(stopped.is_ok_and(|status| status.success()));
     let report = until("the launch is given up", || {

@@ -1,4 +1,4 @@
-//! Another user listens in the place of a master: nothing but a greeting is sent to it, by nodes and clients of root.
+//! Another user listens in place of a master. Nodes and clients of root send it only a greeting.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use limo_tests::{Cluster, Hostile, Ran, STRANGER, Setup, Stranger, finish, progr
 
 const SECRET: &str = "a-secret-of-the-environment";
 
-/// A client of root that calls `endpoint`, with a secret in its environment.
+/// Starts a client of root that calls `endpoint`, with a secret in its environment.
 fn client(program: &str, endpoint: &str, arguments: &[&str]) -> Ran {
     let mut command = programs::command(program);
     command.args(arguments).env("LIMO_MASTER", endpoint).env("SECRET", SECRET);
@@ -22,7 +22,7 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -51,12 +51,12 @@ impl Node {
     }
 }
 
-/// A port that was free just now.
+/// Returns a port that was free just now.
 fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string()
 }
 
-/// All connections on which a greeting came have ended without another byte.
+/// Checks that every connection ended without another byte after its greeting.
 fn was_sent_nothing(impostor: &Hostile) {
     until("every caller has hung up", || {
         (impostor.count("greeted") == impostor.count("sent nothing") + impostor.count("SENT")).then_some(())
@@ -96,7 +96,7 @@ fn an_impostor_on_the_socket_does_not_even_see_a_greeting() {
     let endpoint = format!("unix:{}/master.sock", place.display());
     let impostor = stranger.impostor(&endpoint);
     client("lrun", &endpoint, &["true"]).failed("can be written by other users (mode 1777)");
-    // The directory may have been open before, but is not now.
+    // The directory may have been open before, but is closed now.
     mode(0o755);
     let expected = format!("uid {STRANGER} listens at {endpoint}; the master must belong to root (uid 0)");
     client("lrun", &endpoint, &["true"]).failed(&expected);
@@ -108,7 +108,7 @@ fn an_impostor_on_the_socket_does_not_even_see_a_greeting() {
     client("lrun", &endpoint, &["true"]).failed(&format!("belongs to uid {STRANGER}"));
     assert_eq!(impostor.count("greeted"), 0, "{:#?}", impostor.lines());
     assert!(!impostor.lines().iter().any(|line| line.contains(SECRET)));
-    // The operator says that this user runs the master: then it is one.
+    // The operator names this user as the master's, so its master is trusted.
     let named =
         client("lrun", &endpoint, &["--master-user", &STRANGER.to_string(), "--reconnect-timeout", "0s", "true"]);
     assert_eq!(named.code, Some(125), "{named:?}");

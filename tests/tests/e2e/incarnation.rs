@@ -1,5 +1,5 @@
-//! The master's state is lost, or an older copy takes its place: what nodes still run of before is ended, and never taken for
-//! a job of the new journal that has the same number.
+//! The master's state is lost, or replaced by an older copy. Nodes end the jobs of before, and never confuse them with
+//! jobs of the new journal that have the same number.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, finish, until};
 
-/// Prints its identity about ten times a second.
+/// Script that prints its identity about ten times a second.
 const SECRET: &str = "while :; do echo secret; sleep 0.1; done";
 
 fn wipe(cluster: &Cluster) {
@@ -28,7 +28,7 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
     victim.wait().expect("an own child");
     wipe(&cluster);
     cluster.start_master();
-    // Handed in before the node is back, so that both have the number 1 and the node could give it the old one's output.
+    // Submitted before the node is back, so that both jobs have the number 1 and could be confused.
     let lrun = submitter.spawn_lrun(&["sh", "-c", "echo mine; exit 4"]);
     let ran = finish(lrun);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), "mine\n"), "{}", ran.stderr);

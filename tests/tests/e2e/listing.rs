@@ -3,7 +3,7 @@
 use limo_tests::{Cluster, Submitter, until};
 use serde_json::Value;
 
-/// Properties that programs rely on: the names of keys, and the types of values.
+/// Name and type of a key that programs rely on.
 type Key = (&'static str, fn(&Value) -> bool);
 
 const CONTRACT: [Key; 15] = [
@@ -35,7 +35,7 @@ fn check_contract(job: &Value) {
     }
 }
 
-/// A job that runs until it is cancelled, on the only core.
+/// Submits a job that runs on the only core until it is cancelled.
 fn blocker(submitter: &Submitter) -> u64 {
     let job = submitter.detach(&["-J", "blocker", "sleep", "1000"]);
     until("the blocker runs", || (submitter.state(job) == "running").then_some(job))

@@ -11,7 +11,7 @@ pub struct Load {
     accepted: Mutex<BTreeSet<u64>>,
 }
 
-/// Ends the load when dropped, also by a panic: threads would be waited for without end.
+/// Ends the load when dropped, even by a panic; otherwise the test would wait for its threads for ever.
 pub struct Ending<'a>(&'a Load);
 
 impl Load {
@@ -23,7 +23,7 @@ impl Load {
         Ending(self)
     }
 
-    /// Takes note of a job that was accepted.
+    /// Notes an accepted job.
     pub fn accept(&self, job: u64) {
         assert!(self.accepted.lock().expect("whole").insert(job), "the number {job} was given twice");
     }
@@ -32,7 +32,7 @@ impl Load {
         self.accepted.lock().expect("whole").len()
     }
 
-    /// The numbers of all jobs that were accepted.
+    /// Returns the numbers of all accepted jobs.
     pub fn into_accepted(self) -> Vec<u64> {
         self.accepted.into_inner().expect("whole").into_iter().collect()
     }

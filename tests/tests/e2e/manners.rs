@@ -7,7 +7,7 @@ use limo_tests::{Ran, Submitter, finish};
 
 const PROGRAMS: [&str; 3] = ["lrun", "lq", "lconf"];
 
-/// A window as it is opened most, and what a person reads in it.
+/// Lines of a typical terminal window.
 const LINES: usize = 50;
 const COLUMNS: usize = 100;
 
@@ -21,7 +21,7 @@ fn run(program: &str, arguments: &[&str]) -> Ran {
     finish(command.spawn().expect("a program that is built"))
 }
 
-/// A shell that is given a script, where the machine has it.
+/// Checks that a shell accepts a script; `None` if the machine does not have the shell.
 fn shell_takes(shell: &str, script: &str) -> Option<Ran> {
     let mut command = std::process::Command::new(shell);
     command.args(["-n", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,7 +1,7 @@
-//! The master is killed at random instants under load: no accepted job is lost, none runs twice, and an `lrun` that was
-//! there before gets its output whole and once.
+//! The master is killed at random instants under load. No accepted job is lost, none runs twice, and an `lrun` that was
+//! connected before gets its whole output once.
 //!
-//! `LIMO_KILLS` sets how often it is killed, `LIMO_SEED` repeats the instants of a run.
+//! `LIMO_KILLS` sets the number of kills, `LIMO_SEED` repeats the instants of a run.
 
 use std::thread;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::torrent::Torrent;
 
 const KILLS: u64 = 50;
 
-/// Long enough for a job to go from its submission to its end, so that each of its steps is hit.
+/// Time from the submission of a job to its end, so that kills hit each step.
 const LONGEST_LIFE: Duration = Duration::from_millis(400);
 
-/// Keeps every master busy and is worked off within seconds at the end.
+/// Jobs that keep every master busy, and are done within seconds at the end.
 const BACKLOG: usize = 40;
 
-/// Writes the number of the job, at some time of its life.
+/// Commands that write the number of the job, at some time of its life.
 const JOBS: [&str; 4] = [
     "echo $LIMO_JOB_ID >> ledger",
     "echo $LIMO_JOB_ID >> ledger; sleep 0.1",
@@ -32,7 +32,7 @@ const JOBS: [&str; 4] = [
 fn nothing_accepted_is_lost_and_nothing_runs_twice() {
     let mut dice = Dice::from_env("LIMO_SEED");
     let kills = std::env::var("LIMO_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
-    // A snapshot now and then, so that some of the starts begin with one.
+    // With a snapshot now and then, from which some masters start.
     let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "200"]).start();
     let submitter = cluster.submitter().clone();
     let load = Load::default();
@@ -48,7 +48,7 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
             thread::sleep(dice.up_to(LONGEST_LIFE));
             cluster.kill_master();
             if dice.below(4) == 0 {
-                // This one dies while it takes up the journal.
+                // This master dies while it reads the journal.
                 cluster.launch_master();
                 thread::sleep(dice.up_to(Duration::from_millis(30)));
                 cluster.kill_master();
@@ -66,7 +66,7 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
     prove(&cluster, &load.into_accepted());
 }
 
-/// Hands jobs in until it is over. Whatever is answered with a number is accepted.
+/// Submits jobs until the end of the load. An answer with a number means that the job is accepted.
 fn submit(submitter: &Submitter, shift: usize, load: &Load) {
     for round in 0.. {
         let backlog = || load.count().saturating_sub(Ledger::read(submitter, "ledger").len());
@@ -85,14 +85,14 @@ fn submit(submitter: &Submitter, shift: usize, load: &Load) {
     }
 }
 
-/// An `lrun` that finds no master says so, and has done nothing.
+/// Checks that an `lrun` without a master reported the reason and printed nothing.
 fn away(ran: &Ran) {
     assert!(ran.code == Some(125) && ran.stdout.is_empty(), "{ran:?}");
     let words = ["cannot connect", "the connection broke", "closed the connection"];
     assert!(words.iter().any(|words| ran.stderr.contains(words)), "{ran:?}");
 }
 
-/// Runs attached jobs, one after the other, each longer than a master lives; how many have come to their end.
+/// Runs attached jobs one after the other, each longer than the life of a master. Returns the number of completed ones.
 fn count(submitter: &Submitter, load: &Load) -> u64 {
     let script = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo $i; echo e$i >&2; sleep 0.02; done; exit 5";
     let numbers: String = (1..=40).map(|number| format!("{number}\n")).collect();

@@ -1,5 +1,5 @@
-//! A node with a real meter: what it shows is the cluster's draw and the energy of jobs, and while it fails the cluster goes by
-//! estimates.
+//! A node with a real meter: its readings give the cluster's draw and the energy of jobs. While it fails, the cluster
+//! uses estimates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,11 @@ use limo_tests::{Cluster, Setup, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Between two steps of the counter: short beside the interval of readings.
+/// Interval between two steps of the counter, short compared with the interval of readings.
 const STEP: Duration = Duration::from_millis(2);
 
-/// A sysfs with one package, whose counter a thread advances by the given watts, and by those in the files in `loads`.
+/// A sysfs with one package. A thread advances its counter by the given watts, and by the watts in the files in
+/// `loads`.
 struct Package {
     sysfs: TempDir,
     loads: PathBuf,
@@ -44,14 +45,14 @@ impl Package {
         let (mut counted, mut before) = (counted, Instant::now());
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
-                // A load that is gone or half written is seen at the next step.
+                // A removed or half-written load is read at the next step.
                 let load = |entry: std::io::Result<fs::DirEntry>| fs::read_to_string(entry.ok()?.path()).ok();
                 let loads = fs::read_dir(&loads).expect("readable").filter_map(load);
                 let drawn = watts + loads.filter_map(|text| text.trim().parse::<u64>().ok()).sum::<u64>();
                 let now = Instant::now();
                 counted += drawn * u64::try_from((now - before).as_micros()).expect("a short time");
                 before = now;
-                // In one step, so that half a number is never read.
+                // Replaced in one step, so that a partial number is never read.
                 fs::write(&aside, format!("{counted}\n")).expect("written");
                 fs::rename(&aside, &counter).expect("renamed");
             }
@@ -66,7 +67,7 @@ impl Package {
         }
     }
 
-    /// Not even root can read it now.
+    /// Makes the counter unreadable, even for root.
     fn close(&mut self) {
         self.stop();
         fs::rename(&self.counter, self.sysfs.path().join("kept")).expect("renamed");
@@ -90,7 +91,7 @@ impl Drop for Package {
     }
 }
 
-/// Waits until the node and the cluster draw about `watts`, by a meter or by an estimate.
+/// Waits until the node and the cluster draw about `watts`, as measured or as estimated.
 fn await_draw(cluster: &Cluster, watts: f64, measured: bool) {
     let is_near = |value: &Value| value.as_f64().is_some_and(|draw| (draw - watts).abs() < 0.15 * watts);
     until(&format!("it draws {watts} W, measured: {measured}"), || {
@@ -118,9 +119,9 @@ fn a_meter_that_fails_is_replaced_by_estimates_until_it_works_again() {
     await_draw(&cluster, 95.0, true);
 
     package.close();
-    // Without another event, the last reading expires.
+    // The last reading expires without another event.
     await_draw(&cluster, 10.0, false);
-    // The node works on without its meter; what a job on one of its two cores draws is estimated.
+    // The node continues without its meter. The draw of a job on one of its two cores is estimated.
     let job = cluster.submitter().detach(&["--cores", "1", "sleep", "1000"]);
     await_draw(&cluster, 20.0, false);
     package.open(60);
@@ -129,7 +130,7 @@ fn a_meter_that_fails_is_replaced_by_estimates_until_it_works_again() {
     assert_eq!(cluster.submitter().wait(job), Some(143));
 }
 
-/// Jobs with this draw and duration, once all of them have begun.
+/// Runs jobs with this draw and duration; the loads begin once all jobs have begun.
 fn burn(cluster: &Cluster, loads: &Path, jobs: &[(&str, u64)]) -> Vec<Value> {
     let script = |watts: u64| {
         let (dir, count) = (loads.display(), jobs.len());
@@ -153,7 +154,7 @@ fn near(value: &Value, expected: f64) {
     assert!((got - expected).abs() <= 0.05 * expected, "{got}, not {expected}");
 }
 
-/// 30 W above idle for two seconds: alone, and by two jobs beside each other.
+/// 30 W above idle for two seconds: by one job, and by two jobs at the same time.
 #[test]
 fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
     let mut package = Package::new();
@@ -174,15 +175,15 @@ fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
     let key = ["application", "cores", "runs"].map(|name| learned[name].clone());
     assert_eq!(key, [Value::from("burn"), Value::from(2), Value::from(1)]);
     near(&learned["energy_j"], 60.0);
-    // The job began somewhat before its load and ended after it.
+    // The job began a little before its load and ended after it.
     let duration = learned["duration_s"].as_f64().expect("a number");
     assert!((2.0..4.0).contains(&duration), "{duration}");
     near(&learned["power_w"], 60.0 / duration);
-    // One core is expected to draw 30 W, which is below its nameplate, three 45 W: so 2/5 and 3/5 of 60 J.
+    // The expected draw is 30 W for one core, which is below its nameplate, and 45 W for three: so 2/5 and 3/5 of 60 J.
     let jobs = burn(&cluster, &package.loads, &[("1", 12), ("3", 18)]);
     for (job, part) in jobs.iter().zip([0.4, 0.6]) {
         near(&job["energy_j"], 60.0 * part);
-        // One may be alone for the moment that the other takes to begin.
+        // One job may be alone until the other has begun.
         let confidence = job["energy_confidence"].as_f64().expect("a number");
         assert!((part - 0.01..part + 0.2).contains(&confidence), "{confidence}, not {part}");
     }

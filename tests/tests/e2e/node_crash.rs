@@ -1,7 +1,7 @@
-//! The daemon of a node is killed at random instants while jobs run on it: those jobs are reported lost, do not run
-//! again, and nothing of them lives on; the jobs that wait run afterwards.
+//! The daemon of a node is killed at random instants while it runs jobs. These jobs are reported lost, do not run
+//! again, and leave no process behind. The waiting jobs run afterwards.
 //!
-//! `LIMO_NODE_KILLS` sets how often it is killed, `LIMO_SEED` repeats the instants of a run.
+//! `LIMO_NODE_KILLS` sets the number of kills, `LIMO_SEED` repeats the instants of a run.
 
 use std::thread;
 use std::time::Duration;
@@ -17,10 +17,10 @@ const KILLS: u64 = 20;
 /// About as long as a job takes, from its submission to its end.
 const LONGEST_LIFE: Duration = Duration::from_millis(600);
 
-/// Half of them run, half of them wait.
+/// Half of these jobs run, half of them wait.
 const BACKLOG: usize = 12;
 
-/// Leaves its group, too; writes its number before anything that takes time, and again at its end.
+/// Script that also leaves its group. It writes its number at its start and at its end.
 const JOB: &str = "echo $LIMO_JOB_ID >> ledger; setsid sleep 1000 </dev/null >/dev/null 2>&1 & \
                    sleep 0.25; echo $LIMO_JOB_ID >> ends";
 

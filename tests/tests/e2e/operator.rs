@@ -34,7 +34,7 @@ fn nodes_are_drained_all_or_none_and_say_why() {
     assert_eq!((reason_of(&cluster, "n2"), reason_of(&cluster, "n1").is_some()), (None, true));
 }
 
-/// The changes as `lconf history` has them, oldest first.
+/// Returns the changes that `lconf history` shows, oldest first.
 fn history(submitter: &Submitter, options: &[&str]) -> Vec<Value> {
     let told = submitter.lconf(&[&["history", "--json"], options].concat()).succeeded();
     let mut value: Value = serde_json::from_str(&told).expect("JSON");

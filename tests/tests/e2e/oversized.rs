@@ -1,4 +1,4 @@
-//! Values of any size that users choose do not take a node, or anybody else's listing, out of service.
+//! Values of any size that users choose disable neither a node nor another user's listing.
 
 use limo_model::Request;
 use limo_proto::{
@@ -8,7 +8,7 @@ use limo_tests::{Cluster, LIMIT, Setup, until};
 
 type Line = Connection<MasterToClient, ClientToMaster>;
 
-/// Submits what `lrun` itself cannot: the kernel limits the length of one of its arguments.
+/// Submits values that `lrun` itself cannot pass: the kernel limits the length of an argument.
 async fn submit(address: &str, key: SubmissionKey, launch: Launch) -> Result<u64, String> {
     let mut line: Line = connect(&address.parse().expect("an endpoint"), Role::Client, &Trusted::own())
         .await
@@ -31,7 +31,7 @@ fn launch(argv: Vec<Vec<u8>>) -> Launch {
     Launch { argv, cwd: b"/".to_vec(), umask: 0o022, io: Io::Detached, ..Launch::default() }
 }
 
-/// Not UTF-8: each of these bytes becomes three when it is shown.
+/// Returns bytes that are not UTF-8: each of them becomes three when it is shown.
 fn garbage(length: usize) -> Vec<u8> {
     vec![0xff; length]
 }
@@ -57,7 +57,7 @@ async fn a_command_of_400_kb_of_invalid_utf8_fails_alone() {
     assert!(reason.ends_with("…: File name too long (os error 36)"), "the cause is seen: {reason}");
     assert!(reason.len() <= 1100, "{} bytes: {reason}", reason.len());
     proves_that_the_node_works(&cluster);
-    // Nothing is left that a registration would repeat.
+    // The node has no attempt left to report again.
     cluster.kill_node("n1");
     cluster.start_node("n1");
     until("the node is back", || (cluster.node_report("n1")?["state"] == "up").then_some(()));

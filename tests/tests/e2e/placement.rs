@@ -11,7 +11,7 @@ fn an_exclusive_job_has_its_node_alone() {
     };
     let first = submitter.detach(&["sleep", "1000"]);
     await_state(first, "running");
-    // It has all cores of its node, unless it requests fewer.
+    // The job has all cores of its node, unless it requests fewer.
     let alone = submitter.detach(&["--exclusive", "sh", "-c", "echo $LIMO_CPUS > cpus; sleep 1000"]);
     until("it is told why it waits", || (submitter.job(alone)["wait_kind"] == "resources").then_some(()));
     submitter.lrun(&["-I", "--exclusive", "true"]).failed("every unit that can run it is taken");
@@ -22,7 +22,7 @@ fn an_exclusive_job_has_its_node_alone() {
     until("nobody is beside it", || (submitter.job(beside)["wait_kind"] == "resources").then_some(()));
     submitter.lq(&["cancel", &alone.to_string()]).succeeded();
     assert_eq!(submitter.wait(beside), Some(0));
-    // One core of four, and still no other job.
+    // One core of four, and still no other job on the node.
     let one = submitter.detach(&["--exclusive", "-c", "1", "sh", "-c", "echo $LIMO_CPUS > one; sleep 1000"]);
     await_state(one, "running");
     until("it has begun", || (submitter.read("one") == "1\n").then_some(()));
@@ -30,7 +30,7 @@ fn an_exclusive_job_has_its_node_alone() {
     submitter.lq(&["cancel", &one.to_string()]).succeeded();
 }
 
-/// One node of 8 cores with two GPUs, each an `a100`.
+/// Starts one node of 8 cores with two GPUs, each an `a100`.
 fn two_gpus() -> Cluster {
     let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
     Setup::default().node("n1", &["--hardware", hardware]).start()
@@ -54,7 +54,7 @@ fn jobs_on_gpus_run_side_by_side_or_wait_for_all_that_they_ask_for() {
         let both = submitter.detach(&["--gres", "gpu:a100:2", "sh", "-c", &show("both")]);
         until("it is told why it waits", || (submitter.job(both)["wait_kind"] == "resources").then_some(()));
         submitter.lrun(&["-I", "--gpus", "2", "true"]).failed("refused because it could not start at once");
-        // The first that ends makes no room for two.
+        // The end of the first job does not free enough for two.
         submitter.lq(&["cancel", &other.to_string()]).succeeded();
         until("it is over", || (submitter.state(other) == "cancelled").then_some(()));
         assert_eq!(submitter.state(both), "waiting", "{policy}");
@@ -62,7 +62,7 @@ fn jobs_on_gpus_run_side_by_side_or_wait_for_all_that_they_ask_for() {
         begun("both", "0,1/0,1/gpu0,gpu1\n");
         submitter.lrun(&["-I", "--gpus", "a100", "true"]).failed("refused because it could not start at once");
         submitter.lq(&["cancel", &both.to_string()]).succeeded();
-        // Its output is whole, and its exit code its own.
+        // The output is complete, and the exit code is the job's own.
         let ran = submitter.lrun(&["--gpus", "2", "sh", "-c", "echo $LIMO_HARDWARE; exit 7"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(7), "a100,a100\n"), "{policy}: {}", ran.stderr);
     }
@@ -81,7 +81,7 @@ fn jobs_with_gpus_and_cores_wait_for_both() {
         };
         let first = submitter.detach(&["-c", "5", "--gres", "gpu:1", "sh", "-c", &show("first")]);
         begun("first", "0/gpu0,cpu/5\n");
-        // A GPU is free, and its cores are not.
+        // A GPU is free, but not enough cores.
         let second = submitter.detach(&["-c", "5", "--gres", "gpu:1", "sh", "-c", &show("second")]);
         until("it is told why it waits", || (submitter.job(second)["wait_kind"] == "resources").then_some(()));
         submitter.lq(&["cancel", &first.to_string()]).succeeded();
@@ -89,7 +89,7 @@ fn jobs_with_gpus_and_cores_wait_for_both() {
         assert_eq!(submitter.job(second)["units"], serde_json::json!(["n1/gpu0", "n1/cpu"]), "{policy}");
         submitter.lq(&["cancel", &second.to_string()]).succeeded();
         until("it is over", || (submitter.state(second) == "cancelled").then_some(()));
-        // Tasks have their cores each, and share the accelerators.
+        // Each task has its own cores, and all share the accelerators.
         let tasks = ["-n", "4", "-c", "2", "--gpus", "2", "sh", "-c", "echo $LIMO_JOB_GPUS $LIMO_CPUS_PER_TASK"];
         assert_eq!(submitter.lrun(&tasks).succeeded(), "0,1 2\n".repeat(4), "{policy}");
     }

@@ -1,7 +1,7 @@
-//! Idle nodes sleep and are woken for jobs: by a command or a magic packet, across `kill -9` of the master and of a node's
-//! daemon in each state between, and with a node that does not wake or does not sleep.
+//! Idle nodes sleep, and wake for jobs: by a command or a magic packet, after `kill -9` of the master or of a node's
+//! daemon in each state, and with a node that does not wake or does not sleep.
 //!
-//! A machine that is switched off is a daemon that is killed; the wake command leaves a file, and the test switches the
+//! A killed daemon stands for a machine that is switched off. The wake command leaves a file, and the test switches the
 //! machine on.
 
 use std::fs;
@@ -16,15 +16,15 @@ const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
-/// Kills the daemon that runs the command.
+/// Command that kills the daemon that runs it.
 const OFF: &str = "kill -KILL $PPID";
-/// A machine that goes down and whose daemon is not killed by that, as when it is suspended.
+/// Command for a machine that goes down without killing its daemon, as when it is suspended.
 const SUSPENDED: &str = "exec sleep 1000";
 
-/// Readings this often leave little to estimates.
+/// With such frequent readings, estimates matter little.
 const READINGS: &str = "50ms";
 
-/// Nodes are woken once, and are waited for.
+/// Sleep soon; a node is woken once, and the master waits for it.
 const IDLE: &str = "sleep_timeout = \"1s\"\nwake_timeout = \"1h\"\n";
 
 /// A cluster whose nodes sleep as soon as they have no job, once the setting is changed.
@@ -36,7 +36,7 @@ struct Sleepy {
 }
 
 impl Sleepy {
-    /// Nodes `n1`, `n2` and so on with these sections `[idle]`.
+    /// Starts nodes `n1`, `n2` and so on with these sections `[idle]`.
     fn start(nodes: &[&str], idle: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let woken = directory.path().join("woken-");
@@ -72,14 +72,14 @@ impl Sleepy {
         Self { cluster: setup.start(), directory, idle }
     }
 
-    /// From now on idle nodes sleep.
+    /// Lets idle nodes sleep from now on.
     fn power_off(&self) {
         let settings = format!("{}[policy]\nrest = \"idle\"\n", self.idle);
         fs::write(self.directory.path().join("lmaster.toml"), settings).expect("written");
         self.cluster.reload_master();
     }
 
-    /// A cluster of one node, which sleeps.
+    /// Starts a cluster of one node, and waits until it sleeps.
     fn of_one(off: &str) -> Self {
         Self::of_one_with(off, IDLE)
     }
@@ -91,7 +91,7 @@ impl Sleepy {
         cluster
     }
 
-    /// As above, and the node is woken for a job.
+    /// Starts a cluster of one sleeping node, and submits a job for which it is woken.
     fn waking(off: &str, idle: &str) -> (Self, u64) {
         let mut cluster = Self::of_one_with(off, idle);
         let job = cluster.job(&[]);
@@ -106,7 +106,7 @@ impl Sleepy {
         self.cluster.submitter()
     }
 
-    /// A short job that prints its node.
+    /// Submits a short job that prints its node.
     fn job(&self, options: &[&str]) -> u64 {
         let words = [options, &["sh", "-c", "echo $LIMO_JOB_ID $LIMO_NODE >> ran"]].concat();
         self.submitter().detach(&words)
@@ -116,13 +116,13 @@ impl Sleepy {
         until(&format!("{node} is {state}"), || (self.cluster.node_report(node)?["state"] == state).then_some(()));
     }
 
-    /// Waits until the wake command was run for a node, and forgets it.
+    /// Waits until the wake command ran for a node, and removes its file.
     fn is_woken(&self, node: &str) {
         let file = self.directory.path().join(format!("woken-{node}"));
         until(&format!("{node} is woken"), || fs::remove_file(&file).ok());
     }
 
-    /// The job has run once, on this node, and the node sleeps again.
+    /// Checks that the job ran once, on this node, and that the node sleeps again.
     fn ran(&self, job: u64, node: &str) {
         assert_eq!(self.submitter().wait(job), Some(0));
         assert_eq!(self.submitter().read("ran"), format!("{job} {node}\n"));
@@ -213,7 +213,7 @@ fn a_daemon_killed_while_its_node_falls_asleep_comes_back_awake() {
     cluster.cluster.kill_node("n1");
     let job = cluster.job(&[]);
     cluster.cluster.start_node("n1");
-    // It registers, so it is awake, and takes the waiting job.
+    // The node registers, so it is awake, and takes the waiting job.
     assert_eq!(cluster.submitter().wait(job), Some(0));
     assert_eq!(cluster.submitter().read("ran"), format!("{job} n1\n"));
     cluster.is("n1", "up");
@@ -252,7 +252,7 @@ fn a_node_that_never_wakes_is_drained_and_its_job_runs_elsewhere() {
     cluster.cluster.collect_node("n2");
     let job = cluster.job(&[]);
     cluster.is_woken("n1");
-    // It is woken once more, and then the job's next node.
+    // The node is woken once more, then the job's next node.
     cluster.is_woken("n1");
     cluster.is_woken("n2");
     cluster.cluster.start_node("n2");
@@ -262,7 +262,7 @@ fn a_node_that_never_wakes_is_drained_and_its_job_runs_elsewhere() {
     assert_eq!(report["reason"], "did not wake within 1s, tried 2 times (lmaster)");
     let shown = cluster.submitter().lq(&["nodes"]).succeeded();
     assert!(shown.contains("drained, unreachable") && shown.contains("did not wake within 1s"), "{shown}");
-    // One that may run nowhere else waits, and says for what.
+    // A job that can run nowhere else waits, and reports the reason.
     let stuck = cluster.job(&["--nodelist", "n1"]);
     let shown = cluster.submitter().job(stuck);
     assert_eq!(shown["state"], "waiting");
@@ -303,7 +303,7 @@ fn a_magic_packet_wakes_a_node() {
     cluster.ran(job, "n1");
 }
 
-/// The energy of a column of `lsim what-if`, in joules.
+/// Returns the energy of a column of `lsim what-if`, in joules.
 fn energy(column: &Value) -> f64 {
     column["energy_j"].as_f64().unwrap_or_else(|| panic!("{column:#}"))
 }

@@ -4,14 +4,14 @@ use limo_tests::{Cluster, Submitter, until};
 
 use super::users::other;
 
-/// A job that holds the whole node until it is cancelled.
+/// Submits a job that holds the whole node until it is cancelled.
 fn blocker(submitter: &Submitter) -> u64 {
     let job = submitter.detach(&["-c", "all", "sleep", "1000"]);
     until("it runs", || (submitter.state(job) == "running").then_some(()));
     job
 }
 
-/// A job that appends a word to `log`, alone on its node.
+/// Submits a job that appends a word to `log`, alone on its node.
 fn detach(submitter: &Submitter, options: &[&str], word: &str) -> u64 {
     let script = format!("echo {word} >> log");
     submitter.detach(&[&["-c", "all"], options, &["sh", "-c", &script]].concat())
@@ -109,7 +109,7 @@ fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
     assert!(set.lines().any(|line| line.split_whitespace().eq(["daemon", "2", "-"])), "{set}");
     assert!(set.lines().any(|line| line.split_whitespace().eq(["root", "1", "100.0", "%"])), "{set}");
     let share = |job: u64| submitter.job(job)["priority_share"].as_i64().expect("a share");
-    // Half of it would be a fair part; root has one share of three, and used all.
+    // A half would be a fair part; root has one share of three, and used everything.
     until("the queue is ranked", || (share(heavy) == 125).then_some(()));
     assert_eq!(share(light), 1000);
     let shown = submitter.lq(&["show", &light.to_string()]).succeeded();

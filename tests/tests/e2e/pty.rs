@@ -1,4 +1,4 @@
-//! Jobs with a terminal of their own, used through a real one.
+//! Jobs with their own terminal, used through a real one.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ struct Desk {
     lrun: Child,
     keys: File,
     shown: Arc<Mutex<String>>,
-    /// Number of bytes that were read.
+    /// Number of bytes read so far.
     seen: usize,
     terminal: OwnedFd,
     before: Termios,
@@ -57,7 +57,7 @@ impl Desk {
         self.keys.write_all(keys.as_bytes()).expect("typed");
     }
 
-    /// Waits until this is shown, after what was waited for before.
+    /// Waits until `text` is shown, after the text of the previous wait.
     #[track_caller]
     fn shows(&mut self, text: &str) {
         let (shown, seen) = (Arc::clone(&self.shown), self.seen);
@@ -81,7 +81,7 @@ impl Desk {
         assert_eq!(unsafe { libc::ioctl(self.keys.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }, 0);
     }
 
-    /// `lrun` ends; the terminal must be as it was. Its exit code.
+    /// Waits for the end of `lrun`, and checks that the terminal is restored. Returns the exit code.
     #[track_caller]
     fn ends(self) -> Option<i32> {
         let Self { lrun, terminal, before, .. } = self;
@@ -164,7 +164,7 @@ fn the_terminal_is_restored_whatever_ends_lrun() {
     }
 }
 
-/// An interactive shell ignores TERM: it hears that its terminal is gone.
+/// An interactive shell ignores TERM, but notices that its terminal is gone.
 #[test]
 fn a_shell_that_is_cancelled_ends_before_the_grace_is_over() {
     let cluster = limo_tests::Setup::nodes(1, 1).master(&["--kill-grace", "1h"]).start();
@@ -188,7 +188,7 @@ fn where_there_is_no_terminal_or_no_use_for_one() {
     }
 }
 
-/// Suspended for power, and not by its user: the shell must not take its terminal back from what it runs.
+/// After a suspension for power, which is not the user's, the shell must not take its terminal back from its command.
 #[test]
 fn a_shell_and_what_it_runs_stand_still_and_go_on_together() {
     const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");

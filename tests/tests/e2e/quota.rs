@@ -11,7 +11,7 @@ fn user(submitter: &Submitter, name: &str) -> Value {
     shown["users"][0].clone()
 }
 
-/// User of these tests.
+/// Returns the name of this test's user.
 fn own_name(submitter: &Submitter, job: u64) -> String {
     submitter.job(job)["user"].as_str().expect("a user").to_owned()
 }

@@ -1,4 +1,4 @@
-//! The tours of README and docs/power.md, each typed into one shell as it is written there.
+//! The tours of README and docs/power.md, each typed into one shell as written.
 
 use std::fs;
 use std::path::Path;
@@ -11,20 +11,20 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Build commands of the tour. The programs of this test replace them.
 const BUILD: [&str; 2] = ["cargo build --release\n", "export PATH=\"$PWD/target/release:$PATH\"\n"];
 
-/// The commands of one section of a page.
+/// Returns the commands of one section of a page.
 fn tour(page: &str, section: &str) -> String {
     let text = fs::read_to_string(Path::new(ROOT).join(page)).expect("a page");
     let (_, tour) = text.split_once(&format!("\n## {section}\n")).expect("there is a tour");
     let (tour, _) = tour.split_once("\n## ").expect("more follows");
     let commands: String = tour.split("```\n").skip(1).step_by(2).collect();
-    // A person types more slowly than the daemons start.
+    // Users type more slowly than the daemons start.
     let waits = "until lq nodes > nodes 2> /dev/null && grep -q 'n1.*up' nodes; do sleep 0.05; done\nrm nodes\n";
     let begun = "> node.log 2>&1 &\n";
     assert!(commands.contains(begun), "the tour starts a node");
     commands.replace(begun, &format!("{begun}{waits}"))
 }
 
-/// Types the commands at home, and finds these words in this order in what they print.
+/// Types the commands in a new home, and expects these words in the output, in this order.
 fn types(commands: &str, expected: &[&str]) {
     let home = tempfile::tempdir().expect("a directory");
     let program = programs::path("lrun");

@@ -1,4 +1,4 @@
-//! The journal of a live cluster, run through the scheduling core again, gives the same rounds byte for byte.
+//! The journal of a live cluster, replayed through the scheduling core, gives the same rounds byte for byte.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use limo_tests::{Cluster, Setup, Submitter, until};
 const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../power/examples/limo-2018.toml");
 
-/// Runs some jobs of one application in the background; how long each takes.
+/// Runs some jobs of one application in the background; returns their durations.
 fn submit(submitter: &Submitter, application: &str, times: &[&str]) -> Vec<u64> {
     let one = |time: &&str| {
         let gpu = format!("quadro-p2000={WORKLOAD} {application} --duration 100ms");
@@ -25,7 +25,7 @@ fn finish_all(submitter: &Submitter, jobs: &[u64]) {
     jobs.iter().for_each(|job| assert_eq!(submitter.wait(*job), Some(0)));
 }
 
-/// An hour of a cluster's life in a few seconds: everything that can be an event is one.
+/// Makes every kind of event that a cluster can have, in a few seconds.
 fn live(cluster: &mut Cluster) {
     let submitter = cluster.submitter().clone();
     let set = |arguments: &[&str]| submitter.lconf(arguments).succeeded();
@@ -73,11 +73,11 @@ fn live(cluster: &mut Cluster) {
     assert_eq!(cluster.terminate_master().code(), Some(0));
 }
 
-/// Replays the entries; returns the number of rounds, or the first that differs.
+/// Replays the entries; returns the number of rounds, or the first round that differs.
 fn replay<'a>(entries: impl Iterator<Item = &'a HistoryEntry>) -> Result<usize, String> {
     let mut entries = entries.peekable();
     let first = entries.peek().expect("a cluster has lived").at;
-    // State of every new master. Its policy and options are the first events.
+    // The state of every new master. Its policy and options are the first events.
     let mut core = Core::new(first, Preset::Limo, Options::default());
     let mut rounds = 0;
     for HistoryEntry { seq, at, entry } in entries {
@@ -128,7 +128,7 @@ fn a_live_journal_gives_the_same_rounds_again() {
     for kind in ["Held", "Released", "RequeueRequested"] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
-    // This is not an accident: without one of the essential events the rounds differ.
+    // The check is effective: without one of the essential events the rounds differ.
     for kind in ["Submitted", "Ended"] {
         let is_one = |entry: &HistoryEntry| matches!(&entry.entry, Entry::Event(event) if name(event) == kind);
         let last = entries.iter().rposition(is_one).expect("it is there");

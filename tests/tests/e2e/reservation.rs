@@ -1,4 +1,4 @@
-//! Nodes are reserved for some users, or kept free of jobs, for a time.
+//! Nodes reserved for some users, or kept free of jobs, for a time.
 
 use limo_tests::{Cluster, Setup, Submitter, until};
 use serde_json::Value;
@@ -64,7 +64,7 @@ fn a_job_with_the_right_runs_in_the_reservation_and_on_its_nodes() {
     reserve(submitter, &["others", "--nodes", "n1", "--start", "now+3h", "--duration", "1h", "--users", "nobody"]);
     let job = submitter.detach(&["--reservation", "now", "-t", "10min", "true"]);
     assert_eq!((submitter.wait(job), submitter.job(job)["nodes"][0].as_str()), (Some(0), Some("n2")));
-    // Waits for the begin of its reservation, and not for an event.
+    // The job waits for the start of its reservation, which is not an event.
     let soon = submitter.detach(&["--reservation", "soon", "-t", "10min", "true"]);
     assert_eq!((submitter.wait(soon), submitter.job(soon)["nodes"][0].as_str()), (Some(0), Some("n1")));
     let late = submitter.detach(&["--reservation", "late", "-t", "10min", "true"]);

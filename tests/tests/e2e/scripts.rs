@@ -1,4 +1,4 @@
-//! Scripts that travel with their jobs, lines for a shell, and commands that are taken along.
+//! Scripts and commands that are sent with their jobs, and lines for a shell.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,8 @@
-//! Jobs named by ranges and words, and ended by what they are.
+//! Jobs selected by ranges and words, and cancelled by their properties.
 
 use limo_tests::{Cluster, Submitter, until};
 
-/// Jobs that wait behind one that takes the only core: its number, and theirs.
+/// Submits jobs that wait behind one on the only core. Returns its number, and the numbers of the waiting jobs.
 fn queue(submitter: &Submitter, names: &[&str]) -> (u64, Vec<u64>) {
     let blocker = submitter.detach(&["-J", "blocker", "sleep", "1000"]);
     until("the blocker runs", || (submitter.state(blocker) == "running").then_some(()));
@@ -27,7 +27,7 @@ fn ranges_and_words_name_jobs() {
     submitter.lq(&["show", "2-5"]).failed("there is no job of 2-5: none was submitted yet");
     assert_eq!(submitter.lq(&["cancel", "all"]).code, Some(0), "nothing is a fine number of jobs");
     let over = submitter.detach(&["sh", "-c", "exit 3"]);
-    // `last` is the newest, also when it is over.
+    // `last` is the newest job, even if it is over.
     assert_eq!((submitter.lq(&["wait", "last"]).code, numbers(submitter, &["last"])), (Some(3), vec![over]));
     let (blocker, waiting) = queue(submitter, &["a", "b", "c"]);
     let last = waiting[2];
@@ -42,7 +42,7 @@ fn ranges_and_words_name_jobs() {
     assert!(text.starts_with("job 4 waits") && text.contains("\n\njob 5 waits"), "{text}");
     let json = submitter.lq(&["explain", "all", "--json"]).succeeded();
     assert_eq!(json.lines().count(), 4, "one a line: {json}");
-    // The jobs of a range that are not over.
+    // Selects the unfinished jobs of a range.
     assert_eq!(submitter.lq(&["cancel", "1-3", "--json"]).succeeded(), "{\"schema\":1,\"cancelled\":[2,3]}\n");
     submitter.lq(&["cancel", "1"]).failed("there is no waiting or running job 1");
     assert_eq!(submitter.lq(&["wait", "2-3"]).code, Some(143));
@@ -63,7 +63,7 @@ fn cancel_by_what_jobs_are() {
     let of = |jobs: &[u64]| format!("{{\"schema\":1,\"cancelled\":{jobs:?}}}\n").replace(", ", ",");
     assert_eq!(cancelled(&["-u", "nobody"]), of(&[]));
     assert_eq!(cancelled(&["--name", "a"]), of(&[waiting[0], waiting[2]]));
-    // A named job that does not pass the filter stays.
+    // A named job that does not match the filter is kept.
     assert_eq!(cancelled(&["-t", "running", &waiting[1].to_string()]), of(&[]));
     let user = submitter.job(blocker)["user"].as_str().expect("a name").to_owned();
     assert_eq!(cancelled(&["-u", &user, "-t", "PD"]), of(&[waiting[1], waiting[3]]));
@@ -82,7 +82,7 @@ fn a_signal_in_place_of_an_end() {
     let waiting = submitter.detach(&["true"]);
     let number = waiting.to_string();
     submitter.lq(&["cancel", "-s", "USR1", &number]).failed("does not run yet: nobody is there to take signal 10");
-    // The user's own jobs that run.
+    // Selects the user's own running jobs.
     let said = submitter.lq(&["cancel", "-s", "USR1", "all", "--json"]).succeeded();
     assert_eq!(said, format!("{{\"schema\":1,\"signal\":10,\"signalled\":[{job}]}}\n"));
     assert_eq!((submitter.wait(job), submitter.wait(waiting)), (Some(9), Some(0)));

@@ -1,4 +1,4 @@
-//! Signals to `lrun` reach the job, and nothing of a job outlives it.
+//! Signals to `lrun` reach the job, and no process of a job outlives it.
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;

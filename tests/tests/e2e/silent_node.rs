@@ -1,4 +1,4 @@
-//! A node that takes a job and does not acknowledge it: the job goes to another, and runs once.
+//! A node that gets a job and does not acknowledge it: the job moves to another node, and runs once.
 
 use std::process::Child;
 
@@ -8,7 +8,7 @@ use limo_tests::{Cluster, LIMIT, NodeSetup, Setup, finish, until};
 
 type Line = Connection<MasterToNode, NodeToMaster>;
 
-/// A node that only the test speaks for.
+/// A node played by the test.
 struct Puppet(Line);
 
 impl Puppet {
@@ -43,11 +43,11 @@ impl Puppet {
     }
 
     async fn say(&mut self, message: NodeToMaster) {
-        // The master may have hung up.
+        // The master may have closed the connection.
         let _ = self.0.writer.send(&Frame::Message(message)).await;
     }
 
-    /// The next message; `None` if the master has hung up.
+    /// Returns the next message; `None` if the master has closed the connection.
     async fn hear(&mut self) -> Option<MasterToNode> {
         match tokio::time::timeout(LIMIT, self.0.reader.next()).await.expect("the master says something") {
             Ok(Some(Frame::Message(message))) => Some(message),
@@ -65,13 +65,14 @@ impl Puppet {
 }
 
 fn setup(ack_timeout: &str) -> Setup {
-    // The first node that fits is the one that registered first: the puppet.
+    // The first suitable node is the one that registered first: the puppet.
     Setup::default().master(&["--initial-policy", "fifo", "--ack-timeout", ack_timeout])
 }
 
 const JOB: [&str; 3] = ["sh", "-c", "echo $LIMO_NODE | tee -a ran; until [ -e go ]; do sleep 0.02; done"];
 
-/// A puppet, a real node after it, and a job that the puppet has been given and the master waits for.
+/// Starts a puppet and then a real node, and submits a job that the puppet gets. The master waits for its
+/// acknowledgement.
 async fn stage(ack_timeout: &str) -> (Cluster, Puppet, (JobId, Attempt), Child) {
     let mut cluster = setup(ack_timeout).start();
     let submitter = cluster.submitter().clone();
@@ -83,7 +84,7 @@ async fn stage(ack_timeout: &str) -> (Cluster, Puppet, (JobId, Attempt), Child) 
     (cluster, puppet, given, lrun)
 }
 
-/// Lets the job end: it has run on the real node, once.
+/// Ends the job, and checks that it ran once, on the real node.
 fn check_end(cluster: &Cluster, lrun: Child) {
     let submitter = cluster.submitter();
     std::fs::write(submitter.path("go"), "").expect("written");
@@ -95,7 +96,7 @@ fn check_end(cluster: &Cluster, lrun: Child) {
 #[tokio::test]
 async fn a_job_that_is_not_acknowledged_goes_to_another_node() {
     let (cluster, mut puppet, _, lrun) = stage("300ms").await;
-    // It sends nothing, and reads no `Go` until the master disconnects it.
+    // The puppet sends nothing, and must not get a `Go` before the master disconnects it.
     while let Some(message) = puppet.hear().await {
         assert!(!matches!(message, MasterToNode::Go { .. }), "{message:?}");
     }
@@ -116,7 +117,7 @@ async fn an_acknowledgement_that_comes_too_late_starts_nothing() {
 
 #[tokio::test]
 async fn a_node_that_vanishes_before_go_loses_the_job_to_another() {
-    // Longer than this test may take: the broken connection is enough.
+    // Longer than this test may take: the closed connection is enough.
     let (cluster, puppet, _, lrun) = stage("1h").await;
     drop(puppet);
     check_end(&cluster, lrun);

@@ -1,4 +1,4 @@
-//! Running jobs give way where the upper limit falls: real processes under real daemons, on emulated watts.
+//! Running jobs lower their draw when the upper limit falls: real processes of real daemons, with emulated watts.
 
 use limo_tests::{Cluster, Setup, until};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn await_draw(cluster: &Cluster, is_so: impl Fn(f64, Option<f64>) -> bool, what:
     });
 }
 
-/// The states of the job's processes, as the kernel has them.
+/// Returns the kernel's states of the job's processes.
 fn states(cluster: &Cluster) -> Vec<String> {
     let state = |pid: i32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -89,7 +89,7 @@ fn a_requeued_job_runs_again_from_its_beginning() {
     assert_eq!(submitter.read("ran"), "0\n1\n", "it can tell how often it ran before");
 }
 
-/// The job counts in a file. Files do not grow while its processes stand still.
+/// The job counts in a file, which does not grow while its processes are stopped.
 #[test]
 fn a_job_that_a_person_suspends_stands_still_until_both_causes_are_gone() {
     let mut cluster = cluster();
@@ -121,7 +121,7 @@ fn a_job_that_a_person_suspends_stands_still_until_both_causes_are_gone() {
     submitter.lq(&["resume", &id]).succeeded();
     grows(counted);
     submitter.lq(&["resume", &id]).failed("is not suspended");
-    // The limit first, then a person; the person goes first.
+    // Suspended by the limit first, then by a person; the person resumes first.
     limit(&cluster, "15W");
     until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
     submitter.lq(&["resume", &id]).failed("is suspended for the upper limit: it continues as soon as there is room");

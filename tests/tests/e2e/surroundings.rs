@@ -1,4 +1,4 @@
-//! A job sees what its submitter saw: directory, umask, environment.
+//! A job gets its submitter's surroundings: directory, umask, environment.
 
 use limo_tests::{Cluster, finish};
 

@@ -26,7 +26,7 @@ fn each_task_knows_which_it_is() {
 fn lines_stay_whole_and_bear_their_labels() {
     let cluster = Cluster::of_one_node(12);
     let submitter = cluster.submitter();
-    // In two writes a line: without joining they would mix.
+    // Two writes per line: without joining, lines would mix.
     let script =
         "i=0; while [ $i -lt 200 ]; do printf 'task %s ' $LIMO_PROCID; printf 'line %s\n' $i; i=$((i+1)); done";
     let said = submitter.lrun(&["-n", "4", "sh", "-c", script]).succeeded();
@@ -69,7 +69,7 @@ fn stdin_is_for_all_or_for_one() {
     assert_eq!(sorted_lines(&with("-i all", sum)), expected([true, true, true]));
     assert_eq!(sorted_lines(&with("-i 1", sum)), expected([false, true, false]));
     assert_eq!(sorted_lines(&with("-i none", sum)), expected([false, false, false]));
-    // One that does not read does not stop the others.
+    // A task that does not read its stdin does not block the others.
     assert_eq!(sorted_lines(&with("", &format!("[ $LIMO_PROCID = 1 ] || {sum}"))), { format!("0 {of_all}2 {of_all}") });
     fs::write(submitter.path("in"), "from a file\n").expect("written");
     let said = submitter.lrun(&["-n", "3", "-i", "in", "cat"]).succeeded();
@@ -122,7 +122,7 @@ fn the_highest_code_is_the_jobs() {
         "",
         "limo: n1: task 1: exit code 1\nlimo: n1: task 2: exit code 2\nlimo: n1: task 3: exit code 3\n",
     );
-    // The failure of one leaves the others alone.
+    // The failure of a task does not affect the others.
     check(&["-Q"], "[ $LIMO_PROCID = 1 ] && exit 9; echo $LIMO_PROCID", 9, "0\n2\n3\n", "");
     check(&["-Q"], "[ $LIMO_PROCID = 1 ] && kill -USR1 $$; [ $LIMO_PROCID = 2 ] && exit 7; :", 138, "", "");
     let missing = submitter.lrun(&["-n", "2", "no-such-command"]);
@@ -144,7 +144,7 @@ fn one_that_fails_ends_the_others_where_that_is_asked_for() {
         ran.stderr.contains("task 1: exit code 3") && ran.stderr.contains("tasks 0,2: ended by SIGTERM"),
         "{ran:?}"
     );
-    // One that ignores TERM is killed after the grace.
+    // A task that ignores TERM is killed after the grace.
     let script = "[ $LIMO_PROCID = 1 ] && { until [ -e ready.0 ] && [ -e ready.2 ]; do sleep 0.05; done; exit 3; }
                   trap '' TERM; touch ready.$LIMO_PROCID; while :; do sleep 1000; done";
     let ran = submitter.lrun(&["-n", "3", "-K", "--kill-grace", "1s", "sh", "-c", script]);
@@ -179,7 +179,7 @@ fn an_interrupt_asks_then_reaches_all_then_kills() {
         stderr.read_line(&mut line).expect("readable");
         assert_eq!(line, "lrun: 3 tasks run on n1: interrupt again within 1 s to signal them\n");
     };
-    // On a busy machine the second may come too late, and is a first one again.
+    // On a busy machine the second signal may come too late, and then counts as a first one.
     let mut tries = 0;
     loop {
         interrupt();
@@ -193,7 +193,7 @@ fn an_interrupt_asks_then_reaches_all_then_kills() {
         assert!(tries < 20, "the machine is too slow");
     }
     lines(3, "interrupted\n");
-    // Now one after the other until the third within a second comes.
+    // Now one after the other, until the third within a second.
     let status = limo_tests::until("it ends", || {
         interrupt();
         lrun.try_wait().expect("a child")

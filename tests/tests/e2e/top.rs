@@ -1,4 +1,4 @@
-//! `lq top` on a real pseudo-terminal: what it shows, what keys do, and that the terminal is given back.
+//! `lq top` on a real pseudo-terminal: its screen, its keys, and the restored terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ const GIVEN_BACK: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 struct Screen {
     child: Child,
     keyboard: File,
-    /// A terminal keeps its settings while a process has it open.
+    /// An open descriptor, with which the terminal keeps its settings.
     line: OwnedFd,
     shown: Arc<Mutex<Vec<u8>>>,
     before: Termios,
@@ -68,7 +68,7 @@ impl Screen {
         tcgetattr(&self.line).expect("a terminal").local_flags
     }
 
-    /// The exit code, once the terminal is what it was.
+    /// Returns the exit code, and checks that the terminal is restored.
     fn end(mut self) -> Option<i32> {
         let status = until("lq top ends", || self.child.try_wait().expect("an own child"));
         for sequence in GIVEN_BACK {
@@ -86,7 +86,7 @@ fn a_screen_that_follows_the_cluster() {
     let job = submitter.detach(&["-J", "blocker", "sleep", "1000"]);
     until("the job runs", || (submitter.state(job) == "running").then_some(()));
     let mut screen = Screen::open(&submitter, &["top"]);
-    // Word by word: what is drawn is what has changed, and blanks have not.
+    // Word by word: only changed cells are drawn, and blanks did not change.
     for text in ["n1", "blocker", "running,", "draw", "jobid"] {
         screen.await_text(text);
     }

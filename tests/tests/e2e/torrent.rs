@@ -1,4 +1,4 @@
-//! One `lrun cat` through which bytes flow as long as a test lasts.
+//! An `lrun cat` through which bytes flow for the whole of a test.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdout};
@@ -11,7 +11,7 @@ use limo_tests::{Dice, Submitter, finish, until};
 
 use crate::digest::Digest;
 
-/// At this pace a stream is always under way and costs the machine little.
+/// Pause with which bytes are always under way at little cost for the machine.
 const PAUSE: Duration = Duration::from_millis(5);
 
 pub struct Torrent {
@@ -22,7 +22,7 @@ pub struct Torrent {
 }
 
 impl Torrent {
-    /// Begins, and returns when the first byte is back.
+    /// Starts the stream, and returns when the first byte is back.
     pub fn start(submitter: &Submitter) -> Self {
         let mut lrun = submitter.spawn_lrun(&["-Q", "cat"]);
         let (mut stdin, mut stdout) = (lrun.stdin.take().expect("piped"), lrun.stdout.take().expect("piped"));
@@ -46,7 +46,7 @@ impl Torrent {
         Self { lrun, enough, writer, reader }
     }
 
-    /// Ends it: every byte has come back once and in order.
+    /// Ends the stream, and checks that every byte came back once and in order.
     pub fn check(self) {
         self.enough.store(true, Ordering::Relaxed);
         let sent = self.writer.join().expect("it writes");

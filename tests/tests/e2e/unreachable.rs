@@ -1,5 +1,5 @@
-//! Nodes that die, hang or cannot be reached: that is shown at once, their jobs end after the lease or run elsewhere, never
-//! on two nodes, and their watts count until it is known that they are gone.
+//! Nodes that die, hang or are disconnected. This is shown at once. Their jobs end after the lease or run elsewhere,
+//! but never on two nodes. Their watts count until they are known to be gone.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +31,7 @@ fn setup(nodes: usize, lease: &str) -> Setup {
     })
 }
 
-/// A job that runs on n1.
+/// Starts a job on n1.
 fn begin(submitter: &Submitter, options: &[&str]) -> u64 {
     let words: Vec<&str> = options.iter().chain(&["sh", "-c", BEGINS]).copied().collect();
     let job = submitter.detach(&words);
@@ -140,13 +140,13 @@ fn a_drained_node_shows_that_it_is_unreachable() {
     assert!(table.contains("drained, unreachable"), "{table}");
 }
 
-/// Passes bytes between nodes and the master until it is told to swallow them.
+/// Passes bytes between nodes and the master, until a test tells it to drop them.
 struct Proxy {
     address: String,
-    /// Connections made before this count pass nothing.
+    /// Connections with a smaller number pass nothing.
     dead_below: Arc<AtomicUsize>,
     made: Arc<AtomicUsize>,
-    /// True if no new connection is let through.
+    /// True to refuse new connections.
     closed: Arc<AtomicBool>,
 }
 
@@ -175,7 +175,7 @@ impl Proxy {
         proxy
     }
 
-    /// From now on the connections that there are pass nothing; they stay open.
+    /// Drops the bytes of all present connections, which stay open.
     fn swallow(&self) {
         self.dead_below.store(self.made.load(Ordering::SeqCst), Ordering::SeqCst);
     }
@@ -187,7 +187,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, is_dead: impl Fn() -> bool) {
     loop {
         match from.read(&mut bytes) {
             Ok(0) => break,
-            // Swallowed, and so is the end of the connection.
+            // Dropped; the end of the connection is hidden too.
             Ok(_) if is_dead() => {}
             Ok(count) if to.write_all(&bytes[..count]).is_err() => break,
             Ok(_) => {}
@@ -236,7 +236,7 @@ fn a_partitioned_node_ends_a_requeueable_job_before_it_runs_elsewhere() {
     assert_eq!(submitter.read("begun"), "n1\n", "it has not begun elsewhere");
     until("it runs again", || (submitter.read("begun") == "n1\nn2\n").then_some(()));
     until("the master knows", || (submitter.state(job) == "running").then_some(()));
-    // The node is back with the end of the first attempt, which changes nothing.
+    // The node returns with the end of the first attempt, which changes nothing.
     proxy.closed.store(false, Ordering::SeqCst);
     cluster.await_node("n1");
     assert_eq!((submitter.state(job).as_str(), submitter.read("begun").as_str()), ("running", "n1\nn2\n"));

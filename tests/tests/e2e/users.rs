@@ -1,4 +1,4 @@
-//! Permissions. The kernel tells the master who calls; these tests need root, to become another user.
+//! Permissions. The kernel tells the master the user of a caller. These tests need root to become another user.
 
 use limo_tests::{Cluster, Person, until};
 use nix::unistd::Group;

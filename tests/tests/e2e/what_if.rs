@@ -1,5 +1,5 @@
-//! The journal of a live cluster with `lsim`: it replays while its master runs, one changed event is found, and what-if
-//! simulates the same jobs under another policy.
+//! The journal of a live cluster with `lsim`: replay while the master runs, detection of one changed event, and a
+//! simulation of the same jobs under another policy with what-if.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
-/// Seven jobs that run and one that is cancelled while all wait for their node; prices and limits change on the way.
+/// Starts a cluster with seven jobs that run and one that is cancelled while all wait for their node. Prices and limits
+/// change meanwhile.
 fn live() -> Cluster {
     let cluster = Setup::default().node("n1", &["--hardware", HARDWARE, "--reading-interval", "50ms"]).start();
     let submitter = cluster.submitter();
@@ -37,7 +38,7 @@ fn lsim(submitter: &Submitter, arguments: &[&str]) -> Ran {
     submitter.run("lsim", arguments)
 }
 
-/// A journal with the same entries, but that one job has ended otherwise; the place of that entry.
+/// Copies a journal with another end of one job; returns the place of the changed entry.
 fn changed_copy(from: &Path, to: &Path) -> i64 {
     let history = History::open(from).expect("a journal");
     let mut entries: Vec<HistoryEntry> = history.collect::<Result<_, _>>().expect("readable");
@@ -81,7 +82,7 @@ fn a_live_journal_replays_and_can_be_asked_what_if() {
     let place = changed_copy(cluster.state_dir(), &copy);
     let ran = lsim(submitter, &["replay", copy.to_str().expect("text")]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    // The event itself is possible; the round after it reports an exit with 77, but the recorded one did not.
+    // The changed event is possible, but the next round contains an exit with 77, which the recorded one does not.
     let difference = ran.stdout.split_once("different: entry ").expect("a difference").1;
     let (entry, sides) = difference.split_once(" at ").expect("a time");
     assert!((place + 1..place + 10).contains(&entry.parse().expect("a number")), "{place}: {ran:?}");
@@ -102,10 +103,10 @@ fn what_if(submitter: &Submitter, state: &str) {
     for column in columns {
         assert_eq!((column["jobs"].as_u64(), column["ended"].as_u64()), (Some(8), Some(7)), "{report:#}");
         let (energy, span) = (number(&column["energy_j"]), number(&column["span_s"]));
-        // The same work on the same node in about the same time, but the belief about such short runs is partly their
-        // nameplate; and never more than 50 W and the noise.
+        // The same work on the same node takes about the same time. But the believed draw of such short runs partly
+        // comes from their nameplate. It never exceeds 50 W and the noise.
         assert!((energy - lived).abs() < lived * 0.5 && energy < 51.0 * span, "{report:#}");
-        // Prices are known a little later than the node.
+        // The price is known a little later than the node.
         let cost = number(&column["cost"]);
         assert!(cost > 0.0 && cost <= energy * 8000.0 / 3.6e9 + 2e-6, "{report:#}");
         assert!(number(&column["mean_wait_s"]) <= number(&column["max_wait_s"]));
@@ -116,7 +117,7 @@ fn what_if(submitter: &Submitter, state: &str) {
     let budget = &columns[2]["budgets"][0];
     let (energy, spent) = (number(&columns[2]["energy_j"]), number(&budget["spent_j"]));
     assert!(spent > 0.0 && spent <= energy + 0.01, "{report:#}");
-    // One core of `small` is one core of `small`.
+    // All cores have the same type, so measured times need no profile.
     assert_eq!(report["running_times"]["profiles"], 0, "{report:#}");
     assert_eq!(report["running_times"]["measured"], 7, "{report:#}");
     let rows = std::fs::read_to_string(submitter.path("result/jobs.csv")).expect("a result");

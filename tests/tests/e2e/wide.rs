@@ -7,7 +7,7 @@ use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, NodeSetup, Setup, sorted_lines, until};
 use serde_json::Value;
 
-/// Three nodes and a policy that places on several.
+/// Starts three nodes with a policy that places jobs on several nodes.
 fn three(cores: u32) -> Cluster {
     let cluster = Setup::nodes(3, cores).start();
     cluster.submitter().lconf(&["set", "policy", "easy"]).succeeded();
@@ -29,7 +29,7 @@ fn tasks_are_dealt_to_nodes_in_blocks() {
                     2/0 on n2, 1 of 3: n[1-3] 2(x2),1\n3/1 on n2, 1 of 3: n[1-3] 2(x2),1\n\
                     4/0 on n3, 2 of 3: n[1-3] 2(x2),1\n";
     assert_eq!(sorted_lines(&said), expected);
-    // One a node, and as few nodes as have room.
+    // One task a node, or as few nodes as have room.
     let nodes = |options: &[&str]| {
         let all: Vec<&str> = [options, &["sh", "-c", "echo $LIMO_NODE"]].concat();
         sorted_lines(&submitter.lrun(&all).succeeded())
@@ -85,7 +85,7 @@ fn stdin_of_some_megabytes_reaches_every_task() {
     let only = "n=$(wc -l); echo $LIMO_PROCID $n";
     let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 -n 4 -i 3 sh -c '{only}'")).succeeded();
     assert_eq!(sorted_lines(&said), "0 0\n1 0\n2 0\n3 1000000\n");
-    // A node whose tasks are over does not hold the others.
+    // A node with finished tasks does not block the others.
     let script = "[ $LIMO_NODEID = 1 ] || { n=$(wc -l); echo $LIMO_PROCID $n; }";
     let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 sh -c '{script}'")).succeeded();
     assert_eq!(sorted_lines(&said), "0 1000000\n2 1000000\n");
@@ -175,7 +175,7 @@ fn a_job_outlives_a_master_that_is_killed() {
     assert_eq!(lrun.wait().expect("a child").code(), Some(0));
 }
 
-/// The ends of single nodes survive the master, and count once.
+/// The ends of parts survive the master, and count once.
 #[test]
 fn a_part_that_ended_before_the_master_was_killed_is_not_forgotten() {
     let mut cluster = three(1);
@@ -215,14 +215,14 @@ fn a_node_that_refuses_takes_the_whole_attempt_back() {
         cluster.add_node(&NodeSetup { name: name.into(), options });
         cluster.await_node(name);
     }
-    // Its records of jobs can no longer be written: a job as large as this one does not fit into the rest of a page.
+    // Records of jobs can no longer be written: a job as large as this one does not fit into the rest of a page.
     let mut filler = Vec::new();
     while std::fs::write(disk.join("filler"), &filler).is_ok() {
         filler.extend([0; 4096]);
     }
     let submitter = cluster.submitter();
     let script = format!("echo $LIMO_NODE #{}", "x".repeat(8_192));
-    // The refusal leaves two nodes without blame, on which the job has room.
+    // The other two nodes are not suspect, and the job fits on them.
     assert_eq!(submitter.lrun(&["-N", "2", "sh", "-c", &script]).succeeded().lines().count(), 2);
     let job = &submitter.show(&[1])[0];
     assert_eq!(job["nodes"], serde_json::json!(["n1", "n3"]), "{job}");

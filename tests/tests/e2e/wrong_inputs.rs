@@ -1,5 +1,5 @@
-//! Wrong inputs of all programs, in `wrong-inputs.txt`: each command, its exit code, and every line that it says. The lines are
-//! read by a person when the table changes; `UPDATE_WRONG_INPUTS=1` writes them anew.
+//! Wrong inputs of all programs, in `wrong-inputs.txt`: each command, its exit code, and every line of its output. A
+//! person reviews the lines when the table changes; `UPDATE_WRONG_INPUTS=1` rewrites them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +30,7 @@ fn commands(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter_map(|line| line.strip_prefix("$ "))
 }
 
-/// Output of a command, and its exit code.
+/// Runs a command; returns its output with its exit code.
 fn say(cluster: &Cluster, command: &str) -> String {
     let submitter = cluster.submitter();
     let program = programs::path("lrun");

@@ -1,11 +1,11 @@
-//! Tells code from comments and texts, line by line. Knows as much of Rust as that takes.
+//! Tells code from comments and texts, line by line, with the little of Rust's grammar that this needs.
 
 /// A line of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Without comments, and with nothing between quotes.
+    /// Code without comments, and with nothing between quotes.
     pub code: String,
-    /// Text of its comments.
+    /// Text of the line's comments.
     pub comment: String,
 }
 
@@ -15,7 +15,7 @@ enum State {
     LineComment,
     /// Number of open comments.
     BlockComment(usize),
-    /// Number of `#` that end the text; `None` if a backslash escapes.
+    /// Number of `#` at the end of a raw text; `None` if a backslash escapes.
     Text(Option<usize>),
 }
 

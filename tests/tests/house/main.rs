@@ -1,5 +1,5 @@
-//! The rules of the house, over what cargo knows of the workspace and over its sources. Each rule has a test that feeds it
-//! something broken.
+//! The rules of the house, for cargo's data about the workspace and for its sources. A test of each rule breaks it on
+//! purpose.
 
 mod lexer;
 mod manifests;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use tree::Tree;
 
-/// The root of the workspace: the directory above this crate.
+/// Returns the root of the workspace: the directory above this crate.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate of the workspace lies in its root")
 }

@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-/// Dependencies of a member that do not come from the workspace.
+/// Returns the dependencies of a member that do not come from the workspace.
 pub fn unshared(path: &str, text: &str) -> Vec<String> {
     let manifest: Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
     let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];

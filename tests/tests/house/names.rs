@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::sources::Source;
 
-/// Names that are read with their module.
+/// Names that readers see with their module.
 const CONVENTIONAL: [&str; 3] = ["Options", "Arguments", "Error"];
 
-/// The type that a line of code defines.
+/// Returns the name of the type that a line of code defines.
 fn defined(code: &str) -> Option<&str> {
     let words: Vec<&str> = code.split_whitespace().collect();
     let keyword = words.iter().position(|word| ["struct", "enum", "trait"].contains(word))?;
@@ -16,7 +16,7 @@ fn defined(code: &str) -> Option<&str> {
     Some(name.split(|of: char| !of.is_alphanumeric()).next().unwrap_or(name))
 }
 
-/// Each definition of a name that has another one in its crate.
+/// Returns each definition of a name that occurs more than once in its crate.
 pub fn repeated(sources: &[Source]) -> Vec<String> {
     let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for source in sources {

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The crates of the workspace, by directory, and those that each may use outside its tests. Neither clients nor nodes reach
-/// `sched`.
+/// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
+/// use `sched`.
 const HOUSE: [(&str, &[&str]); 23] = [
     ("model", &[]),
     ("files", &[]),
@@ -27,7 +27,7 @@ const HOUSE: [(&str, &[&str]); 23] = [
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "files", "sched", "trace", "journal", "profiles"]),
-    // Not installed: the laboratory, the only user of a program, and the workshop.
+    // Not installed: the laboratory, which alone may use a program, and the workshop.
     ("lab", &["model", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
@@ -42,11 +42,11 @@ pub struct Package {
     name: String,
     /// Below the root.
     dir: String,
-    /// True if it has a program with its directory's name.
+    /// True if the crate has a program with its directory's name.
     is_program: bool,
-    /// Names; of other kinds than for tests.
+    /// Names of used crates, except for tests.
     uses: Vec<String>,
-    /// For tests only.
+    /// Names of crates used by tests only.
     test_uses: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ fn misplacements(package: &Package) -> Vec<String> {
     };
     let inside = |uses: &[String]| uses.iter().filter_map(|used| house(used)).collect::<Vec<_>>();
     let stray = inside(&package.uses).into_iter().filter(|used| !allowed.contains(used));
-    // Tests may use what they need of the libraries, but never a program.
+    // Tests may use any library that they need, but never a program.
     let programs = inside(&package.test_uses).into_iter().filter(|used| is_program(used));
     let stray = stray.map(|used| format!("{name} uses {used}"));
     stray.chain(programs.map(|used| format!("the tests of {name} use {used}"))).collect()

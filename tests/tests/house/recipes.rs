@@ -1,11 +1,11 @@
-//! Recipes of CONTRIBUTING.md that count files, each by the example that it names.
+//! Recipes of CONTRIBUTING.md that count files, checked with their own examples.
 
 use crate::sources::Source;
 
-/// The types of the question about changes. The table that answers it does not know them.
+/// The types of the query for changes. The table that answers it does not use them.
 const CHANGES: [&str; 3] = ["ChangesQuery", "ChangesPage", "ChangesLookup"];
 
-/// The sources apart from tests that name a type of the question about changes.
+/// Returns the sources, apart from tests, that name a type of the query for changes.
 pub fn of_changes(sources: &[Source]) -> Vec<String> {
     let names = |code: &str| {
         let mut words = code.split(|of: char| !of.is_alphanumeric());

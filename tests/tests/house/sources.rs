@@ -5,7 +5,7 @@ use crate::lexer::{Line, lines, words};
 /// Long enough for a module with its tests, short enough to be read at once.
 const LINE_LIMIT: usize = 400;
 
-/// Tests in which a sleep does not wait for something, and why.
+/// Tests with a sleep that does not wait for a condition, and the reason.
 const SLEEPERS: [(&str, &str); 11] = [
     ("tests/src/until.rs", "looks again and again, with a limit: how the other tests wait for what reports no event"),
     ("tests/src/bin/limo-workload.rs", "a program whose work is to take its time"),
@@ -20,7 +20,7 @@ const SLEEPERS: [(&str, &str); 11] = [
     ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
 ];
 
-/// Sources that rename files by themselves, and why. All others replace them with `limo_files::replace`.
+/// Sources that rename files themselves, and the reason. All others use `limo_files::replace`.
 const RENAMERS: [(&str, &str); 7] = [
     ("files/src/lib.rs", "replaces files"),
     ("lmaster/src/listen.rs", "puts a socket in its place"),
@@ -34,7 +34,7 @@ const RENAMERS: [(&str, &str); 7] = [
 /// Constants of generators of pseudo-random numbers. Generators come from `rand_xoshiro`.
 const GENERATORS: [&str; 3] = ["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_005", "0x2545_f491_4f6c_dd1d"];
 
-/// Names that say nothing.
+/// Names without meaning.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "shared"];
 
@@ -121,7 +121,7 @@ pub fn sleeping_tests(source: &Source) -> Vec<String> {
     if SLEEPERS.iter().any(|(path, _)| *path == source.path) {
         return Vec::new();
     }
-    // Without an argument it is a question to a node, or the name of a test.
+    // Without an argument, `sleep()` is another function, or the name of a test.
     let waits = |code: &str| code.contains("sleep(") || code.contains("sleep_until(");
     let sleeps = |line: &Line| waits(&line.code.replace("sleep()", ""));
     source.find("sleeps", |line, is_test| is_test && sleeps(line))
@@ -142,7 +142,8 @@ pub fn own_generators(source: &Source) -> Vec<String> {
     source.find("has a generator of its own", |line, _| GENERATORS.iter().any(|number| line.code.contains(number)))
 }
 
-/// Outside tests, each `unwrap()` and `expect()` needs a comment: in its statement, or on the line before that.
+/// Returns calls of `unwrap()` and `expect()` outside tests without a comment in their statement or on the line before
+/// it.
 pub fn unproven(source: &Source) -> Vec<String> {
     let panics = |line: &Line| line.code.contains(".unwrap()") || line.code.contains(".expect(");
     let found = source
@@ -172,7 +173,7 @@ pub fn empty_names(source: &Source) -> Vec<String> {
         let words: Vec<&str> = words(&line.code).collect();
         words.windows(2).any(|pair| match pair {
             ["mod", name] => EMPTY_NAMES.contains(name),
-            // But for the name that every collection of the standard library has.
+            // Except for the name that every collection of the standard library has.
             ["fn", name] => name.starts_with("get_") && *name != "get_mut",
             _ => false,
         })
@@ -195,8 +196,8 @@ pub fn impure(source: &Source) -> Vec<String> {
     source.find("reaches outside", |line, is_test| !is_test && reaches_through_std(&code(line)))
 }
 
-/// Sources in which no policy is named: what a policy does follows from its parts, in `model/src/preset.rs`. Reproductions and
-/// benchmarks name what they reproduce.
+/// Sources that must not name a policy: the behaviour of a policy follows from its parts, in `model/src/preset.rs`.
+/// Reproductions and benchmarks name the policies that they reproduce.
 const NAMELESS: [&str; 7] =
     ["sched/src/", "lmaster/src/", "lslave/src/", "lconf/src/", "lq/src/", "lrun/src/", "lsim/src/commands/"];
 
@@ -211,7 +212,7 @@ pub fn named_policies(source: &Source) -> Vec<String> {
     source.find("names a policy", |line, is_test| !is_test && names(&line.code))
 }
 
-/// Modules of the core from the bottom up: each uses only those before it, so that the checker cannot ask the index.
+/// Modules of the core from the bottom up. Each uses only those before it, so that the checker cannot use the index.
 const LAYERS: [&str; 24] = [
     "structure",
     "options",

@@ -1,11 +1,11 @@
-//! The texts of the workspace, and what none of them may say.
+//! The texts of the workspace, and words that no text may contain.
 
 use std::fs;
 use std::path::Path;
 
 use crate::sources::Source;
 
-/// All texts below the root, by their path from it.
+/// All texts below the root, with their paths relative to it.
 pub struct Tree {
     texts: Vec<(String, String)>,
 }
@@ -50,8 +50,8 @@ fn is_foreign(dir: &Path) -> bool {
     dir.join("CACHEDIR.TAG").exists() || dir.file_name().is_some_and(|name| name == ".git" || name == "target")
 }
 
-/// Paths of the machine that something was made on, and the tools it was made with. Written in two parts, so that this
-/// file is not one of the finds.
+/// Paths of the machine on which a file was made, and names of the tools. Written in two parts, so that the rule does
+/// not find this file.
 const TRACES: [(&str, &str); 7] = [
     ("/wo", "rk/"),
     ("/ro", "ot/"),
@@ -77,15 +77,15 @@ pub fn traces(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Paths by which programs that are not installed find external traces.
+/// Files with the paths by which programs that are not installed find external traces.
 const LABORATORY: &str = "requirements/src/lib.rs";
 
-/// Lines of a source or a configuration that name the folder beside the repository.
+/// Returns lines of a source or a configuration that name the folder next to the repository.
 pub fn outside(path: &str, text: &str) -> Vec<String> {
     if path == LABORATORY || path.ends_with(".md") {
         return Vec::new();
     }
-    // In two parts, as above.
+    // Written in two parts, as above.
     let place = ["../", "shared"].concat();
     let lines = text.lines().enumerate().filter(|(_, line)| line.contains(&place));
     lines.map(|(index, _)| format!("{path}:{}: {place}", index + 1)).collect()

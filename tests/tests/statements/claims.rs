@@ -11,16 +11,16 @@ use crate::reasons;
 use crate::timeline::{Timeline, While};
 use crate::world::{JobHistory, Sums, World};
 
-/// Contradictions of a claim that are shown.
+/// Number of contradictions shown for each claim.
 const SHOWN: usize = 3;
 
-/// Amounts are printed with six places after the point.
+/// Amounts are printed with six decimals.
 const ROUNDING: f64 = 1e-5;
 
-/// After a change of its jobs a node's reading needs a while to follow.
+/// Time after a change of a node's jobs in which its reading may lag.
 const READING_MS: i64 = 2_500;
 
-/// Time after a change of its caps, longer than a suspension may take.
+/// Time after a change of a node's caps, longer than a suspension may take.
 const CAPPED_MS: i64 = 30_000;
 
 pub struct Verdict<'w> {
@@ -43,10 +43,10 @@ impl<'w> Verdict<'w> {
         }
     }
 
-    /// `keep` keeps the journal, and says where.
+    /// Ends the comparison. `keep` saves the journal and returns its place.
     ///
-    /// # Panics
-    /// If an answer contradicts the journal, or something was not asked at all.
+    /// # Errors
+    /// If an answer contradicts the journal, or a claim was never checked.
     pub fn pass(self, keep: impl FnOnce() -> String) {
         let mut faults = 0;
         for (claim, (count, contradictions)) in &self.claims {
@@ -169,7 +169,7 @@ impl<'w> Verdict<'w> {
         self.priced(id, (job.submitted, finished.ended.unix_ms()), (energy, cost));
     }
 
-    /// The cost of energy is within what it costs at the least and at the highest price of that time.
+    /// Claims that the cost lies between those at the lowest and the highest price of that time.
     fn priced(&mut self, id: u64, (from, to): (i64, i64), (energy, cost): (f64, Option<f64>)) {
         let ran = While { from, to };
         let prices = self.world.prices(ran, ran);
@@ -204,7 +204,7 @@ impl<'w> Verdict<'w> {
         let known: Vec<(u64, u64)> = times.map(states).collect();
         let count = |key: &str| said["array"][key].as_u64().unwrap_or(u64::MAX);
         let claimed = (count("waiting_count"), count("active_count"));
-        // A task that has ended is on no node, before the round that follows starts the next one.
+        // A finished task is on no node, even before the next round starts another one.
         let ended = (id + 1..=id + u64::from(job.tasks)).filter(|task| {
             let finished = self.world.jobs[task].finished.as_ref();
             finished.is_some_and(|finished| (of.from..=of.to).contains(&finished.ended.unix_ms()))
@@ -232,7 +232,7 @@ impl<'w> Verdict<'w> {
         });
         for (claim, timeline) in [("policy", &world.policy), ("mode_setting", &world.mode_setting)] {
             let known: Vec<&String> = timeline.during(of).collect();
-            // Before it was set for the first time it is the default.
+            // Before the first change the default holds.
             let holds = known.is_empty() || known.iter().any(|known| said[claim] == ***known);
             self.claim(claim, holds, || format!("{}, was {known:?}", said[claim]));
         }
@@ -252,7 +252,8 @@ impl<'w> Verdict<'w> {
         self.claim("what jobs cost", holds, || format!("{cost:?}, was {:?}", sums.map(|sums| sums.at(of.to))));
     }
 
-    /// The band and the price were so at a time in a while; `now` is a part of the while in which the answer was given.
+    /// Claims that the band and the price held at some time in a span; `now` is the part of the span in which the
+    /// answer was given.
     fn band_and_price(&mut self, of: While, said: &Value, now: While) {
         let claimed = (said["band_low_w"].as_f64(), said["band_high_w"].as_f64());
         let known = self.world.bands(of, now);
@@ -286,7 +287,7 @@ impl<'w> Verdict<'w> {
             said.to_string()
         });
         let before = While { from: of.from - READING_MS, ..of };
-        // A suspended node receives its caps and does not obey.
+        // A suspended node receives its caps without obeying them.
         let capped = While { from: of.from - CAPPED_MS, ..of };
         let steady = self.steady(&node.jobs, before)
             && node.connected.during(before).count() == 1
@@ -300,7 +301,7 @@ impl<'w> Verdict<'w> {
         }
     }
 
-    /// True if the jobs of a node stayed the same, and none of them began, stood still or was capped.
+    /// Returns true if the jobs of a node stayed the same, and none of them began, was suspended or was capped.
     fn steady(&self, jobs: &Timeline<BTreeMap<u64, u32>>, of: While) -> bool {
         let mut states =
             jobs.during(of).flat_map(BTreeMap::keys).map(|job| self.world.jobs[job].state.during(of).count());
@@ -333,7 +334,7 @@ impl<'w> Verdict<'w> {
         });
     }
 
-    /// A change of a policy or a mode was made at its time.
+    /// Claims that a change of a policy or a mode was made at its time.
     fn change(&mut self, said: &Value) {
         let at = said["at_unix_ms"].as_i64().unwrap_or(0);
         for item in said["items"].as_array().into_iter().flatten() {

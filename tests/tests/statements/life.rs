@@ -8,10 +8,10 @@ use limo_tests::{Cluster, Dice, Person, Ran, Submitter, until};
 use crate::looks::{Looks, now_ms};
 use crate::site::{self, NODES};
 
-/// Jobs that may be under way.
+/// Most jobs under way.
 const BACKLOG: usize = 25;
 
-/// Options and command of jobs. `LAST` is the number of the job before, `SHORT` a time of up to four seconds.
+/// Options and commands of jobs. `LAST` is the number of the previous job, `SHORT` a time of up to four seconds.
 const JOBS: [&[&str]; 20] = [
     &["sh", "-c", "sleep SHORT"],
     &["-c", "2", "sh", "-c", "sleep SHORT"],
@@ -44,7 +44,7 @@ pub struct Life<'a> {
     dice: Dice,
     looks: &'a Looks,
     last: String,
-    /// When the master was killed.
+    /// Times at which the master was killed.
     pub kills: Vec<i64>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Life<'a> {
         life
     }
 
-    /// One thing, and a pause.
+    /// Does one action, then pauses.
     pub fn one(&mut self) {
         match self.dice.below(100) {
             0..60 => self.submit(),
@@ -94,7 +94,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Something with a job that may be over.
+    /// Controls a job, which may be over.
     fn control(&mut self) {
         let jobs = self.operator.jobs();
         if jobs.is_empty() {
@@ -179,7 +179,7 @@ impl<'a> Life<'a> {
         file
     }
 
-    /// Takes away what could keep jobs from running, and waits until all are over.
+    /// Removes everything that could keep jobs from running, and waits until all are over.
     pub fn end(&mut self) {
         let ends: [&[&str]; 6] = [
             &["set", "policy", "fifo"],
@@ -205,7 +205,7 @@ impl<'a> Life<'a> {
     }
 }
 
-/// Exit code of a client that succeeded, or printed a reason.
+/// Returns the exit code of a client that succeeded, or printed a reason.
 #[track_caller]
 fn known(ran: &Ran) -> Option<i32> {
     assert!(matches!(ran.code, Some(0 | 1 | 125)), "{ran:?}");

@@ -1,4 +1,4 @@
-//! Answers of the clients, each with the while in which it was given.
+//! Answers of the clients, each with the time span in which it was given.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::timeline::While;
 
-/// The clock of the test is read before and after the master's own; an event is in the journal with its time, and what it
-/// caused a little later.
+/// Tolerance in ms. The test's clock is read before and after the master's own. The journal has the time of an event,
+/// and its effects come a little later.
 const SLACK_MS: i64 = 250;
 
 /// Repeated questions; `lq explain` in addition, for a waiting job.
@@ -30,7 +30,7 @@ pub struct Look {
     pub of: While,
     /// The command line.
     pub question: String,
-    /// As printed: thousands are kept until the end of the run.
+    /// Answer as printed: thousands are kept until the end of the run.
     answer: String,
 }
 
@@ -45,7 +45,7 @@ pub struct Looks {
     person: Submitter,
     pause: Duration,
     over: AtomicBool,
-    /// Odd while there is no master.
+    /// Counter of changes; odd while there is no master.
     changes: AtomicU64,
     taken: Mutex<Vec<Look>>,
 }
@@ -54,7 +54,7 @@ pub struct Looks {
 pub struct Ending<'a>(&'a Looks);
 
 impl Looks {
-    /// For a run of such a length.
+    /// Prepares a run of this length.
     pub fn new(person: Submitter, length: Duration) -> Self {
         let pause = (length / 400).clamp(Duration::from_millis(100), Duration::from_secs(2));
         let (over, changes, taken) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::default());
@@ -65,7 +65,7 @@ impl Looks {
         Ending(self)
     }
 
-    /// The master is about to be killed, or answers again.
+    /// Notes that the master is about to be killed, or answers again.
     pub fn change(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
@@ -89,7 +89,7 @@ impl Looks {
         }
     }
 
-    /// Keeps an answer and gives it back, if the master was there all the time.
+    /// Asks a question; keeps and returns the answer if the master was present all the time.
     fn ask(&self, question: &[&str]) -> Option<String> {
         let before = self.changes.load(Ordering::SeqCst);
         if before % 2 == 1 {
@@ -108,7 +108,7 @@ impl Looks {
         Some(answer)
     }
 
-    /// The answers so far, which are forgotten here.
+    /// Returns the answers so far, and forgets them.
     pub fn taken(&self) -> Vec<Look> {
         std::mem::take(&mut self.taken.lock().expect("whole"))
     }
@@ -120,7 +120,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// The last job of a listing that waits.
+/// Returns the last waiting job of a listing.
 fn a_waiting_one(listing: &str) -> Option<String> {
     let listing: Value = serde_json::from_str(listing).ok()?;
     let waits = |job: &&Value| job["state"] == "waiting";

@@ -1,4 +1,4 @@
-//! Why a job waits, by its answer, beside what the journal says of that time.
+//! Compares the reported reasons of waiting jobs with the journal of that time.
 
 use limo_model::{Energy, Power, Price, Quotas};
 use limo_proto::JobState;
@@ -11,7 +11,7 @@ use crate::world::{Counts, JobHistory, NodeHistory, World};
 /// Limit for the first round after a submission, on a busy machine.
 const FIRST_LOOK_MS: i64 = 2_000;
 
-/// Time without assignments for a node that did not acknowledge one.
+/// Time in ms without assignments for a node that did not acknowledge one.
 const SUSPECT_MS: i64 = 60_000;
 
 pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory), said: &Value) {
@@ -43,7 +43,7 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
         "no node" => ("no node", is_taken(world, of, job) && !has_nodes(world, of, job)),
         "array limit" => ("array limit", array_limit(world, of, (id, job))),
         "band" => {
-            // Algorithm 3.3 keeps the draw below the limit: as much as is left is too much.
+            // Algorithm 3.3 keeps the draw below the limit, so even equal amounts are too much.
             let is_strict = world.policy.was(of, |policy| policy == "limo-prototype");
             ("needs more than the band leaves", needs_more::<Power>(text, is_strict))
         }
@@ -78,7 +78,7 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     Some(rest.split_once(after).map_or(rest, |(found, _)| found))
 }
 
-/// The number of a job that follows some words.
+/// Returns the number of a job after these words.
 fn named(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.split_once(words)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -106,7 +106,7 @@ fn quota(world: &World, of: While, job: &JobHistory, text: &str) -> bool {
     if let Some(other) = named(text, "job ").filter(|_| text.contains("before it")) {
         return is(world, of, other, |state| state == JobState::Waiting);
     }
-    // More may start than run, and those wait.
+    // More tasks may be started than run, and the rest waits.
     let of_quotas = |test: &dyn Fn(&Counts, &Quotas) -> bool| {
         let counts = &world.counts[user];
         world.quotas.was(of, |quotas| counts.was(of, |counts| test(counts, quotas)))
@@ -124,7 +124,7 @@ fn quota(world: &World, of: While, job: &JobHistory, text: &str) -> bool {
     })
 }
 
-/// True if at some time too few nodes had as many free cores as the job needs, or one of them could not be used.
+/// Returns true if at some time too few nodes had enough free cores for the job, or one of them could not be used.
 fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
     if has_suspects(world, of) || world.reservations.was(of, |all| !all.is_empty()) {
         return true;
@@ -133,8 +133,8 @@ fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
         let has_room = |node: &&NodeHistory| {
             let used: u32 = node.jobs.at(at).map_or(0, |jobs| jobs.values().sum());
             let is_open = node.connected.at(at) == Some(&true) && node.closed.at(at) == Some(&false);
-            // Algorithm 3.3 starts jobs on free units only; and a job that does not use the cap of a unit does not
-            // share it.
+            // Algorithm 3.3 starts jobs on free units only. A job that does not use the cap of a unit does not share
+            // it.
             let is_shared = world.policy.at(at).is_some_and(|policy| policy == "limo-prototype")
                 || node.caps.was(of, |caps| caps.iter().any(Option::is_some));
             is_open && node.cores - used >= job.request.cores.on(node.cores) && (used == 0 || !is_shared)
@@ -153,7 +153,7 @@ fn has_suspects(world: &World, of: While) -> bool {
     world.suspected.was(suspect, |at| *at >= suspect.from)
 }
 
-/// True if all the time enough nodes for the job were connected and open, and none of them suspect.
+/// Returns true if enough nodes for the job were always connected and open, and none of them was suspect.
 fn has_nodes(world: &World, of: While, job: &JobHistory) -> bool {
     let up = |node: &&NodeHistory| {
         node.connected.during(of).all(|connected| *connected) && node.closed.during(of).all(|closed| !closed)
@@ -161,7 +161,7 @@ fn has_nodes(world: &World, of: While, job: &JobHistory) -> bool {
     !has_suspects(world, of) && world.nodes.iter().filter(up).count() >= job.request.nodes.get() as usize
 }
 
-/// True if at some time as many tasks had their turn as may run: they ran, or were to wait again or held.
+/// Returns true if at some time as many tasks had their turn as may run: they ran, waited to run again, or were held.
 fn array_limit(world: &World, of: While, (id, job): (u64, &JobHistory)) -> bool {
     let tasks = || (id + 1..=id + u64::from(job.tasks)).map(|task| &world.jobs[&task].state);
     let run = |at: i64| tasks().filter_map(|state| state.at(at)).filter(|state| !state.is_over()).count();
@@ -169,7 +169,8 @@ fn array_limit(world: &World, of: While, (id, job): (u64, &JobHistory)) -> bool 
     tasks().flat_map(|state| state.times(of)).chain([of.from, of.to]).any(|at| run(at) >= 2)
 }
 
-/// Returns true if the reason names more than it says is left; `is_strict` if equal amounts count, too.
+/// Returns true if the reason needs more than the amount that it reports as left; with `is_strict`, also an equal
+/// amount.
 fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str, is_strict: bool) -> bool {
     let needs = between(text, "needs ", ",").and_then(|needs| needs.split(" above").next()?.parse::<T>().ok());
     let left = between(text, ", ", " left").and_then(|left| left.parse::<T>().ok());
@@ -177,7 +178,8 @@ fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str, is_strict: bool) ->
     needs.zip(left.or(most)).is_some_and(|(needs, left)| needs > left || (is_strict && needs == left))
 }
 
-/// The lower limit and the price that a reason names are those of the time, and the draw has reached the limit.
+/// Checks that the lower limit and the price in a reason are those of the time, and that the draw has reached the
+/// limit.
 fn lower_limit(world: &World, of: While, text: &str) -> bool {
     let price = between(text, "energy costs ", ",").map(|price| price.parse::<Price>().ok());
     let price_holds = price.is_none_or(|price| world.prices(of, of).contains(&price.map(|price| price.eur_per_mwh())));

@@ -1,5 +1,5 @@
-//! The cluster of the run: three emulated nodes of four cores whose draw is known, and files of prices and limits. Watts are
-//! those of large machines, so that the money of a short job is more than its rounding.
+//! The cluster of the run: three emulated nodes of four cores with a known draw, and files of prices and limits. Watts
+//! are those of large machines, so that the cost of a short job exceeds its rounding.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
-/// Four cores that draw 500 W each when they work, in a machine that draws 1 kW idle.
+/// Four cores that draw 500 W each under load, in a machine that draws 1 kW idle.
 const MACHINE: &str = r#"
 [[machine]]
 name = "MACHINE"
@@ -33,10 +33,10 @@ power = "2 kW"
 duration = "1h"
 "#;
 
-/// Each reading is in the journal.
+/// Settings that record each reading in the journal.
 const MASTER: &str = "readings_every = \"1ms\"\n";
 
-/// The cluster, and the directory with its files, which daemons read again when they are restarted.
+/// Starts the cluster. Returns it with the directory of its files, which restarted daemons read again.
 pub fn start() -> (Cluster, TempDir) {
     let files = tempfile::tempdir().expect("a directory");
     let file = |name: &str, text: &str| {
@@ -51,12 +51,12 @@ pub fn start() -> (Cluster, TempDir) {
     (setup.start(), files)
 }
 
-/// Prices from now on, which mostly end within a minute.
+/// Writes prices from now on, which mostly end within a minute.
 pub fn prices(dice: &mut Dice, file: &Path) {
     write(dice, file, "time,price_eur_per_mwh", |dice| format!("{}", dice.below(350) as i64 - 50), "");
 }
 
-/// Limits from now on: idle draw is 3 kW, and all cores together draw 6 kW more.
+/// Writes limits from now on: the idle draw is 3 kW, and all cores together draw 6 kW more.
 pub fn limits(dice: &mut Dice, file: &Path) {
     let band = |dice: &mut Dice| {
         let low = 100 * dice.below(60);

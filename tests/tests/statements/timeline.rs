@@ -1,13 +1,13 @@
-//! A value that changes, and what it was in a while.
+//! A value that changes over time.
 
-/// A while, in Unix milliseconds, both ends included.
+/// A time span in Unix milliseconds, both ends included.
 #[derive(Debug, Clone, Copy)]
 pub struct While {
     pub from: i64,
     pub to: i64,
 }
 
-/// The values with the times from which they hold, in order.
+/// Values in order, each with the time from which it holds.
 #[derive(Debug, Clone)]
 pub struct Timeline<T>(Vec<(i64, T)>);
 
@@ -18,7 +18,7 @@ impl<T> Default for Timeline<T> {
 }
 
 impl<T: PartialEq> Timeline<T> {
-    /// The value from `at` on, or from the last change on if that was later.
+    /// Sets the value from `at` on, or from the last change on if that was later.
     pub fn set(&mut self, at: i64, value: T) {
         if self.now() != Some(&value) {
             let at = self.0.last().map_or(at, |(last, _)| at.max(*last));
@@ -31,28 +31,28 @@ impl<T: PartialEq> Timeline<T> {
         self.0.last().map(|(_, value)| value)
     }
 
-    /// The value at `at`; `None` before the first.
+    /// Returns the value at `at`; `None` before the first.
     pub fn at(&self, at: i64) -> Option<&T> {
         let begun = self.0.partition_point(|(from, _)| *from <= at);
         Some(&self.0.get(begun.checked_sub(1)?)?.1)
     }
 
-    /// The values that it had in a while.
+    /// Returns the values in a time span.
     pub fn during(&self, of: While) -> impl Iterator<Item = &T> {
         self.changes(of).iter().map(|(_, value)| value)
     }
 
-    /// The times in a while at which it changed.
+    /// Returns the times of the changes in a time span.
     pub fn times(&self, of: While) -> impl Iterator<Item = i64> {
         self.changes(of).iter().map(|(at, _)| *at)
     }
 
-    /// All changes: the time and the value from then on.
+    /// Returns all changes: each time, and the value from then on.
     pub fn steps(&self) -> impl Iterator<Item = (i64, &T)> {
         self.0.iter().map(|(at, value)| (*at, value))
     }
 
-    /// True if it had such a value at some time in a while.
+    /// Returns true if some value in a time span passes the test.
     pub fn was(&self, of: While, test: impl Fn(&T) -> bool) -> bool {
         self.during(of).any(test)
     }

@@ -1,5 +1,5 @@
 //! Totals of the run: energy and cost of the cluster compared with the integral of its readings, and with `lsim`'s
-//! figures of its history.
+//! figures for its history.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::claims::Verdict;
 use crate::timeline::While;
 use crate::world::{JobHistory, World};
 
-/// Tolerated relative difference of energy: a start is believed before a reading shows it, and there are no readings
-/// while the master is away.
+/// Tolerated relative difference of energy: the belief includes a start before a reading shows it, and there are no
+/// readings while the master is away.
 const PART: f64 = 0.03;
 
-/// Final values of `lconf status`, then those of `lsim`.
+/// Checks the final values of `lconf status`, then those of `lsim`.
 pub fn check(verdict: &mut Verdict<'_>, operator: &Submitter, state_dir: &Path) {
     let status = json(operator, "lconf", &["status", "--json"]);
     let now = status["now_unix_ms"].as_i64().unwrap_or(0);
@@ -58,7 +58,7 @@ fn json(operator: &Submitter, program: &str, arguments: &[&str]) -> Value {
 #[derive(Debug, Default)]
 struct Drawn {
     joules: f64,
-    /// Its cost, as far as prices were known.
+    /// Cost of the energy while prices were known.
     euros: f64,
     /// Amounts paid, and earned below a price of zero.
     turnover: f64,

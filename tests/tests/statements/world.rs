@@ -10,7 +10,7 @@ use limo_sched::{Command, Event, Finished, Round};
 
 use crate::timeline::{Timeline, While};
 
-/// From the note of a kill to the master's end, at most.
+/// Longest time from the note of a kill to the master's end.
 const KILLED_MS: i64 = 500;
 
 /// History of a job or an array.
@@ -34,14 +34,14 @@ pub struct NodeHistory {
     /// Drained or lost.
     pub closed: Timeline<bool>,
     drained: bool,
-    /// Cores of each job.
+    /// Cores of each job on the node.
     pub jobs: Timeline<BTreeMap<u64, u32>>,
     pub reading: Timeline<Power>,
-    /// Caps of its units.
+    /// Caps of the node's units.
     pub caps: Timeline<Vec<Option<Power>>>,
 }
 
-/// Numbers of a user's running jobs, their cores, and waiting jobs.
+/// Number of a user's running jobs, number of their cores, and number of waiting jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub running: u64,
@@ -49,7 +49,7 @@ pub struct Counts {
     pub waiting: u64,
 }
 
-/// The jobs of a user that ran and are over.
+/// Sums over the finished runs of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
     pub jobs: u64,
@@ -61,7 +61,7 @@ pub struct Sums {
 pub struct World {
     pub jobs: BTreeMap<u64, JobHistory>,
     pub nodes: Vec<NodeHistory>,
-    /// By user; the total is under an empty name.
+    /// Counts by user; an empty name stands for the total.
     pub counts: BTreeMap<String, Timeline<Counts>>,
     pub sums: BTreeMap<String, Timeline<Sums>>,
     pub policy: Timeline<String>,
@@ -70,23 +70,23 @@ pub struct World {
     pub prices: Timeline<Option<Curve<Price>>>,
     pub quotas: Timeline<Quotas>,
     pub reservations: Timeline<BTreeMap<String, Reservation>>,
-    /// True if there was a budget for any period.
+    /// True if any period had a budget.
     pub budgets: Timeline<bool>,
-    /// When a node last became suspect.
+    /// Time at which a node last became suspect.
     pub suspected: Timeline<i64>,
     /// Plans that broke a rule, with the policy of the time and the rules.
     pub rejected: Vec<String>,
     kills: Vec<i64>,
-    /// The last time at which the first node was away: only the master's death takes it away.
+    /// The last time at which the first node was away: only the master's death causes this.
     died: i64,
-    /// Attempts that are over, with unknown state of their jobs.
+    /// Finished attempts of jobs whose state is not known yet.
     open: Vec<(u64, i64)>,
 }
 
 impl World {
-    /// From the journal, and the times at which the master was killed.
+    /// Reads the journal. `kills` are the times at which the master was killed.
     ///
-    /// # Panics
+    /// # Errors
     /// If the journal cannot be read.
     pub fn read(state_dir: &Path, kills: Vec<i64>) -> Self {
         let mut world = Self { kills, ..Self::default() };
@@ -119,7 +119,7 @@ impl World {
             }
             Event::Started { job, .. } => {
                 self.job(job.0).started.set(at, Some(at));
-                // Told to stop before it began, it stays so.
+                // A job stopped before its start stays in that state.
                 if self.job(job.0).state.now() == Some(&JobState::Starting) {
                     self.state(at, job.0, JobState::Running);
                 }
@@ -197,18 +197,20 @@ impl World {
         }
     }
 
-    /// A master that begins writes down, at the time of the last entry, that no node is connected. Until the one before it
-    /// died, they were.
+    /// Returns the time since which a node is away. A new master records, at the time of the last entry, that no node
+    /// is connected; they were connected until the previous master died.
     fn gone_at(&mut self, at: i64, node: NodeId) -> i64 {
         if node == NodeId(0) {
             self.died = at;
         }
-        // It may write until a moment after the recorded time of its kill.
+        // The master may write until a moment after the recorded time of its kill.
         let died = self.kills.iter().find(|kill| at == self.died && **kill + KILLED_MS >= at);
         died.map_or(at, |kill| at.max(*kill))
     }
 
-    /// # Panics
+    ///
+    ///
+    /// # Errors
     /// If the journal names a job that was not submitted.
     fn job(&mut self, job: u64) -> &mut JobHistory {
         self.jobs.get_mut(&job).unwrap_or_else(|| panic!("the journal has no submission of {job}"))
@@ -218,7 +220,7 @@ impl World {
         &mut self.nodes[node.0 as usize]
     }
 
-    /// Nodes have their numbers in the order in which they first registered.
+    /// Returns the node with this name. Nodes are numbered in the order in which they first registered.
     fn node_named(&mut self, name: &str) -> &mut NodeHistory {
         let index = self.nodes.iter().position(|node| node.name == name).unwrap_or(self.nodes.len());
         if index == self.nodes.len() {
@@ -249,7 +251,7 @@ impl World {
         self.state(at, job, JobState::Waiting);
     }
 
-    /// A job has another state from `at` on. Arrays are not counted, but their tasks.
+    /// Sets a job's state from `at` on. The tasks of an array are counted, but not the array.
     fn state(&mut self, at: i64, job: u64, state: JobState) {
         let history = self.job(job);
         let before = history.state.now().copied();
@@ -287,7 +289,7 @@ impl World {
         self.state(at, job, JobState::Starting);
     }
 
-    /// It waits again.
+    /// Lets a job wait again.
     fn unassign(&mut self, at: i64, job: u64) {
         self.state(at, job, JobState::Waiting);
         self.leave_nodes(at, job);
@@ -329,7 +331,7 @@ impl World {
         self.job(job).finished = Some(finished);
     }
 
-    /// The tasks of an array that have not begun go with it.
+    /// Also cancels the tasks of an array that have not begun.
     fn cancel_tasks(&mut self, at: i64, job: u64) {
         let tasks = u64::from(self.job(job).tasks);
         for task in job + 1..=job + tasks {
@@ -339,7 +341,7 @@ impl World {
         }
     }
 
-    /// A hold of an array is one of its tasks that wait. An operator's hold is not replaced by that of the job's user.
+    /// Holds a job, or all waiting tasks of an array. A user's hold does not replace an operator's.
     fn hold(&mut self, at: i64, job: u64, by: Option<String>) {
         let tasks = u64::from(self.job(job).tasks);
         for job in job..=job + tasks {
@@ -352,18 +354,18 @@ impl World {
         }
     }
 
-    /// The prices in `now` by the curves that held in `of`, in EUR/MWh; `None` if no price was known.
+    /// Returns the prices in `now` by the curves that held in `of`, in EUR/MWh; `None` if no price was known.
     pub fn prices(&self, of: While, now: While) -> Vec<Option<f64>> {
         let of_curve = |curve: &Option<Curve<Price>>| match curve {
             Some(curve) => values(curve, now).map(|price| price.map(|price| price.eur_per_mwh())).collect(),
             None => vec![None],
         };
-        // Before any were set there were none.
+        // Before the first curve there were no prices.
         let before = self.prices.at(of.from).is_none().then_some(None);
         self.prices.during(of).flat_map(of_curve).chain(before).collect()
     }
 
-    /// The prices of a while, as far as they are known, each times how long it held: EUR/MWh times seconds.
+    /// Returns the known prices of a time span, each times its duration: EUR/MWh times seconds.
     pub fn price_seconds(&self, of: While) -> Vec<f64> {
         let starts: Vec<i64> = self.prices.times(of).map(|at| at.max(of.from)).collect();
         let ends = starts.iter().skip(1).copied().chain([of.to]);
@@ -388,7 +390,7 @@ impl World {
     }
 }
 
-/// The values of a curve in a while.
+/// Returns the values of a curve in a time span.
 fn values<T>(curve: &Curve<T>, now: While) -> impl Iterator<Item = Option<&T>> {
     let first = Time::from_unix_ms(now.from);
     let later = curve.changes(first).take_while(move |(at, _)| at.unix_ms() <= now.to).map(|(_, value)| value);

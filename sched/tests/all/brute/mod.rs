@@ -1,6 +1,6 @@
-//! EASY backfilling (energy-budget-2017, Algorithm 1) by its definition alone: every job is tried at every instant at
-//! which anything changes. Slow, and shares no code with the core. With neighbours only, and with a limit on the draw,
-//! which the reservation then holds too.
+//! EASY backfilling (energy-budget-2017, Algorithm 1) by its definition: tries every job at every instant with a
+//! change. Slow, and shares no code with the core. Supports adjacent nodes only, and a limit on the draw, which the
+//! reservation keeps too.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 pub struct Job {
     pub submitted: i64,
     pub nodes: usize,
-    /// On each of them.
+    /// Cores on each node.
     pub cores: u32,
     pub walltime: i64,
-    /// At most the walltime: a job is ended at it.
+    /// Duration, at most the walltime, at which a job is ended.
     pub takes: i64,
-    /// On all of its nodes.
+    /// Draw on all of its nodes.
     pub power: i64,
 }
 
@@ -24,17 +24,17 @@ pub enum Rule {
     Neighbours,
 }
 
-/// A job that runs or that is planned.
+/// A running or planned job.
 #[derive(Debug, Clone)]
 struct Run {
     job: usize,
     from: i64,
-    /// From its walltime.
+    /// Expected end, from the walltime.
     until: i64,
     nodes: BTreeSet<usize>,
 }
 
-/// A job that was started: when, which, where.
+/// A started job: time, number, placement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
     pub at: i64,
@@ -44,18 +44,18 @@ pub struct Started {
 
 pub struct Brute<'a> {
     jobs: &'a [Job],
-    /// How many nodes, and cores of each.
+    /// Number of nodes, and cores of each.
     size: usize,
     cores: u32,
     rule: Rule,
-    /// What is left for jobs.
+    /// Power available for jobs.
     limit: i64,
     running: Vec<Run>,
     waiting: Vec<usize>,
     started: Vec<Started>,
 }
 
-/// The whole schedule. At equal times submissions come before ends, and the algorithm runs after each of them.
+/// Computes the whole schedule. At equal times submissions come before ends, and the algorithm runs after each.
 pub fn schedule(jobs: &[Job], (size, cores): (usize, u32), rule: Rule, limit: i64) -> Vec<Started> {
     let mut brute =
         Brute { jobs, size, cores, rule, limit, running: Vec::new(), waiting: Vec::new(), started: Vec::new() };
@@ -80,8 +80,8 @@ pub fn schedule(jobs: &[Job], (size, cores): (usize, u32), rule: Rule, limit: i6
 }
 
 impl Brute<'_> {
-    /// Algorithm 1. Where nodes are shared it begins anew after each start: a job whose first choice was in the way of the
-    /// reservation may have another one when a later job has taken that.
+    /// Runs Algorithm 1. If nodes are shared, it starts again after each start: when a later job has taken a
+    /// conflicting first choice, a job may have another choice.
     fn run(&mut self, now: i64) {
         loop {
             let before = self.waiting.len();
@@ -120,7 +120,7 @@ impl Brute<'_> {
         self.running.push(run);
     }
 
-    /// Cores that no job has at `at`, by node, as far as is known at `now`: jobs that run now have theirs now.
+    /// Returns the free cores at `at`, by node, as expected at `now`. Jobs that run now keep their cores now.
     fn free(&self, at: i64, now: i64) -> Vec<u32> {
         let mut free = vec![self.cores; self.size];
         for run in self.running.iter().filter(|run| at == now || run.until > at) {
@@ -134,7 +134,7 @@ impl Brute<'_> {
         self.running.iter().filter(holds).map(|run| self.jobs[run.job].power).sum()
     }
 
-    /// The first choice where so many cores are free: nodes with the least room, or the first row.
+    /// Returns the first choice with enough free cores: the nodes with the least room, or the first row.
     fn choose(&self, job: &Job, free: &[u32]) -> Option<BTreeSet<usize>> {
         let fits = |node: &usize| free[*node] >= job.cores;
         if self.rule == Rule::Any {
@@ -146,7 +146,7 @@ impl Brute<'_> {
         rows.find(|row| row.clone().all(|node| fits(&node))).map(Iterator::collect)
     }
 
-    /// The job from now on, where it takes nothing that somebody has or that is reserved.
+    /// Returns the job started now, if it uses no busy or reserved resources.
     fn place(&self, number: usize, now: i64, reserved: Option<&Run>) -> Option<Run> {
         let job = &self.jobs[number];
         let until = now + job.walltime;
@@ -160,7 +160,7 @@ impl Brute<'_> {
         let nodes = self.choose(job, &free)?;
         let mut instants: BTreeSet<i64> = self.running.iter().map(|run| run.until).collect();
         instants.extend([now, meets.map_or(now, |reserved| reserved.from)]);
-        // Where a job that is expected to end now has not ended, both hold now: it runs, and it will have ended.
+        // If a job should end now but has not ended, both states count: it still runs, and it has ended.
         for (at, seen) in instants.range(now..until).flat_map(|at| [(*at, now), (*at, i64::MIN)]) {
             let held = meets.filter(|reserved| seen != now && (reserved.from..reserved.until).contains(&at));
             let head = held.map(|held| &self.jobs[held.job]);
@@ -177,7 +177,7 @@ impl Brute<'_> {
         Some(Run { job: number, from: now, until, nodes })
     }
 
-    /// The first time at which enough jobs are expected to have ended. All that are expected to end then count.
+    /// Returns the first time at which enough jobs are expected to have ended, with all ends expected at that time.
     fn reserve(&self, number: usize, now: i64) -> Run {
         let job = &self.jobs[number];
         let instants: BTreeSet<i64> = self.running.iter().map(|run| run.until).filter(|at| *at >= now).collect();

@@ -1,4 +1,4 @@
-//! What may happen to a cluster, at random. What must hold meanwhile is in [`run`].
+//! Random events of a cluster. Properties that must hold are in [`run`].
 
 pub mod run;
 
@@ -15,18 +15,18 @@ use proptest::test_runner::Config;
 
 pub const HARDWARE: [&str; 3] = ["slow", "fast", "accelerator"];
 
-/// Numbers of nodes are taken modulo how many there are.
+/// An event. Numbers of nodes are taken modulo their count.
 #[derive(Debug, Clone)]
 pub enum Step {
     Submit(Ask),
     Cancel(u8),
     Pass(i64),
     Away(u8),
-    /// Has been unreachable for too long.
+    /// The node was unreachable for too long.
     Lose(u8),
-    /// What is held for it is released.
+    /// The draw held for the node is released.
     Confirm(u8),
-    /// Registers again, awake, perhaps with that many cores more.
+    /// The node registers again, awake, perhaps with this many more cores.
     Up(u8, u32),
     Drain(u8),
     Resume(u8),
@@ -39,24 +39,24 @@ pub enum Step {
     Hold(u8),
     Release(u8),
     Requeue(u8),
-    /// A person suspends a job, or lets it continue.
+    /// A person suspends a job, or resumes it.
     Suspend(u8),
     Continue(u8),
     Budgets(Vec<Period>),
     Metered(i64),
     Rest(RestRule),
     Allocation(Allocation),
-    /// One of two, of so many nodes from one on, some time from now, for so long, for jobs or for nobody.
+    /// One of two reservations: first node and number of nodes, delay and duration, and true if it admits jobs.
     Reserve(u8, (u8, u8), (i64, i64), bool),
     Unreserve(u8),
     Priority(u8, i32),
-    /// Of one of the users, or of all: jobs, cores, watt-hours in a day, jobs that are not over.
+    /// Quota of one user or of all: jobs, cores, watt-hours in a day, unfinished jobs.
     Quota(u8, [Option<u32>; 4]),
     /// Weights of age and of use, the half-life in seconds, whether cores count, the share of one of the users.
     Fairshare((u32, u32), i64, bool, u32),
 }
 
-/// A period some time after the one before, with so many watts above what the cluster draws at rest.
+/// A period some time after the previous one, with `above` watts above the idle draw of the cluster.
 #[derive(Debug, Clone)]
 pub struct Period {
     pub gap: i64,
@@ -77,32 +77,32 @@ pub struct Ask {
     pub deadline: Option<i64>,
     pub start_by: Option<i64>,
     pub variant: bool,
-    /// What may be done to it: nothing, suspend, requeue, both, both to a filler.
+    /// Permission: none, suspend, requeue, both, or both as a filler.
     pub gives: u8,
-    /// Nodes that are named, and whether only these are wanted.
+    /// Named nodes, and true if only these are allowed.
     pub named: (u8, bool),
     pub takes: i64,
-    /// It wants its nodes alone.
+    /// True if the job wants its nodes alone.
     pub exclusive: bool,
-    /// Accelerators of each node; 0 where it asks for none.
+    /// Accelerators of each node; 0 for none.
     pub accelerators: u32,
-    /// It takes its cores beside them.
+    /// True if the job takes cores next to its accelerators.
     pub with_cores: bool,
-    /// What must be so before it may run: mostly nothing. With a number for each that needs one.
+    /// Kind of condition before the start, mostly none, and its number.
     pub conditions: (u8, u8),
-    /// Which of two reservations it is to run in: mostly none.
+    /// Requested reservation of two, mostly none.
     pub reservation: Option<u8>,
     pub priority: i32,
-    /// As many tasks, and how many at a time where that is not 0: mostly it is no array.
+    /// Number of tasks, and the most at a time if not 0; mostly not an array.
     pub tasks: Option<(NonZeroU32, u32)>,
 }
 
-/// Mostly none; of few, so that some are equal.
+/// Returns a priority, mostly none; few values, so that some are equal.
 fn priority() -> impl Strategy<Value = i32> {
     prop_oneof![2 => Just(0), 1 => -2..=2]
 }
 
-/// `most`: nodes.
+/// Returns a request for at most `most` nodes.
 fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let maybe = |most: i64| proptest::option::weighted(0.2, 1..most);
     let limit = proptest::option::weighted(if most > 1 { 0.8 } else { 0.2 }, 1..400_i64);
@@ -146,10 +146,10 @@ fn quota() -> impl Strategy<Value = [Option<u32>; 4]> {
     (maybe(0..3), maybe(0..6), maybe(0..20), maybe(3..9)).prop_map(|(jobs, cores, wh, all)| [jobs, cores, wh, all])
 }
 
-/// Whose jobs there are.
+/// Users of the jobs.
 pub const USERS: [&str; 2] = ["ada", "user"];
 
-/// For every policy.
+/// Returns a step for every policy.
 pub fn narrow_step() -> impl Strategy<Value = Step> {
     let node = 0..8_u8;
     prop_oneof![
@@ -182,7 +182,7 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// With persons who suspend jobs and let them continue. The golden worlds are without.
+/// Adds persons who suspend and resume jobs. The golden worlds do not have them.
 pub fn with_pauses(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     prop_oneof![
         16 => step,
@@ -191,7 +191,7 @@ pub fn with_pauses(step: impl Strategy<Value = Step>) -> impl Strategy<Value = S
     ]
 }
 
-/// For policies that let nodes sleep and know budgets.
+/// Returns a step for policies that let nodes sleep and keep budgets.
 pub fn wide_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => ask(4).prop_map(Step::Submit),
@@ -204,8 +204,8 @@ pub fn wide_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same steps, in which many jobs want accelerators, some of them with cores beside them. The worlds whose rounds stay
-/// know no such jobs.
+/// Returns steps in which many jobs request accelerators, some with cores next to them. The golden worlds do not have
+/// them.
 pub fn with_cores(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     let accelerators = proptest::option::weighted(0.3, 1..=2_u32);
     (steps, accelerators, any::<bool>()).prop_map(|(step, accelerators, with_cores)| match step {
@@ -240,12 +240,12 @@ pub fn rest_rule() -> impl Strategy<Value = RestRule> {
     })
 }
 
-/// At once, after some rounds, or never in the time that a case takes.
+/// Immediately, after some rounds, or never within a case.
 pub fn hold_after() -> impl Strategy<Value = Span> {
     prop_oneof![Just(0), 0..600_i64, Just(7 * 86_400)].prop_map(Span::from_secs)
 }
 
-/// From `now` on, for a cluster that draws `idle` at rest.
+/// Makes budgets from `now` on, for a cluster with the idle draw `idle`.
 pub fn budgets(now: Time, idle: Power, periods: &[Period]) -> Budgets {
     let mut from = now;
     let budget = |period: &Period| {
@@ -259,7 +259,7 @@ pub fn budgets(now: Time, idle: Power, periods: &[Period]) -> Budgets {
     Budgets::new(periods.iter().map(budget).collect()).expect("ascending")
 }
 
-/// Profiles of two of the three applications on all hardware, one draw in watts each; where one has a cap, of which.
+/// Adds profiles of two of the three applications on all hardware, each with a draw in watts and perhaps a cap.
 pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<Power>) {
     for (index, draw) in draws.into_iter().enumerate() {
         let (power, duration) = (Power::from_watts(draw), Span::from_secs(30 + 1000 / (draw + 1)));
@@ -271,18 +271,18 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
     }
 }
 
-/// `PROPTEST_CASES` cases, 10,000 unless told.
+/// Uses `PROPTEST_CASES` cases, by default 10,000.
 pub fn config() -> Config {
     cases(10_000)
 }
 
-/// As many cases as the environment says, else as many as these.
+/// Uses the number of cases in the environment, by default `usual`.
 pub fn cases(usual: u32) -> Config {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
-/// Of so many nodes from one on, some time from now, for so long, for jobs or for nobody.
+/// Makes a reservation: first node and number of nodes, delay and duration, and true if it admits jobs.
 pub fn reservation(
     core: &Core,
     now: Time,

@@ -1,4 +1,4 @@
-//! A random run, with the properties that hold after every step, and at its end.
+//! A random run, with properties that hold after every step and at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use super::{Step, USERS, budgets, config, reservation, with_pauses};
 use crate::world::World;
 
-/// The world after these steps. What must hold does after each of them.
+/// Returns the world after these steps. Checks the properties after each of them.
 pub fn run_of(world: World, steps: &[Step]) -> World {
     Run::of(world, steps).world
 }
 
-/// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
+/// Checks all properties of a cluster with a policy's options and the draws of applications.
 pub fn keeps_the_rules(
     preset: Preset,
     options: impl Strategy<Value = Options>,
@@ -25,7 +25,7 @@ pub fn keeps_the_rules(
     keeps_in(config(), (preset, options), step, cluster);
 }
 
-/// The same in so many cases.
+/// Checks the properties in this many cases.
 pub fn keeps_in(
     config: ProptestConfig,
     (preset, options): (Preset, impl Strategy<Value = Options>),
@@ -80,7 +80,7 @@ impl Run {
     }
 
     fn round(&mut self) {
-        // What the nodes do at once are events; after those, nothing is left to do.
+        // Immediate reactions of nodes are events; after them, no command is left.
         while !self.one_round().commands.is_empty() {}
         let again = self.one_round();
         assert!(again.commands.is_empty(), "a second round starts something: {again:?}");
@@ -93,7 +93,7 @@ impl Run {
         self.check_pauses();
     }
 
-    /// The queue is in the order of priorities, and of submission.
+    /// Checks that the queue is ordered by priority, then by submission.
     fn check_order(&self) {
         let view = self.world.core.view(self.world.now);
         // Between two rankings time goes on.
@@ -106,7 +106,7 @@ impl Run {
         let before = USERS.map(|user| self.on_nodes(user));
         let round = self.world.round();
         assert_eq!(round.violations, [], "the checker found something");
-        // Those that a quota finds on nodes go on; it lets nobody begin beside them.
+        // Jobs that a quota finds on nodes continue, but it admits no others.
         for (user, before) in USERS.into_iter().zip(before) {
             let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
             let within = |now: u32, before: u32, most: Option<u32>| most.is_none_or(|most| now <= most.max(before));
@@ -116,7 +116,7 @@ impl Run {
         round
     }
 
-    /// Jobs of a user that are on nodes, and their cores.
+    /// Returns the number of a user's jobs on nodes, and of their cores.
     fn on_nodes(&self, user: &str) -> (u32, u32) {
         let jobs = self.world.core.jobs().filter(|(_, job)| job.request.user == user);
         jobs.filter_map(|(_, job)| job.assignment()).fold((0, 0), |(jobs, cores), assignment| {
@@ -124,7 +124,8 @@ impl Run {
         })
     }
 
-    /// Nobody gets what another one has, or what is asleep; each node's draw is a part of the whole.
+    /// Checks that resources are used once, that no job is on sleeping resources, and that the draws of the nodes add
+    /// up.
     fn check_nodes(&self) {
         let core = &self.world.core;
         let (mut cores, mut memory): (BTreeMap<UnitId, u32>, BTreeMap<NodeId, u64>) = Default::default();
@@ -144,7 +145,7 @@ impl Run {
             }
         }
         let mut draw = Power::ZERO;
-        // A job over several units of a node has it once.
+        // A job on several units of a node counts once.
         alone.dedup();
         for node in alone {
             for (id, unit) in core.node(node).expect("a node").units() {
@@ -169,7 +170,7 @@ impl Run {
         assert_eq!(core.sums().drawn(), draw, "the whole is the sum of its nodes");
     }
 
-    /// Where the believed draw is above the upper limit, nobody is left who could give anything.
+    /// Checks that no job is left that could give power while the believed draw is above the upper limit.
     fn check_upper_limit(&self) {
         let core = &self.world.core;
         let settings = core.settings();
@@ -189,31 +190,31 @@ impl Run {
             {
                 continue;
             }
-            // One that stands still on a reserved node would be there for longer than was reckoned with.
+            // A suspended job on a reserved node would stay longer than expected.
             let is_reserved = |name: &String| core.reservations().values().any(|of| of.nodes.contains(name));
             let name = |part: &Part| core.node(part.unit.node).expect("a node").spec().name.clone();
             let stays = assignment.placement.iter().map(name).any(|name| is_reserved(&name));
             let gives = job.request.may_suspend && !stays || job.request.may_requeue;
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
-            // The units of a job over several of them keep the cap that it was started with.
+            // The units of a job on several units keep the cap of its start.
             if self.shares_with_wide(&assignment.placement) {
                 continue;
             }
             let part = assignment.placement[0];
             let node = core.node(part.unit.node).expect("a node");
             let unit = &node.spec().units[usize::from(part.unit.unit)];
-            // Readings here are random: they may tell of a unit that does not obey its cap.
+            // Readings here are random: a unit may seem to disobey its cap.
             if unit.caps.is_some_and(|(low, _)| node.cap(part.unit.unit) == Some(low)) {
                 continue;
             }
             let floor = unit.caps.map(|(low, _)| low.scaled(part.cores.into(), unit.cores.into()));
-            // A thousandth of the draw is as fine as caps are shared.
+            // Caps are shared with a precision of a thousandth of the draw.
             let most = floor.unwrap_or(Power::MAX).max(assignment.estimate.power.scaled(1, 1_000));
             assert!(assignment.draw <= most + Power::from_mw(1), "job {id} draws more than {most}: {job:?}");
         }
     }
 
-    /// Returns true if one of the units is that of a job over several units.
+    /// Returns true if one of the units belongs to a job on several units.
     fn shares_with_wide(&self, placement: &[Part]) -> bool {
         let units = |placement: &[Part]| placement.iter().flat_map(Part::units).collect::<BTreeSet<UnitId>>();
         let own = units(placement);
@@ -230,7 +231,7 @@ impl Run {
         jobs.get(usize::from(number) % jobs.len().max(1)).copied()
     }
 
-    /// Sometimes a task that is no job yet, or somebody who is over.
+    /// Returns any job, sometimes a task that is not a job yet, or a finished job.
     fn anybody(&self, number: u8) -> Option<JobId> {
         let any = JobId(u64::from(number) % self.world.core.next_job().0);
         if number.is_multiple_of(4) { Some(any) } else { self.job(number) }
@@ -239,7 +240,7 @@ impl Run {
     fn happen(&mut self, step: &Step) {
         let by = || "root".to_owned();
         let now = self.world.now;
-        // Whether an event is possible at this moment is the core's business.
+        // The core decides if an event is possible at this moment.
         let _ = match step {
             Step::Submit(ask) => {
                 let submitted = self.submit(ask);
@@ -318,7 +319,7 @@ impl Run {
         };
     }
 
-    /// The believed draw stays what it was before the jobs of the node ended.
+    /// Loses a node. The believed draw stays the same as before the jobs of the node ended.
     fn lose(&mut self, node: NodeId) -> Result<(), Refused> {
         let before = self.world.core.node_draw(node);
         self.world.lose(node)?;
@@ -348,7 +349,7 @@ impl Run {
         found.is_some()
     }
 
-    /// Everything is put right; then every job must come to its end. Budgets stay: their periods end.
+    /// Repairs everything, then expects every job to end. Budgets stay: their periods end.
     fn heal(&mut self) {
         self.world.silent.clear();
         while self.take_back() {}
@@ -361,11 +362,11 @@ impl Run {
             let none = Event::ReservationSet { name, reservation: None, by: "root".into() };
             self.world.apply(none).expect("it is there");
         }
-        // Their time has passed, or was taken from them.
+        // Their time has passed, or the reservation was removed.
         let waits = |job: &Job| job.request.reservation.is_some() && matches!(job.phase, Phase::Waiting(_));
         let late = self.world.core.jobs().filter(|(_, job)| waits(job)).map(|(id, _)| id);
         for job in late.collect::<Vec<_>>() {
-            // One may end with another, on which it depends.
+            // A job may end together with another, on which it depends.
             let _ = self.world.apply(Event::CancelRequested { job, by: "root".into() });
         }
         for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
@@ -373,12 +374,12 @@ impl Run {
             self.happen(&Step::Up(index, 0));
             self.happen(&Step::Resume(index));
         }
-        // Fillers wait for a lower limit that nothing else holds.
+        // Fillers wait for a lower limit, and no other one is set.
         let limits = Curve::constant(Band::new(Power::from_watts(100_000), Power::MAX).expect("a band"));
         self.world.apply(Event::LimitsSet { limits, by: "root".into() }).expect("limits");
         self.world.apply(Event::ModeSet { mode: ModeSetting::Auto, by: "root".into() }).expect("a mode");
         self.world.apply(Event::PricesSet { prices: None, by: "root".into() }).expect("no prices");
-        // There may be no row of equal nodes that is long enough for every job.
+        // No row of equal nodes may be long enough for every job.
         self.choose(|options| options.allocation = Allocation::Any).expect("an option");
         self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
         self.round();

@@ -1,4 +1,4 @@
-//! What happens in a story, and what is told of it.
+//! Events of a story, and its report.
 
 use std::collections::BTreeMap;
 
@@ -96,14 +96,15 @@ impl Story {
         }
     }
 
-    /// Says why an event is refused.
+    /// Applies an event, and reports the reason if it is refused.
     fn try_apply(&mut self, event: Event) {
         if let Err(refused) = self.world.apply(event) {
             self.say(&format!("refused {refused}"));
         }
     }
 
-    /// `reservation NAME on=n0,n1 from=01:00 until=02:00 [for=user,other]`, or `reservation NAME none`; says where it is refused.
+    /// `reservation NAME on=n0,n1 from=01:00 until=02:00 [for=user,other]`, or `reservation NAME none`; reports a
+    /// refusal.
     fn reserve(&mut self, name: &str, given: Option<&BTreeMap<&str, &str>>) {
         let list = |text: Option<&&str>| text.map_or(Vec::new(), |text| text.split(',').map(str::to_owned).collect());
         let reservation = given.map(|given| {
@@ -177,7 +178,7 @@ impl Story {
                 Command::Start { job, placement, .. } => {
                     let part = placement[0];
                     let node = self.world.core.node(part.unit.node).expect("a node").spec();
-                    // Of a job over several units of each node, the first node's speak for all.
+                    // For a job on several units of each node, the first node represents all.
                     let here = placement.iter().filter(|other| other.unit.node == part.unit.node);
                     let names =
                         here.map(|part| node.units[usize::from(part.unit.unit)].name.as_str()).collect::<Vec<_>>();
@@ -235,7 +236,7 @@ impl Story {
         let round = self.world.round();
         self.tell(&round);
         if !round.commands.is_empty() {
-            // Nodes have begun and ended jobs at once, which are events.
+            // Nodes have begun and ended jobs immediately, which are events.
             self.settle();
         }
     }

@@ -1,4 +1,4 @@
-//! The language of the stories: clusters, nodes, profiles and jobs as lines of words. What happens is in [`happen`].
+//! The language of the stories: clusters, nodes, profiles and jobs as lines of words. Events are in [`happen`].
 
 mod happen;
 
@@ -195,7 +195,7 @@ impl Story {
         self.apply(Event::PolicySet { preset, options, by: "root".into() });
     }
 
-    /// One more period: `2.4kWh from=00:00 until=04:00 [release=by-price]`.
+    /// Adds a period: `2.4kWh from=00:00 until=04:00 [release=by-price]`.
     pub(super) fn budget(&mut self, energy: &str, given: &BTreeMap<&str, &str>) {
         let release = given.get("release").map(|text| parse(text)).unwrap_or_default();
         let (from, until) = (clock(given["from"]), clock(given["until"]));

@@ -1,5 +1,5 @@
-//! A cluster in simulated time around a real core: nodes that start what they are told to and end it when its time is
-//! over. Records every call, so that a run can be replayed.
+//! A cluster in simulated time around a real core, whose nodes start jobs as ordered and end them on time. Records
+//! every call, so that a run can be replayed.
 
 mod task;
 
@@ -10,7 +10,7 @@ use limo_sched::{Command, Core, Event, Options, Refused, Round};
 
 use task::{Task, TaskUnit};
 
-/// What a run called the core with, and what it answered.
+/// A call to the core, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     Apply(Time, Event),
@@ -23,9 +23,9 @@ pub struct World {
     pub calls: Vec<Call>,
     /// Jobs that run.
     tasks: BTreeMap<JobId, Task>,
-    /// When they end; those that are suspended do not.
+    /// Ends of running jobs that are not suspended.
     ends: BTreeSet<(Time, JobId)>,
-    /// How long a job takes in fact, where that is not as long as estimated.
+    /// Actual duration of a job, if it differs from the estimate.
     pub takes: BTreeMap<JobId, Span>,
     /// Nodes that cannot set any cap.
     pub capless: BTreeSet<NodeId>,
@@ -34,13 +34,13 @@ pub struct World {
     /// Nodes that do not answer.
     pub silent: BTreeSet<NodeId>,
     wake_at: Option<Time>,
-    /// Nodes on their way to sleep or to wake, by when they are there; waking comes after what sleeps at the same time.
+    /// Nodes that fall asleep or wake, by the time at which they have done so; at equal times sleep comes first.
     switches: BTreeMap<(Time, bool), Vec<(NodeId, u32)>>,
     /// Jobs whose nodes are waking.
     held: BTreeMap<(Time, JobId), Held>,
 }
 
-/// A job that is to begin.
+/// A job that is about to begin.
 struct Held {
     attempt: Attempt,
     takes: Span,
@@ -74,7 +74,7 @@ impl World {
         Ok(())
     }
 
-    /// One round, and what the nodes do about it at once.
+    /// Runs one round and the immediate reactions of the nodes.
     pub fn round(&mut self) -> Round {
         let round = self.core.round(self.now);
         self.calls.push(Call::Round(round.clone()));
@@ -103,9 +103,9 @@ impl World {
                     None => self.start(*job, held(takes.unwrap_or(duration))),
                 }
             }
-            // A job that reaches its limit as it ends by itself ends in its turn.
+            // A job that reaches its limit at its own end ends by itself.
             Command::Stop { job, .. } if self.ends.contains(&(self.now, *job)) => {}
-            // The master takes back what no node has begun.
+            // The master takes back a job that no node has begun.
             Command::Stop { job, attempt, .. } if !self.tasks.contains_key(job) => self.take_back(*job, *attempt),
             Command::Stop { job, attempt, .. } => {
                 self.tasks.remove(job);
@@ -148,7 +148,7 @@ impl World {
         self.change(job, |_, _| {});
     }
 
-    /// Something becomes of a job that runs; it ends then at another time.
+    /// Changes a running job, which then ends at another time.
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task, Time)) {
         let Some(task) = self.tasks.get_mut(&job) else { return };
         change(task, self.now);
@@ -162,7 +162,7 @@ impl World {
         self.confirm(Event::Paused { job, attempt, paused });
     }
 
-    /// Nodes that are silent confirm nothing.
+    /// Confirms a command, unless the node is silent.
     fn confirm(&mut self, event: Event) {
         if self.silent.is_empty() {
             self.apply(event).expect("it was told");
@@ -177,14 +177,14 @@ impl World {
         }
     }
 
-    /// When a node that wakes is awake.
+    /// Returns the time at which a waking node is awake.
     fn awake_at(&self, node: NodeId) -> Option<Time> {
         let holds =
             |runs: &Vec<(NodeId, u32)>| runs.iter().any(|(first, count)| (first.0..first.0 + count).contains(&node.0));
         self.switches.iter().find(|((_, up), runs)| *up && holds(runs)).map(|((at, _), _)| *at)
     }
 
-    /// The daemon of a node has registered: it is awake, whatever it was on its way to.
+    /// Registers the daemon of a node: the node is awake, even if it was about to sleep.
     pub fn registered(&mut self, node: NodeId) {
         let others = |(first, count): (NodeId, u32)| {
             let runs = [(first.0, node.0.min(first.0 + count)), (first.0.max(node.0 + 1), first.0 + count)];
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// A job that has not begun is taken back from its nodes.
+    /// Takes a job that has not begun back from its nodes.
     pub fn take_back(&mut self, job: JobId, attempt: Attempt) {
         self.held.retain(|(_, id), _| *id != job);
         let event = Event::TakenBack { job, attempt, reason: "test".into(), suspect: true, blame: None };
@@ -207,7 +207,7 @@ impl World {
         self.apply(ended).expect("the job was running");
     }
 
-    /// A node is unreachable for longer than its lease: the attempts on it end without its word.
+    /// Loses a node that was unreachable for longer than its lease: its attempts end without its report.
     pub fn lose(&mut self, node: NodeId) -> Result<Vec<JobId>, Refused> {
         self.apply(Event::NodeLost { node, by: "master".into() })?;
         let jobs = self.core.jobs_on(node);
@@ -221,14 +221,14 @@ impl World {
         Ok(jobs)
     }
 
-    /// The next time at which something happens by itself.
+    /// Returns the time of the next event without a command.
     pub fn next(&self) -> Option<Time> {
         let end = self.next_end();
         let switch = self.switches.keys().next().map(|(at, _)| *at);
         [end, switch, self.wake_at].into_iter().flatten().min()
     }
 
-    /// Goes to `to` and ends the jobs whose time is over then.
+    /// Advances to `to`, and ends the jobs that are due.
     pub fn advance(&mut self, to: Time) -> Vec<JobId> {
         self.now = self.now.max(to);
         let mut ended = Vec::new();
@@ -247,7 +247,7 @@ impl World {
         ended
     }
 
-    /// Ends the next job whose time is over: for those who ask for a round after each.
+    /// Ends the next job that is due, for tests with a round after each.
     pub fn end_one(&mut self) -> Option<JobId> {
         let (at, job) = self.ends.first().copied().filter(|(at, _)| *at <= self.now)?;
         self.ends.remove(&(at, job));
@@ -256,7 +256,7 @@ impl World {
         Some(job)
     }
 
-    /// When the next job ends.
+    /// Returns the time of the next end of a job.
     pub fn next_end(&self) -> Option<Time> {
         self.ends.first().map(|(at, _)| *at)
     }

@@ -1,5 +1,5 @@
-//! A job that runs on nodes of the simulated cluster: its progress under the caps of its units and with its pauses. A cap
-//! that leaves the part M of its draw slows it down to M / F if that is less than 1 (power-capping-2018, section 5.1.1); the
+//! A job on nodes of the simulated cluster: its progress under the caps of its units and with its pauses. A cap that
+//! leaves the part M of its draw slows it down to M / F if that is less than 1 (power-capping-2018, section 5.1.1). The
 //! slowest unit sets the pace.
 
 use limo_model::{Attempt, NodeId, Power, Span, Time, UnitId};
@@ -9,10 +9,10 @@ const FACTOR: i64 = 750;
 
 pub struct Task {
     pub attempt: Attempt,
-    /// Without a cap.
+    /// Draw without a cap.
     full: Power,
     units: Vec<TaskUnit>,
-    /// What is left, at full pace, from `since` on.
+    /// Remaining time at full pace, from `since` on.
     left: Span,
     since: Time,
     pace_ppm: i64,
@@ -22,7 +22,7 @@ pub struct Task {
 /// A unit of a task.
 pub struct TaskUnit {
     pub id: UnitId,
-    /// Cores that it has, of how many.
+    /// Cores of the job, and cores of the unit.
     pub cores: (u32, u32),
     pub cap: Option<Power>,
 }
@@ -32,7 +32,7 @@ impl Task {
         Self { attempt, full, units: Vec::new(), left, since: now, pace_ppm: 1_000_000, paused: false }
     }
 
-    /// On these units.
+    /// Places the task on these units.
     pub fn on(self, units: Vec<TaskUnit>) -> Self {
         let mut task = Self { units, ..self };
         task.find_pace();
@@ -50,7 +50,7 @@ impl Task {
         self.since = now;
     }
 
-    /// Holds its units of a node at these caps.
+    /// Sets the caps of its units on a node.
     pub fn hold_at(&mut self, now: Time, node: NodeId, caps: &[Option<Power>]) {
         self.settle(now);
         for unit in self.units.iter_mut().filter(|unit| unit.id.node == node) {
@@ -76,7 +76,7 @@ impl Task {
         self.paused = paused;
     }
 
-    /// When it ends as things are.
+    /// Returns the expected end.
     pub fn end(&self) -> Option<Time> {
         let rest = self.left.max(Span::ZERO).ms().saturating_mul(1_000_000);
         let rest = rest.div_euclid(self.pace_ppm) + i64::from(rest.rem_euclid(self.pace_ppm) > 0);

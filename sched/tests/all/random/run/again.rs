@@ -1,4 +1,4 @@
-//! The same calls once more: to another core, from a snapshot, and without what a snapshot does not hold.
+//! Repeats the same calls: on another core, from a snapshot, and without the data that a snapshot omits.
 
 use limo_model::{Preset, Time};
 use limo_sched::{Core, Event, Options, State};
@@ -7,7 +7,7 @@ use super::Run;
 use crate::world::Call;
 
 impl Run {
-    /// Where the policy is not asked, it would not have done anything.
+    /// Checks that the policy would not have acted in rounds in which it was not called.
     pub(super) fn check_asked(&self) {
         let (now, mut core) = (self.world.now, self.world.core.clone());
         let commands = core.clone().round(now).commands;
@@ -15,8 +15,8 @@ impl Run {
         assert_eq!(commands, core.round(now).commands, "the policy was not asked");
     }
 
-    /// The same calls to another core give the same answers and the same state, byte for byte: from the start, and from
-    /// a snapshot. What serde writes of equal rounds is equal.
+    /// Checks that the same calls to another core give the same answers and the same state, byte for byte: from the
+    /// start, and from a snapshot. Equal rounds are equal in serde's output.
     pub(super) fn check_replay(&self, preset: Preset, options: Options) {
         let mut core = Core::new(Time::from_unix_ms(0), preset, options);
         let half = self.world.calls.len() / 2;
@@ -32,7 +32,7 @@ impl Run {
         assert!(bytes(&core) == bytes(&self.world.core), "the same state in other bytes");
     }
 
-    /// The same where before each call all is forgotten that a snapshot does not hold: an index is a cache.
+    /// Checks the same after forgetting, before each call, all data that a snapshot omits: an index is a cache.
     pub(super) fn check_forgetful(&self, preset: Preset, options: Options) {
         let mut core = Core::new(Time::from_unix_ms(0), preset, options);
         for call in &self.world.calls {

@@ -1,4 +1,4 @@
-//! What users submit in a random run, and what it has to wait for.
+//! Submissions in a random run, and the conditions of jobs.
 
 use std::num::NonZeroU32;
 
@@ -26,7 +26,7 @@ impl Run {
         })
     }
 
-    /// One of the kinds of conditions, or two of them; 0 is none.
+    /// Makes one kind of condition, or two of them; none for 0.
     fn conditions(&self, (kind, number): (u8, u8)) -> Option<Box<Conditions>> {
         let on = |condition| self.anybody(number).map(|job| Dependency { condition, job });
         let condition = Condition::ALL[usize::from(kind % 4)];
@@ -43,7 +43,7 @@ impl Run {
         Some(Box::new(conditions))
     }
 
-    /// Nobody runs of whom something is still awaited.
+    /// Checks that no job runs before its conditions are met.
     pub(super) fn check_conditions(&self) {
         for (id, job) in self.world.core.jobs() {
             let conditions = job.request.conditions.as_deref().cloned().unwrap_or_default();

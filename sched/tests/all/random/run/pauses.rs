@@ -1,4 +1,4 @@
-//! Persons suspend jobs and let them continue.
+//! Persons who suspend and resume jobs.
 
 use limo_model::{JobId, Power};
 use limo_sched::{Event, Job, Refused};
@@ -26,7 +26,7 @@ impl Run {
         self.world.apply(Event::ResumeRequested { job, by: "ada".into() })
     }
 
-    /// Lets every job continue that is not being ended.
+    /// Resumes every job that is not being ended.
     pub(super) fn resume_all(&mut self) {
         while let Some(job) =
             self.one_of(0, |job| is_paused(job) && job.assignment().is_some_and(|of| of.stop.is_none()))
@@ -35,7 +35,7 @@ impl Run {
         }
     }
 
-    /// A job that a person suspended draws nothing, and stands still until a person lets it continue.
+    /// Checks that a job suspended by a person draws nothing, and stays suspended until a person resumes it.
     pub(super) fn check_pauses(&self) {
         for (id, job) in self.world.core.jobs() {
             if is_paused(job) {

@@ -1,4 +1,4 @@
-//! Every job that waits has a reason, and what a reason says of other jobs, of times and of limits is so.
+//! Every waiting job has a reason, and the jobs, times and limits in the reason are true.
 
 use limo_model::{Condition, JobId, Time, Wait};
 use limo_sched::Job;
@@ -9,7 +9,7 @@ impl Run {
     pub(super) fn check_reasons(&self) {
         let (core, now) = (&self.world.core, self.world.now);
         for (id, job) in core.jobs().filter(|(_, job)| job.is_waiting()) {
-            // An array of which every task is a job has nothing that waits but these.
+            // An array whose tasks are all jobs has no other waiting part.
             if core.array(id).is_some_and(|array| array.left() == 0) {
                 continue;
             }

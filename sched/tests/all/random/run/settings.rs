@@ -1,4 +1,4 @@
-//! What operators change in a random run.
+//! Settings that operators change in a random run.
 
 use std::collections::BTreeMap;
 
