@@ -68,7 +68,7 @@ pub enum Fallback<V> {
     RunNow,
     /// Value of 24 hours before, or as many days before as needed.
     LastDay,
-    /// This value, for ever.
+    /// The given value, for ever.
     Fixed(V),
 }
 
@@ -83,7 +83,7 @@ pub struct Feed<V> {
     pub source: Arc<dyn CurveSource<V>>,
     /// Time between successful requests; positive.
     pub every: Span,
-    /// Older values no longer count.
+    /// Age from which values no longer count.
     pub stale_after: Span,
     /// Values while nothing is known.
     pub fallback: Fallback<V>,

@@ -20,9 +20,9 @@ use crate::unit::{Unit, quantity};
 /// Place of a table.
 #[derive(Debug, Clone)]
 pub enum Place {
-    /// On this machine.
+    /// File on this machine.
     File(PathBuf),
-    /// On a server; see [`Template`].
+    /// Address on a server; see [`Template`].
     Url(Template),
 }
 

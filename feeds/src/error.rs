@@ -16,7 +16,7 @@ const SHOWN: usize = 60;
 pub enum FeedError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// No error: there are no values for that time, or not yet.
+    /// Not a failure: there are no values for that time, or not yet.
     #[error("nothing is published: {said}")]
     NotPublished { said: String },
     #[error("the answer is not {kind}: {reason}")]

@@ -64,12 +64,12 @@ pub struct Request {
 pub struct Reply {
     /// HTTP status.
     pub status: u16,
-    /// At most [`BODY_LIMIT`] bytes; empty with 304.
+    /// Body of at most [`BODY_LIMIT`] bytes; empty with 304.
     pub body: Vec<u8>,
     /// Value for the next `If-None-Match`.
     pub etag: Option<String>,
-    /// How far the server's clock is ahead of this machine's, by its `Date`; accurate to a second plus half of the
-    /// exchange's time.
+    /// Time by which the server's clock is ahead of this machine's, from its `Date`; accurate to a second plus half of
+    /// the exchange's time.
     pub skew: Option<Span>,
 }
 
@@ -367,7 +367,7 @@ fn http_date(text: &str) -> Option<Time> {
     Some(Time::from_unix_ms(zoned.timestamp().as_millisecond()))
 }
 
-/// Returns the difference of clocks; `age` is how long the answer was in a cache.
+/// Returns the difference of clocks; `age` is the time for which the answer was in a cache.
 fn skew(date: &str, age: Option<&str>, now: Time) -> Option<Span> {
     let age = age.and_then(|age| age.trim().parse::<u32>().ok()).unwrap_or(0);
     Some(http_date(date)? + Span::from_secs(i64::from(age)) - now)

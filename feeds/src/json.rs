@@ -25,11 +25,11 @@ pub struct JsonFeed {
     pub headers: Vec<(String, String)>,
     /// Body of a POST; `None` for a GET.
     pub post: Option<String>,
-    /// As in [`Request`].
+    /// Secrets, as in [`Request`].
     pub secrets: Vec<String>,
-    /// As in [`Request`].
+    /// Tolerated statuses, as in [`Request`].
     pub tolerates: &'static [u16],
-    /// How to read the answer.
+    /// Instructions for reading the answer.
     pub mapping: Mapping,
 }
 
@@ -82,9 +82,9 @@ pub enum Layout {
 pub enum End {
     /// Pointer from the row; `null` means until further notice.
     At(String),
-    /// This long after its start.
+    /// This long after the slot's start.
     After(Span),
-    /// At the start of the next one.
+    /// At the start of the next slot.
     Next,
 }
 

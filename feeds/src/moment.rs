@@ -25,7 +25,7 @@ pub enum TimeFormat {
 pub struct Window {
     /// First moment.
     pub from: Time,
-    /// First moment after it.
+    /// First moment after the window.
     pub until: Time,
     /// Time of the request.
     pub now: Time,
@@ -40,7 +40,7 @@ impl Window {
         Self { from: day(-1), until: day(2), now }
     }
 
-    /// Returns the local days that it touches, at most 400.
+    /// Returns the local days that the window touches, at most 400.
     pub fn days(&self, zone: &TimeZone) -> Vec<Date> {
         let (first, end) = (date_of(self.from, zone), date_of(self.until - Span::from_ms(1), zone));
         first.series(1.day()).take(400).take_while(|date| *date <= end).collect()

@@ -20,7 +20,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// Values of all feeds.
 #[derive(Debug, Clone)]
 pub struct Outlook {
-    /// By precedence: the first that knows a time counts.
+    /// Price series by precedence: the first that knows a time counts.
     pub prices: Vec<Series<Price>>,
     /// Carbon intensities, if there is a feed.
     pub carbon: Option<Series<Intensity>>,

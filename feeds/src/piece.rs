@@ -14,9 +14,9 @@ const LONGEST: Span = Span::from_secs(3600);
 /// Rule for missing ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// By the distances around the interval.
+    /// From the distances around the interval.
     BySpacing,
-    /// At the start of the next one; the last one is as long as the one before it.
+    /// At the start of the next interval; the last one is as long as the one before it.
     AtNext,
 }
 

@@ -26,7 +26,7 @@ struct Held {
 /// Slots of one feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series<V> {
-    /// In order; none overlap.
+    /// Slots in order; none overlap.
     held: Vec<Held>,
     stale_after: Span,
     fallback: Fallback<V>,
@@ -37,7 +37,7 @@ pub struct Series<V> {
 pub struct Stretch<V> {
     /// First moment.
     pub from: Time,
-    /// First moment after it.
+    /// First moment after the interval.
     pub until: Time,
     /// Value.
     pub value: V,

@@ -12,7 +12,7 @@ pub(crate) const SLOT_LIMIT: usize = 40_000;
 pub struct Slot<V = Price> {
     /// First moment.
     pub from: Time,
-    /// The first moment at which it no longer holds.
+    /// First moment at which the value no longer holds.
     pub until: Time,
     /// Value.
     pub value: V,

@@ -20,7 +20,7 @@ const ADDRESS_LIMIT: usize = 2048;
 /// Parsed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<V> {
-    /// In order and without overlaps.
+    /// Slots in order and without overlaps.
     pub slots: Vec<Slot<V>>,
     /// Address of the next page, if any.
     pub next: Option<String>,
@@ -31,10 +31,10 @@ pub trait CurveSource<V: Quantity>: Send + Sync {
     /// Currency of the values, or `g`.
     fn currency(&self) -> &str;
 
-    /// Time zone of its local days.
+    /// Returns the time zone of the source's local days.
     fn zone(&self) -> &TimeZone;
 
-    /// File to read, for a source that is not a server.
+    /// Returns the file to read, for a source that is not a server.
     fn file(&self) -> Option<&Path> {
         None
     }
@@ -52,7 +52,7 @@ pub trait CurveSource<V: Quantity>: Send + Sync {
 /// Result of a request to a source; may be partial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded<V> {
-    /// In order and without overlaps, of all pages.
+    /// Slots of all pages, in order and without overlaps.
     pub slots: Vec<Slot<V>>,
     /// First error. [`FeedError::NotPublished`] only if there are no slots at all.
     pub failure: Option<FeedError>,
@@ -96,7 +96,7 @@ async fn pages<V: Quantity>(
 ) -> Result<(), FeedError> {
     for _ in 0..PAGE_LIMIT {
         let reply = match fetcher.fetch(&request).await {
-            // What is not there yet, of several servers (see `NotPublished`).
+            // Values that are not published yet, on several servers (see `NotPublished`).
             Err(FetchError::Refused { status: 404, said, url }) => {
                 return Err(FeedError::NotPublished { said: format!("{url} does not exist (status 404): {said}") });
             }

@@ -1,5 +1,5 @@
-//! How many commits a second the journal acknowledges, beside what the disk can do at all: the raw rate of appending
-//! 4 KiB and fdatasync to a file in the same directory. Rates depend on the machine, so ratios are what to compare.
+//! Commits per second that the journal acknowledges, compared with the raw rate of the disk: appending 4 KiB with
+//! fdatasync to a file in the same directory. Rates depend on the machine, so only ratios can be compared.
 //!
 //! `cargo bench -p limo-journal [-- DIR]`; without DIR a temporary directory is used, which may be on another disk.
 
@@ -18,7 +18,7 @@ use limo_sched::Event;
 const MEASURED: Duration = Duration::from_secs(3);
 
 fn main() {
-    // Cargo hands `--bench` to a bench without a harness.
+    // Cargo passes `--bench` to a bench without a harness.
     let dir = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).map(PathBuf::from);
     let temporary = tempfile::tempdir().expect("a temporary directory");
     let dir = dir.unwrap_or_else(|| temporary.path().to_owned());
@@ -47,7 +47,8 @@ fn raw_rate(dir: &Path) -> f64 {
     rate
 }
 
-/// Acknowledged commits a second, and the mean wait for one, with `submitters` that each wait for their last.
+/// Returns the acknowledged commits per second, and the mean wait for one, with `submitters` that each wait for their
+/// last commit.
 async fn commit_rate(dir: &Path, submitters: u64) -> (f64, Duration) {
     let (journal, recovered) = Journal::open(dir).await.expect("a new journal");
     let (journal, jobs) = (Arc::new(journal), Arc::new(AtomicU64::new(1)));
@@ -72,7 +73,7 @@ async fn commit_rate(dir: &Path, submitters: u64) -> (f64, Duration) {
     (count as f64 / elapsed.as_secs_f64(), Duration::from_secs_f64(wait))
 }
 
-/// Two rows, as an accepted job has.
+/// Makes a batch with two rows, like an accepted job.
 fn submission(generation: u64, job: u64) -> Batch {
     let event = Event::CancelRequested { job: JobId(job), by: "x".repeat(400) };
     let mut key = [0; 16];

@@ -1,4 +1,4 @@
-//! A copy of the journal at one instant, made while the writer works. The caller decides where it goes.
+//! A copy of the journal at one instant, made while the writer works. The caller chooses its place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::compact::unused_bytes;
 use crate::directory::free_bytes;
 use crate::schema;
 
-/// Bytes that must stay free besides the copy, for the growth of the journal during the copy.
+/// Bytes that must stay free besides the copy, for the growth of the journal meanwhile.
 pub const BACKUP_RESERVE: u64 = 64 << 20;
 
 /// Reason why a copy failed.
@@ -24,7 +24,7 @@ pub enum BackupError {
     Database { detail: String },
 }
 
-/// `VACUUM INTO` reads in one transaction: the copy is consistent, has no log, and no free pages.
+/// Copies the journal. `VACUUM INTO` reads in one transaction: the copy is consistent, has no log, and no free pages.
 pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     let dir = to.parent().unwrap_or(Path::new("."));
     let failed = |detail: String| BackupError::Database { detail };
@@ -49,7 +49,7 @@ pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     })
 }
 
-/// No log is left beside the copy: it is not in WAL mode.
+/// Marks a copy as a backup. No log remains, because the copy is not in WAL mode.
 async fn mark(copy: &Path) -> Result<(), sqlx::Error> {
     let options = SqliteConnectOptions::new().filename(copy).journal_mode(SqliteJournalMode::Delete);
     let mut conn = options.disable_statement_logging().connect().await?;

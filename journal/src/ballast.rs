@@ -1,5 +1,5 @@
-//! A file that only takes up room. When the disk is full it is deleted, so that the ends of running jobs can still be
-//! written; while it is missing, the master accepts no new jobs. Does not decide any of that.
+//! A file that only occupies space. When the disk is full it is deleted, so that the ends of running jobs can still be
+//! written. While it is missing, the master accepts no new jobs. Other modules decide both.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,8 +14,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use crate::directory::{free_bytes, space};
 use crate::error::{BallastError, NoRoom};
 
-/// Size of the ballast in bytes. The end of a job takes about 2 KiB of journal, and a page of SQLite is written again
-/// for each commit: 1 MiB is room for the ends of some hundred jobs, or for one commit of 200 pages.
+/// Size of the ballast in bytes. The end of a job takes about 2 KiB of journal, and SQLite writes a page again for each
+/// commit. 1 MiB has space for the ends of some hundred jobs, or for one commit of 200 pages.
 pub const BALLAST_BYTES: u64 = 1 << 20;
 
 /// Free space that is required before the ballast is written, so that some remains.
@@ -32,13 +32,13 @@ pub(crate) struct Ballast {
 }
 
 impl Ballast {
-    /// Looks whether the ballast is there, whole.
+    /// Finds out if the ballast exists in full size.
     pub(crate) fn find(dir: &Path) -> Self {
         let present = fs::metadata(dir.join("ballast")).is_ok_and(|found| found.len() == BALLAST_BYTES);
         Self { dir: dir.to_owned(), present: Arc::new(AtomicBool::new(present)) }
     }
 
-    /// Tells whether the ballast is there, from any thread.
+    /// Returns a flag that is true while the ballast exists, for any thread.
     pub(crate) fn presence(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.present)
     }
@@ -47,8 +47,8 @@ impl Ballast {
         self.present.load(Ordering::Acquire)
     }
 
-    /// The free room, if it is too little for new jobs. `unused` bytes are free in the journal itself. Returns `None` if the
-    /// file system does not answer.
+    /// Returns the free space, if it is too little for new jobs. `unused` bytes are free in the journal itself. Returns
+    /// `None` if the file system does not answer.
     pub(crate) fn no_room(&self, unused: u64) -> Option<NoRoom> {
         let (free, size) = space(&self.dir).ok()?;
         let (free, needed) = (free.saturating_add(unused), ROOM_FOR_JOBS.min(size / 8).max(ROOM_NEEDED));
@@ -67,7 +67,7 @@ impl Ballast {
             return Err(NoRoom { free, needed: ROOM_NEEDED }.into());
         }
         if let Err(error) = write(&path) {
-            // Half a ballast would only take the room that is needed elsewhere.
+            // Half a ballast would only occupy space that is needed elsewhere.
             let _ = fs::remove_file(&path);
             return Err(failed(error));
         }
@@ -76,7 +76,7 @@ impl Ballast {
         Ok(())
     }
 
-    /// Deletes the ballast; tells whether that gave any room.
+    /// Deletes the ballast; returns true if that freed any space.
     pub(crate) fn release(&self) -> bool {
         self.present.store(false, Ordering::Release);
         match fs::remove_file(self.dir.join("ballast")) {
@@ -91,7 +91,7 @@ impl Ballast {
     }
 }
 
-/// Noise rather than zeros: a file system that compresses would store zeros as nothing.
+/// Writes noise instead of zeros: a compressing file system would store zeros without using space.
 fn write(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     let mut noise = vec![0; BALLAST_BYTES as usize];

@@ -7,10 +7,10 @@ use limo_sched::{Event, Round};
 
 use crate::changes::ChangeRow;
 
-/// One line of the journal.
+/// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// Something that happened.
+    /// An event of the cluster.
     Event(Event),
     /// The policy's round after all earlier events.
     Round(Round),
@@ -19,9 +19,9 @@ pub enum Entry {
 /// The launch data of an accepted job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Its number, unique in the journal.
+    /// Number of the job, unique in the journal.
     pub job: JobId,
-    /// Chosen at random by the client, so that a repeated submission is not a second job.
+    /// Key chosen at random by the client, so that a repeated submission is not a second job.
     pub key: [u8; 16],
     /// The submitter.
     pub uid: u32,
@@ -32,54 +32,55 @@ pub struct Submission {
 /// A job that is over, as listings show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedRow {
-    /// Its number; for a task of an array, that of the task.
+    /// Number of the job; for a task of an array, that of the task.
     pub job: JobId,
-    /// Name of the user who submitted it.
+    /// Name of the user who submitted the job.
     pub user: String,
-    /// As its user called it; several jobs may have one name.
+    /// Name given by the user; several jobs may have the same name.
     pub name: String,
-    /// The application by which profiles know it.
+    /// Name of the application in profiles.
     pub application: String,
-    /// Its end, such as `completed`, as listings and filters name it.
+    /// Final state, such as `completed`, as in listings and filters.
     pub state: String,
     /// Time at which the master accepted it.
     pub submitted: Time,
-    /// `None` if it never ran.
+    /// Time of the start; `None` if the job never ran.
     pub started: Option<Time>,
-    /// Time of its end, or of its cancellation if it never ran.
+    /// Time of the end, or of the cancellation if the job never ran.
     pub ended: Time,
     /// Above idle.
     pub energy: Energy,
-    /// If it is known.
+    /// Cost, if it is known.
     pub cost: Option<Money>,
     /// Cost of a start at its submission.
     pub start_now_cost: Option<Money>,
-    /// True if its watts are modelled by emulated hardware.
+    /// True if emulated hardware modelled the job's watts.
     pub emulated: bool,
-    /// True if its energy was measured, false if estimated; `None` in rows that are older than this column.
+    /// True if the energy was measured, false if estimated; `None` in rows that are older than this column.
     pub measured: Option<bool>,
-    /// Everything else that a listing shows, as JSON; opaque to the journal.
+    /// The rest of a listing, as JSON; opaque to the journal.
     pub report: String,
 }
 
-/// Draw of a node in an interval, as far as one process observed it.
+/// Draw of a node in an interval, as one process observed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadingRow {
-    /// Its name; empty for the whole cluster.
+    /// Name of the node; empty for the whole cluster.
     pub node: String,
-    /// Begin of that process's observation in the interval. A row with the same node, interval and begin is replaced.
+    /// Time at which the process's observation of the interval began. A row with the same node, interval and begin is
+    /// replaced.
     pub since: Time,
-    /// The interval, and the energy and the extremes in it.
+    /// Interval with its energy and extremes.
     pub drawn: Drawn,
 }
 
-/// The incarnation of a node: of its state directory and of its kernel. It is durable with the first assignment that the
-/// node gets in it.
+/// The incarnation of a node: of its state directory and of its kernel. It is durable together with the first
+/// assignment of the incarnation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
-    /// The node, as it registered.
+    /// Name with which the node registered.
     pub name: String,
-    /// Identifies the state directory; chosen at random when that is made.
+    /// Random identity of the state directory, chosen when it is created.
     pub instance: String,
     /// The kernel's boot id.
     pub boot: String,
@@ -91,23 +92,23 @@ pub struct Batch {
     /// The generation of the state that this batch continues: [`Recovered::generation`]. A batch of another generation
     /// is refused, because it was made on top of a batch that is not on disk.
     pub generation: u64,
-    /// In the order in which they happened.
+    /// Entries in the order in which they happened.
     pub entries: Vec<(Time, Entry)>,
     /// Newly accepted jobs.
     pub submissions: Vec<Submission>,
-    /// Jobs that are over. Their launches are deleted; their keys stay.
+    /// Finished jobs. Their launches are deleted, but not their keys.
     pub finished: Vec<FinishedRow>,
     /// Recorded draw.
     pub readings: Vec<ReadingRow>,
-    /// Rows of intervals that began before this are deleted.
+    /// Time before which rows of intervals are deleted.
     pub forget_readings: Option<Time>,
-    /// The state after these entries, opaque to the journal. Replaces the snapshot before.
+    /// State after these entries, opaque to the journal. Replaces the previous snapshot.
     pub snapshot: Option<String>,
-    /// Changes by operators, in their order.
+    /// Changes by operators, in order.
     pub changes: Vec<ChangeRow>,
-    /// Each replaces the row of the same name.
+    /// Rows that replace those with the same name.
     pub nodes: Vec<NodeRow>,
-    /// Texts that are opaque to the journal, by name; each replaces the one before.
+    /// Texts by name, opaque to the journal; each replaces the previous one.
     pub kept: BTreeMap<String, String>,
 }
 
@@ -116,19 +117,19 @@ pub struct Batch {
 pub struct Recovered {
     /// Identity of the journal.
     pub journal: JournalId,
-    /// The newest snapshot, where there is one.
+    /// The newest snapshot, if there is one.
     pub snapshot: Option<String>,
-    /// All entries after the snapshot, in order. Bounded by how often the master takes snapshots.
+    /// All entries after the snapshot, in order. The master's snapshots limit their number.
     pub entries: Vec<(Time, Entry)>,
     /// Accepted jobs that are not finished, by number.
     pub live: Vec<Submission>,
-    /// For the batches that continue this state. Grows with each opening and each recovery.
+    /// Generation for the batches that continue this state. Grows with each opening and each recovery.
     pub generation: u64,
-    /// By name.
+    /// Nodes by name.
     pub nodes: BTreeMap<String, NodeRow>,
     /// Texts of [`Batch::kept`], by name.
     pub kept: BTreeMap<String, String>,
-    /// Reason why nothing can be written, if so. No generation has begun then: every batch is refused until a recovery
+    /// Reason why nothing can be written, if so. Then no generation has begun: every batch is refused until a recovery
     /// returns `None` here.
     pub read_only: Option<String>,
 }

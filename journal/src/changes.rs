@@ -9,25 +9,25 @@ use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 use crate::script::Script;
 
-/// One act, which may have changed several things.
+/// A change, which may have several items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRow {
     /// Number from 1 on, given by the journal: the value in a batch is ignored.
     pub number: u64,
-    /// Time at which the master made it.
+    /// Time at which the master made the change.
     pub at: Time,
-    /// An operator, or what made it by itself.
+    /// Operator or component that made the change.
     pub by: String,
-    /// The change that this one set back.
+    /// The change that this one undoes.
     pub undo_of: Option<u64>,
     /// At least one: a change without items leaves no row.
     pub items: Vec<ChangeItem>,
 }
 
-/// One thing that was changed.
+/// A changed setting or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeItem {
-    /// The subject. Changes of the same subject follow one another.
+    /// Subject of the item. Changes of the same subject form a sequence.
     pub subject: String,
     /// Opaque to the journal.
     pub body: String,
@@ -36,17 +36,17 @@ pub struct ChangeItem {
 /// A part of the list of changes, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChangeQuery {
-    /// Made at this time or later.
+    /// Changes at this time or later.
     pub since: Option<Time>,
-    /// Made by this operator.
+    /// Changes by this operator.
     pub by: Option<String>,
-    /// Only those with a lower number.
+    /// Changes with a lower number.
     pub before: Option<u64>,
     /// Most changes, regardless of the number of their items.
     pub limit: u32,
 }
 
-/// The number of the change that is being written: the first of its items takes the next one.
+/// Expression for the number of the change that is being written: the first of its items takes the next number.
 const FIRST: &str = "INSERT INTO changes (number, item, at, by, undo_of, subject, body) \
                      VALUES ((SELECT coalesce(max(number), 0) + 1 FROM changes), ?, ?, ?, ?, ?, ?)";
 const FURTHER: &str = "INSERT INTO changes (number, item, at, by, undo_of, subject, body) \
@@ -96,7 +96,7 @@ async fn newest_of(conn: &mut SqliteConnection, subject: &str) -> Result<Option<
     Ok(newest.bind(subject).fetch_one(conn).await?.map(number))
 }
 
-/// Items of one change that follow one another become one row.
+/// Merges consecutive items of the same change into one row.
 fn rows(found: &[SqliteRow]) -> Result<Vec<ChangeRow>, ReadError> {
     let mut changes: Vec<ChangeRow> = Vec::new();
     for row in found {
@@ -116,7 +116,7 @@ fn rows(found: &[SqliteRow]) -> Result<Vec<ChangeRow>, ReadError> {
     Ok(changes)
 }
 
-/// A number that SQLite cannot hold is the number of no change.
+/// Converts a number. A number that SQLite cannot store becomes one that no change has.
 fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -134,7 +134,7 @@ impl Journal {
         self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
     }
 
-    /// One change by its number.
+    /// Returns a change by its number.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
@@ -142,7 +142,7 @@ impl Journal {
         self.read(move |conn| Box::pin(one(conn, number))).await
     }
 
-    /// The newest change of a subject.
+    /// Returns the newest change of a subject.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.

@@ -1,5 +1,5 @@
-//! Gives the room of deleted rows back to the file system, in steps between batches. SQLite keeps such pages in the file
-//! and uses them again; after many jobs with large environments they are most of it.
+//! Returns the space of deleted rows to the file system, in steps between batches. SQLite keeps such pages in the file
+//! and reuses them. After many jobs with large environments they are most of the file.
 
 use std::fs;
 use std::path::Path;
@@ -10,16 +10,16 @@ use tokio::sync::oneshot;
 
 use crate::error::CompactError;
 
-/// Pages that one step takes out of the file: 1 MiB.
+/// Statement that removes 1 MiB of pages from the file.
 const STEP: &str = "PRAGMA incremental_vacuum(256)";
 
-/// The journal compacts itself if so many pages are unused, 16 MiB, and they are more than half of the file.
+/// Number of unused pages, 16 MiB, from which the journal compacts itself if they are also more than half of the file.
 const WORTH: i64 = 4096;
 
 /// Idle time before the journal checks if it should compact itself.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// It looks after this time even if requests never cease.
+/// Time after which the journal checks this even if requests never cease.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// Between two steps.
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// `PRAGMA auto_vacuum` of a file that can be compacted in steps.
 const INCREMENTAL: i64 = 2;
 
-/// Files of journals that were made before there was compaction are written anew once.
+/// Statement that rewrites a file of an earlier program once.
 const MAKE_INCREMENTAL: &str = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
 
 /// Moves the log into the database and empties it, unless a reader is active; does not wait for readers.
@@ -37,9 +37,9 @@ const TRUNCATE_LOG: &str = "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNC
 /// Bytes of the journal's file and its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
-    /// At the beginning of the compaction.
+    /// Size at the beginning of the compaction.
     pub before: u64,
-    /// At its end; readers may keep the log from becoming shorter.
+    /// Size at the end; readers may keep the log from becoming shorter.
     pub after: u64,
 }
 
@@ -47,10 +47,10 @@ type Answer = oneshot::Sender<Result<Compaction, CompactError>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was written since the last look.
+    /// Nothing was written since the last check.
     Rest,
     Watch,
-    /// Since the files had this size, in bytes.
+    /// A compaction of files that had this size, in bytes.
     Run(u64),
 }
 
@@ -68,7 +68,7 @@ impl Compactor {
         Self { phase: Phase::Watch, asked: Vec::new(), longest: Duration::ZERO, stepped: Instant::now() }
     }
 
-    /// After how much time without a request [`Self::step`] is due.
+    /// Returns the time without a request after which [`Self::step`] is due.
     pub(crate) fn wait(&self) -> Option<Duration> {
         match self.phase {
             Phase::Rest => None,
@@ -77,19 +77,19 @@ impl Compactor {
         }
     }
 
-    /// True if [`Self::step`] is due although requests keep coming.
+    /// Returns true if [`Self::step`] is due although requests keep coming.
     pub(crate) fn is_overdue(&self) -> bool {
         self.phase == Phase::Watch && self.stepped.elapsed() >= BUSY
     }
 
-    /// Something was written.
+    /// Notes that something was written.
     pub(crate) fn watch(&mut self) {
         if self.phase == Phase::Rest {
             self.phase = Phase::Watch;
         }
     }
 
-    /// A client requests it.
+    /// Takes a client's request for a compaction.
     pub(crate) fn ask(&mut self, path: &Path, answer: Answer) {
         self.asked.push(answer);
         if !matches!(self.phase, Phase::Run(_)) {
@@ -119,7 +119,7 @@ impl Compactor {
         }
     }
 
-    /// True if nothing is left to do.
+    /// Takes a step; returns true if nothing is left to do.
     async fn try_step(&mut self, path: &Path, conn: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
         let incremental = number(conn, "PRAGMA auto_vacuum").await? == INCREMENTAL;
         if self.phase == Phase::Watch {
@@ -148,7 +148,7 @@ impl Compactor {
     }
 }
 
-/// Bytes of the journal's file that are not in use.
+/// Returns the unused bytes of the journal's file.
 pub(crate) async fn unused_bytes(conn: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let pages = number(conn, "PRAGMA freelist_count").await?;
     Ok(pages.saturating_mul(number(conn, "PRAGMA page_size").await?).try_into().unwrap_or(0))

@@ -1,4 +1,5 @@
-//! The state directory: made, locked for one master, and not on a network. Does not know what lies in it.
+//! The state directory: created, locked for one master, and refused on a network file system. Independent of its
+//! contents.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -25,9 +26,9 @@ pub(crate) struct Claim {
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Makes `dir` if it is missing (for its owner only: launches hold environments, and those hold secrets) and takes
-/// its lock, for which it waits at most `patience`; blocks this thread meanwhile. The lock is on a file of its own, because
-/// closing a file that SQLite has open would drop SQLite's locks.
+/// Creates `dir` if it is missing and takes its lock; blocks this thread for at most `patience`. Only the owner has
+/// access, because launches contain environments, which contain secrets. The lock is on a separate file, because
+/// closing a file that SQLite has open would release SQLite's locks.
 pub(crate) fn claim(dir: &Path, patience: Duration) -> Result<Claim, OpenError> {
     let failed = |source| OpenError::Directory { dir: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
@@ -71,12 +72,13 @@ pub(crate) fn prepare_file(path: &Path) -> io::Result<()> {
     limo_files::sync_name(path)
 }
 
-/// Bytes that this process may still write to the file system of `dir`.
+/// Returns the number of bytes that this process may still write to the file system of `dir`.
 pub(crate) fn free_bytes(dir: &Path) -> io::Result<u64> {
     space(dir).map(|(free, _)| free)
 }
 
-/// Bytes that this process may still write to the file system of `dir`, and the size of the file system.
+/// Returns the number of bytes that this process may still write to the file system of `dir`, and the size of the file
+/// system.
 pub(crate) fn space(dir: &Path) -> io::Result<(u64, u64)> {
     let stat = statvfs(dir)?;
     let bytes = |blocks: u64| blocks.saturating_mul(stat.fragment_size());
@@ -90,7 +92,7 @@ pub enum Blocked {
     Full,
     /// The user's quota is used up.
     Quota,
-    /// It is mounted read-only, or the kernel made it so after an error.
+    /// The file system is mounted read-only, or the kernel made it so after an error.
     ReadOnly,
 }
 
@@ -105,7 +107,7 @@ impl fmt::Display for Blocked {
 }
 
 impl Blocked {
-    /// `None` for errors that have other causes.
+    /// Returns the reason; `None` for errors with other causes.
     fn of(error: &io::Error) -> Option<Self> {
         match error.kind() {
             io::ErrorKind::StorageFull => Some(Self::Full),
@@ -116,11 +118,11 @@ impl Blocked {
     }
 }
 
-/// As much as two steps of the shared index of SQLite's write-ahead log.
+/// Size of two steps of the shared index of SQLite's write-ahead log.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// Writes a file to `dir` to find out whether that can be done, and removes it. What statvfs(3) says is not enough: it shows
-/// neither a quota nor that the kernel has made a file system read-only after an error.
+/// Checks by writing and removing a file in `dir`. statvfs(3) shows neither a quota nor a file system that the kernel
+/// has made read-only after an error.
 pub(crate) fn blocked(dir: &Path) -> Option<Blocked> {
     let path = dir.join("probe");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
@@ -130,7 +132,7 @@ pub(crate) fn blocked(dir: &Path) -> Option<Blocked> {
 }
 
 /// Returns the name of a network file system by its magic number of statfs(2), else `None`: SQLite's locks and shared
-/// memory are unreliable there. From linux/magic.h and the sources of the file systems.
+/// memory are unreliable there. The numbers are from linux/magic.h and the sources of the file systems.
 fn network_kind(magic: u32) -> Option<&'static str> {
     Some(match magic {
         0x6969 => "NFS",

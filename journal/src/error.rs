@@ -40,9 +40,8 @@ pub enum OpenError {
 }
 
 /// Reason why a batch was not written. Batches of its generation are refused from then on: call
-/// [`crate::Journal::recover`]. Once that has succeeded, nothing of the batch is on disk for good. Should the process
-/// die before, a batch whose last write failed may turn out to be there after all, so its failure must not be reported
-/// before the recovery.
+/// [`crate::Journal::recover`]. After a successful recovery, the batch is certainly not on disk. If the process dies
+/// before, the batch may still turn out to be on disk, so its failure must not be reported before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CommitError {
@@ -106,7 +105,7 @@ pub enum CompactError {
     Closed,
 }
 
-/// The disk takes nothing more, and what SQLite said of it.
+/// The disk accepts no more data; contains the message of SQLite.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the disk under the journal is {blocked}: {detail}")]
 pub struct Unwritable {
@@ -120,9 +119,9 @@ pub struct Unwritable {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the disk under the journal is almost full: {} MiB are free, new jobs need {} MiB", free >> 20, needed >> 20)]
 pub struct NoRoom {
-    /// In bytes, including unused space in the journal itself.
+    /// Free bytes, including unused space in the journal itself.
     pub free: u64,
-    /// In bytes.
+    /// Required bytes.
     pub needed: u64,
 }
 
@@ -161,9 +160,9 @@ const SQLITE_CANTOPEN: u32 = 14;
 const SQLITE_NOTADB: u32 = 26;
 
 impl Unwritable {
-    /// `None` if the error has another cause than a disk that takes nothing more. SQLite reports some of these disks (no
-    /// room for the shared index of the write-ahead log, a quota, a file system that the kernel has made read-only) as
-    /// other errors: then a file is written to find out.
+    /// Returns `None` if the error has another cause than a disk that accepts no more data. SQLite reports some of
+    /// these disks as other errors: no space for the shared index of the write-ahead log, a quota, a file system that
+    /// the kernel has made read-only. Then a file is written to find out.
     pub(crate) fn of(error: &sqlx::Error, dir: &Path) -> Option<Self> {
         let blocked = match code(error)? & 0xff {
             SQLITE_FULL => Blocked::Full,
@@ -175,7 +174,7 @@ impl Unwritable {
 }
 
 impl OpenError {
-    /// From an error of SQLite while it opened `path`.
+    /// Converts an error of SQLite from opening `path`.
     pub(crate) fn from_sqlite(error: &sqlx::Error, path: &Path) -> Self {
         if let Some(why) = Unwritable::of(error, path.parent().unwrap_or(path)) {
             return Self::Full { path: path.to_owned(), why };

@@ -1,5 +1,5 @@
-//! The table of finished jobs: rows in, rows out by a filter, sums over them. Apart from the names of its nodes, a
-//! report is opaque beyond the columns.
+//! The table of finished jobs: rows in, rows out by a filter, sums over them. A report is opaque, except for the names
+//! of its nodes.
 
 use limo_model::{Energy, JobId, Money, Time};
 use sqlx::sqlite::SqliteRow;
@@ -11,36 +11,36 @@ use crate::journal::Journal;
 use crate::read::job;
 use crate::script::Script;
 
-/// Which finished jobs are meant. An empty list and `None` leave all.
+/// Filter of finished jobs. An empty list or `None` does not filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FinishedFilter {
-    /// Submitted by one of these.
+    /// Users who submitted the jobs.
     pub users: Vec<String>,
-    /// Ended in one of these states, by [`FinishedRow::state`](crate::FinishedRow::state).
+    /// Final states, by [`FinishedRow::state`](crate::FinishedRow::state).
     pub states: Vec<String>,
-    /// Has one of these names.
+    /// Names of the jobs.
     pub names: Vec<String>,
-    /// Ran on one of these: names in the list `nodes` of the report, which must be JSON.
+    /// Nodes on which the jobs ran: names in the list `nodes` of the report, which must be JSON.
     pub nodes: Vec<String>,
-    /// Ended at this time or later.
+    /// Earliest end.
     pub since: Option<Time>,
-    /// Ended before this time.
+    /// First end that is too late.
     pub until: Option<Time>,
 }
 
 /// A part of the list of finished jobs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FinishedQuery {
-    /// Which jobs.
+    /// Selected jobs.
     pub filter: FinishedFilter,
-    /// Only those behind this one: when it ended, and its number.
+    /// Time of the end and number of a job; only later rows of the list are returned.
     pub after: Option<(Time, JobId)>,
-    /// At most so many.
+    /// Largest number of rows.
     pub limit: u32,
 }
 
 impl FinishedQuery {
-    /// The jobs that ended last.
+    /// Selects the jobs that ended last.
     pub fn newest(limit: u32) -> Self {
         Self { limit, ..Self::default() }
     }
@@ -49,32 +49,32 @@ impl FinishedQuery {
 /// The grouping of sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SumBy {
-    /// The jobs of one user.
+    /// By user.
     User,
-    /// The runs of one application, by all users.
+    /// By application, over all users.
     Application,
-    /// One job.
+    /// By job.
     Job,
-    /// Jobs that ended in the times between two neighbours of this list; each by its begin.
+    /// By the time of the end: each interval between two neighbours of this list, identified by its begin.
     Days(Vec<Time>),
-    /// Everything, as one sum.
+    /// Everything in one sum.
     Nothing,
 }
 
-/// Energy and cost of some jobs that ran. Those that never started are in no sum.
+/// Energy and cost of jobs that ran. Jobs that never started are in no sum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobSum {
-    /// A user, an application, a job's number, or the begin of a day in milliseconds; empty for everything.
+    /// User, application, job number, or begin of a day in milliseconds; empty for everything.
     pub key: String,
-    /// Number of its jobs.
+    /// Number of jobs.
     pub jobs: u64,
     /// Above idle.
     pub energy: Energy,
-    /// Part of `energy` that is modelled by emulated hardware.
+    /// Part of `energy` modelled by emulated hardware.
     pub emulated: Energy,
-    /// Another part, which nodes measured.
+    /// Part of `energy` measured by nodes.
     pub measured: Energy,
-    /// Another part, which was estimated. The rest was recorded before the difference was.
+    /// Part of `energy` that was estimated. The rest comes from before this was recorded.
     pub estimated: Energy,
     /// Sum over the jobs with a known cost.
     pub cost: Option<Money>,
@@ -121,13 +121,13 @@ async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<
 }
 
 async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
-    // A number that SQLite cannot hold is the number of no job.
+    // No job has a number that SQLite cannot store.
     let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
     let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
     row.as_ref().map(finished_row).transpose()
 }
 
-/// The sums of what the filter leaves, at most `limit`: days in their order, all else from the most energy on.
+/// Returns the sums over the filtered jobs, at most `limit`: days in order, all others by descending energy.
 async fn sums(
     conn: &mut SqliteConnection,
     by: &SumBy,
@@ -234,7 +234,7 @@ fn sum(row: &SqliteRow) -> Result<JobSum, sqlx::Error> {
 }
 
 impl Journal {
-    /// Finished jobs, newest first.
+    /// Returns finished jobs, newest first.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
@@ -242,8 +242,7 @@ impl Journal {
         self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
     }
 
-    /// Sums over the finished jobs that the filter leaves, at most `limit`: days in their order, all else from the most
-    /// energy on.
+    /// Returns sums over the filtered finished jobs, at most `limit`: days in order, all others by descending energy.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
@@ -251,7 +250,7 @@ impl Journal {
         self.read(move |conn| Box::pin(async move { sums(conn, &by, &filter, limit).await })).await
     }
 
-    /// One finished job.
+    /// Returns one finished job.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.

@@ -1,4 +1,4 @@
-//! Reads a journal from its first entry, also while a master writes it: for replays and figures. Cannot write.
+//! Reads a journal from its first entry, even while a master writes it: for replays and figures. Never writes.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,25 +14,25 @@ use crate::{read, schema};
 /// Entries that are read ahead of the reader, besides one page.
 const AHEAD: usize = 64;
 
-/// One entry of a [`History`].
+/// An entry of a [`History`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
-    /// Its place in the journal, from 1, one more for each.
+    /// Place in the journal: 1, 2 and so on.
     pub seq: i64,
-    /// Time of its record, by the clock of the master.
+    /// Time at which the master recorded the entry, by its clock.
     pub at: Time,
     /// The recorded entry.
     pub entry: Entry,
 }
 
-/// All entries that were in the journal when this was opened, in order. Ends after the first error.
+/// All entries that were in the journal when it was opened, in order. Ends after the first error.
 pub struct History {
     entries: Receiver<Result<HistoryEntry, ReadError>>,
 }
 
 impl History {
-    /// Opens a journal for reading: the one in the state directory `place`, or the file `place`. Takes no lock,
-    /// disturbs no master.
+    /// Opens a journal for reading: the one in the state directory `place`, or the file `place`. Takes no lock and does
+    /// not disturb the master.
     ///
     /// # Errors
     /// [`OpenError`] if the journal does not exist, is damaged, not a journal, or newer than this program.
@@ -77,7 +77,7 @@ async fn begin(path: &Path) -> Result<(SqliteConnection, i64), OpenError> {
     Ok((conn, last))
 }
 
-/// Sends page after page; blocks this thread, which has no other work, while the receiver is slow.
+/// Sends page after page. Blocks this thread, which has no other work, while the receiver is slow.
 async fn send_all(mut conn: SqliteConnection, last: i64, sender: &SyncSender<Result<HistoryEntry, ReadError>>) {
     let mut after = 0;
     while after < last {

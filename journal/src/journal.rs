@@ -1,5 +1,5 @@
-//! The handle by which a master uses its journal. Only passes requests on; the work is done by [`crate::writer`] and
-//! [`crate::reader`]. Each table adds the methods that read it.
+//! The handle by which a master uses its journal. It passes requests to [`crate::writer`] and [`crate::reader`]. Each
+//! table adds its own read methods.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use crate::reader::{self, Question, Reading};
 use crate::schema;
 use crate::writer::{Queued, Request, Writer};
 
-/// Batches that may wait before [`Journal::room`] waits too: four transactions, so that the writer never runs dry.
+/// Batches that may wait before [`Journal::room`] waits too: four transactions, so that the writer always has work.
 pub const QUEUE_ROOM: usize = 4 * crate::writer::GROUP;
 
-/// The journal of one master. All methods take `&self`; dropping it writes what is queued and then closes the file, while the
-/// runtime lives.
+/// The journal of one master. All methods take `&self`. On drop, queued batches are written and the file is closed,
+/// provided that the runtime lives.
 pub struct Journal {
     requests: UnboundedSender<Request>,
     questions: UnboundedSender<Question>,
@@ -35,7 +35,7 @@ pub struct Journal {
     path: PathBuf,
 }
 
-/// The answer to a [`Journal::commit`]. Dropping it does not take the batch back.
+/// The answer to a [`Journal::commit`]. Dropping it does not cancel the batch.
 #[must_use = "a batch is on disk only once this says so"]
 pub struct Pending(oneshot::Receiver<Result<Option<NoRoom>, CommitError>>);
 
@@ -59,8 +59,8 @@ impl Journal {
         Self::open_as(dir, false).await
     }
 
-    /// The same of a state directory that was restored from somewhere, by hand or with the tools of another program:
-    /// begins a new incarnation. A copy made by [`Self::backup`] is recognised without this.
+    /// Opens a state directory that was restored by hand or by another program, and begins a new incarnation. A copy
+    /// made by [`Self::backup`] is recognised without this.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -82,10 +82,10 @@ impl Journal {
         Ok((Self { requests, questions, room, ballast, serving, path }, recovered))
     }
 
-    /// Queues a batch. The order of calls is the order on disk; the answer comes when the batch is durable, or when it
-    /// is certain that it is not. After one failure every batch of that generation is refused.
+    /// Queues a batch. The order of calls is the order on disk. The answer comes when the batch is certainly durable,
+    /// or certainly not. After one failure every batch of that generation is refused.
     ///
-    /// Queues without limit: the producer of batches waits for [`Self::room`] before it accepts more work.
+    /// The queue has no limit: the producer of batches waits for [`Self::room`] before it accepts more work.
     pub fn commit(&self, batch: Batch) -> Pending {
         let (answer, pending) = oneshot::channel();
         let room = Arc::clone(&self.room).try_acquire_owned().ok();
@@ -100,8 +100,8 @@ impl Journal {
         drop(self.room.acquire().await);
     }
 
-    /// Begins a new generation and reads the state on disk, after everything that was queued before is answered.
-    /// Batches of older generations that are still to come are refused.
+    /// Begins a new generation and reads the state on disk, after all earlier requests are answered. Later batches of
+    /// older generations are refused.
     ///
     /// # Errors
     /// [`RecoverError`] if the journal cannot be written or read; it then continues to refuse.
@@ -111,16 +111,16 @@ impl Journal {
         answered.await.unwrap_or(Err(RecoverError::Closed))
     }
 
-    /// Returns true if the ballast is in its place. While it is not, new jobs should be refused: the room that is left belongs to
-    /// the ends of those that are running.
+    /// Returns true if the ballast exists. If not, new jobs should be refused: the remaining space is reserved for the
+    /// ends of running jobs.
     pub fn has_ballast(&self) -> bool {
         self.ballast.load(Ordering::Acquire)
     }
 
-    /// Puts the ballast back if it is missing.
+    /// Restores the ballast if it is missing.
     ///
     /// # Errors
-    /// [`BallastError`] if there is not enough room, for new jobs too, or the file cannot be written.
+    /// [`BallastError`] if there is not enough space, also for new jobs, or the file cannot be written.
     pub async fn restore_ballast(&self) -> Result<(), BallastError> {
         let (answer, answered) = oneshot::channel();
         let _ = self.requests.send(Request::RestoreBallast(answer));
@@ -138,16 +138,16 @@ impl Journal {
         answered.await.unwrap_or(Err(CompactError::Closed))
     }
 
-    /// Writes a copy of the journal, as it is now, to the file `to`, which must not exist. Batches are committed meanwhile; none
-    /// of them waits for it. Needs room for the copy and [`crate::BACKUP_RESERVE`] bytes more, and leaves nothing behind if it fails.
+    /// Writes a copy of the present journal to the file `to`, which must not exist. Commits continue without waiting.
+    /// Needs space for the copy and [`crate::BACKUP_RESERVE`] more bytes. Leaves nothing behind if it fails.
     ///
     /// # Errors
-    /// [`BackupError`] where there is not enough room, or the copy cannot be made.
+    /// [`BackupError`] if there is not enough space, or the copy cannot be made.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         backup::copy(&self.path, to).await
     }
 
-    /// Has `read` done on the connection for reading, after the reads that were asked for before.
+    /// Runs `read` on the connection for reading, after earlier reads.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
@@ -158,11 +158,11 @@ impl Journal {
         let (answer, answered) = oneshot::channel();
         let question: Question = Box::new(move |conn| {
             Box::pin(async move {
-                // A caller that no longer waits for the answer loses nothing.
+                // The caller may have stopped waiting for the answer.
                 drop(answer.send(read(conn).await));
             })
         });
-        // If the reader is gone the answer is dropped with the question.
+        // If the reader is gone, the answer is dropped with the question.
         let _ = self.questions.send(question);
         Ok(answered.await.map_err(|_| QueryError::Closed)??)
     }
@@ -171,7 +171,7 @@ impl Journal {
     pub async fn close(self) {
         let Self { requests, questions, serving, .. } = self;
         drop((requests, questions));
-        // It is not cancelled; if it panicked, there is nothing to close.
+        // The task is never cancelled; if it panicked, there is nothing to close.
         let _ = serving.await;
     }
 }

@@ -1,9 +1,9 @@
 //! The journal: the events of the cluster, on disk before they are reported.
 //!
 //! One SQLite file, `journal.db`, in the state directory of the master. One writer owns the only writing connection and
-//! commits many batches in one transaction; everything else only reads. The journal stores and gives back. It does not
-//! know what an event means, decides nothing, and repairs nothing: a batch that could not be written is refused, and so
-//! is every later one until the master has gone back to the state on disk ([`Journal::recover`]).
+//! commits many batches in one transaction; everything else only reads. The journal stores and returns data. It does
+//! not interpret events, decides nothing, and repairs nothing: if a batch cannot be written, this batch and all later
+//! ones are refused until the master has returned to the state on disk ([`Journal::recover`]).
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Reads rows back, in pages: no read is longer than a page, so that memory stays bounded and no reader keeps the
-//! write-ahead log from being taken up into the database.
+//! Reads rows in pages. No read is longer than a page, which bounds memory, and lets checkpoints move the write-ahead
+//! log into the database.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::batch::{Entry, NodeRow, Recovered, Submission};
 use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 
-/// Rows of one page. A round of a large cluster may be 100 KiB of text, so a page is some 25 MiB at the worst.
+/// Rows of a page. A round of a large cluster may be 100 KiB of text, so a page is at most some 25 MiB.
 const PAGE: i64 = 256;
 
 /// An entry with its place in the journal.
 pub(crate) type Placed = (i64, Time, Entry);
 
-/// The rows of the next entries after `after`, up to and including `last`, for [`entry`]; empty at the end.
+/// Returns the rows of the next entries after `after`, up to and including `last`, for [`entry`]; empty at the end.
 pub(crate) async fn page(conn: &mut SqliteConnection, after: i64, last: i64) -> Result<Vec<SqliteRow>, ReadError> {
     let rows = sqlx::query("SELECT seq, at, kind, body FROM entries WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?")
         .bind(after)
@@ -40,7 +40,7 @@ pub(crate) fn entry(row: &SqliteRow) -> Result<Placed, ReadError> {
     Ok((seq, Time::from_unix_ms(row.try_get(1)?), entry))
 }
 
-/// The place of the newest entry; 0 where there is none.
+/// Returns the place of the newest entry; 0 if there is none.
 pub(crate) async fn last_seq(conn: &mut SqliteConnection) -> Result<i64, ReadError> {
     Ok(sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM entries").fetch_one(conn).await?)
 }
@@ -136,14 +136,14 @@ async fn job_of_key(conn: &mut SqliteConnection, key: &[u8; 16]) -> Result<Optio
     Ok(Some((job(row.try_get(0)?)?, uid(row.try_get(0)?, row.try_get(1)?)?)))
 }
 
-/// The newest job that `uid` submitted. Searches from the newest on, so it is fast for active users.
+/// Returns the newest job that `uid` submitted. Searches from the newest on, which is fast for active users.
 async fn newest_of(conn: &mut SqliteConnection, uid: u32) -> Result<Option<JobId>, ReadError> {
     let row = sqlx::query_scalar("SELECT job FROM submissions WHERE uid = ? ORDER BY job DESC LIMIT 1").bind(uid);
     row.fetch_optional(conn).await?.map(job).transpose()
 }
 
 impl Journal {
-    /// The newest job that `uid` submitted, over or not.
+    /// Returns the newest job that `uid` submitted, finished or not.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
@@ -151,8 +151,8 @@ impl Journal {
         self.read(move |conn| Box::pin(newest_of(conn, uid))).await
     }
 
-    /// The job that was submitted with `key`, and the uid that submitted it. Knows only what is on disk: submissions
-    /// that are not yet answered are known to the master alone.
+    /// Returns the job that was submitted with `key`, and its submitter's uid. Finds only submissions on disk: the
+    /// master alone knows unanswered ones.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.

@@ -1,5 +1,5 @@
-//! Answers questions from a connection of its own, which cannot write. In the journal's task too, so that a caller who
-//! loses interest leaves no half-read statement behind. On a full disk it may be the only connection that there is.
+//! Answers questions from a separate connection, which cannot write. It works in the journal's task, so that a caller
+//! that stops waiting leaves no half-read statement behind. On a full disk it may be the only connection.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::schema;
 
-/// A read that is under way.
+/// A read in progress.
 pub(crate) type Reading<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One read, which answers by itself.
+/// A read that sends its own answer.
 pub(crate) type Question = Box<dyn for<'a> FnOnce(&'a mut SqliteConnection) -> Reading<'a, ()> + Send>;
 
 /// The connection for reading, shared with the writer, which opens and closes it.
@@ -37,14 +37,15 @@ impl Reader {
     pub(crate) async fn open(&mut self) -> Result<(), sqlx::Error> {
         if self.conn.is_none() {
             let mut conn = schema::reading(&self.path).connect().await?;
-            // Before the first read it does not keep the index of the write-ahead log, which it could then not make.
+            // Without a read, the connection would not hold the index of the write-ahead log, and could not create it
+            // later.
             probe(&mut conn).await?;
             self.conn = Some(conn);
         }
         Ok(())
     }
 
-    /// The connection; one that needs no room on the disk if there is none. The writer has none.
+    /// Returns the connection; opens one that needs no disk space if there is none. The writer has none.
     pub(crate) async fn open_alone(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         if let Some(conn) = &mut self.conn
             && probe(conn).await.is_err()

@@ -1,5 +1,5 @@
-//! The table of what was drawn: rows in, rows out, rows gone. Several processes may have seen parts of one interval, each
-//! with a row of its own; together they are one when they are read.
+//! The table of draws: rows in, rows out, rows deleted. Several processes may have seen parts of one interval, each
+//! with its own row. Reading merges them.
 
 use limo_model::{Drawn, Energy, Power, Span, Time};
 use sqlx::sqlite::SqliteRow;
@@ -10,13 +10,13 @@ use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 use crate::script::Script;
 
-/// Rows of one statement: nine values each, and SQLite takes 32,766.
+/// Rows in one statement: nine values each, and SQLite takes 32,766.
 const ROWS: usize = 500;
 
 pub(crate) fn insert(script: &mut Script, rows: &[ReadingRow]) {
     for rows in rows.chunks(ROWS) {
         let places = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; rows.len()].join(", ");
-        // An existing row is the same row of a commit that seemed to have failed.
+        // An existing row comes from a commit that seemed to have failed, and is equal.
         script.add_made(&format!("INSERT OR REPLACE INTO readings VALUES {places}"));
         for ReadingRow { node, since, drawn } in rows {
             script
@@ -37,8 +37,8 @@ pub(crate) fn forget(script: &mut Script, before: Time) {
     script.add("DELETE FROM readings WHERE at < ?").bind(before.unix_ms());
 }
 
-/// The intervals of one node, or of the cluster where `node` is empty, that begin in `[from, until)`, in order; the first
-/// `limit` of them. From one interval to the next it goes by the key, past all other nodes.
+/// Returns the intervals of one node, or of the cluster if `node` is empty, that begin in `[from, until)`: in order, at
+/// most `limit`. Moves from interval to interval by the key, past all other nodes.
 async fn between(
     conn: &mut SqliteConnection,
     node: &str,
@@ -64,18 +64,18 @@ async fn between(
     Ok(rows.iter().map(drawn).collect::<Result<_, sqlx::Error>>()?)
 }
 
-/// Energy of a node in a time, including idle draw, as its meter showed it.
+/// Energy of a node in a time, including idle draw, by its meter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSum {
-    /// Its name; empty for the whole cluster, as far as the master believed it.
+    /// Name of the node; empty for the whole cluster, as the master believed it.
     pub node: String,
-    /// In the time of [`NodeSum::seen`].
+    /// Energy in the time of [`NodeSum::seen`].
     pub energy: Energy,
-    /// For how much of the time that is known.
+    /// Part of the time for which the energy is known.
     pub seen: Span,
 }
 
-/// Of every node that has readings of intervals that begin in the range, from the most energy on.
+/// Returns the sum of every node with readings of intervals that begin in the range, by descending energy.
 async fn by_node(
     conn: &mut SqliteConnection,
     (since, until): (Option<Time>, Option<Time>),
@@ -120,7 +120,7 @@ impl Journal {
         self.read(move |conn| Box::pin(async move { between(conn, &node, range, limit).await })).await
     }
 
-    /// Returns the draw of each node in the intervals that begin in `[since, until)`, from the most energy on.
+    /// Returns the draw of each node in the intervals that begin in `[since, until)`, by descending energy.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.

@@ -1,4 +1,4 @@
-//! The tables of `journal.db`, how connections to it are set up, and which versions of it this program reads.
+//! The tables of `journal.db`, the setup of connections, and the versions that this program reads.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,11 @@ pub(crate) const FILE: &str = "journal.db";
 /// Stored in `PRAGMA user_version`.
 pub(crate) const VERSION: i64 = 6;
 
-/// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
-/// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
+/// Tables of version 1. `generation` is written at each opening and each recovery. It is more than a counter: the write
+/// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot come back after a
+/// crash.
 ///
-/// `launch` is null once the job is finished; `key` stays, so that a submission sent again finds its job for ever.
+/// `launch` is null once the job is finished; `key` stays, so that a repeated submission finds its job for ever.
 const TABLES: &str = "
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL) STRICT;
 INSERT INTO meta VALUES (1, 0);
@@ -49,8 +50,8 @@ CREATE TABLE readings (
 PRAGMA user_version = 2;
 ";
 
-/// Additions of version 3 to version 2: columns for filters and sums of finished jobs. For jobs that had already
-/// finished they come from their reports; it stays unknown if their energy was measured.
+/// Additions of version 3 to version 2: columns for filters and sums of finished jobs. Existing rows get them from
+/// their reports, except if the energy was measured, which stays unknown.
 const HISTORY: &str = "
 ALTER TABLE finished ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE finished ADD COLUMN application TEXT NOT NULL DEFAULT '';
@@ -75,9 +76,8 @@ CREATE INDEX changes_by_subject ON changes (subject, number);
 PRAGMA user_version = 4;
 ";
 
-/// Version 5 adds the identity of the journal, and takes in what was kept in files beside it. An earlier journal keeps
-/// incarnation 0, which is the one that its nodes know. A backup has `begun` 0, so the master that opens it begins a new
-/// incarnation.
+/// Version 5 adds the identity of the journal, and the contents of files that were next to it. An earlier journal keeps
+/// incarnation 0, which its nodes know. A backup has `begun` 0, so the master that opens it begins a new incarnation.
 const IDENTITY: &str = "
 ALTER TABLE meta ADD COLUMN cluster BLOB NOT NULL DEFAULT x'' CHECK (length(cluster) IN (0, 16));
 ALTER TABLE meta ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
@@ -101,23 +101,23 @@ PRAGMA user_version = 6;
 /// Settings of new journals only.
 const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
 
-/// From 1 to `i64::MAX`. What nodes had under the incarnation before proves nothing about what they have now.
+/// From 1 to `i64::MAX`. Data of nodes from the previous incarnation proves nothing about the new one.
 const NEW_INCARNATION: &str = "
 UPDATE meta SET incarnation = (random() & 9223372036854775806) + 1, begun = 1;
 DELETE FROM nodes;
 ";
 
-/// "Limo" in ASCII: tells a journal from any other file of SQLite.
+/// "Limo" in ASCII: distinguishes a journal from other files of SQLite.
 const APPLICATION: i64 = 0x4c69_6d6f;
 
-/// FULL: with NORMAL a power failure can take back what was acknowledged.
+/// Returns the options for writing. FULL, because with NORMAL a power failure can lose acknowledged data.
 pub(crate) fn writing(path: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .disable_statement_logging();
-    // Only of a new file: to set it again is a write.
+    // For a new file only: setting it again is a write.
     let is_new = fs::metadata(path).map_or(true, |metadata| metadata.len() == 0);
     if is_new { options.auto_vacuum(SqliteAutoVacuum::Incremental) } else { options }
 }
@@ -126,8 +126,9 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging()
 }
 
-/// For reading with no byte free: the index of the write-ahead log is in memory, not in a file. No other connection can
-/// be open at the same time. Nothing is written, although the file is opened for writing, which its locks need.
+/// Returns the options for reading without a free byte: the index of the write-ahead log is in memory, not in a file.
+/// No other connection can be open at the same time. The file is opened for writing, which its locks need, but nothing
+/// is written.
 pub(crate) fn reading_alone(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -152,7 +153,7 @@ pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, re
     if begun && !restored { Ok(()) } else { unwritten("the new incarnation of a restored journal") }
 }
 
-/// Makes the tables that the file does not have yet: all of an empty one, some of an older one.
+/// Creates missing tables: all of an empty file, some of an older one.
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
@@ -172,8 +173,8 @@ pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<
     Ok(())
 }
 
-/// Begins the incarnation of a journal that was just made, of a backup, or of whatever the operator says was restored.
-/// Writes nothing otherwise.
+/// Begins the incarnation of a new journal, of a backup, or of a journal that the operator calls restored. Writes
+/// nothing otherwise.
 pub(crate) async fn begin_incarnation(conn: &mut SqliteConnection, restored: bool) -> Result<(), sqlx::Error> {
     let begun: bool = sqlx::query_scalar("SELECT begun FROM meta").fetch_one(&mut *conn).await?;
     if begun && !restored {
@@ -214,7 +215,7 @@ pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<
 mod tests {
     use super::*;
 
-    /// No test that kills a process can tell FULL from NORMAL: only a power failure can.
+    /// Only a power failure can tell FULL from NORMAL, so no test that kills a process can.
     #[tokio::test]
     async fn the_writer_waits_for_the_disk_and_the_reader_cannot_write() {
         let dir = tempfile::tempdir().expect("a directory");

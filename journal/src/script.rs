@@ -1,5 +1,6 @@
-//! Several statements that go to the database together. Each trip to the thread of a connection and back wakes two threads,
-//! which takes longer than most statements: a small transaction is one trip. Knows no table.
+//! Several statements that go to the database together. Each trip to the thread of a connection and back wakes two
+//! threads, which takes longer than most statements. With a script, a small transaction is one trip. Independent of
+//! tables.
 
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
@@ -7,7 +8,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
 /// Most statements of one trip. SQLite copies the rest of the text for each statement that it compiles.
 const TOGETHER: usize = 64;
 
-/// Scripts up to so many statements are kept compiled: they are those of a busy hour, and few kinds of them.
+/// Largest number of statements in a script that is kept compiled: typical for a busy hour, with few kinds of scripts.
 const KEPT: usize = 10;
 
 #[derive(Default)]
@@ -26,12 +27,12 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Adds a statement, whose values follow. It has no other text than this program's own.
+    /// Adds a statement, whose values follow. Its text is a constant of this program.
     pub(crate) fn add(&mut self, statement: &'static str) -> &mut Self {
         self.add_made(statement)
     }
 
-    /// The same, of a text that was put together from own texts.
+    /// Adds a statement with a text made of constants of this program.
     pub(crate) fn add_made(&mut self, statement: &str) -> &mut Self {
         if self.trips.last().is_none_or(|trip| trip.statements == TOGETHER) {
             self.trips.push(Trip::default());
@@ -44,7 +45,7 @@ impl Script {
         self
     }
 
-    /// The next value of the statement that was added last.
+    /// Binds the next value of the last statement.
     pub(crate) fn bind<'q, T: Encode<'q, Sqlite> + Type<Sqlite>>(&mut self, value: T) -> &mut Self {
         if let Some(trip) = self.trips.last_mut()
             && let Err(error) = trip.arguments.add(value)

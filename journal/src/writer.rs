@@ -1,5 +1,5 @@
-//! The one writer: takes what is queued, commits it in one transaction, answers. Lives in a task of its own, so that
-//! a caller who loses interest cancels nothing. Does not decide what is written.
+//! The one writer: commits queued batches in one transaction and answers. It has its own task, so that a caller that
+//! stops waiting cancels nothing. The caller decides what is written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
 
-/// Most batches in one transaction. Measured: with 256 to 2,000 submitters the rate no longer grows, the wait does.
+/// Most batches in one transaction. Measured: with 256 to 2,000 submitters the rate no longer grows, but the wait does.
 pub const GROUP: usize = 1000;
 
 type Answer<T, E> = oneshot::Sender<Result<T, E>>;
@@ -34,7 +34,7 @@ pub(crate) enum Request {
 pub(crate) struct Queued {
     pub(crate) batch: Batch,
     pub(crate) answer: Answer<Option<NoRoom>, CommitError>,
-    /// The batch's place in the queue, given back when it is answered.
+    /// The batch's place in the queue, freed when the batch is answered.
     pub(crate) _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Claims `dir`, opens or makes the journal in it and reads it.
+    /// Claims `dir`, opens or creates the journal in it, and reads it.
     pub(crate) async fn open(dir: &Path, restored: bool) -> Result<(Self, Recovered), OpenError> {
         let claim = claim(dir, LOCK_PATIENCE)?;
         let path = dir.join(schema::FILE);
@@ -123,12 +123,12 @@ impl Writer {
 
     async fn compact(&mut self) {
         let path = self.dir.join(schema::FILE);
-        // The room that is left on a full disk belongs to the ends of jobs.
+        // The remaining space on a full disk is reserved for the ends of jobs.
         let conn = self.conn.as_mut().filter(|_| self.ballast.is_present());
         self.compactor.step(&path, conn).await;
     }
 
-    /// To be called when the reader is closed: the last connection takes the write-ahead log up into the database.
+    /// Closes the writer after the reader, because the last connection moves the write-ahead log into the database.
     pub(crate) async fn close(mut self) {
         if let Some(conn) = self.conn.take()
             && let Err(error) = conn.close().await
@@ -137,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Waits for the disk elsewhere: others use this thread.
+    /// Restores the ballast on another thread, because other tasks use this one.
     async fn restore_ballast(&mut self) -> Result<(), BallastError> {
         if let Some(no_room) = self.no_room().await {
             return Err(no_room.into());
@@ -146,7 +146,8 @@ impl Writer {
         tokio::task::spawn_blocking(move || ballast.restore()).await.unwrap_or(Err(BallastError::Closed))
     }
 
-    /// The free room, if it is too little for new jobs. Unused pages of the journal count as free: they are used first.
+    /// Returns the free space, if it is too little for new jobs. Unused pages of the journal count as free: they are
+    /// used first.
     async fn no_room(&mut self) -> Option<NoRoom> {
         self.ballast.no_room(0)?;
         let unused = match &mut self.conn {
@@ -201,8 +202,7 @@ impl Writer {
         Ok(())
     }
 
-    /// After a failed commit: takes the transaction back and gives the connection up. `full` is set if the disk takes
-    /// nothing more.
+    /// Rolls back after a failed commit, and drops the connection. `full` is set if the disk accepts no more data.
     async fn stop(&mut self, full: Option<Unwritable>) {
         if let Some(mut conn) = self.conn.take() {
             // After some errors SQLite has already rolled back. Then no transaction is open, as intended.
@@ -217,14 +217,14 @@ impl Writer {
         }
     }
 
-    /// Begins the next generation, on a new connection, and reads what is on disk. On a disk that is full without the
-    /// ballast, too, only reads.
+    /// Begins the next generation on a new connection, and reads the state on disk. Only reads if the disk is full even
+    /// without the ballast.
     async fn recover(&mut self) -> Result<Recovered, RecoverError> {
         if let Some(why) = self.starved.take_if(|_| !self.ballast.is_present()) {
             return self.read_only(why).await;
         }
         self.starved = None;
-        // With the ballast gone there may be room.
+        // Without the ballast there may be space.
         while let Err(error) = self.begin_generation().await {
             let full = Unwritable::of(&error, &self.dir);
             let is_other = full.is_none();
@@ -250,7 +250,7 @@ impl Writer {
         }
     }
 
-    /// Reads what is on disk where nothing can be written. Batches are refused until a later recovery succeeds.
+    /// Reads the state if nothing can be written. Batches are refused until a later recovery succeeds.
     async fn read_only(&mut self, why: Unwritable) -> Result<Recovered, RecoverError> {
         let reader = Arc::clone(&self.reader);
         let mut reader = reader.lock().await;
@@ -266,7 +266,7 @@ impl Writer {
     }
 
     async fn begin_generation(&mut self) -> Result<(), sqlx::Error> {
-        // A connection that has seen an error is not asked again.
+        // A connection that had an error is not used again.
         if let Some(used) = self.conn.take() {
             used.close().await?;
         }
@@ -353,7 +353,7 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
     if let Some(before) = batch.forget_readings {
         readings::forget(script, before);
     }
-    // Not a copy: it may be as large as all else that the process has.
+    // Not a copy: it may be as large as the rest of the process's memory.
     if let Some(snapshot) = batch.snapshot.take() {
         script.add("DELETE FROM snapshots");
         script.add("INSERT INTO snapshots VALUES (?, ?)").bind(*seq).bind(snapshot);
@@ -361,8 +361,8 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
     Ok(())
 }
 
-/// A key that exists already is not stored a second time: a submitter that used it twice cannot find this job by it,
-/// and other commits do not fail.
+/// Adds a submission, but not a key that exists already: the second job cannot be found by the key, and other commits
+/// do not fail.
 fn insert_submission(script: &mut Script, submission: &Submission) -> Result<(), InsertError> {
     script
         .add(
@@ -377,7 +377,7 @@ fn insert_submission(script: &mut Script, submission: &Submission) -> Result<(),
     Ok(())
 }
 
-/// A job number as SQLite can hold it.
+/// Converts a job number for SQLite.
 fn number(job: u64) -> Result<i64, InsertError> {
     i64::try_from(job).map_err(|_| InsertError::Encoding(format!("job {job} has a number above {}", i64::MAX)))
 }

@@ -10,7 +10,7 @@ use limo_requirements::SKIPS;
 use crate::skips;
 use crate::workspace::{cargo, has_cargo};
 
-/// One command of cargo.
+/// A command of cargo.
 struct Step {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -25,7 +25,7 @@ struct Plan {
     skipped: Vec<&'static str>,
 }
 
-/// Which of the optional tools are installed.
+/// Presence of the optional tools.
 #[derive(Clone, Copy)]
 struct Tools {
     deny: bool,
@@ -71,7 +71,7 @@ fn plan(tools: Tools) -> Plan {
         plan.skipped.push("licences: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
     }
     let mut step = |name, arguments| plan.steps.push(Step { name, arguments });
-    // End-to-end tests run the programs that this puts into the target directory.
+    // End-to-end tests run the programs that this step puts into the target directory.
     step("programs", &["build", "--workspace", "--bins"]);
     if tools.nextest {
         step(TESTS, &["nextest", "run", "--workspace"]);

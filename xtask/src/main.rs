@@ -1,7 +1,7 @@
-//! Tasks of the workspace: `cargo xtask test` is what CI runs, `cargo xtask demo` shows what Limo is for,
-//! `cargo xtask response` how fast limits are kept, `cargo xtask bench` how fast everything else is.
+//! Tasks of the workspace: `cargo xtask test` runs CI's checks, `cargo xtask demo` shows the purpose of Limo, `cargo
+//! xtask response` measures how fast limits are kept, and `cargo xtask bench` measures the speed of everything else.
 //!
-//! Not part of what is installed.
+//! Not installed.
 
 mod bench;
 mod checks;

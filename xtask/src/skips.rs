@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line for each requirement that was missing: the number of tests, and the reason that came first. The first line is the
-/// number of all tests that skipped something.
+/// Returns the number of all tests that skipped something, then a line for each missing requirement: the number of
+/// tests, and the first recorded reason.
 pub fn summary(record: &str) -> Vec<String> {
     let mut all = BTreeSet::new();
     let mut missing: BTreeMap<&str, (BTreeSet<&str>, &str)> = BTreeMap::new();

@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// The root of the workspace: the directory above this crate.
+/// Returns the root of the workspace: the directory above this crate.
 pub fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no root directory")
 }
 
-/// The cargo that runs this task, in the root of the workspace.
+/// Returns the cargo that runs this task, to be run in the root of the workspace.
 pub fn cargo(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()?);

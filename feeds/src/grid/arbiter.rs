@@ -41,9 +41,9 @@ pub struct Kept {
 pub struct KeptSource {
     /// Name in the configuration.
     pub name: String,
-    /// Its last limits.
+    /// Last limits of the source.
     pub limits: Vec<Limit>,
-    /// When its failsafe limit came into force, if it is in force.
+    /// Time at which the failsafe limit came into force, if it is in force.
     pub failsafe_since: Option<Time>,
 }
 

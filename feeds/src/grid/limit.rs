@@ -11,25 +11,25 @@ pub struct Limit {
     pub low: Power,
     /// Upper limit; [`Power::MAX`] means none. Never below `low`.
     pub high: Power,
-    /// The first instant at which it holds.
+    /// First instant at which the limit holds.
     pub from: Time,
-    /// The first instant at which it no longer holds; `None` until the source changes it.
+    /// First instant at which the limit no longer holds; `None` if it holds until the source changes it.
     pub until: Option<Time>,
     /// Priority among the limits of its source: the lower number holds.
     pub priority: u32,
-    /// Takes precedence over all other limits, and allows no lower limit.
+    /// True if the limit takes precedence over all others, and allows no lower limit.
     pub emergency: bool,
-    /// Time at which the source sent it.
+    /// Time at which the source sent the limit.
     pub received_at: Time,
 }
 
 impl Limit {
-    /// Returns true if its own times include `at`.
+    /// Returns true if the limit's own times include `at`.
     pub fn covers(&self, at: Time) -> bool {
         self.from <= at && self.until.is_none_or(|until| at < until)
     }
 
-    /// Returns true if it equals `other` except for the time of receipt.
+    /// Returns true if the limit equals `other` except for the time of receipt.
     pub fn says_the_same(&self, other: &Self) -> bool {
         Self { received_at: other.received_at, ..*self } == *other
     }
@@ -38,11 +38,11 @@ impl Limit {
 /// Message of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
-    /// All of its limits, replacing the earlier ones. Empty for none.
+    /// All limits of the source, which replace the earlier ones; may be empty.
     Limits(Vec<Limit>),
     /// Sign of life without news.
     Heartbeat,
-    /// The source could not be reached or understood, with place and reason. Its earlier limits still count.
+    /// The source could not be reached or understood; names the place and the reason. Its earlier limits still count.
     Fault(String),
 }
 
@@ -62,14 +62,15 @@ pub struct Source {
     pub name: String,
     /// Priority among the sources: the lower number holds.
     pub priority: u32,
-    /// True if its limits hold together with all others, whatever the priorities are.
+    /// True if all limits of the source hold together with all others, regardless of priorities.
     pub obligatory: bool,
-    /// True if its limit may also be wider than the operator's band, if its priority is before the operator's.
+    /// True if a limit of the source may be wider than the operator's band, provided that its priority is before the
+    /// operator's.
     pub may_widen: bool,
-    /// The source is lost after this time without a message; `None` never.
+    /// Time without a message after which the source is lost; `None` for never.
     pub heartbeat: Option<Span>,
     /// Limits while the source is lost.
     pub failsafe: Option<Failsafe>,
-    /// Its limits no longer count after this time without a message; `None` keeps them until their own end.
+    /// Time without a message after which the source's limits no longer count; `None` keeps them until their own end.
     pub ttl: Option<Span>,
 }

@@ -185,7 +185,7 @@ struct Outcome {
 struct Guard {
     fetcher: Fetcher,
     outcome: Arc<Mutex<Outcome>>,
-    /// Address without secrets.
+    /// Address of the request, without secrets.
     url: String,
 }
 
@@ -194,7 +194,7 @@ impl Guard {
         is_skewed(self.outcome.lock().unwrap_or_else(PoisonError::into_inner).skew)
     }
 
-    /// Returns why the client failed: the error of its exchange, if there was one.
+    /// Returns the reason why the client failed: the error of its exchange, if there was one.
     fn reason(&self, error: &openleadr_client::Error) -> VenError {
         let happened = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take();
         match (happened, error) {
@@ -235,7 +235,7 @@ impl Guard {
     }
 }
 
-/// Written as `async_trait` would expand it.
+/// Written like the code that `async_trait` generates.
 impl HttpClient for Guard {
     fn request_builder(&self, method: Method, url: Url) -> RequestBuilder {
         self.fetcher.client().request(method, url)

@@ -29,13 +29,13 @@ pub struct Days([bool; 7]);
 /// Line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Days on which it begins.
+    /// Days on which the limit begins.
     pub days: Days,
     /// Begin in local time.
     pub from: Hour,
     /// End in local time, on the next day if it is not after `from`.
     pub until: Hour,
-    /// Its limits.
+    /// Limits of the line.
     pub band: Band,
     /// Priority among lines that overlap: the lower number counts.
     pub priority: u32,

@@ -1,6 +1,6 @@
-//! State of one source: its last limits, and whether it is lost. The rules are those of EEBUS LPC: without a heartbeat
-//! the failsafe limit holds. It ends with a new limit, or 120 s after the heartbeat is back, or without any message
-//! after its duration. Times are passed in.
+//! State of one source: its last limits, and its connection. The rules are those of EEBUS LPC: without a heartbeat the
+//! failsafe limit holds. It ends with a new limit, or 120 s after the heartbeat is back, or without any message after
+//! its duration. Times are passed in.
 
 use limo_model::{Power, Span, Time};
 
@@ -13,11 +13,11 @@ const RETURN: Span = Span::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Mode {
-    /// Its messages arrive.
+    /// The messages of the source arrive.
     Ok,
     /// Lost, without a limit in its place: there is no failsafe limit, or its time is over.
     Stale,
-    /// Lost; the failsafe limit has held since `since`. `back` is when the heartbeat returned.
+    /// Lost; the failsafe limit has held since `since`. `back` is the time at which the heartbeat returned.
     Failsafe { since: Time, back: Option<Time> },
 }
 
@@ -53,8 +53,8 @@ impl Standing {
         Self { limits: Vec::new(), mode, heard: None, began: now, fault: None }
     }
 
-    /// Makes the state at the start from that of an earlier process. The heartbeat counts from now. Failsafe continues;
-    /// if its time is over, it begins again for an obligatory source.
+    /// Makes the state at the start from that of an earlier process. The time of the heartbeat counts from now.
+    /// Failsafe continues; if its time is over, it begins again for an obligatory source.
     pub(super) fn kept(source: &Source, limits: Vec<Limit>, failsafe_since: Option<Time>, now: Time) -> Self {
         let new = Self::new(source, now);
         let mode = match (source.failsafe, failsafe_since) {

@@ -47,7 +47,7 @@ fn without_a_fallback_the_curve_ends_with_what_is_known() {
     check(&known, &[(-1, 10), (1, 20), (4, -30)], Some(5));
     assert_eq!(curve_at(&known, DAY + 5), None);
     assert_eq!(curve_at(&prices(&[], Fallback::RunNow), NOW), None);
-    // Nothing was known before: the curve begins with the future, and now is not known.
+    // No earlier value is known: the curve begins with the future, and the present is unknown.
     assert_eq!(curve_at(&prices(&[slot(9, 10, 1)], Fallback::RunNow), NOW), None);
 }
 

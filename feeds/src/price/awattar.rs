@@ -25,16 +25,16 @@ pub struct Options {
 /// Country of the prices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Zone {
-    /// With Luxembourg, one zone of the market.
+    /// Germany with Luxembourg, one zone of the market.
     #[serde(rename = "DE")]
     Germany,
-    /// A zone of its own.
+    /// Austria, a separate zone.
     #[serde(rename = "AT")]
     Austria,
 }
 
 impl Options {
-    /// Each country has its server.
+    /// Returns the server of the country.
     pub fn base(&self) -> &'static str {
         match self.zone {
             Zone::Germany => BASE,

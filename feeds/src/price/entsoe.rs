@@ -123,7 +123,7 @@ impl CurveSource<Price> for Entsoe {
         }
         let mut slots: Vec<Slot> = Vec::new();
         for found in series.into_values() {
-            // What a lower sequence covers stays its own.
+            // Intervals of a lower sequence keep their values.
             let own: Vec<Slot> = ordered(found)?.into_iter().filter(|slot| !overlaps(&slots, slot)).collect();
             slots.extend(own);
             slots = ordered(slots)?;

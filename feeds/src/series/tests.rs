@@ -34,7 +34,7 @@ fn newer_slots_replace_what_they_overlap() {
     series.merge(&[], hour(1));
     assert_eq!(all(&series), [(0, 12, 9)]);
     assert_eq!(rows(&series.known(hour(1), hour(3), hour(5))), [(3, 5, 9)]);
-    // More than eight days later it is forgotten.
+    // More than eight days later it is removed.
     series.merge(&[slot(300, 301, 1)], hour(300));
     assert_eq!(rows(&series.known(hour(300), hour(0), hour(400))), [(300, 301, 1)]);
 }
@@ -48,7 +48,7 @@ fn what_was_received_too_long_ago_counts_no_more() {
     assert_eq!(series.next_change(hour(20)), Some(hour(48)));
     assert_eq!(series.known_until(hour(47)), Some(hour(100)));
     assert_eq!(series.known_until(hour(48)), None);
-    // But what is over is what was.
+    // Past values stay.
     assert_eq!(rows(&series.known(hour(48), hour(0), hour(200))), [(0, 10, 1)]);
     series.merge(&[slot(40, 100, 2)], hour(60));
     assert_eq!(series.known_until(hour(61)), Some(hour(100)));
@@ -81,7 +81,7 @@ fn the_last_day_is_repeated_hour_by_hour() {
     assert_eq!(rows(&series.fallback(hour(29), hour(30), hour(54))), [(30, 36, 1), (36, 48, 2), (48, 54, 3)]);
     // Where the day before is not known, the one before that counts.
     assert_eq!(rows(&series.fallback(hour(58), hour(56), hour(58))), [(56, 58, 1)]);
-    // Two days of which the first is the pattern of the second.
+    // Two days, the first of which is the pattern of the second.
     let mut short = self::series(Fallback::LastDay);
     short.merge(&[slot(0, 24, 5)], hour(0));
     assert_eq!(rows(&short.fallback(hour(24), hour(24), hour(49))).iter().map(|row| row.1 - row.0).sum::<i64>(), 25);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use limo_feeds::grid::{Teller, Word};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+/// Longest wait of a test, longer than anything takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Short for a test, long for a request.

@@ -182,7 +182,7 @@ async fn faults_are_told_and_a_new_token_is_asked_for() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut ear = ask(&server, Some(credentials(dir.path())));
     assert!(ear.watts(0).await.is_empty());
-    // After each fault all is well for a moment, so that the pauses stay short.
+    // After each fault the server works for a moment, so that the pauses stay short.
     let mut check = async |script: fn(&Asked) -> Back, part: &str| {
         server.now(script);
         ear.fault(part).await;
@@ -216,12 +216,12 @@ async fn events_that_are_no_events_and_lists_without_an_end() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut ear = ask(&server, Some(credentials(dir.path())));
     ear.fault("the answer is not OpenADR 3.1: ").await;
-    // What it says may be long; what is told of it is not.
+    // The server's text may be long, but the reported fault is not.
     let unit = "u".repeat(100_000);
     server.now(vtn(vec![limit("e", Some(&unit), 1.0)]));
     let fault = ear.fault("IMPORT_CAPACITY_LIMIT is in `uu").await;
     assert!(fault.chars().count() <= 500, "{} characters", fault.chars().count());
-    // Whatever page is asked for, it is full.
+    // Every requested page is full.
     server.now(vtn((0..50).map(|index| limit(&format!("e{index}"), None, 1.0)).collect()));
     ear.fault("more than 1000 events").await;
 }

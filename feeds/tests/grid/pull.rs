@@ -90,7 +90,7 @@ async fn a_fault_is_never_long() {
 async fn faults_are_told_and_the_next_answer_counts_again() {
     let server = Server::start(|_| json("[]")).await;
     let mut ear = ask(&server, None);
-    // After each fault all is well for a moment, so that the pauses stay short.
+    // After each fault the server works for a moment, so that the pauses stay short.
     let mut check = async |script: fn(&Asked) -> Back, part: &str| {
         server.now(script);
         ear.fault(part).await;

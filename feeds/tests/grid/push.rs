@@ -26,7 +26,7 @@ impl Sender {
         Self { address, ear, _dir: dir }
     }
 
-    /// Sends bytes as they are; returns the answer until the other side closes.
+    /// Sends raw bytes; returns everything until the listener closes the connection.
     async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.expect("listening");
         // The listener may answer and close before it has read all.
@@ -64,7 +64,7 @@ async fn limits_are_put_shown_and_withdrawn() {
     let (status, again) = sender.json("GET /limits", "").await;
     assert_eq!((status, &again), (200, &shown));
     assert_eq!((&again["limits"][0]["source"], &again["limits"][0]["low_w"]), (&Value::from("dso"), &Value::Null));
-    // What is shown can be sent.
+    // Shown limits can be sent again.
     assert_eq!(sender.json("POST /limits", &again.to_string()).await.0, 202);
     assert_eq!(sender.ear.watts(1).await, [500.0]);
     assert_eq!(sender.json("POST /heartbeat", "").await.0, 202);
@@ -97,7 +97,7 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
     let text = format!("{token}content-type: text/plain\r\n");
     check(sender.send("PUT /limits", &text, "{}").await, 415, "the content type is `text/plain`");
     check(sender.json("PUT /limits", &format!("\"{}\"", "x".repeat(2 << 20))).await, 413, "longer than 1048576 bytes");
-    // Nothing of it was a word: the next one is this.
+    // No part of these was a message: the next one is the heartbeat.
     assert_eq!(sender.json("POST /heartbeat", "").await.0, 202);
     assert_eq!(sender.ear.next().await, Word::Heartbeat);
 }

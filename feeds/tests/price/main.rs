@@ -26,7 +26,7 @@ pub fn feeds(server: &Server, table: &str) -> Feeds {
     tables.build().unwrap_or_else(|error| panic!("{error}: {table}"))
 }
 
-/// Asks the first feed of prices once.
+/// Requests prices from the first feed once.
 pub async fn look(server: &Server, table: &str, fetcher: &Fetcher) -> Loaded<Price> {
     let feeds = feeds(server, table);
     let source = feeds.prices[0].source.as_ref();

@@ -87,16 +87,16 @@ async fn serve(mut stream: TcpStream, script: Script, record: Arc<Mutex<Vec<Aske
 pub async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answer: Answer) {
     match answer {
         Answer::Bytes(bytes) => {
-            // The client may have hung up.
+            // The client may have closed the connection.
             let _ = stream.write_all(&bytes).await;
             let _ = stream.shutdown().await;
         }
-        // Until the client hangs up.
+        // Waits until the client closes the connection.
         Answer::Silence => drop(stream.read(&mut [0; 16]).await),
     }
 }
 
-/// Reads a request with its body; `None` if the client hung up before.
+/// Reads a request with its body; `None` if the client closed the connection before.
 pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Asked> {
     let mut bytes = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! TLS against a server whose certificate nobody knows, and against one that speaks none.
+//! TLS with a server whose certificate is unknown, and with a server without TLS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::server::{Answer, answer, json, read};
 
-/// A server for `localhost` with a certificate that it made itself, as PEM; its port.
+/// Starts a server for `localhost` with a self-signed certificate; returns the certificate as PEM, and the port.
 async fn serve_tls() -> (String, u16) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
     let pem = made.cert.pem();
@@ -25,7 +25,7 @@ async fn serve_tls() -> (String, u16) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // A client that does not trust it hangs up.
+            // A client that does not trust the certificate closes the connection.
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
             if read(&mut stream).await.is_some() {
                 answer(&mut stream, Answer::Bytes(json("{}"))).await;
@@ -44,7 +44,7 @@ async fn a_certificate_is_trusted_where_the_operator_says_so() {
     assert!(error.contains("certificate"), "{error}");
     let friend = Fetcher::new(Duration::from_secs(30), Some(pem.as_bytes())).expect("TLS");
     assert_eq!(friend.fetch(&request).await.expect("trusted").body, b"{}");
-    // The certificate is of another name.
+    // The certificate is for another name.
     let other = Request::get(format!("https://127.0.0.1:{port}/"));
     assert!(matches!(friend.fetch(&other).await, Err(FetchError::Transport { .. })));
     assert!(matches!(Fetcher::new(Duration::from_secs(30), Some(b"no PEM")), Err(FetchError::Tls { .. })));

@@ -1,4 +1,4 @@
-//! A copy of the journal is whole, is made while it is written, and can be opened in its place.
+//! A copy of the journal is complete, can be made during writes, and can replace it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What operators changed: written with the events, numbered by the journal, there for ever.
+//! Changes by operators: written with the events, numbered by the journal, kept for ever.
 
 use limo_journal::{Batch, ChangeItem, ChangeQuery, ChangeRow, Journal};
 

@@ -48,7 +48,7 @@ fn a_compacted_journal_is_small_and_whole() {
     });
 }
 
-/// More than half of a large file is unused, and nothing is asked of the journal.
+/// More than half of a large file is unused, and there are no requests.
 #[test]
 fn an_idle_journal_compacts_itself() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -66,7 +66,7 @@ fn an_idle_journal_compacts_itself() {
     });
 }
 
-/// A journal of a program that could not compact it is written anew.
+/// The journal of a program without compaction is rewritten.
 #[test]
 fn an_earlier_journal_is_compacted_when_it_is_asked_for() {
     let dir = tempfile::tempdir().expect("a directory");

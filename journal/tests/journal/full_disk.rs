@@ -1,4 +1,4 @@
-//! A disk that is really full: a small tmpfs, which only root can mount.
+//! A really full disk: a small tmpfs, which only root can mount.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn large(generation: u64, job: u64) -> Batch {
     Batch { submissions, ..accepted(generation, job) }
 }
 
-/// Commits jobs until one is refused; how many were accepted, and why not one more.
+/// Commits jobs until one is refused; returns the number of accepted ones, and the reason.
 async fn until_refused(journal: &Journal, generation: u64, first: u64) -> (u64, CommitError) {
     for job in first.. {
         if let Err(error) = journal.commit(large(generation, job)).await {
@@ -32,7 +32,7 @@ async fn until_refused(journal: &Journal, generation: u64, first: u64) -> (u64, 
     unreachable!("the disk is small")
 }
 
-/// A job that is over.
+/// Makes a batch with a finished job.
 fn ended(generation: u64, job: u64) -> Batch {
     Batch { finished: vec![finished(job)], ..accepted(generation, job) }
 }
@@ -57,7 +57,7 @@ fn new_jobs_are_to_stop_before_the_disk_is_full() {
         assert!(journal.has_ballast(), "the disk is not full");
         let still = journal.restore_ballast().await;
         assert!(matches!(still, Err(BallastError::NoRoom(_))), "{still:?}");
-        // The room of their launches is used again, and counts although the file keeps it.
+        // The space of their launches is reused, and counts although the file keeps it.
         for (seq, job) in (jobs + 1..).zip(1..=jobs) {
             let batch =
                 Batch { generation, entries: vec![entry(seq)], finished: vec![finished(job)], ..Batch::default() };
@@ -116,7 +116,7 @@ fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
     });
 }
 
-/// Nothing can be written. What was accepted can be read, and is written on once somebody has made room.
+/// Checks a journal that cannot be written: it can be read, and continues once there is space.
 async fn check_read_only(journal: Journal, disk: &SmallDisk, (count, recovered): (u64, Recovered)) {
     assert!(recovered.read_only.as_ref().is_some_and(|reason| reason.contains("full")), "{:?}", recovered.read_only);
     assert_eq!(recovered.entries, entries_up_to(count));
@@ -168,7 +168,7 @@ fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
     });
 }
 
-/// Makes a directory read-only for everyone who opens a file in it by its path, until it is dropped.
+/// Makes a directory read-only for files opened by path, until it is dropped.
 struct Cover(PathBuf);
 
 impl Cover {
@@ -186,8 +186,8 @@ impl Drop for Cover {
     }
 }
 
-/// The disk is filled first, because the kernel makes nothing read-only in which a file is open for writing: the journal
-/// closes its files when it is told that the disk is full.
+/// The disk is filled first: the kernel does not make a file system read-only while a file on it is open for writing,
+/// and the journal closes its files when the disk is full.
 #[test]
 fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };
@@ -210,7 +210,7 @@ fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable
     });
 }
 
-/// The message names what has to be written before anything can be read.
+/// The message names the write that has to come before any read.
 #[test]
 fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };

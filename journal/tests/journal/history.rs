@@ -5,7 +5,8 @@ use limo_model::{Drawn, Energy, JobId, Money, Power, Span};
 
 use crate::{at, finished, run, set_back, submission};
 
-/// Two users, two names, two nodes, one end a second; the last two jobs end at once. Job 5 never ran.
+/// Makes jobs of two users, with two names and two nodes, one end a second; the last two end at the same time. Job 5
+/// never ran.
 fn rows() -> Vec<FinishedRow> {
     let row = |job: u64| {
         let (user, name) = (if job.is_multiple_of(2) { "ann" } else { "bob" }, if job <= 3 { "cg" } else { "lu" });
@@ -74,7 +75,7 @@ fn filters_and_parts() {
         let journal = journal_of_rows(dir.path()).await;
         assert_eq!(journal.finished(FinishedQuery::newest(1)).await, Ok(vec![rows().remove(6)]));
         check_filters(&journal).await;
-        // In parts of two, of which one begins between two that ended at once.
+        // In parts of two, one of which begins between two equal ends.
         let (mut after, mut seen) = (None, Vec::new());
         while seen.len() < 20 {
             let query = FinishedQuery { after, ..FinishedQuery::newest(1) };
@@ -128,7 +129,7 @@ fn sums() {
     });
 }
 
-/// A sum is of the costs that are known.
+/// A sum contains the known costs only.
 #[test]
 fn an_unknown_cost_is_not_zero() {
     run(async {
@@ -174,7 +175,7 @@ fn what_nodes_drew() {
     });
 }
 
-/// What stands in columns now was in the reports alone.
+/// Values that columns have now were only in the reports.
 #[test]
 fn a_journal_of_before_gets_the_columns() {
     run(async {

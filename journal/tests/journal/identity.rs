@@ -1,4 +1,4 @@
-//! Whose journal it is: a cluster for ever, an incarnation until a copy takes its place.
+//! The identity of a journal: a cluster for ever, an incarnation until a copy replaces it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +66,7 @@ fn nodes_and_kept_texts_are_part_of_the_batch() {
     });
 }
 
-/// Copies what a program of schema version 4 left when it was killed; see `tests/fixtures/make.sh`.
+/// Copies the state of a killed program of schema version 4; see `tests/fixtures/make.sh`.
 fn fixture() -> tempfile::TempDir {
     let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schema-4/master");
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,4 @@
-//! A process that is killed with SIGKILL in the middle of its commits, again and again: what it was told is on disk is
-//! on disk, and what is on disk has no hole.
+//! A process is repeatedly killed with SIGKILL during its commits: acknowledged batches are on disk, without gaps.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,10 +11,10 @@ use crate::{accepted, entry, run, submission};
 
 const DIR: &str = "LIMO_JOURNAL_KILL_DIR";
 const ROUNDS: u64 = 12;
-/// So that a transaction holds several batches, and batches wait while it is written.
+/// Enough that a transaction holds several batches, and batches wait while it is written.
 const SUBMITTERS: u64 = 24;
 
-/// Not a test by itself: what the other test runs in a process of its own, and kills.
+/// Body of the child process that the other test starts and kills; not a test by itself.
 #[test]
 fn the_one_that_is_killed() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -45,7 +44,7 @@ fn start(dir: &Path) -> Child {
         .expect("the child starts")
 }
 
-/// Lets the child commit until it has acknowledged `enough`, kills it, and returns all that it acknowledged.
+/// Lets the child commit until it has acknowledged `enough`, kills it, and returns everything that it acknowledged.
 fn kill_after(dir: &Path, enough: usize) -> Vec<u64> {
     let mut child = start(dir);
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -58,7 +57,7 @@ fn kill_after(dir: &Path, enough: usize) -> Vec<u64> {
         if acknowledged.len() == enough {
             child.kill().expect("killed");
         }
-        // What was written before the death is still in the pipe, and counts.
+        // Output from before the death is still in the pipe, and counts.
     }
     child.wait().expect("dead");
     acknowledged

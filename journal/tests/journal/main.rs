@@ -17,7 +17,7 @@ use limo_model::{Energy, JobId, Money, Time};
 use limo_sched::Event;
 use sqlx::{ConnectOptions, Connection};
 
-/// Runs a test on a runtime of one thread, which the journal shares with it.
+/// Runs a test on a runtime of one thread, shared with the journal.
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
 }
@@ -26,7 +26,7 @@ fn at(ms: i64) -> Time {
     Time::from_unix_ms(ms)
 }
 
-/// An entry that can be told from others by `number`.
+/// Makes an entry identified by `number`.
 fn entry(number: u64) -> (Time, Entry) {
     (at(number.cast_signed()), Entry::Event(Event::CancelRequested { job: JobId(number), by: "ann".into() }))
 }
@@ -60,7 +60,7 @@ fn finished(job: u64) -> FinishedRow {
     }
 }
 
-/// A batch of one entry and one new job.
+/// Makes a batch of one entry and one new job.
 fn accepted(generation: u64, job: u64) -> Batch {
     Batch { generation, entries: vec![entry(job)], submissions: vec![submission(job)], ..Batch::default() }
 }
@@ -71,7 +71,7 @@ async fn reopen(journal: Journal, dir: &std::path::Path) -> (Journal, Recovered)
     Journal::open(dir).await.expect("the journal opens again")
 }
 
-/// Makes the file what it was before version 3, and then does `more` to it.
+/// Converts the file to the format before version 3, then runs `more`.
 async fn set_back(dir: &std::path::Path, more: &'static str) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("journal.db"));
     let mut conn = options.connect().await.expect("a database");

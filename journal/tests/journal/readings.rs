@@ -1,11 +1,11 @@
-//! What was drawn: written with everything else, read as one row an interval, and forgotten when it is old.
+//! Draws are written with all other data, read as one row per interval, and deleted when they are old.
 
 use limo_journal::{Batch, Journal, ReadingRow, Recovered};
 use limo_model::{Drawn, Energy, Power, Span};
 
 use crate::{at, entry, reopen, run, set_back};
 
-/// A row of the minute that begins at `minute`, seen from its second `since` on for ten seconds.
+/// Makes a row of the minute that begins at `minute`, observed from its second `since` on for ten seconds.
 fn row(node: &str, minute: i64, since: i64, watts: i64) -> ReadingRow {
     let (mean, seen) = (Power::from_watts(watts), Span::from_secs(10));
     let (low, high) = (Power::from_watts(watts - 1), Power::from_watts(watts + 2));
@@ -22,7 +22,7 @@ fn they_come_back_by_node_and_time_also_after_a_restart() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
-        // More than one statement takes.
+        // More rows than one statement takes.
         let rows = (0..1100).flat_map(|minute| [row("n1", minute, 0, 40), row("", minute, 0, 90)]).collect();
         journal.commit(Batch { entries: vec![entry(1)], ..batch(generation, rows) }).await.expect("committed");
         journal.commit(batch(generation, vec![row("n2", 7, 0, 50)])).await.expect("committed");
@@ -37,7 +37,7 @@ fn they_come_back_by_node_and_time_also_after_a_restart() {
         for (node, minutes) in [("n3", (0, 2000)), ("n1", (1100, 2000)), ("n1", (9, 5))] {
             assert_eq!(journal.readings(node, all(minutes), 100).await, Ok(Vec::new()), "{node} {minutes:?}");
         }
-        // Those before the tenth minute go; that one stays.
+        // Rows before the tenth minute are deleted; the tenth stays.
         let forget = Batch { forget_readings: Some(at(600_000)), ..batch(recovered.generation, Vec::new()) };
         journal.commit(forget).await.expect("committed");
         let left = journal.readings("n1", all((0, 2000)), 2000).await.expect("readable");
@@ -46,7 +46,7 @@ fn they_come_back_by_node_and_time_also_after_a_restart() {
     });
 }
 
-/// A master that was restarted within an interval has a row of its own for what it saw of it.
+/// A master that restarted within an interval has its own row for its part.
 #[test]
 fn parts_of_an_interval_are_one_and_the_same_part_counts_once() {
     run(async {

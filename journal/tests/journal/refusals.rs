@@ -1,4 +1,4 @@
-//! Directories and files that a journal must not be opened on.
+//! Directories and files on which a journal must not be opened.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ async fn refusal(dir: &Path) -> OpenError {
     }
 }
 
-/// Runs `sql` on the journal's file, as a person with the `sqlite3` shell could.
+/// Runs `sql` on the journal's file, as with the `sqlite3` shell.
 async fn alter(dir: &Path, sql: &str) {
     let options = SqliteConnectOptions::new().filename(dir.join("journal.db")).create_if_missing(true);
     let mut conn = options.connect().await.expect("a database");

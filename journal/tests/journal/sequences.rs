@@ -86,7 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the journal should hold.
+/// The expected contents of the journal.
 #[derive(Default)]
 struct Expected {
     entries: Vec<(Time, Entry)>,
@@ -141,7 +141,7 @@ async fn play(steps: Vec<Step>) {
                 (journal, recovered) = reopen(journal, dir.path()).await;
                 expected.check(&recovered);
             }
-            // Not waited for: the next steps come while this one is queued.
+            // Not awaited: the next steps come while this one is queued.
             step => drop(expected.batch(recovered.generation, step).map(|batch| journal.commit(batch))),
         }
     }

@@ -117,8 +117,7 @@ fn type_all(page: &str) {
         if ran.code != Some(0) {
             wrong.push(format!("{page}:{line}: {command}: {ran:?}"));
         }
-        // Clears finished jobs, because one that has just ended keeps `lq` from cancelling the others in the same
-        // command.
+        // One by one: a job that has just ended keeps `lq` from cancelling the others in the same command.
         let clear = || {
             let jobs = submitter.jobs();
             for job in &jobs {

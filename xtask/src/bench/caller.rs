@@ -1,4 +1,4 @@
-//! A client of the master inside this process, so that what is measured is the master and no start of a program.
+//! A client of the master inside this process, so that figures include the master without the start of a program.
 
 use anyhow::{Context, Result, bail};
 use limo_model::{JobId, Request};
@@ -19,7 +19,7 @@ impl Caller {
         })
     }
 
-    /// A detached job with an environment as large as a user's.
+    /// Submits a detached job with an environment of typical size.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -38,7 +38,7 @@ impl Caller {
         Ok(self.connection.writer.send(&Frame::Message(ClientToMaster::SendExec(Box::new(exec)))).await?)
     }
 
-    /// The number of the next job that is on disk.
+    /// Returns the number of the next job that is on disk.
     ///
     /// # Errors
     /// If the master refuses it, or the connection breaks.
@@ -52,7 +52,7 @@ impl Caller {
         }
     }
 
-    /// One job, from sending it until it is on disk.
+    /// Submits a job, and waits until it is on disk.
     ///
     /// # Errors
     /// As [`Caller::send`] and [`Caller::accepted`].

@@ -25,10 +25,10 @@ const ARRAYS: &[Elsewhere] = &[
 const STDIO: &[Elsewhere] =
     &[Elsewhere { who: "Slurm 22.05", found: "srun -Q cat 23 MB/s there and back, 88 MB/s of stdin alone" }];
 
-/// Tasks of an array that run at a time: enough to hide how long each is under way.
+/// Tasks of an array that run at a time: enough to hide the latency of each.
 const AT_ONCE: u32 = 32;
 
-/// `lrun -Q true`, and a process that only starts and ends, in turns.
+/// Alternates `lrun -Q true` with a process that only starts and ends.
 pub async fn one(site: &Site) -> Result<Part> {
     let place = place()?;
     let cluster = site.cluster(place.path(), "", &[&["--cpus", "2"]]).await?;
@@ -38,7 +38,7 @@ pub async fn one(site: &Site) -> Result<Part> {
         plain.push(took_ms(&mut Command::new("true"))?);
         bare.push(took_ms(cluster.client("lrun").arg("--version"))?);
         limo.push(took_ms(cluster.client("lrun").args(["-Q", "true"]))?);
-        // It takes ten times as long.
+        // Slurm takes ten times as long.
         if let Some(slurm) = site.slurm.as_ref().filter(|_| turn % 4 == 0) {
             other.push(took_ms(slurm.command("srun").args(["-Q", "true"]))?);
         }
@@ -54,7 +54,7 @@ pub async fn one(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// An array of `true`, beside a loop that spawns as many and waits for each.
+/// Compares an array of `true` with a loop that spawns as many and waits for each.
 pub async fn arrays(site: &Site) -> Result<Part> {
     let place = place()?;
     let slots = AT_ONCE.to_string();
@@ -115,7 +115,7 @@ fn slurm_array_rate(slurm: &super::slurm::Slurm, tasks: usize) -> Result<f64> {
     Ok(tasks as f64 / took_ms(&mut command)? * 1000.0)
 }
 
-/// `lrun cat`, and the same bytes over a relay.
+/// Compares `lrun cat` with the same bytes over a relay.
 pub async fn stdio(site: &Site) -> Result<Part> {
     let place = place()?;
     let cluster = site.cluster(place.path(), "", &[&["--cpus", "2"]]).await?;

@@ -1,4 +1,5 @@
-//! Many nodes in one process, which speak the protocol and run nothing: what a large cluster costs its master.
+//! Many nodes in one process, which speak the protocol without running jobs, to measure the cost of a large cluster for
+//! its master.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,16 +25,16 @@ use crate::demo::Cluster;
 
 const CORES: u32 = 16;
 
-/// Nothing here takes longer, unless it never happens.
+/// Longest wait; only an event that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Longest delay of an end that is measured: a slow round shows in few of them.
+/// Longest time for measuring ends; a slow round shows in few of them.
 const ENOUGH: Duration = Duration::from_secs(60);
 
-/// Connections that are made at a time: fewer than wait to be accepted.
+/// Connections that are made at a time, fewer than the listener's queue has room for.
 const CALLS: usize = 64;
 
-/// Files beside connections.
+/// Open files apart from connections.
 const OTHER_FILES: u64 = 500;
 
 type Line = Connection<MasterToNode, NodeToMaster>;
@@ -95,7 +96,7 @@ fn may_open(count: usize) -> Result<u64> {
     Ok(files)
 }
 
-/// A node that gives signs of life as `lslave` does, from some time within a heartbeat on; counts those that are answered.
+/// Gives signs of life as `lslave` does, starting within one heartbeat. Counts the answered ones.
 async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<AtomicUsize>) -> Result<()> {
     tokio::time::sleep_until(begin).await;
     let mut beats = alive.caller(begin);
@@ -127,8 +128,8 @@ async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<
     }
 }
 
-/// Ten thousand nodes that have nothing to say but that they live: on the socket that a node on the master's machine uses unless
-/// told otherwise, and on loopback.
+/// Measures ten thousand idle nodes that only give signs of life: on the default socket of a node on the master's
+/// machine, and on loopback.
 pub async fn idle(site: &Site) -> Result<Part> {
     let count = site.so_many(10_000);
     let files = may_open(count)?;
@@ -189,7 +190,7 @@ async fn watch_idle(site: &Site, (master, address): (u32, &str), count: usize) -
     Ok(idle)
 }
 
-/// A thousand nodes that are full, a hundred thousand jobs behind, and a round for each job that ends.
+/// Measures the rounds after single ends, with a thousand full nodes and a hundred thousand waiting jobs.
 pub async fn round(site: &Site) -> Result<Part> {
     let (count, queued) = (site.so_many(1000), site.so_many(100_000));
     may_open(count)?;
@@ -234,7 +235,7 @@ pub async fn round(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// Jobs of 64 shapes, handed in over several connections, each ahead of its answers.
+/// Submits jobs of 64 shapes over several connections, without waiting for each answer.
 async fn queue(address: &str, count: usize) -> Result<()> {
     const CALLERS: usize = 8;
     const AHEAD: usize = 64;
@@ -278,7 +279,7 @@ fn shape(index: usize) -> Request {
 
 /// An order to a node.
 enum Order {
-    /// One of its jobs is over.
+    /// One of the node's jobs is over.
     End,
 }
 
@@ -319,10 +320,10 @@ impl Crowd {
         Ok(())
     }
 
-    /// Ends a job and waits until that and what follows of it are durable, in milliseconds.
+    /// Ends a job, and waits until the end and its effects are durable. Returns the time in milliseconds.
     async fn end_one(&self, turn: usize) -> Result<f64> {
         let mut acknowledged = self.acknowledged.lock().await;
-        // From one part of the nodes to another, so that each has jobs left.
+        // Moves from one part of the nodes to another, so that each keeps jobs.
         let order = &self.orders[turn * 7919 % self.orders.len()];
         let begin = Instant::now();
         order.send(Order::End).ok().context("a node has gone")?;
@@ -376,7 +377,7 @@ async fn node(
     }
 }
 
-/// Durations of the master's rounds from its log, in microseconds.
+/// Returns the durations of the master's rounds from its log, in microseconds.
 fn rounds(log: &Path) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
     let took = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["round_us"].as_f64();

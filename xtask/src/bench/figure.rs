@@ -1,4 +1,4 @@
-//! The results of the benchmark as text and as JSON. Measures nothing.
+//! The results of the benchmark as text and as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ pub struct Part {
     notes: Vec<String>,
 }
 
-/// A figure that was measured on another machine.
+/// A figure measured on another machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Elsewhere {
     pub who: &'static str,
@@ -21,7 +21,7 @@ pub struct Elsewhere {
 
 #[derive(Debug)]
 struct Row {
-    /// Its name in JSON, which ends in its unit.
+    /// Name in JSON, which ends in the unit.
     key: String,
     label: String,
     value: f64,
@@ -83,12 +83,12 @@ impl Part {
         Self { name, what: what.into(), rows: Vec::new(), elsewhere, notes: Vec::new() }
     }
 
-    /// A figure; `key` ends in its unit.
+    /// Adds a figure; `key` ends in its unit.
     pub fn row(&mut self, key: impl Into<String>, label: impl Into<String>, value: f64) {
         self.rows.push(Row { key: key.into(), label: label.into(), value, aim: None });
     }
 
-    /// A figure that is to be at least, or at most, something.
+    /// Adds a figure with a lower or an upper bound.
     pub fn aim(&mut self, key: impl Into<String>, label: impl Into<String>, (value, aim): (f64, Aim)) {
         self.rows.push(Row { key: key.into(), label: label.into(), value, aim: Some(aim) });
     }
@@ -137,12 +137,12 @@ impl Part {
     }
 }
 
-/// The middle of these values; 0 of none.
+/// Returns the median; 0 without values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 500)
 }
 
-/// The value below which so many thousandths of the values are; 0 of none.
+/// Returns the value below which `permille` thousandths of the values lie; 0 without values.
 pub fn quantile(values: &[f64], permille: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

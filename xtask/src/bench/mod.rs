@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: how fast Limo is, by real daemons on loopback. Each figure stands beside what limits it and beside
-//! others who do the same, measured in the same run and in turns with it, since a machine is never twice the same. Nothing
-//! of it is a test: an aim that is missed is printed and is no error.
+//! `cargo xtask bench`: measures the speed of Limo with real daemons on loopback. Each figure is shown with its limit
+//! and with the figures of other programs, measured alternately in the same run, because the speed of a machine varies.
+//! The benchmark is not a test: it prints a missed target without failing.
 //!
 //! [`crowd`] has nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
 
@@ -65,8 +65,10 @@ enum Name {
     Survive,
 }
 
+///
+///
 /// # Errors
-/// If the programs cannot be built, a daemon fails, or what is measured does not happen at all.
+/// If the programs cannot be built, a daemon fails, or a measured event never happens.
 pub fn run(arguments: &Arguments) -> Result<()> {
     eprintln!("bench: building the programs in release");
     let programs = Programs::build()?;
@@ -82,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for name in names {
         let part = match runtime.block_on(measure(&site, name)) {
             Ok(part) => part,
-            // The others are worth knowing.
+            // The results of the other parts are still useful.
             Err(error) if arguments.name.is_none() => {
                 eprintln!("bench: {name:?} was not measured: {error:#}");
                 continue;
@@ -116,10 +118,10 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
     }
 }
 
-/// Without which no figure means anything.
+/// Conditions without which figures mean little.
 struct Conditions {
     cores: usize,
-    /// Processes that ran or wanted to, over the last minute.
+    /// Processes that ran or were ready to run, averaged over the last minute.
     load: f64,
 }
 

@@ -1,5 +1,5 @@
-//! The limits of stdio through Limo: the same bytes over loopback from this process to a relay, on to an end that sends them
-//! back, and the same way home. Threads that block, the buffers of a pipe, no protocol.
+//! Upper bounds for the speed of stdio through Limo: the same bytes over loopback from this process to a relay, to an
+//! end that returns them, and back the same way. Uses blocking threads, buffers of the size of a pipe, and no protocol.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 /// Bytes of one read from a full pipe.
 const BUFFER: usize = 64 * 1024;
 
-/// Megabytes a second that come back over two hops and two hops home.
+/// Returns the megabytes per second over two hops and two hops back.
 ///
 /// # Errors
 /// If loopback does not work.
@@ -29,7 +29,7 @@ pub fn mb_per_s(bytes: usize) -> Result<f64> {
     Ok(rate)
 }
 
-/// The same where `cat` is at the far end, between two pipes, and a third leads home: as they are to a job and from `lrun`.
+/// Returns the same with `cat` between two pipes at the far end, as in a job, and a third pipe back, as from `lrun`.
 ///
 /// # Errors
 /// If loopback or `cat` do not work.
@@ -56,11 +56,11 @@ pub fn piped_mb_per_s(bytes: usize) -> Result<f64> {
     Ok(rate)
 }
 
-/// The far end, and the address of a relay to it, which takes one connection.
+/// Starts a relay for one connection. Returns the listener of the far end, and the address of the relay.
 fn relayed() -> Result<(TcpListener, std::net::SocketAddr)> {
     let (end, relay) = (listen()?, listen()?);
     let (end_address, relay_address) = (end.local_addr()?, relay.local_addr()?);
-    // It ends with its connections, and where one breaks the bytes are missing at the end.
+    // The thread ends with its connections. If one breaks, bytes are missing at the end.
     thread::spawn(move || -> io::Result<()> {
         let (near, _) = relay.accept()?;
         let far = TcpStream::connect(end_address)?;
@@ -74,7 +74,7 @@ fn relayed() -> Result<(TcpListener, std::net::SocketAddr)> {
     Ok((end, relay_address))
 }
 
-/// Writes so many bytes into `out` while as many come out of `back`; megabytes a second.
+/// Writes bytes into `out` and reads as many from `back`; returns megabytes per second.
 fn there_and_back(bytes: usize, mut out: TcpStream, mut back: impl Read) -> Result<f64> {
     let begin = Instant::now();
     let writer = thread::spawn(move || -> io::Result<()> {
@@ -98,7 +98,7 @@ fn listen() -> Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0").context("cannot listen on loopback")
 }
 
-/// Reads this number of bytes until the end.
+/// Reads to the end; returns the number of bytes.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -139,7 +139,7 @@ impl End for ChildStdin {
     }
 }
 
-/// Copies until the end, and passes the end on.
+/// Copies until the end, and signals the end.
 fn pass(mut from: impl Read, mut to: impl End) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {

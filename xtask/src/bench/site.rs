@@ -13,27 +13,28 @@ use tempfile::TempDir;
 use super::slurm::Slurm;
 use crate::demo::{Cluster, Programs};
 
-/// Data that the parts share.
+/// Data shared by all parts.
 pub struct Site {
     pub programs: Programs,
-    /// Less of each, enough to see that it works.
+    /// True for a smaller measurement, enough to see that it works.
     pub quick: bool,
-    /// Where one was asked for.
+    /// A Slurm to compare with, if requested.
     pub slurm: Option<Slurm>,
     /// Policy of the part about rounds.
     pub policy: String,
 }
 
 impl Site {
-    /// `full` of something, or a tenth of it.
+    /// Returns `full`, or a tenth of it for a quick run.
     pub fn so_many(&self, full: usize) -> usize {
         if self.quick { (full / 10).max(1) } else { full }
     }
 
-    /// A cluster below `dir`: a master with these lines in its configuration, and a node for each list of options.
+    /// Starts a cluster below `dir`: a master with these lines in its configuration, and a node for each list of
+    /// options.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If it does not start.
     pub async fn cluster(&self, dir: &Path, config: &str, nodes: &[&[&str]]) -> Result<Cluster<'_>> {
         let file = dir.join("lmaster.toml");
         let text = if config.contains("log = ") { config.to_owned() } else { format!("log = \"warn\"\n{config}") };
@@ -48,7 +49,7 @@ impl Site {
     }
 }
 
-/// A directory for one part; it goes with what is returned.
+/// Makes a directory for one part, which is removed when the result is dropped.
 ///
 /// # Errors
 /// If it cannot be made.
@@ -93,7 +94,7 @@ pub fn cpu_s(pid: u32) -> Result<f64> {
     Ok(ticks / per_s as f64)
 }
 
-/// The size of all files of a directory, in bytes.
+/// Returns the size of all files of a directory, in bytes.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -101,7 +102,7 @@ pub fn dir_bytes(dir: &Path) -> Result<f64> {
     let mut sum = 0;
     for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {
         let entry = entry?;
-        // The ballast of a journal only takes up room.
+        // The ballast of a journal contains no data.
         if entry.file_name() != "ballast" {
             sum += entry.metadata()?.len();
         }
@@ -109,7 +110,7 @@ pub fn dir_bytes(dir: &Path) -> Result<f64> {
     Ok(sum as f64)
 }
 
-/// Lets this process and its children have as many files open as the system allows; how many that are.
+/// Raises the limit of open files for this process and its children to the most that the system allows; returns it.
 ///
 /// # Errors
 /// If the kernel refuses.

@@ -1,5 +1,5 @@
-//! A Slurm to compare with, brought up by a script that is not part of this tree: it gets a folder of its own as `BASE`, and
-//! prints how to speak to what it started as `export SLURM_CONF=...`. A `stop.sh` beside it ends that.
+//! A Slurm to compare with, started by an external script. The script gets its own folder as `BASE`, and prints the
+//! path of its configuration as `export SLURM_CONF=...`. A `stop.sh` next to it stops the Slurm.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,8 +16,10 @@ pub struct Slurm {
 }
 
 impl Slurm {
+    ///
+    ///
     /// # Errors
-    /// If the script fails, or does not say where the configuration is.
+    /// If the script fails, or does not print the path of the configuration.
     pub fn start(script: &Path) -> Result<Self> {
         let base = super::site::place()?;
         let output = Command::new("bash")
@@ -37,7 +39,7 @@ impl Slurm {
         Ok(slurm)
     }
 
-    /// One of its programs.
+    /// Returns a command that runs one of Slurm's programs.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("SLURM_CONF", &self.config).current_dir(self.base.path());

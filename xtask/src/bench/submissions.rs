@@ -1,4 +1,4 @@
-//! Rates of submissions and array tasks, and the time of a restart after a crash. Without nodes nothing runs.
+//! Rates of submissions and array tasks, and the time of a restart after a crash. There are no nodes, so no job runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ const MILLION: &[Elsewhere] = &[Elsewhere { who: "HyperQueue 0.26", found: "2.8 
 const SURVIVE: &[Elsewhere] =
     &[Elsewhere { who: "Slurm 22.05", found: "0 or 1 of 30 within 3 s of their acknowledgement, all 30 after 10 s" }];
 
-/// Clients at once.
+/// Concurrent clients.
 const CLIENTS: usize = 16;
 
 /// Bytes of one write of the comparison: a page of the journal.
@@ -33,10 +33,10 @@ const PAGE: usize = 4096;
 /// About the bytes of a submission.
 const SUBMISSION: usize = 1300;
 
-/// And of its answer.
+/// Bytes of the answer.
 const ANSWER: usize = 16;
 
-/// Submissions, each answered before the next is sent, and writes to the same disk, in turns.
+/// Alternates submissions, each answered before the next is sent, with writes to the same disk.
 pub async fn submissions(site: &Site) -> Result<Part> {
     let place = place()?;
     let cluster = site.cluster(place.path(), "", &[]).await?;
@@ -80,7 +80,7 @@ pub async fn submissions(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// A file to be written page after page, each on disk before the next; gone when this is dropped.
+/// Makes a file to write page by page, each on disk before the next; the file is removed when it is dropped.
 fn file_of_pages(dir: &Path) -> Result<File> {
     let path = dir.join("bench.tmp");
     let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path);
@@ -104,7 +104,8 @@ fn sync_rate(dir: &Path, count: usize) -> Result<f64> {
     Ok(count as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// The same for each request that a server takes and answers: what no durable submission over loopback can be above.
+/// Returns the rate of a server that also receives and answers a request for each write: an upper bound for durable
+/// submissions over loopback.
 fn served_rate(dir: &Path, count: usize) -> Result<f64> {
     let file = file_of_pages(dir)?;
     let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on loopback")?;
@@ -176,7 +177,7 @@ pub async fn million(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// Acknowledged jobs that are still there after `kill -9` of the master.
+/// Counts the acknowledged jobs that survive `kill -9` of the master.
 pub async fn survive(site: &Site) -> Result<Part> {
     const JOBS: usize = 30;
     let mut part = Part::new("survive", "of 30 acknowledged jobs, those that `kill -9` of the master leaves", SURVIVE);

@@ -1,4 +1,4 @@
-//! The processes of a run: one master, its nodes, and the commands that speak to them. They end with the [`Cluster`].
+//! The processes of a run: one master, its nodes, and clients. They end with the [`Cluster`].
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -13,33 +13,33 @@ use nix::unistd::Pid;
 
 use crate::workspace;
 
-/// The crates whose programs take part.
+/// Crates with programs that the demo uses.
 const PACKAGES: [&str; 7] = ["lmaster", "lslave", "lshepherd", "lrun", "lq", "lconf", "limo-tests"];
 
-/// A daemon that has not come up, or not gone, by then does not.
+/// Longest time for a daemon to start or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Enough of a log to see why its daemon ended.
+/// Number of log lines in errors: enough to see why a daemon ended.
 const LOG_TAIL: usize = 10;
 
-/// The programs of Limo as they were built.
+/// The programs of Limo, with the path of their directory.
 #[derive(Debug)]
 pub struct Programs {
     dir: PathBuf,
-    /// With `dir` before everything else: a job finds `limo-workload` as a user's job finds its program.
+    /// Search path with `dir` first: a job finds `limo-workload` like a user's program.
     path: OsString,
 }
 
 impl Programs {
-    /// Builds them in release.
+    /// Builds the programs in release mode.
     ///
     /// # Errors
     /// If they cannot be built.
     pub fn build() -> Result<Self> {
         let mut arguments = vec!["build", "--release", "--bins"];
         arguments.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
-        // Output of cargo goes to stderr, because stdout is the answer.
+        // Output of cargo goes to stderr, because stdout is for the answer.
         let status = workspace::cargo(&arguments)?.stdout(Stdio::null()).status().context("cannot run cargo")?;
         ensure!(status.success(), "the programs cannot be built: cargo {}", arguments.join(" "));
         let dir = workspace::target_dir()?.join("release");
@@ -53,7 +53,7 @@ impl Programs {
         self.dir.join(name)
     }
 
-    /// A program of Limo that sees no setting of the person who runs the demo.
+    /// Returns a command for a program of Limo, without settings of the demo's user.
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(self.path_of(name));
         for (name, _) in std::env::vars_os() {
@@ -86,16 +86,16 @@ impl<'a> Cluster<'a> {
     /// Starts a master with the settings in `config`, below `dir`.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If it does not start.
     pub async fn start(programs: &'a Programs, dir: &Path, config: &Path) -> Result<Self> {
         let (master, address) = start_master(programs, dir, config, "127.0.0.1:0").await?;
         Ok(Self { programs, dir: dir.to_owned(), address, config: config.to_owned(), master, nodes: Vec::new() })
     }
 
-    /// `kill -9` of the master; another takes its place, at the same address and with the same journal.
+    /// Kills the master with `kill -9`, and starts another with the same address and journal.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If it does not start.
     pub async fn kill_master(&mut self) -> Result<()> {
         self.master.child.kill().context("cannot kill the master")?;
         self.master.child.wait().context("cannot wait for the master")?;
@@ -104,7 +104,7 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// The Unix socket on which the master listens.
+    /// Returns the Unix socket on which the master listens.
     pub fn socket(&self) -> String {
         socket_in(&self.dir).display().to_string()
     }
@@ -118,7 +118,7 @@ impl<'a> Cluster<'a> {
         self.master.child.id()
     }
 
-    /// A client of this cluster, with no stdin.
+    /// Returns a command for a client of this cluster, without stdin.
     pub fn client(&self, program: &str) -> Command {
         let mut command = self.programs.command(program);
         command.env("LIMO_MASTER", &self.address).current_dir(&self.dir);
@@ -133,7 +133,7 @@ impl<'a> Cluster<'a> {
     /// Starts a node for each name, as the machine of that name in `hardware`, and waits until all have registered.
     ///
     /// # Errors
-    /// If one does not come up.
+    /// If a node does not start.
     pub async fn add_nodes(&mut self, hardware: &Path, names: &[&str]) -> Result<()> {
         let hardware = hardware.to_str().with_context(|| format!("{} is not UTF-8 text", hardware.display()))?;
         for name in names {
@@ -154,10 +154,10 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// Waits until so many nodes have registered.
+    /// Waits until `count` nodes have registered.
     ///
     /// # Errors
-    /// If one does not come up.
+    /// If a node does not start.
     pub async fn registered(&mut self, count: usize) -> Result<()> {
         let begin = Instant::now();
         loop {
@@ -189,17 +189,17 @@ impl<'a> Cluster<'a> {
         String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))
     }
 
-    /// Looks whether every daemon still runs.
+    /// Checks that every daemon still runs.
     ///
     /// # Errors
-    /// If one ended, with the end of its log.
+    /// If a daemon ended, with the end of its log.
     pub fn must_run(&mut self) -> Result<()> {
         [&mut self.master].into_iter().chain(&mut self.nodes).try_for_each(Daemon::must_run)
     }
 }
 
 impl Drop for Cluster<'_> {
-    /// The nodes first: each ends its jobs and tells the master.
+    /// Stops the nodes first: each ends its jobs and tells the master.
     fn drop(&mut self) {
         stop(self.nodes.iter_mut());
         stop([&mut self.master].into_iter());
@@ -248,12 +248,12 @@ impl Daemon {
     }
 }
 
-/// TERM, and KILL for what has not ended in time.
+/// Sends TERM, and KILL to daemons that have not ended in time.
 fn stop<'d>(daemons: impl Iterator<Item = &'d mut Daemon>) {
     let mut running: Vec<&mut Daemon> = daemons.filter_map(|daemon| (!daemon.has_ended()).then_some(daemon)).collect();
     for daemon in &running {
         if let Ok(pid) = i32::try_from(daemon.child.id()) {
-            // It may have ended meanwhile; then there is nothing to stop.
+            // The daemon may have ended meanwhile.
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
     }
@@ -267,7 +267,7 @@ fn stop<'d>(daemons: impl Iterator<Item = &'d mut Daemon>) {
     }
     for daemon in running {
         eprintln!("xtask: {} did not end within {} s and is killed", daemon.name, PATIENCE.as_secs());
-        // It may have ended meanwhile.
+        // The daemon may have ended meanwhile.
         let _ = daemon.child.kill();
         let _ = daemon.child.wait();
     }

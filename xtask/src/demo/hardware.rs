@@ -1,4 +1,4 @@
-//! The machines of the demo: those of limo-2018, with every duration shortened, and their profiles.
+//! The machines of the demo: those of limo-2018 with shortened durations, and their profiles.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::workspace;
 /// The machines and units of limo-2018, below the workspace.
 const MACHINES: &str = "power/examples/limo-2018.toml";
 
-/// The text of a hardware file, with durations divided by `factor`.
+/// Returns the text of a hardware file with durations divided by `factor`.
 ///
 /// # Errors
-/// If it is not a hardware file.
+/// If `text` is not a hardware file.
 pub fn faster(text: &str, factor: i64) -> Result<String> {
     let mut file: toml::Table = text.parse().context("not TOML")?;
     let machines = file.get_mut("machine").and_then(toml::Value::as_array_mut).context("no machine")?;
@@ -31,7 +31,7 @@ pub fn faster(text: &str, factor: i64) -> Result<String> {
     Ok(toml::to_string(&file)?)
 }
 
-/// The profiles of all applications on all units, as an expert on the machines would import them.
+/// Returns profiles of all applications on all units, as an expert on the machines would import them.
 pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
     let mut profiles = BTreeMap::new();
     for machine in &hardware.machines {
@@ -49,7 +49,8 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
                     duration: application.duration,
                     power: application.power,
                     energy: application.power * application.duration,
-                    // 1.4826 times the median deviation, which is half of the largest where all are equally likely.
+                    // 1.4826 times the median deviation, which is half of the largest deviation for an even
+                    // distribution.
                     spread_permille: unit.duration_noise.millionths() * 3 / 4 / 1_000,
                     runs: 1,
                     source: EstimateSource::Imported,
@@ -61,7 +62,7 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
     profiles.into_iter().collect()
 }
 
-/// The example of limo-2018, at its own pace.
+/// Returns the example of limo-2018 at its original pace.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -70,10 +71,10 @@ pub fn example() -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Writes machines that are given at their own pace, and their profiles; returns the machines at the pace of the demo.
+/// Writes machines given at their original pace, and their profiles; returns the machines at the pace of the demo.
 ///
 /// # Errors
-/// If they are no machines, or a file cannot be written.
+/// If the text describes no machines, or a file cannot be written.
 pub fn prepare(text: &str, factor: i64, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
     let text = faster(text, factor).context("the machines cannot be used")?;
     std::fs::write(machines, &text).with_context(|| format!("cannot write {}", machines.display()))?;
@@ -98,7 +99,7 @@ mod tests {
         let (slow, fast) = (parse(&example), parse(&faster(&example, FACTOR).expect("faster")));
         assert_eq!(fast.machines.iter().map(|machine| machine.spec.units.len()).sum::<usize>(), 6);
         let (slow, fast) = (profiles(&slow), profiles(&fast));
-        // Five benchmarks on five types of hardware: the two Xeons are of one type.
+        // Five benchmarks on five types of hardware: the two Xeons have the same type.
         assert_eq!((slow.len(), fast.len()), (25, 25));
         for ((key, slow), (other, fast)) in slow.iter().zip(&fast) {
             assert_eq!((key, slow.power), (other, fast.power));

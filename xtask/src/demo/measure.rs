@@ -1,5 +1,5 @@
-//! The figures of a run, from the draw that the meters showed and from when its jobs were submitted, started and ended.
-//! Everything is in times of the hour. Knows no plan and no policy.
+//! The figures of a run, computed from the draw by the meters and from the times of its jobs. All times are in the
+//! hour. Independent of plans and policies.
 
 use limo_model::{Band, Curve, Energy, Money, Power, Price, Span, Time};
 
@@ -12,19 +12,21 @@ use super::workload::{BEGIN, END};
 pub struct Figures {
     /// Part of the hour in which the draw was within the limits, 0 to 1.
     pub in_band_share: f64,
-    /// The most by which the draw was above the upper limit in the hour.
+    /// Largest draw above the upper limit in the hour.
     pub above_upper: Power,
-    /// From the begin of the hour until the last job of any run has ended: the same time, and the same jobs, for all.
+    /// Energy from the beginning of the hour until the last job of any run has ended, so that all runs have the same
+    /// time and the same jobs.
     pub energy: Energy,
-    /// Over the same time, with the hour standing for four days: the draw at each moment is held [`HOURS`] times as long.
+    /// Cost over the same time, with the hour standing for four days: the draw of each moment lasts [`HOURS`] times as
+    /// long.
     pub cost: Money,
-    /// From the begin of the hour to the end of the last job.
+    /// Time from the beginning of the hour to the end of the last job.
     pub makespan: Span,
-    /// From submission to start; of jobs that were started.
+    /// Mean time from submission to start, over started jobs.
     pub mean_wait: Span,
 }
 
-/// Time of the last end of all runs, at least the end of the hour.
+/// Returns the time of the last end of all runs, at least the end of the hour.
 pub fn end_of_all<'r>(records: impl IntoIterator<Item = &'r Record>) -> Time {
     records.into_iter().filter_map(last_end).max().unwrap_or(END).max(END)
 }
@@ -33,7 +35,7 @@ fn last_end(record: &Record) -> Option<Time> {
     record.jobs.values().filter_map(|job| job.ended.as_ref().map(|(at, _)| *at)).max()
 }
 
-/// The figures of `record` under `limits` and `prices`, with energy and cost until `end`.
+/// Computes the figures of `record` under `limits` and `prices`, with energy and cost until `end`.
 pub fn measure(record: &Record, limits: &Curve<Band>, prices: &Curve<Price>, end: Time) -> Figures {
     let waits: Vec<Span> = record.jobs.values().filter_map(wait).collect();
     let waited = waits.iter().fold(Span::ZERO, |sum, wait| sum + *wait);
@@ -51,7 +53,7 @@ fn wait(job: &JobRecord) -> Option<Span> {
     job.started.map(|started| started - job.submitted)
 }
 
-/// For how long of the hour the draw was within the limits, both of them included.
+/// Returns the time of the hour in which the draw was within the limits, including the limits themselves.
 fn in_band(draw: &Curve<Power>, limits: &Curve<Band>) -> Span {
     let mut inside = Span::ZERO;
     for (from, to, draw) in draw.pieces(BEGIN, END) {
@@ -64,7 +66,7 @@ fn in_band(draw: &Curve<Power>, limits: &Curve<Band>) -> Span {
     inside
 }
 
-/// The most by which the draw is above the upper limit in the hour.
+/// Returns the largest draw above the upper limit in the hour.
 fn above_upper(draw: &Curve<Power>, limits: &Curve<Band>) -> Power {
     let above = |(from, to, draw): (Time, Time, &Power)| {
         limits.pieces(from, to).map(|(_, _, band)| (*draw - band.high()).at_least_zero()).max()
@@ -76,7 +78,7 @@ fn energy(draw: &Curve<Power>, from: Time, to: Time) -> Energy {
     draw.pieces(from, to).map(|(from, to, draw)| *draw * (to - from)).sum()
 }
 
-/// Rounded once for each step of the price.
+/// Returns the cost, rounded once for each step of the price.
 fn cost(draw: &Curve<Power>, prices: &Curve<Price>, end: Time) -> Money {
     prices.pieces(BEGIN, end).map(|(from, to, price)| energy(draw, from, to).scaled(HOURS, 1) * *price).sum()
 }
@@ -166,7 +168,7 @@ mod tests {
     #[test]
     fn above_the_upper_limit_in_the_hour() {
         let above = |steps: &[(i64, i64)]| above_upper(&draw(steps), &limits());
-        // 60 W until minute 30, 90 W then; what is after the hour does not count.
+        // 60 W until minute 30, then 90 W; the time after the hour does not count.
         assert_eq!(above(&[(0, 60), (30, 90), (60, 500)]), Power::ZERO);
         assert_eq!(above(&[(0, 50), (10, 63), (20, 50), (40, 92)]), Power::from_watts(3));
     }

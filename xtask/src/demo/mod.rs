@@ -1,7 +1,7 @@
-//! `cargo xtask demo`: replays limo-2018, section 4.4, against real daemons on loopback, an hour in a minute: blind to power,
-//! under the algorithm of limo-2018, under Limo, and once more where nobody tells Limo what the limits will be. With `--slurm`
-//! the same jobs run under Slurm, too. All figures come from the emulated machines: from the journals of the masters, and
-//! under Slurm from what jobs and power programs logged.
+//! `cargo xtask demo`: replays limo-2018, section 4.4, with real daemons on loopback, an hour in a minute. The runs
+//! are: without regard to power, under the algorithm of limo-2018, under Limo, and under Limo without a forecast of the
+//! limits. With `--slurm` the same jobs also run under Slurm. All figures come from emulated machines: from the
+//! journals of the masters, and under Slurm from the logs of jobs and power programs.
 
 mod cluster;
 mod hardware;
@@ -66,17 +66,17 @@ pub struct Arguments {
 struct Run {
     name: &'static str,
     policy: &'static str,
-    /// True if the limits of the whole hour are known from its begin; else each comes when it is in force.
+    /// True if the limits of the whole hour are known from its beginning; else each becomes known when it is in force.
     forecast: bool,
-    /// True if jobs bring commands for the accelerators, too.
+    /// True if jobs also have commands for the accelerators.
     accelerators: bool,
     units: usize,
 }
 
 const LIMO: Run = Run { name: "limo", policy: "limo", forecast: true, accelerators: true, units: 6 };
 
-/// As section 4.4 compares them: SLURM knows the machines, Limo all of their units. Limo was there what is `limo-prototype`
-/// here, and was told of a limit when it changes.
+/// The comparison of section 4.4: SLURM knows the machines, Limo all of their units. The paper's Limo is
+/// `limo-prototype` here, and learned a limit only at its change.
 const RUNS: [Run; 4] = [
     Run { name: "fifo", policy: "fifo", forecast: true, accelerators: false, units: 4 },
     Run { name: "limo-prototype", policy: "limo-prototype", ..LIMO },
@@ -84,7 +84,7 @@ const RUNS: [Run; 4] = [
     Run { name: "limo, unwarned", forecast: false, ..LIMO },
 ];
 
-/// Slurm itself, beside the others with `--slurm` only.
+/// Slurm itself, run with `--slurm` only.
 const SLURM: Run = Run { name: "slurm", policy: "slurm", forecast: false, accelerators: false, units: 4 };
 
 impl Run {
@@ -95,7 +95,7 @@ impl Run {
 
 /// The hour over which policies are compared.
 struct Hour {
-    /// An emulated hardware file, at its own pace.
+    /// An emulated hardware file with its original durations.
     machines: String,
     day: Day,
     prices: Prices,
@@ -144,7 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Runs all on real daemons.
+/// Runs everything on real daemons.
 fn live(dir: &Path, hour: &Hour, slurm: Option<&slurm::Scripts>, factor: i64) -> Result<Vec<(Run, Record)>> {
     eprintln!("demo: building the programs in release");
     let programs = Programs::build()?;

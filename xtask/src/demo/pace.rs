@@ -1,4 +1,4 @@
-//! Between the clock on the wall and the clock of the hour that is replayed.
+//! Converts between wall time and the time of the replayed hour.
 
 use limo_model::{Span, Time};
 
@@ -7,7 +7,7 @@ use super::workload;
 /// Factor by which the demo is faster than the hour: an hour takes a minute.
 pub const FACTOR: i64 = 60;
 
-/// The begin of the hour on the wall clock, and the factor by which the hour runs faster there.
+/// The beginning of the hour in wall time, and the factor by which the hour runs faster.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub begin: Time,

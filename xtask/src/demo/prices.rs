@@ -1,4 +1,4 @@
-//! The prices of the four days that limo-2018 projects its hour into (Figure 4.15), from a file where there is one.
+//! The prices of the four days to which limo-2018 projects its hour (Figure 4.15), from a file if there is one.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ const HOURS_NEEDED: usize = HOURS as usize * workload::HOURS_OF_DAY;
 /// Below the folder of traces.
 const FILE: &str = "prices/de-day-ahead-2015-2017.csv";
 
-/// All prices that there are, in hours.
+/// All available prices, in hours.
 #[derive(Debug, Clone)]
 pub struct Market {
-    /// For the reader.
+    /// Description for the reader.
     pub source: String,
     hours: Vec<Price>,
     /// Begin of the first of the four days.
@@ -31,16 +31,16 @@ pub struct Market {
 /// Hourly prices of the day of the demo: [`HOURS`] for each hour of it.
 #[derive(Debug, Clone)]
 pub struct Prices {
-    /// For the reader.
+    /// Description for the reader.
     pub source: String,
     hours: Vec<Price>,
 }
 
 impl Market {
-    /// From the traces where they are, else a curve of the same shape.
+    /// Reads the prices from the traces if they exist, else makes a curve of the same shape.
     ///
     /// # Errors
-    /// If the file is there and cannot be read, naming line and column.
+    /// If the file exists and cannot be read, with line and column.
     pub fn find() -> Result<Self> {
         let is_asked_for = std::env::var_os(TRACES).is_some();
         let path = traces().join(FILE);
@@ -56,7 +56,8 @@ impl Market {
         Ok(Self { source: "German day-ahead prices of 26 to 29 October 2017".into(), hours, first })
     }
 
-    /// Four days that become windy, as in October 2017: dear mornings and evenings, then two days below zero.
+    /// Makes four days that become windy, as in October 2017: expensive mornings and evenings, then two days below
+    /// zero.
     pub fn synthetic() -> Self {
         /// EUR/MWh by the hour of a working day.
         const DAY: [i64; 24] =
@@ -67,13 +68,13 @@ impl Market {
         let hours: Vec<Price> = hours.collect();
         Self {
             source: "a bundled synthetic curve with negative hours (no price file was found)".into(),
-            // Random days begin anywhere in it.
+            // Random days begin anywhere in the curve.
             hours: hours.iter().copied().cycle().take(hours.len() + HOURS_NEEDED).collect(),
             first: 0,
         }
     }
 
-    /// The prices of the four days that limo-2018 took, and of the days after them.
+    /// Returns the prices of the four days of limo-2018, and of the days after them.
     pub fn of_2018(&self) -> Prices {
         self.part(self.first, self.source.clone())
     }
@@ -83,7 +84,7 @@ impl Market {
         (self.hours.len() - HOURS_NEEDED) / 24 + 1
     }
 
-    /// The prices from one of them on.
+    /// Returns the prices from one hour on.
     pub fn starting_on(&self, day: usize) -> Prices {
         self.part(24 * day, format!("{} days after the first price", day))
     }
@@ -97,7 +98,7 @@ impl Prices {
     /// Returns the prices that are known during the hour: those of the day.
     ///
     /// # Errors
-    /// None for prices that were read.
+    /// Never, for prices that were read.
     pub fn known(&self) -> Result<Curve<Price>> {
         Ok(Curve::new(self.steps().collect(), Some(workload::END_OF_DAY))?)
     }
@@ -112,8 +113,8 @@ fn scaled(step: Span, index: usize) -> Span {
     step.scaled(i64::try_from(index).unwrap_or(i64::MAX), 1)
 }
 
-/// Reads the columns `date` (first, `2017-10-26 00:00:00`) and `Price` (EUR/MWh); other columns are left alone. Returns
-/// also the place of the first of the four days.
+/// Reads the columns `date` (first, `2017-10-26 00:00:00`) and `Price` (EUR/MWh), and ignores others. Also returns the
+/// index of the first of the four days.
 fn parse(text: &str) -> Result<(Vec<Price>, usize)> {
     let mut lines = text.lines().enumerate();
     let (_, header) = lines.next().context("the file is empty")?;
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(known.at(workload::BEGIN).copied(), "24.5 EUR/MWh".parse().ok());
         assert_eq!(known.at(Time::from_unix_ms(37_500)).copied(), "25.5 EUR/MWh".parse().ok());
         assert_eq!(known.at(workload::END).copied(), "120.5 EUR/MWh".parse().ok());
-        // The first two days of the file have eleven others after them.
+        // Eleven more days follow the first two in the file.
         assert_eq!(market.days(), 2);
         assert_eq!(market.starting_on(0).hours[0], price("0.5 EUR/MWh"));
         assert_eq!(market.starting_on(1).hours, market.of_2018().hours);

@@ -1,18 +1,20 @@
-//! The recipe for random hours: other machines, jobs, limits and prices of the kind of limo-2018, section 4.4. Equal seeds
-//! give equal hours. Knows no policy, and was written before any was run on it.
+//! The recipe for random hours: other machines, jobs, limits and prices of the kind of limo-2018, section 4.4. Equal
+//! seeds give equal hours. Independent of policies, and written before any policy ran on it.
 //!
-//! - Machines: 2 or 3 with a Xeon, of which one to all have an Intel HD and one or two a Quadro; one or two ODROID-C1+ and
-//!   as many ODROID-C2. A machine with a Xeon draws 14 W while idle, 1 W more with an Intel HD and 4 W more with a Quadro.
+//! - Machines: 2 or 3 with a Xeon, one to all of them with an Intel HD and one or two a Quadro; one or two ODROID-C1+
+//!   and as many ODROID-C2. A machine with a Xeon draws 14 W while idle, 1 W more with an Intel HD and 4 W more with a
+//!   Quadro.
 //! - Each idle draw, and for each type of hardware the power and the duration of each benchmark, is that of the example
 //!   times a factor from 2/3 to 3/2, all equally likely on a logarithmic scale.
-//! - Limits: every ten minutes a row of Table 4.6, each equally likely. Its lower limit above idle and its width are scaled by
-//!   what all units draw together, in proportion to the example, and each by a factor from 4/5 to 5/4. A band that no set of
-//!   units can reach while all run the same benchmark is drawn again, for each of the benchmarks.
-//! - Jobs: 14 to 18 sets of the five benchmarks. Each set is submitted at the begin of a section that is drawn with the
-//!   weights of Table 4.6 (4, 4, 4, 2, 1, 1); sets come earlier where the jobs would run out otherwise.
-//! - Enough work: all durations are multiplied by one number, so that the jobs together take half as much energy again as the
-//!   lower limit over the hour, each job at the mean over all units. So much of it is there at any time as is needed by then.
-//! - Prices: those of consecutive days, of which the first is equally likely each day that has enough others after it.
+//! - Limits: every ten minutes a row of Table 4.6, each equally likely. Its lower limit above idle and its width are
+//!   scaled by the draw of all units together, in proportion to the example, and each by a factor from 4/5 to 5/4. A
+//!   band that no set of units can reach while all run the same benchmark is drawn again, for each of the benchmarks.
+//! - Jobs: 14 to 18 sets of the five benchmarks. Each set is submitted at the beginning of a section that is drawn with
+//!   the weights of Table 4.6 (4, 4, 4, 2, 1, 1); sets come earlier if the jobs would run out otherwise.
+//! - Enough work: all durations are multiplied by one number, so that the jobs together take half as much energy again
+//!   as the lower limit over the hour, each job at the mean over all units. At any time, as much of it has been
+//!   submitted as is needed by then.
+//! - Prices: those of consecutive days; each day that has enough others after it is equally likely the first.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +27,13 @@ use super::Hour;
 use super::prices::Market;
 use super::workload::{APPLICATIONS, Day, HOURS_OF_DAY, SECTION, SECTIONS, Section};
 
-/// Hours from here on are reported; policies may be tuned on those from 1 to 100 only.
+/// First reported hour; policies may be tuned only on the hours from 1 to 100.
 pub const FIRST_SEED: u64 = 1_001;
 
-/// Energy of the jobs beside that of the lower limit.
+/// Energy of the jobs, divided by that of the lower limit.
 const SUPPLY: f64 = 1.5;
 
-/// Room below the upper limit that a band must have when it is reached, since policies keep some free.
+/// Space below the upper limit that a reachable band must have, because policies keep some free.
 const RESERVE: f64 = 0.01;
 
 /// Attempts to draw a band before its machines are discarded.
@@ -40,23 +42,23 @@ const ATTEMPTS: usize = 10_000;
 struct Random(Noise);
 
 impl Random {
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     fn among(&mut self, low: usize, high: usize) -> usize {
         let count = (high - low) as u64 + 1;
         low + usize::try_from(self.0.next_u64() % count).unwrap_or_default()
     }
 
-    /// A factor from `1 / most` to `most`.
+    /// Returns a factor from `1 / most` to `most`.
     fn factor(&mut self, most: f64) -> f64 {
         let unit = (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         most.powf(2.0 * unit - 1.0)
     }
 }
 
-/// The hour of that seed, from the machines of the example.
+/// Makes the hour of a seed from the machines of the example.
 ///
 /// # Errors
-/// If the example is not the machines of limo-2018.
+/// If the example does not describe the machines of limo-2018.
 pub fn hour(seed: u64, example: &str, market: &Market) -> Result<Hour> {
     let mut random = Random(Noise::new(seed));
     let models = Models::of(example)?;
@@ -88,7 +90,7 @@ impl Models {
         found.cloned().with_context(|| format!("the example has no machine `{name}`"))
     }
 
-    /// A unit of the Xeon that has accelerators.
+    /// Returns a unit of the Xeon that has accelerators.
     fn accelerator(&self, name: &str) -> Result<Value> {
         let machine = self.machine("xeon2")?;
         let mut units = machine.get("unit").and_then(Value::as_array).into_iter().flatten();
@@ -143,15 +145,15 @@ fn milliwatts(watts: f64) -> String {
     format!("{} mW", (watts * 1e3).round() as i64)
 }
 
-/// In watts.
+/// Converts to watts.
 fn power(value: Option<&Value>) -> Result<f64> {
     let text = value.and_then(Value::as_str).unwrap_or_default();
     let power: Power = text.parse().with_context(|| format!("`{text}` is no power"))?;
     Ok(power.watts())
 }
 
-/// The machines with the power and the duration of each application times what `factors` says for the hardware and the
-/// application. No nameplate and no highest cap is below what is drawn.
+/// Returns the machines with the power and the duration of each application multiplied by `factors` for the hardware
+/// and the application. Nameplates and highest caps are at least the draw.
 fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64)) -> Result<Table> {
     let machines = cluster.get_mut("machine").and_then(Value::as_array_mut).into_iter().flatten();
     let units = machines.filter_map(|machine| machine.get_mut("unit")?.as_array_mut()).flatten();
@@ -181,7 +183,7 @@ fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64))
 /// The recipe's knowledge of machines.
 struct MachineFigures {
     idle: f64,
-    /// By benchmark, power and duration on each unit.
+    /// Power and duration of each benchmark on each unit.
     units: Vec<Vec<(f64, f64)>>,
 }
 
@@ -198,13 +200,13 @@ impl MachineFigures {
         Ok(Self { idle, units: units.context("a unit does not know each benchmark")? })
     }
 
-    /// Draw of all units above idle, each the mean of its benchmarks.
+    /// Returns the draw of all units above idle, with each at the mean of its benchmarks.
     fn full(&self) -> f64 {
         let all: f64 = self.units.iter().flatten().map(|(power, _)| power).sum();
         all / self.units.len() as f64
     }
 
-    /// Of one set of the benchmarks, each at the mean over all units.
+    /// Returns the energy of one set of benchmarks, each at the mean over all units.
     fn set_energy(&self) -> f64 {
         let mean = |units: &Vec<(f64, f64)>| {
             units.iter().map(|(power, duration)| power * duration).sum::<f64>() / units.len() as f64
@@ -212,7 +214,7 @@ impl MachineFigures {
         self.units.iter().map(mean).sum()
     }
 
-    /// Returns true if for each benchmark there are units that bring the draw into the band when they run it.
+    /// Returns true if, for each benchmark, there are units that bring the draw into the band when they run it.
     fn reach(&self, low: f64, high: f64) -> bool {
         let within = |draw: f64| draw >= low && draw <= high * (1.0 - RESERVE);
         self.units.iter().all(|units| {
@@ -243,13 +245,13 @@ fn bands(random: &mut Random, example: &MachineFigures, known: &MachineFigures) 
     bail!("no band that these machines can reach was found")
 }
 
-/// The energy above idle of each section's lower limit, in joules.
+/// Returns the energy above idle of each section's lower limit, in joules.
 fn need(bands: &[(i64, i64)], idle: f64) -> Vec<f64> {
     bands.iter().map(|(low, _)| (*low as f64 - idle) * SECTION.secs()).collect()
 }
 
-/// Number of sets that are submitted in each section of the hour. Each begin has at least the share of the work that is
-/// needed until the section's end.
+/// Returns the number of sets submitted in each section of the hour. At each beginning, at least the share of the work
+/// that is needed until the section's end has been submitted.
 fn sets(random: &mut Random, bands: &[(i64, i64)], idle: f64) -> Vec<usize> {
     let weights: Vec<usize> = SECTIONS.iter().enumerate().flat_map(|(at, row)| vec![at; row.sets]).collect();
     let mut drawn: Vec<usize> =
@@ -261,7 +263,7 @@ fn sets(random: &mut Random, bands: &[(i64, i64)], idle: f64) -> Vec<usize> {
     let mut needed = 0.0;
     for (section, energy) in need.iter().enumerate() {
         needed += energy;
-        // Rounding must not ask for one more than there are.
+        // Rounding must not require one set more than there are.
         let least = ((needed / all * count as f64 - 1e-9).ceil() as usize).min(count);
         for set in drawn.iter_mut().take(least) {
             *set = (*set).min(section);
@@ -298,7 +300,7 @@ mod tests {
             assert_eq!(day.len(), 18);
             let bands: Vec<(i64, i64)> = day.iter().map(|section| (section.low_w, section.high_w)).collect();
             assert!(bands.iter().all(|(low, high)| known.reach(*low as f64, *high as f64)), "seed {seed}");
-            // The work of each section is there when it begins, and half as much again in all.
+            // The work of each section is there when it begins, and half as much again in total.
             let need = need(&bands[..6], known.idle);
             let (mut needed, mut supplied) = (0.0, 0.0);
             for (section, energy) in day.iter().zip(&need) {

@@ -1,4 +1,4 @@
-//! The record of a run from the journal of its master: the draw that the meters showed, and the jobs.
+//! The record of a run, from the journal of its master: the draw by the meters, and the jobs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::pace::Pace;
 pub struct JobRecord {
     pub application: String,
     pub submitted: Time,
-    /// The last start, where it was started.
+    /// Time of the last start; `None` if the job never started.
     pub started: Option<Time>,
     pub ended: Option<(Time, Outcome)>,
 }
@@ -42,7 +42,7 @@ impl Record {
         recorder.finish()
     }
 
-    /// Failures of jobs, one line each; empty if all ended with exit code 0.
+    /// Returns the failures of jobs, one line each; empty if all ended with exit code 0.
     pub fn mishaps(&self) -> Vec<String> {
         let mishap = |(id, job): (&JobId, &JobRecord)| match &job.ended {
             Some((_, Outcome::Exited(0))) => None,
@@ -57,7 +57,7 @@ impl Record {
 /// Adds up the meters. A node counts with its idle draw from its registration to its first reading.
 #[derive(Debug, Default)]
 struct Recorder {
-    /// Nodes have their numbers in the order in which they first registered.
+    /// Names of the nodes, which are numbered in the order of their first registration.
     names: Vec<String>,
     draws: BTreeMap<NodeId, Power>,
     steps: Vec<(Time, Power)>,
@@ -155,7 +155,7 @@ mod tests {
             (0, node("b", 5)),
             (20, Event::Readings { draws: vec![(NodeId(1), watts(25))] }),
             (30, Event::Readings { draws: vec![(NodeId(0), watts(40))] }),
-            // The node registers again: its meter still shows what it last showed.
+            // The node registers again; its meter still shows the last value.
             (35, node("b", 5)),
             (40, Event::Readings { draws: vec![(NodeId(0), watts(11)), (NodeId(1), watts(6))] }),
         ]);

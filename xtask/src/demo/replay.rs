@@ -1,4 +1,4 @@
-//! One run of the hour: a cluster is started, told its limits, prices and profiles, and given its jobs by `lrun`.
+//! A run of the hour: starts a cluster, sets its limits, prices and profiles, and submits its jobs with `lrun`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use super::record::Record;
 use super::workload::{self, Section};
 use super::{Hour, Run};
 
-/// What the policies call a short time. Times of processes and messages are those of the wall: a job starts in some 20 ms,
-/// and looks again soon. Times of the hour shrink with it: nodes stay off or on for 12 s or 30 s, and jobs are spared for an
-/// hour. A reading is kept as soon as it comes, since a second without it would be a minute without.
+/// Settings with the short times of the policies. Times of processes and messages are wall times: a job starts in some
+/// 20 ms, and the next round follows soon. Times of the hour are shortened: nodes stay off or on for 12 s or 30 s, and
+/// jobs are spared for an hour. A reading is stored at once, because a second without it would be a minute of the hour.
 pub fn settings(policy: &str, factor: i64) -> String {
     let of_hour = |secs| shortened(Span::from_secs(secs), factor);
     format!(
@@ -44,10 +44,11 @@ policy = "{policy}"
 /// Time to set limits and prices before the hour begins.
 const PREPARATION: Span = Span::from_secs(3);
 
-/// After the hour, in its time: all work on the slowest units takes less; a job that is not over by then never will be.
+/// Limit after the hour, in its time. All work takes less on the slowest units, so a job that is not over by then never
+/// will be.
 const GIVE_UP: Span = Span::from_secs(3 * 3_600);
 
-/// Data that both runs share, and the directory of this one.
+/// Data shared by both runs, and the directory of this one.
 pub struct Stage<'a> {
     pub programs: &'a Programs,
     pub dir: PathBuf,
@@ -97,7 +98,7 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     });
     let ended = ended.await;
     let state_dir = cluster.state_dir();
-    // The journal is whole once the master has ended.
+    // The journal is complete once the master has ended.
     drop(cluster);
     let record = Record::read(&state_dir, pace)?;
     let mishaps = record.mishaps();
@@ -117,7 +118,7 @@ async fn tell_limits(cluster: &Cluster<'_>, band: Band) -> Result<()> {
     Ok(())
 }
 
-/// Tells the limits after the hour as they come, where they are not known.
+/// Sets the limits after the hour one by one, if there is no forecast.
 async fn later_limits(cluster: &Cluster<'_>, stage: &Stage<'_>, run: Run, pace: Pace) -> Result<()> {
     let later = stage.hour.day.sections().filter(|(at, _)| *at >= workload::END && !run.forecast);
     for (at, section) in later {
@@ -127,8 +128,8 @@ async fn later_limits(cluster: &Cluster<'_>, stage: &Stage<'_>, run: Run, pace: 
     Ok(())
 }
 
-/// Hands in the jobs of a section, each by an `lrun` of its own, one after the other so that their order is known; returns
-/// their numbers.
+/// Submits the jobs of a section, each with its own `lrun`, one after the other to fix their order; returns their
+/// numbers.
 async fn submit(cluster: &Cluster<'_>, section: Section, run: Run) -> Result<Vec<String>> {
     let mut jobs = Vec::new();
     for application in section.jobs() {
@@ -165,7 +166,7 @@ impl Stage<'_> {
     }
 }
 
-/// A curve of the hour as lines with times on the wall; the last one ends it.
+/// Formats a curve of the hour as lines with wall times; the last line ends it.
 fn rows<T>(curve: &Curve<T>, pace: Pace, row: impl Fn(String, &T) -> String, end: &str) -> Result<String> {
     let mut rows = String::new();
     for (at, value) in curve.steps() {

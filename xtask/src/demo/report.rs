@@ -1,4 +1,4 @@
-//! The figures of the runs, as a table beside those of limo-2018, and as JSON.
+//! The figures of the runs, as a table next to those of limo-2018, and as JSON.
 
 use serde::Serialize;
 
@@ -20,14 +20,14 @@ struct Published {
 pub struct RunReport {
     pub name: &'static str,
     pub in_band_share: f64,
-    /// The most by which the draw was above the upper limit.
+    /// Largest draw above the upper limit.
     pub above_upper_max_w: f64,
     pub energy_j: f64,
     pub cost_eur: f64,
     pub makespan_s: f64,
     pub mean_wait_s: f64,
     pub jobs: usize,
-    /// Execution units that the jobs could run on.
+    /// Execution units on which the jobs could run.
     pub units: usize,
 }
 
@@ -36,11 +36,11 @@ pub struct RunReport {
 pub struct Report {
     schema: u32,
     runs: Vec<RunReport>,
-    /// The watts are those of emulated hardware.
+    /// True because the watts are those of emulated hardware.
     emulated: bool,
-    /// Neither daemons nor jobs ran: `lsim` said what they would have done.
+    /// True if `lsim` simulated the runs without daemons and jobs.
     simulated: bool,
-    /// Seconds of wall time that the hour took.
+    /// Seconds of wall time for the hour.
     hour_s: i64,
     price_source: String,
     svg: String,
@@ -63,7 +63,7 @@ impl RunReport {
         }
     }
 
-    /// The system that limo-2018 measured in the place of this run: what it calls Limo is the prototype.
+    /// Returns the system of limo-2018 that this run corresponds to: what the paper calls Limo is the prototype.
     fn published(&self) -> Option<Published> {
         match self.name {
             "fifo" | "slurm" => Some(Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" }),
@@ -78,18 +78,20 @@ impl Report {
         Self { schema: SCHEMA, runs, emulated: true, simulated: false, hour_s, price_source, svg, random_hours: None }
     }
 
-    /// The same, of runs that were simulated.
+    /// Marks the report as simulated.
     pub fn simulated(self) -> Self {
         Self { simulated: true, ..self }
     }
 
-    /// The same, beside random hours.
+    /// Adds the results of random hours.
     pub fn beside(self, random_hours: Option<Spread>) -> Self {
         Self { random_hours, ..self }
     }
 
+    ///
+    ///
     /// # Errors
-    /// None for figures that are numbers.
+    /// Never, because all figures are numbers.
     pub fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }

@@ -1,5 +1,6 @@
-//! The same hour in `lsim`: the machines, profiles, jobs, limits and prices of the demo as files on the demo's clock, one
-//! `lsim run` for each policy, and its draw and its jobs read back. Machines answer at once there, and nothing is noisy.
+//! The same hour in `lsim`: writes the machines, profiles, jobs, limits and prices of the demo as files on the demo's
+//! clock, runs `lsim run` for each policy, and reads its draw and its jobs back. Simulated machines answer at once,
+//! without noise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +35,7 @@ pub fn build() -> Result<PathBuf> {
 /// Simulates each of the runs over an hour, with all files in `dir`.
 ///
 /// # Errors
-/// If `lsim` fails, or a job does not end well.
+/// If `lsim` fails, or a job fails.
 pub fn simulate_all(lsim: &Path, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
     let scene = Scene::write(dir, hour)?;
     let simulated = |run: Run| {
@@ -46,7 +47,7 @@ pub fn simulate_all(lsim: &Path, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Re
     RUNS.into_iter().map(simulated).collect()
 }
 
-/// Data that the runs share, in files.
+/// Data shared by the runs, in files.
 struct Scene<'a> {
     dir: &'a Path,
     hour: &'a Hour,
@@ -97,7 +98,7 @@ impl<'a> Scene<'a> {
         read(&out)
     }
 
-    /// The jobs of a run as a workload of Batsim. They take whole units, and as long as the platform says.
+    /// Returns the jobs of a run as a workload of Batsim. They use whole units, for the time given by the platform.
     fn jobs(&self, run: Run) -> Value {
         let units = || self.hardware.machines.iter().flat_map(|machine| machine.spec.units.iter().zip(&machine.units));
         let accelerators = units().map(|(spec, _)| spec).filter(|spec| spec.kind == UnitKind::Accelerator);
@@ -135,7 +136,7 @@ fn settings() -> Result<Vec<String>> {
     Ok(told.map(|(key, value)| format!("{}={}", key.replace('_', "-"), value.as_str().unwrap_or_default())).collect())
 }
 
-/// Emulated hardware as a platform of `lsim`: the same tables under another name, without what is about noise.
+/// Converts emulated hardware to a platform of `lsim`: the same tables under another name, without noise.
 fn platform(text: &str) -> Result<String> {
     let mut file: toml::Table = text.parse().context("not TOML")?;
     let mut machines = file.remove("machine").context("no machine")?;
@@ -152,7 +153,7 @@ fn platform(text: &str) -> Result<String> {
     Ok(toml::to_string(&file)?)
 }
 
-/// A curve of the hour on the demo's clock, counted from its begin.
+/// Formats a curve of the hour on the demo's clock, counted from its beginning.
 fn rows<T>(header: &str, curve: &Curve<T>, row: impl Fn(&T) -> String, end: &str) -> String {
     let ms = |at: Time| shortened(at - BEGIN, FACTOR).ms();
     let steps = curve.steps().iter().map(|(at, value)| format!("{}ms,{}\n", ms(*at), row(value)));
@@ -160,7 +161,7 @@ fn rows<T>(header: &str, curve: &Curve<T>, row: impl Fn(&T) -> String, end: &str
     format!("{header}\n{}", steps.chain(last).collect::<String>())
 }
 
-/// A number of a table as thousandths.
+/// Parses a number of a table as thousandths.
 fn thousandths(cell: &str) -> Result<i64> {
     let number: f64 = cell.parse().with_context(|| format!("`{cell}` is no number"))?;
     Ok((number * 1_000.0).round() as i64)
@@ -190,7 +191,7 @@ fn read(out: &Path) -> Result<Record> {
     Ok(Record { draw: Curve::new(draw, None)?, jobs })
 }
 
-/// These columns of a table without quotes.
+/// Returns these columns of a table without quotes.
 fn cells(text: &str, columns: &[&str]) -> Result<Vec<Vec<String>>> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -208,7 +209,7 @@ mod tests {
     use crate::demo::prices::Market;
     use limo_model::Power;
 
-    /// Beside the test, as cargo has built it.
+    /// Returns the path next to the test, where cargo has built it.
     fn lsim() -> PathBuf {
         let test = std::env::current_exe().expect("a test knows where it is");
         let path = test.ancestors().nth(2).expect("a test is in target/PROFILE/deps").join("lsim");
@@ -216,7 +217,7 @@ mod tests {
         path
     }
 
-    /// Promises and aims of the policies; the figures themselves are in docs/demo.md.
+    /// Checks promises and goals of the policies; the figures themselves are in docs/demo.md.
     #[test]
     fn the_hour_is_simulated_under_each_policy() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -232,7 +233,7 @@ mod tests {
             assert!(run.in_band_share > 2.0 * fifo.in_band_share && run.in_band_share <= 1.0, "{run:?}");
             assert!(run.cost < fifo.cost, "{run:?} {fifo:?}");
         }
-        // In a simulation running jobs give way at once.
+        // In a simulation running jobs lower their draw at once.
         assert_eq!((limo.above_upper, unwarned.above_upper), (Power::ZERO, Power::ZERO));
     }
 

@@ -1,4 +1,4 @@
-//! The policies over many random hours: how far their figures spread. Runs `lsim` on all cores.
+//! The policies over many random hours: the spread of their figures. Runs `lsim` on all cores.
 
 use std::fs;
 use std::path::Path;
@@ -14,23 +14,23 @@ use super::prices::Market;
 use super::report::{above, money};
 use super::{RUNS, hardware, random, simulate};
 
-/// A policy over all hours.
+/// Figures of a policy over all hours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicySpread {
     pub name: &'static str,
     pub in_band_median: f64,
-    /// In 5 % of the hours it is less.
+    /// 5th percentile of the share of time within the limits.
     pub in_band_p5: f64,
     pub in_band_min: f64,
     pub above_upper_max_w: f64,
     pub cost_eur_median: f64,
-    /// In 5 % of the hours it is more.
+    /// 95th percentile of the cost.
     pub cost_eur_p95: f64,
-    /// In how many of the hours it cost less than `fifo`.
+    /// Number of hours in which the policy cost less than `fifo`.
     pub cheaper_than_fifo: usize,
 }
 
-/// All policies over all hours. The figures that stand alone are those of `limo`.
+/// Figures of all policies over all hours. Single figures are those of `limo`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
     pub count: usize,
@@ -44,7 +44,7 @@ pub struct Spread {
 /// Simulates the hours of these seeds, with all files in `dir`.
 ///
 /// # Errors
-/// If an hour cannot be made or simulated, naming its seed.
+/// If an hour cannot be made or simulated, with its seed.
 pub fn simulate(lsim: &Path, dir: &Path, market: &Market, seeds: Vec<u64>) -> Result<Spread> {
     let example = hardware::example()?;
     let cores = thread::available_parallelism().map_or(1, usize::from).min(seeds.len());
@@ -71,7 +71,7 @@ pub fn simulate(lsim: &Path, dir: &Path, market: &Market, seeds: Vec<u64>) -> Re
     Ok(Spread::of(seeds.first().copied().unwrap_or_default(), &hours))
 }
 
-/// The figures of one hour, in the order of [`RUNS`].
+/// Returns the figures of one hour, in the order of [`RUNS`].
 fn one(lsim: &Path, dir: &Path, (seed, example): (u64, &str), market: &Market) -> Result<Vec<Figures>> {
     fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let hour = random::hour(seed, example, market)?;
@@ -81,7 +81,7 @@ fn one(lsim: &Path, dir: &Path, (seed, example): (u64, &str), market: &Market) -
     Ok(records.iter().map(|(_, record)| measure(record, &limits, &prices, end)).collect())
 }
 
-/// A line for each run of each hour.
+/// Formats a line for each run of each hour.
 fn rows(seeds: &[u64], hours: &[Vec<Figures>]) -> String {
     let mut text = "seed,policy,in_band_share,above_upper_w,energy_j,cost_eur,makespan_s,mean_wait_s\n".to_owned();
     for (seed, hour) in seeds.iter().zip(hours) {
@@ -157,7 +157,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Between two values it is that of the straight line between them. 0 of nothing.
+/// Returns a quantile, with linear interpolation; 0 without values.
 fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

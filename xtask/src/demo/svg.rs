@@ -1,4 +1,5 @@
-//! The picture of the demo: the draw of each run over the band, and the price below. Text only, no drawing library.
+//! The picture of the demo: the draw of each run over the band, and the price below. Written as text, without a drawing
+//! library.
 
 use std::fmt::Write;
 
@@ -6,7 +7,8 @@ use limo_model::{Band, Curve, Power, Price, Time};
 
 use super::workload::{BEGIN, END};
 
-/// Colours that also differ in grey and for most colour-blind people; the lines differ in their dashes, too.
+/// Returns the style of a run. Colours also differ in grey and for most colour-blind people, and the lines also differ
+/// in their dashes.
 fn style(run: &str) -> &'static str {
     match run {
         "slurm" => "stroke=\"#000\" stroke-width=\"1.1\" stroke-dasharray=\"2 3\"",
@@ -25,14 +27,14 @@ const HEIGHT: f64 = 640.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 958.0;
 
-/// One run in the picture.
+/// A run in the picture.
 pub struct Line<'a> {
     pub run: &'a str,
     pub label: String,
     pub draw: &'a Curve<Power>,
 }
 
-/// A panel: where it is, and which values it spans.
+/// A panel: its place, and its range of values.
 struct Panel {
     top: f64,
     bottom: f64,
@@ -41,7 +43,7 @@ struct Panel {
 }
 
 impl Panel {
-    /// From `values`, widened to whole `step`s.
+    /// Makes a panel for the range of `values`, widened to whole `step`s.
     fn spanning(top: f64, bottom: f64, step: f64, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values.fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
         Self { top, bottom, low: (low / step).floor() * step, high: ((high / step).ceil() * step).max(step) }
@@ -51,7 +53,7 @@ impl Panel {
         self.bottom - (value - self.low) / (self.high - self.low) * (self.bottom - self.top)
     }
 
-    /// Horizontal lines at whole `step`s with their values, and what they are.
+    /// Draws horizontal lines at whole `step`s with their values, and a title.
     fn grid(&self, svg: &mut String, step: f64, title: &str) {
         let steps = ((self.high - self.low) / step).round() as usize;
         for index in 0..=steps {
@@ -67,7 +69,7 @@ impl Panel {
         );
     }
 
-    /// A step function as the data of a path.
+    /// Converts a step function to the data of a path.
     fn steps(&self, pieces: impl Iterator<Item = (Time, Time, f64)>) -> String {
         let mut path = String::new();
         for (from, to, value) in pieces {
@@ -109,7 +111,7 @@ pub fn draw(lines: &[Line<'_>], limits: &Curve<Band>, prices: &Curve<Price>, pri
     svg + "</svg>\n"
 }
 
-/// Two lines of it.
+/// Draws the legend in two lines.
 fn legend(lines: &[Line<'_>]) -> String {
     let place = |index: usize| (LEFT + 300.0 * (index / 2) as f64, 44.0 + 18.0 * (index % 2) as f64);
     let mut svg = String::new();
@@ -151,7 +153,7 @@ fn lower(svg: &mut String, prices: &Curve<Price>, source: &str) {
     *svg += &text(f64::midpoint(LEFT, RIGHT), HEIGHT - 12.0, "middle", "time (min of the hour)");
 }
 
-/// Vertical lines at the sections, with their minutes.
+/// Draws vertical lines at the sections, with their minutes.
 fn minutes(svg: &mut String, panel: &Panel) {
     for minute in (0..=60).step_by(10) {
         let x = LEFT + f64::from(minute) / 60.0 * (RIGHT - LEFT);
@@ -205,7 +207,7 @@ mod tests {
         for text in texts {
             assert!(svg.contains(text), "{text}");
         }
-        // Each run and the band have a place of their own in the legend; and each of five runs a line of its own style.
+        // Each run and the band have their own place in the legend, and each of five runs has its own line style.
         for place in ["M74 44", "M74 62", "M374 44", "M374 62", "M674 44", "x=\"674\" y=\"56\""] {
             assert_eq!(svg.matches(place).count(), 1, "{place}");
         }

@@ -1,7 +1,8 @@
-//! The hour of limo-2018, section 4.4, inside a longer day: its sections, with the times of the hour counted from its begin.
+//! The hour of limo-2018, section 4.4, at the beginning of a longer day: its sections, with times counted from the
+//! beginning of the hour.
 //!
-//! Limits and prices go on after the hour, so that no policy knows where it ends. No jobs are submitted after it, since
-//! they could not change what happens before.
+//! Limits and prices continue after the hour, so that no policy knows its end. No jobs are submitted after it, because
+//! they could not change the hour.
 
 use anyhow::Result;
 use limo_model::{Band, Curve, Power, Span, Time};
@@ -12,7 +13,7 @@ pub const APPLICATIONS: [&str; 5] = ["cg", "ep", "ft", "is", "mg"];
 /// A row of Table 4.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// Submissions of each benchmark at the begin of the section.
+    /// Submissions of each benchmark at the beginning of the section.
     pub sets: usize,
     pub low_w: i64,
     pub high_w: i64,
@@ -30,7 +31,7 @@ pub const SECTIONS: [Section; 6] = [
 
 pub const SECTION: Span = Span::from_secs(600);
 
-/// The hours for which limits and prices are known, of which the first is measured.
+/// Number of hours with known limits and prices; the first one is measured.
 pub const HOURS_OF_DAY: usize = 3;
 
 /// The begin of the hour. Times of the hour count from here.
@@ -58,21 +59,21 @@ impl Section {
 pub struct Day(pub Vec<Section>);
 
 impl Day {
-    /// Table 4.6, and its limits again and again.
+    /// Returns Table 4.6, with its limits repeated.
     pub fn of_2018() -> Self {
         let later = SECTIONS.map(|section| Section { sets: 0, ..section });
         Self([&SECTIONS[..], &later.repeat(HOURS_OF_DAY - 1)].concat())
     }
 
-    /// Begin of each section.
+    /// Returns the beginning of each section.
     pub fn sections(&self) -> impl Iterator<Item = (Time, Section)> {
         self.0.iter().enumerate().map(|(index, section)| (BEGIN + SECTION.scaled(index as i64, 1), *section))
     }
 
-    /// The power limits of the day, known to its end.
+    /// Returns the power limits of the day, known to its end.
     ///
     /// # Errors
-    /// A section whose lower limit is above its upper one.
+    /// If a lower limit is above its upper one.
     pub fn limits(&self) -> Result<Curve<Band>> {
         let steps = self.sections().map(|(at, section)| Ok((at, section.band()?))).collect::<Result<Vec<_>>>()?;
         Ok(Curve::new(steps, Some(END_OF_DAY))?)

@@ -1,9 +1,9 @@
-//! `cargo xtask response`: how long a cluster is above its upper limit, by real daemons on a machine made of files
-//! ([`plant`]): after a limit that falls without warning, and after a draw that rises without warning, with a meter that is
-//! read once a second and with one that is read fifty times a second.
+//! `cargo xtask response`: measures how long a cluster is above its upper limit, with real daemons on a machine made of
+//! files ([`plant`]). The causes are a limit that falls without warning and a draw that rises without warning, with a
+//! meter read once a second and with one read fifty times a second.
 //!
-//! Both are bounded by what docs/policies.md derives: the first by a round and a cap, the second by these and the time
-//! between two readings.
+//! docs/policies.md derives the bounds: a round and a cap for the first cause, and in addition the time between two
+//! readings for the second.
 
 mod plant;
 
@@ -21,18 +21,18 @@ use plant::{Above, IDLE, Plant};
 /// Enough for a median, and few enough for a minute.
 const TIMES: usize = 10;
 
-/// Nothing here takes longer, unless it never happens.
+/// Longest wait; only an event that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The actual draw of the job, or the draw in its profile.
 const USUAL: Power = Power::from_watts(80);
 const RISEN: Power = Power::from_watts(150);
-/// That leaves room for it, and that does not.
+/// Upper limits with and without enough power for the job.
 const WIDE: Power = Power::from_watts(200);
 const NARROW: Power = Power::from_watts(60);
 
-/// Power is given back soon, so that the next step can follow.
+/// Caps are raised again soon, so that the next step can follow.
 const MASTER: &str = r#"
 log = "warn"
 readings_every = "1ms"
@@ -50,7 +50,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// One kind of step with one meter.
+/// Results of one kind of step with one meter.
 #[derive(Debug, Serialize)]
 struct Figure {
     cause: &'static str,
@@ -59,12 +59,14 @@ struct Figure {
     longest_ms: i64,
     /// The highest draw less the limit.
     overshoot_w: f64,
-    /// The most that one step took above the limit.
+    /// Largest energy above the limit in one step.
     overshoot_j: f64,
 }
 
+///
+///
 /// # Errors
-/// If the programs cannot be built, a daemon fails, or the draw does not come down.
+/// If the programs cannot be built, a daemon fails, or the draw does not fall.
 pub fn run(arguments: &Arguments) -> Result<()> {
     eprintln!("response: building the programs in release");
     let programs = Programs::build()?;
@@ -145,7 +147,7 @@ async fn measure(programs: &Programs, interval: Span) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Waits until the job draws what it wants, and the meter has shown it.
+/// Waits until the job has its wanted draw, and the meter has shown it.
 async fn calm(plant: &Plant, wanted: Power) -> Result<()> {
     wait_for(|| (plant.draw() == IDLE + wanted).then_some(()), "the cap was not lifted").await?;
     tokio::time::sleep(Duration::from_millis(1_100)).await;
@@ -167,7 +169,7 @@ async fn wait_for<T>(mut look: impl FnMut() -> Option<T>, otherwise: &str) -> Re
     }
 }
 
-/// The type of this machine's processor, by which its profile is known.
+/// Returns the type of this machine's processor, which its profile uses.
 async fn hardware(cluster: &Cluster<'_>) -> Result<String> {
     let nodes: serde_json::Value = serde_json::from_str(&cluster.ask("lq", &["nodes", "--json"]).await?)?;
     let hardware = nodes["nodes"][0]["units"][0]["hardware"].as_str().context("the node has no unit")?;

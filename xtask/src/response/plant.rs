@@ -1,5 +1,5 @@
 //! A machine made of files: a processor that obeys the cap in its powercap zone, and a wattmeter in hwmon. It draws its
-//! idle draw and what it is told to, at most its cap, and notes when that is above a limit.
+//! idle draw plus the wanted draw, limited by its cap, and records the times above a limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ pub const IDLE: Power = Power::from_watts(10);
 /// Initial limit of the zone.
 const ORIGINAL: Power = Power::from_watts(400);
 
-/// A thousand looks a second: what is measured lasts at least some of them.
+/// A thousand samples a second: measured times last at least several of them.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The time above the limit, from a cause until the draw is at the limit or below it.
+/// Time above the limit, from its cause until the draw is at or below the limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Above {
     pub lasted: Span,
@@ -52,7 +52,7 @@ pub fn now() -> Time {
 }
 
 impl Plant {
-    /// Below `dir`, which becomes a sysfs.
+    /// Starts the machine below `dir`, which becomes a sysfs.
     ///
     /// # Errors
     /// If the files cannot be written.
@@ -88,19 +88,19 @@ impl Plant {
         &self.dir
     }
 
-    /// From now on the job wants to draw this much.
+    /// Sets the wanted draw of the job.
     pub fn want(&self, draw: Power) {
         self.wanted.store(draw.mw(), Ordering::SeqCst);
     }
 
-    /// From now on the time above `limit` is of interest.
+    /// Starts to record the time above `limit`.
     pub fn watch(&self, limit: Power) {
         if let Ok(mut watch) = self.watch.lock() {
             *watch = Watch { limit: Some(limit), since: Some(now()), ..Watch::default() };
         }
     }
 
-    /// The time above the limit, once it is over.
+    /// Returns the time above the limit, once it is over.
     pub fn seen(&self) -> Option<Above> {
         self.watch.lock().ok()?.seen
     }
@@ -114,7 +114,7 @@ impl Drop for Plant {
     fn drop(&mut self) {
         self.stop.store(1, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
-            // It does not panic: it only reads and writes files.
+            // The thread does not panic: it only reads and writes files.
             let _ = thread.join();
         }
     }
@@ -135,7 +135,7 @@ fn run(zone: &Path, sensor: &Path, wanted: &AtomicI64, watch: &Mutex<Watch>, sto
     let mut last = now();
     while stop.load(Ordering::SeqCst) == 0 {
         let (at, draw) = (now(), draw(zone, Power::from_mw(wanted.load(Ordering::SeqCst))));
-        // Renamed into its place: a file of sysfs is never seen half written.
+        // Renamed into place, so that a partial file is never read.
         if write(&next, &(draw.mw() * 1_000).to_string()).and_then(|()| Ok(fs::rename(&next, &input)?)).is_err() {
             return;
         }

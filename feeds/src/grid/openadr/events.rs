@@ -64,7 +64,7 @@ pub struct Reading {
 struct ReceivedEvent<'a> {
     id: String,
     event: &'a EventRequest,
-    /// Meaning of "now" in it.
+    /// Time that "now" means in the event.
     modified: Time,
     emergency: Power,
     received_at: Time,

@@ -147,6 +147,6 @@ fn a_small_document_cannot_mean_ever_more_slots() {
     };
     let text = document(&(0..20).map(year).collect::<Vec<_>>());
     let error = entsoe(None).parse(text.as_bytes()).expect_err("too many");
-    // It is refused as soon as there are too many, not when all of them lie in memory.
+    // Refused as soon as there are too many, before all of them are in memory.
     assert!(matches!(error, FeedError::TooMany { found: 40_001..=80_000, .. }), "{error}");
 }

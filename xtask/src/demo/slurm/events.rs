@@ -1,4 +1,4 @@
-//! The record of a run under Slurm, from the lines of its jobs and its power programs: the draw of the machines, and
+//! The record of a run under Slurm, from the output of its jobs and its power programs: the draw of the machines, and
 //! the jobs. Pure.
 
 use std::collections::BTreeMap;
@@ -10,26 +10,26 @@ use super::job::{Load, index_of};
 use crate::demo::pace::Pace;
 use crate::demo::record::{JobRecord, Record};
 
-/// A job as it was handed in.
+/// A submitted job.
 #[derive(Debug, Clone)]
 pub struct Submitted {
     pub application: String,
-    /// On the wall.
+    /// Time of submission, in wall time.
     pub at: Time,
-    /// One for each machine.
+    /// Loads of the job, one for each machine.
     pub loads: Vec<Load>,
 }
 
 /// Output of a job about itself, in wall time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Course {
-    /// The index of its machine, and when it began.
+    /// Index of the job's machine, and time of its beginning.
     pub began: Option<(usize, Time)>,
-    /// Its exit code, and when it ended.
+    /// Exit code, and time of the end.
     pub ended: Option<(u8, Time)>,
 }
 
-/// A machine that goes off, or is switched on again and boots.
+/// A machine that is switched off, or switched on again and boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
     pub at: Time,
@@ -37,10 +37,10 @@ pub struct Switch {
     pub is_on: bool,
 }
 
-/// Reads what a job printed, whose lines `begin NODE MS` and `end CODE MS` count.
+/// Reads the output of a job, in which the lines `begin NODE MS` and `end CODE MS` count.
 ///
 /// # Errors
-/// A line of the two that is not so, or is there twice, or an end without a begin.
+/// If one of these lines is invalid or repeated, or an end has no begin.
 pub fn course(text: &str, machines: usize) -> Result<Course> {
     let mut course = Course::default();
     for line in text.lines() {
@@ -63,11 +63,11 @@ pub fn course(text: &str, machines: usize) -> Result<Course> {
     Ok(course)
 }
 
-/// Reads the log of the power programs: lines `MS off NODE`, `MS on NODE` where a machine begins to boot, and `MS up NODE`
-/// where it has booted.
+/// Reads the log of the power programs: lines `MS off NODE`, `MS on NODE` when a machine begins to boot, and `MS up
+/// NODE` when it has booted.
 ///
 /// # Errors
-/// Any other line.
+/// If a line has another form.
 pub fn switches(log: &str, machines: usize) -> Result<Vec<Switch>> {
     let mut switches = Vec::new();
     for line in log.lines() {
@@ -87,11 +87,11 @@ fn time(ms: &str, line: &str) -> Result<Time> {
     Ok(Time::from_unix_ms(ms.parse().with_context(|| format!("`{ms}` in `{line}` is not a time in ms"))?))
 }
 
-/// The record of a run in times of the hour. At its begin all machines are on. A machine draws nothing while it is off, its
-/// idle draw while it is on or boots, and above that the power of the job that runs on it.
+/// Makes the record of a run in times of the hour. All machines are on at its beginning. A machine draws nothing while
+/// it is off, and its idle draw while it is on or boots, plus the power of the job that runs on it.
 ///
 /// # Errors
-/// None for jobs whose machines are there.
+/// Never, if all machines of the jobs exist.
 pub fn record(idle: &[Power], jobs: &[(Submitted, Course)], switches: &[Switch], pace: Pace) -> Result<Record> {
     let mut changes: Vec<(Time, Power)> = vec![(pace.begin, idle.iter().copied().sum())];
     let mut on = vec![true; idle.len()];
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use limo_model::Span;
 
-    /// Returns the time this number of milliseconds after the begin of the hour, in wall time.
+    /// Returns the wall time `ms` milliseconds after the beginning of the hour.
     fn wall(ms: i64) -> Time {
         Time::from_unix_ms(1_000_000 + ms)
     }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn machines_draw_idle_nothing_while_off_and_what_their_jobs_take() {
         let jobs = [job(0, ran(0, 10, 50)), job(0, ran(1, 20, 60)), job(5, ran(0, 50, 90)), job(290, ran(1, 300, 350))];
-        // The second machine goes off at 100, is told to boot at 200, and told to go off twice.
+        // The second machine goes off at 100, is ordered to boot at 200, and is ordered to go off twice.
         let switches = [switch(100, 1, false), switch(101, 1, false), switch(200, 1, true), switch(400, 0, false)];
         let pace = Pace { begin: wall(0), factor: 10 };
         let record = record(&[watts(10), watts(5)], &jobs, &switches, pace).expect("a record");
@@ -177,7 +177,7 @@ mod tests {
             (0, 15),
             (100, 45),
             (200, 65),
-            // One job of 30 W ends, the next begins at the same time.
+            // A job of 30 W ends, and the next begins at the same time.
             (500, 65),
             (600, 45),
             (900, 15),

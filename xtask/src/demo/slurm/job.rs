@@ -1,5 +1,5 @@
-//! The jobs of the hour as batch scripts for Slurm: how long each one runs on each machine, and what it draws there, as the
-//! emulated CPUs have it.
+//! The jobs of the hour as batch scripts for Slurm, with their durations and draws on each machine, as for the emulated
+//! CPUs.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use limo_model::{Power, Span, UnitKind};
 use limo_power::{Emulated, Hardware, Share};
 
-/// The run of one job on one machine.
+/// The run of a job on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     pub duration: Span,
@@ -47,22 +47,22 @@ impl Machines {
     }
 }
 
-/// The name that Slurm has for the machine of this index.
+/// Returns Slurm's name for the machine at `index`.
 pub fn node(index: usize) -> String {
     format!("n{}", index + 1)
 }
 
-/// The index of the machine that Slurm calls `name`.
+/// Returns the index of the machine with Slurm's name `name`.
 ///
 /// # Errors
-/// A name of none of `count` machines.
+/// If none of the `count` machines has the name.
 pub fn index_of(name: &str, count: usize) -> Result<usize> {
     let index = (0..count).find(|index| node(*index) == name);
     index.with_context(|| format!("`{name}` is not one of the nodes n1 to n{count}"))
 }
 
-/// A batch script that runs `application` for as long as the machine on which it finds itself takes, and prints when it
-/// begins and ends.
+/// Returns a batch script that runs `application` for the time that it takes on the script's machine, and prints its
+/// beginning and end.
 ///
 /// # Errors
 /// If the program cannot be quoted for a shell.

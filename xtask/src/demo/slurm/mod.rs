@@ -22,7 +22,7 @@ use super::record::Record;
 use super::replay::{Stage, give_up, now, until};
 use super::workload::{self, Section};
 
-/// Factor by which all runs are faster than the hour beside Slurm, whose timers are whole seconds.
+/// Factor by which all runs are faster than the hour if Slurm takes part: its timers are whole seconds.
 pub const FACTOR: i64 = 10;
 
 /// Time between the start of Slurm and the begin of the hour.
@@ -48,7 +48,7 @@ pub async fn replay(stage: &Stage<'_>, scripts: &Scripts, hardware: &Hardware) -
         submit(&slurm, stage, section, (&mut machines, &mut jobs)).await?;
     }
     until(pace.on_wall(workload::END)).await;
-    // A job that is not over when the time is up is among the mishaps.
+    // A job that is not over in time counts as a failure.
     if let Ok(ended) = tokio::time::timeout(give_up(stage.factor), all_ended(&slurm)).await {
         ended?;
     }
@@ -56,7 +56,7 @@ pub async fn replay(stage: &Stage<'_>, scripts: &Scripts, hardware: &Hardware) -
     let jobs: Vec<(Submitted, Course)> = jobs.iter().cloned().zip(courses.collect::<Result<Vec<_>>>()?).collect();
     let mishaps = record(&idle, &jobs, &[], pace)?.mishaps();
     ensure!(mishaps.is_empty(), "not every job ended with exit code 0:\n{}", mishaps.join("\n"));
-    // What the last machines draw until they go off counts, as long as another run goes on.
+    // The draw of the last machines until they are off counts if another run takes longer.
     let off = tokio::time::timeout(server::patience(stage.factor), all_off(stage, idle.len())).await;
     let switches = off.context("Slurm has not switched off all machines after the last job")??;
     drop(slurm);
@@ -65,7 +65,7 @@ pub async fn replay(stage: &Stage<'_>, scripts: &Scripts, hardware: &Hardware) -
     Ok(record)
 }
 
-/// Hands in the jobs of a section, one after the other so that their order is known.
+/// Submits the jobs of a section, one after the other to fix their order.
 async fn submit(
     slurm: &SlurmServer,
     stage: &Stage<'_>,
@@ -80,7 +80,7 @@ async fn submit(
         stage.write(&script_file, &script(&workload, application, &loads)?)?;
         jobs.push(Submitted { application: application.to_owned(), at: now(), loads });
         let output = output_of(number);
-        // A job that is started again would not say what it drew before.
+        // A restarted job would not report its earlier draw.
         let options = ["--parsable", "--exclusive", "--no-requeue", "-J", application, "-o", &output, &script_file];
         slurm.ask("sbatch", &options).await?;
     }
@@ -95,7 +95,7 @@ async fn all_ended(slurm: &SlurmServer) -> Result<()> {
     Ok(())
 }
 
-/// Waits until all machines are off; returns what the power programs did.
+/// Waits until all machines are off; returns the actions of the power programs.
 async fn all_off(stage: &Stage<'_>, machines: usize) -> Result<Vec<Switch>> {
     loop {
         let path = stage.dir.join(POWER_LOG);
@@ -123,7 +123,7 @@ fn output_of(number: usize) -> String {
     format!("job-{number}.out")
 }
 
-/// Output of a job about itself; `None` if it never started.
+/// Returns a job's output about itself; `None` if it never started.
 fn read_course(stage: &Stage<'_>, number: usize) -> Result<Course> {
     let path = stage.dir.join(output_of(number));
     if !path.exists() {

@@ -1,5 +1,5 @@
-//! A Slurm of its own for the demo: started by somebody's START_SH, with power programs that the demo writes, and stopped by
-//! the `stop.sh` beside it.
+//! A separate Slurm for the demo: started by a START_SH of the caller, with power programs that the demo writes, and
+//! stopped by the `stop.sh` next to it.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use limo_model::Span;
 
 use crate::demo::pace::shortened;
 
-/// A machine that is idle for so long, in the time of the hour, is switched off.
+/// Idle time, in the time of the hour, after which a machine is switched off.
 const IDLE: Span = Span::from_secs(300);
 /// Boot time of a machine, in the time of the hour.
 const BOOT: Span = Span::from_secs(60);
@@ -24,16 +24,16 @@ const BOOT: Span = Span::from_secs(60);
 const OFF_S: u64 = 5;
 const ON_S: u64 = 25;
 
-/// What the power programs log, below the directory of Slurm.
+/// Log of the power programs, below the directory of Slurm.
 pub const POWER_LOG: &str = "power.log";
 
-/// The ports among which free ones are looked for, and the steps.
+/// Range in which free ports are searched, and the step.
 const PORTS: std::ops::Range<u16> = 17_000..30_000;
 const PORT_STEP: usize = 1_500;
-/// START_SH gives its nodes ports from this one on, counted from that of `slurmctld`.
+/// First port of the nodes in START_SH, relative to that of `slurmctld`.
 const NODE_PORT: u16 = 11;
 
-/// START_SH, and the `stop.sh` beside it.
+/// START_SH, and the `stop.sh` next to it.
 #[derive(Debug, Clone)]
 pub struct Scripts {
     start: PathBuf,
@@ -52,7 +52,7 @@ impl Scripts {
     }
 }
 
-/// Slurm, from the moment before it is started; stopped when dropped.
+/// A Slurm that starts or runs; stopped when dropped.
 pub struct SlurmServer {
     dir: PathBuf,
     stop: PathBuf,
@@ -108,7 +108,7 @@ impl SlurmServer {
 impl Drop for SlurmServer {
     fn drop(&mut self) {
         let mut command = without_settings(&self.stop);
-        // Its output goes to stderr, because stdout is the answer.
+        // Output goes to stderr, because stdout is for the answer.
         let status = command.env("BASE", &self.dir).stdout(io::stderr()).stderr(io::stderr()).status();
         match status {
             Ok(status) if status.success() => {}
@@ -118,12 +118,12 @@ impl Drop for SlurmServer {
     }
 }
 
-/// A machine that is still on so long after the last job is not switched off: twice the time until it should be.
+/// Returns the longest time from the last job until all machines are off: twice the expected one.
 pub fn patience(factor: i64) -> Duration {
     Duration::from_millis(shortened(IDLE, factor).ms().unsigned_abs() * 2) + Duration::from_secs(OFF_S + ON_S)
 }
 
-/// A program that sees no setting of Limo, Slurm or START_SH.
+/// Returns a command for a program, without settings for Limo, Slurm or START_SH.
 fn without_settings(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -141,7 +141,7 @@ fn config_in(said: &str) -> Option<PathBuf> {
     said.lines().find_map(|line| line.strip_prefix("export SLURM_CONF=")).map(|path| PathBuf::from(path.trim()))
 }
 
-/// The first of some ports that are free now: that of `slurmctld`, and those of the nodes.
+/// Returns the first of a row of free ports: that of `slurmctld`, and those of the nodes.
 fn free_port(machines: usize) -> Result<u16> {
     let nodes = NODE_PORT..NODE_PORT.saturating_add(u16::try_from(machines).unwrap_or(u16::MAX));
     let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
@@ -149,7 +149,7 @@ fn free_port(machines: usize) -> Result<u16> {
     PORTS.step_by(PORT_STEP).find(all_free).context("no free ports for Slurm between 17000 and 30000")
 }
 
-/// Writes what START_SH appends to `slurm.conf`, and the programs that it names.
+/// Writes the text that START_SH appends to `slurm.conf`, and the programs named in it.
 fn write_power_saving(dir: &Path, text: &str, factor: i64) -> Result<()> {
     let seconds = |span: Span| shortened(span, factor).ms() / 1_000;
     let idle = seconds(IDLE);
@@ -173,7 +173,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Switches the machines of a host list off: `slurmd` is gone at once. Slurm runs it with closed streams.
+/// Switches the machines of a host list off: `slurmd` ends at once. Slurm runs the script with closed streams.
 const POWER_OFF: &str = r#"#!/bin/bash
 exec </dev/null >>@DIR@/power.out 2>&1
 export SLURM_CONF=@DIR@/run/slurm.conf
@@ -186,8 +186,8 @@ for node in $(scontrol show hostnames "$1"); do
 done
 "#;
 
-/// Switches the machines of a host list on; each boots on its own. Slurm runs it with closed streams and blocked signals,
-/// which a `slurmd` must not inherit. A machine that has booted when Slurm is stopped stays off.
+/// Switches the machines of a host list on; each boots on its own. Slurm runs the script with closed streams and
+/// blocked signals, which a `slurmd` must not inherit. A machine that has booted when Slurm is stopped stays off.
 const POWER_ON: &str = r#"#!/bin/bash
 exec </dev/null >>@DIR@/power.out 2>&1
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin SLURM_CONF=@DIR@/run/slurm.conf
@@ -205,7 +205,7 @@ wait
 mod tests {
     use super::*;
 
-    /// A directory with these scripts.
+    /// Makes a directory with these scripts.
     fn scripts(scripts: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a directory");
         for (name, text) in scripts {
@@ -233,7 +233,7 @@ mod tests {
         let slurm = start(dir.path()).expect("started");
         assert_eq!(slurm.config, Path::new("/x/slurm.conf"));
         let text = fs::read_to_string(base.join("settings")).expect("settings");
-        // Five minutes of the hour at a tenth of real time are 30 s, a minute is 6 s.
+        // Five minutes of the hour at a tenth of real time are 30 s, and a minute is 6 s.
         assert!(text.starts_with("4 1 backfill\nSuspendTime=30\nSuspendTimeout=5\nResumeTimeout=25\n"), "{text}");
         assert!(text.contains(&format!("SuspendProgram={}/power-off\n", base.display())), "{text}");
         assert!(fs::read_to_string(base.join("power-on")).expect("a program").contains("sleep 6.000\n"));
