@@ -33,7 +33,7 @@ pub enum Phase {
         plan: Box<Plan>,
         descriptors: Vec<OwnedFd>,
     },
-    /// The child is not yet its program.
+    /// The child does not run its program yet.
     Launching {
         child: Box<Launching>,
         since: BootTime,
@@ -42,12 +42,12 @@ pub enum Phase {
         leader: Pid,
         since: BootTime,
     },
-    /// Between two other stages; or the command is over, and a worker kills its remaining processes.
+    /// The attempt is between two other stages; or the command is over, and a worker kills its remaining processes.
     Idle,
 }
 
 impl Attempt {
-    /// A launch of `plan` that has not begun.
+    /// Makes a launch of `plan` that has not begun.
     pub fn new(launch: &Launch, plan: &Plan, now: BootTime) -> Self {
         Self {
             phase: Phase::Idle,
@@ -60,7 +60,7 @@ impl Attempt {
         }
     }
 
-    /// The process that is the job's leader, or will be.
+    /// Returns the process that is the job's leader, or will be.
     pub fn child(&self) -> Option<Pid> {
         match &self.phase {
             Phase::Launching { child, .. } => Some(child.pid),
@@ -73,21 +73,21 @@ impl Attempt {
     pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
         let launch = match self.phase {
             Phase::Launching { .. } => Some(self.launch_by),
-            // Its worker has its own deadline.
+            // The worker has its own deadline.
             Phase::Carrying { .. } | Phase::Running { .. } => None,
             Phase::Idle => return None,
         };
         [launch, self.watch.deadline(lease)].into_iter().flatten().min()
     }
 
-    /// Sends a signal to the job's process group; to the child alone while it has none.
+    /// Sends a signal to the job's process group, or to the child alone while it has no group.
     pub fn signal(&self, signal: i32) {
         match &self.phase {
             Phase::Running { leader, .. } => {
                 limo_shepherd::processes::group(*leader, signal);
             }
             Phase::Launching { child, .. } => {
-                // SAFETY: no memory is involved. It is not collected yet, so the number is its own.
+                // SAFETY: no memory is involved. The child is not collected yet, so its number is still valid.
                 unsafe { libc::kill(child.pid.as_raw(), signal) };
             }
             Phase::Carrying { worker, .. } if signal == libc::SIGTERM || signal == libc::SIGKILL => {
@@ -97,7 +97,7 @@ impl Attempt {
         }
     }
 
-    /// Asks the job to end, also if it is stopped or a shell that ignores TERM.
+    /// Asks the job to end, even if it is stopped or a shell that ignores TERM.
     pub fn terminate(&self) {
         self.signal(libc::SIGTERM);
         if self.terminal {

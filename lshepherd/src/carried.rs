@@ -1,5 +1,5 @@
-//! The file that travels with a job: a script, or the command itself. It lies in a directory that only the job's user may
-//! enter, from the start of the job to its end, and keeps its name, which the job sees.
+//! The file that is sent with a job: a script, or the command itself. From the start of the job to its end, it is in a
+//! directory that only the job's user may enter. It keeps its name, which the job sees.
 //!
 //! All of this runs in workers, as the job's user.
 
@@ -23,12 +23,12 @@ pub fn write(carried: &Carried) -> Result<(), String> {
     let written = made.and_then(|()| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
         file.write_all(&carried.content)?;
-        // The mask of the daemon does not count.
+        // The daemon's umask does not apply.
         file.set_permissions(fs::Permissions::from_mode(0o700))
     });
     written.map_err(|error| {
         if error.kind() != io::ErrorKind::AlreadyExists {
-            // Whatever is left lies in a directory for temporary files.
+            // Remaining files are in a directory for temporary files.
             let _ = fs::remove_dir_all(directory);
         }
         error.to_string()
@@ -38,7 +38,7 @@ pub fn write(carried: &Carried) -> Result<(), String> {
 /// Removes the directory and everything in it.
 ///
 /// # Errors
-/// The reason; what could not be removed stays.
+/// The reason; files that could not be removed stay.
 pub fn remove(directory: &[u8]) -> Result<(), String> {
     let directory = Path::new(OsStr::from_bytes(directory));
     match fs::remove_dir_all(directory) {

@@ -1,9 +1,10 @@
-//! A process from its birth to the first instruction of its program. Until then it shares the memory of this process, which
-//! is quicker than copying it, but this process does not wait: a user's file may keep the child for ever.
+//! A process from its creation to the first instruction of its program. Until then it shares the memory of this
+//! process, which is faster than a copy. This process does not wait for it, because a user's file may block the child
+//! for ever.
 //!
-//! The child makes raw system calls and writes to its own stack only. It allocates nothing, takes no lock and touches no
-//! `errno`. It drops its privileges itself: groups, then user, then umask and directory, then files, so that whatever it
-//! touches it touches as the job's user.
+//! The child makes raw system calls and writes to its own stack only. It does not allocate, lock or use `errno`. It
+//! drops its privileges itself: groups, then user, then umask and directory, then files. So it accesses every file as
+//! the job's user.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
@@ -18,16 +19,16 @@ use nix::unistd::{Pid, pipe2};
 
 use crate::raw::call;
 
-/// The deepest of the child's calls needs some hundred bytes, more without optimization.
+/// Size of the child's stack: its deepest calls need some hundred bytes, more without optimization.
 const STACK: usize = 64 << 10;
 
-/// Runs programs that name no interpreter, as `execvp(3)` has it.
+/// Shell for programs that name no interpreter, as in `execvp(3)`.
 const SHELL: &CStr = c"/bin/sh";
 
-/// The limit on open files that a login has. The hard limit is that of the daemon.
+/// Soft limit on open files, that of a login. The hard limit is the daemon's.
 const SOFT_FILES: u64 = 1024;
 
-/// Texts for the kernel, with the list of pointers that it wants. The texts do not move when this does.
+/// Texts for the kernel, with the required list of pointers. The texts do not move when this value moves.
 struct Texts {
     texts: Vec<CString>,
     list: Vec<*const c_char>,
@@ -45,22 +46,22 @@ fn text_of(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a text holds a NUL byte"))
 }
 
-/// Everything that the child reads. It stays where it is until the child has left this memory.
+/// Everything that the child reads. It stays at its address until the child has left this memory.
 struct Birth {
     paths: Texts,
     argv: Texts,
-    /// The same for a program that a shell has to run; the child puts in the second.
+    /// Arguments for a program that a shell has to run; the child sets the second one.
     shell_argv: Vec<*const c_char>,
     env: Texts,
     directory: CString,
     umask: u32,
     identity: Option<Identity>,
     stdin: Option<CString>,
-    /// For stdout and stderr: the name, and whether the content stays.
+    /// Files for stdout and stderr: the name, and true if the content stays.
     outputs: [Option<(CString, bool)>; 2],
     terminal: bool,
     blocked: bool,
-    /// In the order of their places: stdin, stdout, stderr, and from [`FIRST_INHERITED`] on.
+    /// Descriptors in the order of their places: stdin, stdout, stderr, and from [`FIRST_INHERITED`] on.
     descriptors: Vec<OwnedFd>,
     /// The first place whose descriptor is closed when the program begins.
     until_exec: usize,
@@ -68,7 +69,7 @@ struct Birth {
     report: RawFd,
 }
 
-/// A birth that a child uses: this process does not touch it until it is dropped.
+/// A birth in use by a child: this process does not access it until it is dropped.
 struct Shared(*mut Birth);
 
 impl Shared {
@@ -84,10 +85,10 @@ impl Drop for Shared {
     }
 }
 
-/// A child that is not yet its program.
+/// A child that does not run its program yet.
 pub struct Launching {
     pub pid: Pid,
-    /// The end of this pipe says that the child has left this memory.
+    /// Pipe whose end shows that the child has left this memory.
     report: File,
     /// Written and read only by the child.
     _stack: Vec<u128>,
@@ -96,15 +97,15 @@ pub struct Launching {
 
 /// The fate of a child.
 pub enum Progress {
-    /// Nothing yet.
+    /// No news.
     Open,
-    /// It is the program, or was killed before.
+    /// The child runs its program, or was killed before.
     Left,
-    /// It is about to end because of this error.
+    /// The child is about to end because of this error.
     Failed(Step, i32),
 }
 
-/// The limit on open files of jobs: as of a login, below the limit of this process.
+/// Returns the limit on open files of jobs: that of a login, within the limit of this process.
 pub fn file_limit() -> io::Result<libc::rlimit64> {
     let mut own = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: valid for writing.
@@ -148,10 +149,10 @@ pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, files: libc::rlimit64) -> io
         report: theirs.as_raw_fd(),
     });
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
-    // SAFETY: the end of the memory that was allocated, to which no other pointer leads; `u128` is aligned as a stack must be.
+    // SAFETY: the end of the allocated memory, to which no other pointer exists; `u128` has the alignment of a stack.
     let top = unsafe { stack.as_mut_ptr().add(stack.capacity()) };
-    // SAFETY: the birth and the stack live in what is returned, which is kept until the child has left this memory. All
-    // signals of this process are blocked, so that no handler runs in the child.
+    // SAFETY: the birth and the stack live in the returned value, which is kept until the child has left this memory.
+    // All signals of this process are blocked, so no handler runs in the child.
     let child = unsafe { libc::clone(born, top.cast(), libc::CLONE_VM | libc::SIGCHLD, birth.0.cast()) };
     if child < 0 {
         return Err(io::Error::last_os_error());
@@ -164,7 +165,7 @@ impl Launching {
         &self.report
     }
 
-    /// Returns the progress of the child. Once it has left this memory, this may be dropped.
+    /// Returns the progress of the child. Once the child has left this memory, this value may be dropped.
     pub fn progress(&mut self) -> Progress {
         let mut bytes = [0; 8];
         match self.report.read(&mut bytes) {
@@ -173,7 +174,7 @@ impl Launching {
                 Progress::Failed(Step::of(step), i32::from_le_bytes([a, b, c, d]))
             }
             Ok(0) => Progress::Left,
-            // A write of so few bytes is never divided.
+            // Such a short write is never divided.
             Ok(_) => Progress::Failed(Step::Other, libc::EIO),
             Err(_) => Progress::Open,
         }
@@ -184,7 +185,7 @@ type Done = Result<(), (Step, c_int)>;
 
 /// The life of the child.
 extern "C" fn born(birth: *mut c_void) -> c_int {
-    // SAFETY: it is the parent's, which keeps it; only the child uses it from now on.
+    // SAFETY: the parent owns it and keeps it; only the child uses it from now on.
     let birth = unsafe { &mut *birth.cast::<Birth>() };
     // SAFETY: only in the child.
     let (step, errno) = unsafe {
@@ -195,7 +196,7 @@ extern "C" fn born(birth: *mut c_void) -> c_int {
     };
     let [a, b, c, d] = errno.to_le_bytes();
     let report = [step as u8, 0, 0, 0, a, b, c, d];
-    // SAFETY: the bytes live until the call returns; the last ends this process and nothing else.
+    // SAFETY: the bytes live until the call returns; the last call ends this process only.
     unsafe {
         call(libc::SYS_write, [birth.report as usize, report.as_ptr() as usize, report.len(), 0, 0]);
         call(libc::SYS_exit, [127, 0, 0, 0, 0]);
@@ -208,7 +209,7 @@ fn check(step: Step, result: isize) -> Result<isize, (Step, c_int)> {
     if result < 0 { Err((step, -(result as c_int))) } else { Ok(result) }
 }
 
-/// Everything up to the program.
+/// Does everything up to the program.
 ///
 /// # Safety
 /// Only in the child.
@@ -236,17 +237,17 @@ unsafe fn prepare(birth: &Birth) -> Done {
         check(Step::Directory, call(libc::SYS_chdir, [birth.directory.as_ptr() as usize, 0, 0, 0, 0]))?;
         if let Some(name) = &birth.stdin {
             open(Step::Stdin, name, libc::O_RDONLY, 0)?;
-            // A directory can be opened; only reading it fails.
+            // A directory can be opened, but not read.
             check(Step::Stdin, call(libc::SYS_read, [0; 5]))?;
         }
         for (place, output) in (1..).zip(&birth.outputs) {
             let Some((name, keep)) = output else { continue };
             let truncate = if *keep { 0 } else { libc::O_TRUNC };
-            // Appending in any case, so that two descriptors of one file do not write over each other.
+            // Always in append mode, so that two descriptors of one file do not overwrite each other.
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
             open(if place == 1 { Step::Stdout } else { Step::Stderr }, name, flags, place)?;
         }
-        // All descriptors of this process are close-on-exec by themselves; a kernel before 5.11 does not know this call.
+        // All descriptors of this process are close-on-exec already; a kernel before 5.11 does not have this call.
         let first = birth.descriptors.len().max(FIRST_INHERITED as usize);
         call(libc::SYS_close_range, [first, u32::MAX as usize, libc::CLOSE_RANGE_CLOEXEC as usize, 0, 0]);
         if !birth.blocked {
@@ -261,12 +262,12 @@ unsafe fn prepare(birth: &Birth) -> Done {
     Ok(())
 }
 
-/// Puts a file in the place of a descriptor.
+/// Opens a file as a given descriptor.
 ///
 /// # Safety
 /// Only in the child.
 unsafe fn open(step: Step, name: &CStr, flags: c_int, place: usize) -> Done {
-    // Without O_NONBLOCK a FIFO of that name, which anybody may make, would stop the child until somebody opens it.
+    // Without O_NONBLOCK a FIFO of that name, which any user may create, would block the child until somebody opens it.
     let open = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     let here = libc::AT_FDCWD as usize;
     // SAFETY: the name lives until the calls return.
@@ -280,7 +281,7 @@ unsafe fn open(step: Step, name: &CStr, flags: c_int, place: usize) -> Done {
     Ok(())
 }
 
-/// Becomes the program, as `execvp(3)` does; returns why not.
+/// Executes the program, as `execvp(3)` does; returns the error.
 ///
 /// # Safety
 /// Only in the child.
@@ -299,7 +300,7 @@ unsafe fn exec(birth: &mut Birth) -> c_int {
             error = execve(SHELL, &birth.shell_argv, &birth.env.list);
         }
         match error {
-            // It may be elsewhere.
+            // The program may be in another directory.
             libc::EACCES => refused = true,
             libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT | libc::ENAMETOOLONG => {}
             other => return other,

@@ -1,8 +1,8 @@
-//! `lshepherd`: launches the jobs of one node and enforces their time limits, leases and stops, also while `lslave` stands
-//! still. `lslave` starts it and gives it orders; it ends with `lslave`, and every job with it.
+//! `lshepherd`: launches the jobs of one node and enforces their time limits, leases and stops, even while `lslave` is
+//! stopped. `lslave` starts it and sends it orders. It ends with `lslave`, and ends every job then.
 //!
-//! One thread, and one loop that never waits for a user's file or process: launches happen in children, everything else
-//! that touches what a user has made in workers with a deadline.
+//! It has one thread, and one loop that never waits for a user's file or process. Launches happen in children. All
+//! other accesses to a user's files and processes happen in workers with a deadline.
 
 mod attempt;
 mod carried;
@@ -32,10 +32,10 @@ use crate::shepherd::Shepherd;
 /// Longest wait for the processes of jobs after KILL when `lslave` has ended.
 const LAST_SWEEP: Duration = Duration::from_secs(3);
 
-/// Interval between two checks of them.
+/// Interval between two checks of these processes.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Messages that are taken before the loop looks at anything else.
+/// Messages handled before the loop checks other sources.
 const MESSAGES: usize = 16;
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn run() -> anyhow::Result<()> {
     result
 }
 
-/// The loop, until `lslave` is gone.
+/// Runs the loop until `lslave` is gone.
 fn serve(shepherd: &mut Shepherd, (socket, ended): (&OwnedFd, &SignalFd), mut timer: Timer) -> anyhow::Result<()> {
     loop {
         if !answer(shepherd, socket) {
@@ -132,7 +132,7 @@ fn answer(shepherd: &mut Shepherd, socket: &OwnedFd) -> bool {
     true
 }
 
-/// Fires at a [`BootTime`], also when the machine has slept past it.
+/// Timer for a [`BootTime`], which also fires if the machine has slept past it.
 struct Timer(TimerFd, Option<BootTime>);
 
 impl Timer {
@@ -142,7 +142,7 @@ impl Timer {
     }
 
     fn set(&mut self, at: Option<BootTime>) -> anyhow::Result<()> {
-        // One in the past has fired, and fires again: it is set again each time.
+        // A time in the past has fired, and must fire again, so it is set again each time.
         if at == self.1 && at.is_none_or(|at| at > BootTime::now()) {
             return Ok(());
         }
@@ -150,7 +150,7 @@ impl Timer {
         match at {
             None => self.0.unset(),
             Some(at) => {
-                // A time of 0 would unset it.
+                // A time of 0 would disable the timer.
                 let time =
                     nix::sys::time::TimeSpec::from_duration(Duration::from_millis(at.0.clamp(1, i64::MAX as u64)));
                 self.0.set(Expiration::OneShot(time), TimerSetTimeFlags::TFD_TIMER_ABSTIME)

@@ -5,10 +5,10 @@ use std::arch::asm;
 
 use nix::libc::c_long;
 
-/// The result of the kernel: negative numbers are errors.
+/// Makes a system call; returns the kernel's result, negative for errors.
 ///
 /// # Safety
-/// The arguments must be right for the call, and pointers valid while it lasts.
+/// The arguments must be valid for the call, and pointers must be valid until it returns.
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> isize {
     let result;
@@ -20,10 +20,10 @@ pub unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> isize {
     result
 }
 
-/// The result of the kernel: negative numbers are errors.
+/// Makes a system call; returns the kernel's result, negative for errors.
 ///
 /// # Safety
-/// The arguments must be right for the call, and pointers valid while it lasts.
+/// The arguments must be valid for the call, and pointers must be valid until it returns.
 #[cfg(target_arch = "aarch64")]
 pub unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> isize {
     let result;

@@ -1,14 +1,14 @@
-//! Collects children that ended, those inherited from jobs too, with the resources that they used.
+//! Collects ended children, including those inherited from jobs, with the resources that they used.
 
 use std::mem::MaybeUninit;
 
 use nix::libc;
 use nix::unistd::Pid;
 
-/// A child that ended, and the children that it had waited for.
+/// An ended child, with the resources of the children that it had waited for.
 #[derive(Debug)]
 pub struct Collected {
-    /// As `waitpid(2)` gives it.
+    /// Status as in `waitpid(2)`.
     pub status: i32,
     /// Milliseconds.
     pub user_cpu: u64,
@@ -18,11 +18,11 @@ pub struct Collected {
     pub max_rss: u64,
 }
 
-/// A child that ended and is not collected yet, so that its number is still its own.
+/// Returns an ended child that is not collected yet, so that its number is still valid.
 pub fn ended_child() -> Option<Pid> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: `info` is valid for writing, and zero is a valid siginfo_t, which says that no child has ended.
+    // SAFETY: `info` is valid for writing, and zero is a valid siginfo_t, which means that no child has ended.
     let pid = unsafe {
         if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) != 0 {
             return None;
@@ -32,7 +32,7 @@ pub fn ended_child() -> Option<Pid> {
     (pid > 0).then(|| Pid::from_raw(pid))
 }
 
-/// Collects a child that [`ended_child`] named.
+/// Collects a child that [`ended_child`] returned.
 pub fn collect(child: Pid) -> Option<Collected> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();

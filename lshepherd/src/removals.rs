@@ -11,7 +11,7 @@ const MOST: usize = 1000;
 pub struct Removal {
     pub directory: Vec<u8>,
     pub uid: u32,
-    /// `None` if this process is the user.
+    /// Identity; `None` if this process already has the user.
     pub identity: Option<Identity>,
 }
 
@@ -29,10 +29,10 @@ pub struct Removals {
 }
 
 impl Removals {
-    /// Milliseconds that a removal may take.
+    /// Longest time of a removal, in milliseconds.
     pub const PATIENCE: u64 = 600_000;
 
-    /// Adds one; gives back the directory if too many of the user wait.
+    /// Adds a removal; returns the directory if too many of the user wait.
     pub fn add(&mut self, removal: Removal) -> Option<String> {
         let queue = self.waiting.entry(removal.uid).or_default();
         if queue.len() >= MOST {
@@ -42,7 +42,7 @@ impl Removals {
         None
     }
 
-    /// One that may begin now; its user is busy until [`Removals::done`].
+    /// Returns a removal that may begin now; its user is busy until [`Removals::done`].
     pub fn next(&mut self) -> Option<Removal> {
         let uid = *self.waiting.keys().find(|uid| !self.active.contains(uid))?;
         let queue = self.waiting.get_mut(&uid)?;

@@ -1,4 +1,4 @@
-//! The state of this process and what follows from orders, time and ended children. Nothing here waits.
+//! The state of this process and its reactions to orders, time and ended children. Never waits.
 
 mod workers;
 
@@ -18,11 +18,10 @@ use crate::removals::{Removal, Removals};
 use crate::watch::Due;
 use crate::worker::{self, Worker};
 
-/// Longest wait in ms for the remaining processes of a job after KILL: only one in an uninterruptible wait takes
-/// longer.
+/// Longest wait for the remaining processes of a job after KILL, in ms: only an uninterruptible wait takes longer.
 const SWEEP: u64 = 5_000;
 
-/// More milliseconds until a worker that sweeps is killed itself, because a process of the job holds it.
+/// Additional ms until a sweeping worker is killed itself, because a process of the job blocks it.
 const SWEEP_STUCK: u64 = 2_000;
 
 /// The work of a worker.
@@ -35,18 +34,18 @@ enum Work {
 pub struct Shepherd {
     attempts: BTreeMap<Handle, Attempt>,
     workers: BTreeMap<Pid, (Worker, Work)>,
-    /// Children that were killed before they were their programs, and still share this memory.
+    /// Children that were killed before they ran their programs, and still share this memory.
     abandoned: Vec<Launching>,
     removals: Removals,
     lease: Option<BootTime>,
     files: libc::rlimit64,
-    /// Kept until this process ends.
+    /// Descriptors kept open until this process ends.
     lock: Vec<OwnedFd>,
     pub answers: VecDeque<Answer>,
 }
 
 impl Shepherd {
-    /// `files` is the jobs' limit on open files.
+    /// Makes the state. `files` is the jobs' limit on open files.
     pub fn new(files: libc::rlimit64) -> Self {
         Self {
             attempts: BTreeMap::new(),
@@ -106,7 +105,7 @@ impl Shepherd {
             Ok(taken) => taken,
             Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
         };
-        // The end of the lease is the same for all; a new job does not bring back an earlier one.
+        // All jobs share the end of the lease; a new job does not make it earlier.
         self.lease = self.lease.max(launch.lease);
         let now = BootTime::now();
         if plan.carried.is_none() {
@@ -148,7 +147,7 @@ impl Shepherd {
         self.not_started(handle, Step::Spawn, errno, reason);
     }
 
-    /// Nothing of it runs, or it has been killed before the first instruction of its program.
+    /// Handles a launch that did not start, or was killed before the first instruction of its program.
     fn not_started(&mut self, handle: Handle, step: Step, errno: i32, reason: String) {
         if let Some(attempt) = self.attempts.remove(&handle) {
             self.remove_carried(attempt);
@@ -192,7 +191,7 @@ impl Shepherd {
         let mut stuck = Vec::new();
         for (worker, work) in self.workers.values_mut().filter(|(worker, _)| worker.deadline <= now) {
             worker.kill();
-            // It is reaped when the kernel releases it, without a wait.
+            // The worker is reaped when the kernel releases it, without a wait.
             worker.deadline = BootTime(u64::MAX);
             match work {
                 Work::Carry(handle) => stuck.push((*handle, true)),
@@ -204,20 +203,20 @@ impl Shepherd {
             if carries {
                 self.not_started(handle, Step::Deadline, 0, String::new());
             } else {
-                // At least the process that has held the worker.
+                // At least the process that blocked the worker is left.
                 self.emptied(handle, 1);
             }
         }
     }
 
-    /// The child does not become its program: a user's file holds it, or its user has stopped it.
+    /// Gives a launch up: a user's file blocks the child, or its user has stopped it.
     fn give_up(&mut self, handle: Handle) {
-        // It may have gone on at the last moment.
+        // The child may have continued at the last moment.
         self.child_reported(handle);
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };
         match std::mem::replace(&mut attempt.phase, Phase::Idle) {
             Phase::Launching { child, .. } => {
-                // SAFETY: no memory is involved. It is not collected yet, so the number is its own.
+                // SAFETY: no memory is involved. The child is not collected yet, so its number is still valid.
                 unsafe { libc::kill(child.pid.as_raw(), libc::SIGKILL) };
                 self.abandoned.push(*child);
                 self.not_started(handle, Step::Deadline, 0, String::new());
@@ -226,7 +225,7 @@ impl Shepherd {
         }
     }
 
-    /// The pipes of children that are not yet their programs.
+    /// Returns the pipes of children that do not run their programs yet.
     pub fn launching(&self) -> impl Iterator<Item = (Handle, BorrowedFd<'_>)> {
         self.attempts.iter().filter_map(|(handle, attempt)| match &attempt.phase {
             Phase::Launching { child, .. } => Some((*handle, child.as_file().as_fd())),
@@ -234,7 +233,7 @@ impl Shepherd {
         })
     }
 
-    /// A child may have left this memory.
+    /// Handles a child that may have left this memory.
     pub fn child_reported(&mut self, handle: Handle) {
         let Some(Attempt { phase, watch, .. }) = self.attempts.get_mut(&handle) else { return };
         let Phase::Launching { child, since } = phase else { return };
@@ -242,7 +241,7 @@ impl Shepherd {
             Progress::Open => {}
             Progress::Left => {
                 let (leader, since) = (child.pid, *since);
-                // From here on nothing shares this memory.
+                // From here on no process shares this memory.
                 *phase = Phase::Running { leader, since };
                 watch.begins(since);
                 self.answers.push_back(Answer::Started { handle, leader: leader.as_raw() });
@@ -266,11 +265,11 @@ impl Shepherd {
             }
             let find = |(handle, attempt): (&Handle, &Attempt)| (attempt.child() == Some(child)).then_some(*handle);
             let handle = self.attempts.iter().find_map(find);
-            // One that ended has left this memory before, and says so first.
+            // An ended child has left this memory before, so that report is handled first.
             handle.into_iter().for_each(|handle| self.child_reported(handle));
             let leads = handle.filter(|handle| self.attempts.get(handle).is_some_and(|one| one.child() == Some(child)));
             if leads.is_some() {
-                // Before it is collected, while the number of the group is surely its own.
+                // Before it is collected, while the number of the group is certainly valid.
                 group(child, libc::SIGKILL);
             }
             let collected = reap::collect(child);
@@ -291,9 +290,9 @@ impl Shepherd {
         let ended = ended(collected, attempt.watch.why(), elapsed);
         self.answers.push_back(Answer::Exited { handle, ended });
         let mark = attempt.mark.clone();
-        // It must no longer count as a leader.
+        // The process must no longer count as a leader.
         attempt.phase = Phase::Idle;
-        // Most jobs leave nothing behind, and then all of /proc need not be read.
+        // Most jobs leave nothing behind, so reading all of /proc can be avoided.
         if self.is_alone_with_leaders() {
             return self.emptied(handle, 0);
         }
@@ -310,8 +309,8 @@ impl Shepherd {
         }
     }
 
-    /// Returns true if nothing is left of any job but what its leader leads: whatever outlives its parent becomes a child of this
-    /// process. `false` also if the kernel does not say.
+    /// Returns true if only processes led by leaders are left of all jobs: a process that outlives its parent becomes a
+    /// child of this process. Returns false also if the kernel does not answer.
     fn is_alone_with_leaders(&self) -> bool {
         let own = |child: &Pid| {
             self.workers.contains_key(child)
@@ -321,7 +320,7 @@ impl Shepherd {
         children().is_some_and(|children| children.iter().all(own))
     }
 
-    /// `lslave` is gone: ends everything.
+    /// Ends everything, because `lslave` is gone.
     pub fn end_all(&mut self) {
         for attempt in self.attempts.values() {
             attempt.signal(libc::SIGKILL);

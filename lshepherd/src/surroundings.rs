@@ -11,23 +11,22 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::sys::stat::Mode;
 
-/// Descriptors below this number are places for a job's own, and held free of others.
+/// Descriptors below this number are reserved for a job's own.
 const PLACES: i32 = 10;
 
 /// Prepares this process; returns the connection to `lslave` and the source of ended children.
 ///
 /// # Errors
-/// If this is not a process that `lslave` has started, or the kernel refuses.
+/// If `lslave` did not start this process, or the kernel refuses.
 pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let stdin = std::io::stdin();
     if getsockopt(&stdin, sockopt::SockType).ok() != Some(SockType::SeqPacket) {
         bail!("lshepherd is started by lslave and is of no use by itself");
     }
-    // SAFETY: numbers of descriptors only. Nothing in this process uses one above stderr yet.
+    // SAFETY: the call takes numbers of descriptors only. This process uses none above stderr yet.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
     for fd in open_descriptors() {
-        // On a kernel without that call.
-        // SAFETY: as above.
+        // For a kernel without that call. SAFETY: as above.
         unsafe { libc::close(fd) };
     }
     let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()).context("/dev/null")?;
@@ -43,9 +42,10 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     if null.as_raw_fd() < PLACES {
         std::mem::forget(null);
     }
-    // A job inherits ignored signals: all are as they were made. The handlers of the standard library go, too.
+    // A job inherits ignored signals, so all are reset, including the handlers of the standard library.
     for signal in 1..=libc::SIGRTMAX() {
-        // As the kernel has it, all zero: the default action, no flags. The C library refuses two signals of its own.
+        // The kernel's structure, all zero: the default action, no flags. The C library refuses two signals that it
+        // uses.
         let default = [0_u64; 4];
         // SAFETY: the structure is only read, and lives until the call returns. SIGKILL and SIGSTOP are refused.
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), 8) };
@@ -55,14 +55,14 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     child.add(Signal::SIGCHLD);
     let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
     let ended = ended.context("cannot hear of ended children")?;
-    // A signal to the group of `lslave`, from its terminal for example, is not for this process or its jobs.
+    // A signal to the group of `lslave`, for example from its terminal, must not reach this process or its jobs.
     let _ = nix::unistd::setsid();
     nix::unistd::chdir("/").context("/")?;
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
-    // Children that run as a user share this memory for a moment: other processes must not read or trace them.
+    // Children that run as a user share this memory for a moment, so other processes must not read or trace them.
     nix::sys::prctl::set_dumpable(false).context("cannot close this process to others")?;
-    // Jobs are as likely to be killed for want of memory as other programs, whatever protects `lslave`. A child cannot
-    // set this for itself: while it shares this memory, the kernel would set it for both.
+    // When memory runs out, jobs are as likely to be killed as other programs, even if `lslave` is protected. A child
+    // cannot set this itself: while it shares this memory, the kernel would set it for both.
     let _ = fs::write("/proc/self/oom_score_adj", "0");
     Ok((socket, ended))
 }
@@ -74,7 +74,7 @@ fn open_descriptors() -> Vec<i32> {
     all.into_iter().filter(|fd| *fd > libc::STDERR_FILENO).collect()
 }
 
-/// Opens every place, so that no descriptor that is made later lies there.
+/// Opens every place, so that no later descriptor gets one of these numbers.
 fn fill_places(null: BorrowedFd<'_>) -> anyhow::Result<()> {
     for place in 3..PLACES {
         // SAFETY: numbers of descriptors only; no other one is open there.

@@ -1,18 +1,18 @@
-//! The timers of one job: time limit, lease, and the time from TERM to KILL. Knows no clock and no process.
+//! The timers of one job: time limit, lease, and the time from TERM to KILL. Independent of clocks and processes.
 
 use limo_shepherd::{BootTime, Launch, Why};
 
 /// The timers of a job.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Milliseconds that the job may still run from `since` on, while it is not frozen.
+    /// Milliseconds that the job may still run from `since` on while it is not suspended; `None` without a limit.
     limit: Option<u64>,
     began: Option<BootTime>,
-    /// Milliseconds that it may last at least, frozen or not.
+    /// Milliseconds that the job may last at least, suspended or not.
     extended: u64,
-    /// Time at which the limit began to run or continued; `None` while the job is suspended or has not begun.
+    /// Time at which the limit began or continued to run; `None` while the job is suspended or has not begun.
     since: Option<BootTime>,
-    /// A signal, and how many milliseconds before the limit; `None` once it was sent.
+    /// A signal, and its time before the limit in milliseconds; `None` once it was sent.
     warning: Option<(i32, u64)>,
     leased: bool,
     /// Milliseconds from TERM to KILL when a timer ends the job.
@@ -23,14 +23,14 @@ pub struct Watch {
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     why: Why,
-    /// `None` once it was sent.
+    /// Time of KILL; `None` once it was sent.
     kill_at: Option<BootTime>,
 }
 
 /// A due action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// A signal that its user wants.
+    /// A signal that the job's user requested.
     Warn(i32),
     Term(Why),
     Kill,
@@ -48,7 +48,7 @@ impl Watch {
         self.began = Some(now);
     }
 
-    /// The limit is reached no earlier than this many milliseconds after the beginning.
+    /// Moves the limit to at least `span` milliseconds after the beginning.
     pub fn extend(&mut self, span: u64) {
         self.extended = span;
     }
@@ -66,7 +66,7 @@ impl Watch {
         }
     }
 
-    /// Begins to end the job, unless it is being ended already: then the earlier KILL counts. Returns whether TERM is due.
+    /// Begins to end the job. If it is being ended already, the earlier KILL counts. Returns true if TERM is due.
     pub fn stop(&mut self, why: Why, kill_at: BootTime) -> bool {
         match &mut self.stop {
             None => {

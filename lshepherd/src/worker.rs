@@ -10,13 +10,13 @@ use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Gid, Pid, Uid, fork, pipe2, setgroups, setresgid, setresuid};
 
-/// A reason that a worker gives is cut to this length.
+/// Longest reason of a worker, in bytes; more is cut off.
 const REASON: usize = 512;
 
 /// A process at work.
 pub struct Worker {
     pub pid: Pid,
-    /// Time at which it is killed.
+    /// Time at which the worker is killed.
     pub deadline: BootTime,
     reason: File,
 }
@@ -24,16 +24,16 @@ pub struct Worker {
 /// The result of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finished {
-    /// It ended by itself with this code, which is 0 if all went well.
+    /// The worker ended by itself with this code; 0 is success.
     Code(u8),
-    /// The same with a reason.
+    /// The worker ended by itself with an error code and a reason.
     Failed(String),
-    /// It was killed.
+    /// The worker was killed.
     Killed,
 }
 
-/// Starts `work` in a new process, as `identity` unless that is `None`. Its code is the worker's, its reason is sent
-/// back.
+/// Starts `work` in a new process, as `identity` unless that is `None`. The worker exits with its code, and sends its
+/// reason back.
 ///
 /// # Errors
 /// If the process cannot be created.
@@ -43,7 +43,7 @@ pub fn start(
     work: impl FnOnce() -> Result<u8, String>,
 ) -> nix::Result<Worker> {
     let (reason, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-    // SAFETY: this process has one thread, so that the child finds no lock taken.
+    // SAFETY: this process has one thread, so the child finds no lock taken.
     match unsafe { fork() }? {
         ForkResult::Parent { child } => Ok(Worker { pid: child, deadline, reason: reason.into() }),
         ForkResult::Child => {
@@ -57,27 +57,27 @@ pub fn start(
 fn live(identity: Option<&Identity>, reason: OwnedFd, work: impl FnOnce() -> Result<u8, String>) -> u8 {
     let Some(mut reason) = alone(reason) else { return 1 };
     let result = identity.map_or(Ok(()), become_user).and_then(|()| {
-        // After the change of user, which would undo it: a worker does not outlive this process.
-        // SAFETY: no memory is involved.
+        // After the change of user, which would reset it: a worker does not outlive this process. SAFETY: no memory is
+        // involved.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         work()
     });
     result.unwrap_or_else(|text| {
-        // Without a reader the reason is not missed.
+        // Without a reader the reason is not needed.
         let _ = reason.write_all(&text.as_bytes()[..text.len().min(REASON)]);
         1
     })
 }
 
-/// Closes every descriptor but stderr and the pipe, so that no job and no connection depends on this process.
+/// Closes every descriptor except stderr and the pipe, so that no job and no connection depends on this process.
 fn alone(reason: OwnedFd) -> Option<File> {
-    // SAFETY: numbers of descriptors only. 3 to 9 are placeholders (`surroundings`), of which none is used.
+    // SAFETY: the call takes numbers of descriptors only. 3 to 9 are unused placeholders (`surroundings`).
     let kept = unsafe {
         libc::dup2(libc::STDIN_FILENO + 3, libc::STDIN_FILENO);
         libc::dup3(reason.as_raw_fd(), 3, libc::O_CLOEXEC)
     };
     std::mem::forget(reason);
-    // SAFETY: as above. Nothing else in this process uses a descriptor that is closed here.
+    // SAFETY: as above. This process uses no descriptor that is closed here.
     unsafe { libc::syscall(libc::SYS_close_range, 4, u32::MAX, 0) };
     // SAFETY: the descriptor was just made, and no other code owns it.
     (kept == 3).then(|| unsafe { std::os::fd::FromRawFd::from_raw_fd(3) })
@@ -92,11 +92,11 @@ fn become_user(Identity { uid, gid, groups }: &Identity) -> Result<(), String> {
 
 impl Worker {
     pub fn kill(&self) {
-        // It is not collected yet, so the number is its own.
+        // The worker is not collected yet, so its number is still valid.
         let _ = kill(self.pid, Signal::SIGKILL);
     }
 
-    /// The result, from the status that `waitpid(2)` gave.
+    /// Returns the result for the status from `waitpid(2)`.
     pub fn finished(mut self, status: i32) -> Finished {
         if !libc::WIFEXITED(status) {
             return Finished::Killed;

@@ -1,4 +1,4 @@
-//! The real program, given orders by the test: timers hold although nobody listens, and everything ends with the connection.
+//! The real program with orders from the test: timers work without a reader, and everything ends with the connection.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,7 @@ use limo_shepherd::{Answer, BootTime, Handle, Launch, Order, Plan, Why, pair, re
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Nothing here takes so long on a machine that works.
+/// Longest wait of a test on a working machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Shepherd {
@@ -71,7 +71,7 @@ impl Shepherd {
         }
     }
 
-    /// The end that follows: why, status and milliseconds.
+    /// Returns the next end: reason, status and milliseconds.
     fn ended(&self) -> (Why, i32, u64) {
         let ended = match self.answer() {
             Answer::Exited { handle: Handle(1), ended } => ended,
@@ -90,7 +90,7 @@ impl Drop for Shepherd {
     }
 }
 
-/// Each test has its own, because whatever carries it is killed with a job.
+/// Returns a cookie for each test, because all processes with a job's cookie are killed with it.
 fn cookie() -> String {
     format!("timers-test-{}", std::process::id())
 }
@@ -123,7 +123,7 @@ fn frozen_time_does_not_count() {
     shepherd.started();
     let order = |on| shepherd.order(&Order::Frozen { handle: Handle(1), on });
     order(true);
-    // Another job, whose time limit passes meanwhile.
+    // The time limit of another job passes meanwhile.
     shepherd.launch("exec sleep 1000", Launch { handle: Handle(2), time_limit: Some(400), ..plain() });
     while shepherd.answer() != (Answer::Emptied { handle: Handle(2), left: 0 }) {}
     order(false);
@@ -150,7 +150,7 @@ fn a_launch_that_takes_too_long_is_given_up() {
     let path = dir.path().join("held");
     std::fs::copy("/bin/true", &path).expect("copied");
     let file = File::options().read(true).write(true).open(&path).expect("an own file");
-    // SAFETY: a descriptor that is open. The signal that tells of a waiting process must not end this one.
+    // SAFETY: the descriptor is open. The signal about a waiting process must not end this one.
     unsafe {
         libc::signal(libc::SIGIO, libc::SIG_IGN);
         let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
@@ -183,7 +183,7 @@ fn everything_ends_with_the_connection() {
     let leader = shepherd.started();
     let end = Instant::now() + PATIENCE;
     let pid = shepherd.child.id();
-    // The shell, and both that have left its group and are children of it.
+    // The shell, and its two children that have left its group.
     let children = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let both = loop {
         let both = children(leader.cast_unsigned());

@@ -30,7 +30,7 @@ pub enum State {
     Accepting(Box<DoExec>),
     /// The intent is recorded; the attempt waits for `Go`.
     Held(Box<DoExec>),
-    /// `Go` came; the command does not run yet.
+    /// `Go` came, but the command does not run yet.
     Starting(Box<Starting>),
     Running(Running),
     /// Its processes are stopped until they are continued.
@@ -101,7 +101,7 @@ pub struct Running {
     pub leader: i32,
     /// User of the job's processes.
     pub uid: u32,
-    /// True if the submitter has stopped it: only the submitter continues it.
+    /// True if the submitter has stopped the job: then only the submitter continues it.
     pub halted: bool,
     /// True if the job has a terminal, so that its leader may be a shell that watches other processes.
     pub terminal: bool,
@@ -134,12 +134,12 @@ impl Attempt {
         }
     }
 
-    /// Returns true if its end is still to come.
+    /// Returns true if the attempt has not ended.
     pub fn is_open(&self) -> bool {
         !matches!(self.state, State::Ended(_))
     }
 
-    /// Returns true if its command runs or is about to.
+    /// Returns true if the command runs or is about to.
     pub fn is_stoppable(&self) -> bool {
         matches!(self.state, State::Starting(_)) || self.running().is_some()
     }
@@ -181,7 +181,7 @@ impl Attempt {
 pub enum Verdict {
     /// New: record the intent and acknowledge.
     Hold,
-    /// New, and replaces an older attempt that was never released.
+    /// New; replaces an older attempt that was never released.
     Replace(Number),
     /// Known: acknowledge again.
     Acknowledge,
@@ -206,7 +206,7 @@ impl Attempts {
         self.known.get_mut(&job).filter(|attempt| attempt.number == number)
     }
 
-    /// Returns true if this or a newer attempt of the job was here and is finished.
+    /// Returns true if this or a newer attempt of the job was on this node and is finished.
     pub fn is_gone(&self, job: JobId, number: Number) -> bool {
         self.gone.get(&job).is_some_and(|gone| number <= *gone)
     }
@@ -253,7 +253,7 @@ impl Attempts {
 pub enum Recovered {
     Held,
     Ended(End),
-    /// Its processes must be killed before this is reported.
+    /// The attempt is lost. Its processes must be killed before the report.
     Lost {
         reason: &'static str,
     },

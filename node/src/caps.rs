@@ -17,7 +17,7 @@ pub(super) struct Caps {
     lease: Duration,
     /// End of the lease; set while anything may be capped and the master is away.
     lease_end: Option<Duration>,
-    /// Highest generation of this connection. The next connection starts anew: it may be another master's.
+    /// Highest generation of this connection. Each connection starts anew, because it may be another master's.
     newest: Option<u64>,
     /// True if a cap was set since the last restore.
     capping: bool,

@@ -9,7 +9,7 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// `seed` is random, and known to this daemon alone.
+    /// Makes the generator. `seed` is random, and known to this daemon alone.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { seed, count: 0 }
     }

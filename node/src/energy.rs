@@ -11,7 +11,7 @@ use limo_power::Attributed;
 use super::Node;
 use super::meter::Measured;
 
-/// How long the end of a job waits for its last sample: a slower meter misses the end of the run.
+/// Time for which the end of a job waits for its last sample: a slower meter misses the end of the run.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Shorter runs are over before a meter shows them.

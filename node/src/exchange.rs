@@ -31,13 +31,13 @@ pub struct Parts {
     pub has_meter: bool,
     /// True if real units may be capped.
     pub may_cap: bool,
-    /// How long caps hold without a master.
+    /// Time for which caps hold without a master.
     pub cap_lease: Span,
     /// User of the daemon; `None` if it is root and can become any user.
     pub own_uid: Option<u32>,
     /// Random and secret: seed of the jobs' cookies.
     pub seed: [u8; 32],
-    /// Random, made once per state directory.
+    /// Random identity, made once per state directory.
     pub instance: String,
     /// The kernel's boot id.
     pub boot: String,
@@ -95,7 +95,7 @@ pub enum Input {
         leader: i32,
         connected: Connected,
     },
-    /// The command was not started. `code` is the exit code for that.
+    /// The command was not started; `code` is the exit code that reports this.
     NotStarted {
         handle: Handle,
         code: u8,
@@ -120,7 +120,7 @@ pub enum Input {
     Reached {
         job: JobId,
     },
-    /// As `Emptied`, for a job that no `lshepherd` has.
+    /// Like `Emptied`, for a job without an `lshepherd`.
     Swept {
         job: JobId,
         left: usize,
@@ -155,7 +155,7 @@ pub enum Input {
     /// The time that [`crate::Node::deadline`] named has come.
     Deadline,
     Terminate,
-    /// The machine was to sleep but is awake, and why.
+    /// The machine was to sleep but is awake; contains the reason.
     SleepFailed(String),
 }
 

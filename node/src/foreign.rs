@@ -1,5 +1,5 @@
-//! Jobs of other journals, which a node still has when it meets another master. They are ended, reported once, and
-//! forgotten; their output is dropped. The node registers when they are gone, so that no job of the master shares the
+//! Jobs of other journals that a node still has when it meets another master. The node ends them, reports each once,
+//! and forgets them; their output is dropped. It registers when they are gone, so that no job of the master shares the
 //! machine with them, or after [`PATIENCE`] if they cannot be killed.
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::io::JobIo;
 /// Time from TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long the registration waits for their ends.
+/// Time for which the registration waits for the ends of foreign jobs.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 /// Connection to a master.

@@ -1,4 +1,4 @@
-//! A job's stdio as streams with credit. Knows nothing of attempts, the master or the pipes.
+//! A job's stdio as streams with credit. Independent of attempts, the master and the pipes.
 //!
 //! A pipe is read only as far as its stream has room. A job whose output has no reader blocks in its own `write`, and
 //! the daemon keeps at most one window of each stream.
@@ -40,7 +40,7 @@ struct Output {
     acknowledged: u64,
     /// True if there is a pipe to read.
     connected: bool,
-    /// True while it is being read.
+    /// True while the pipe is being read.
     asked: bool,
 }
 
@@ -105,7 +105,7 @@ impl JobIo {
     /// Takes bytes for stdin.
     ///
     /// # Errors
-    /// If they leave a gap, which a new connection may cause; the sender repairs it by sending again.
+    /// If they leave a gap, which a new connection may cause; the sender sends the missing bytes again.
     pub fn receive(&mut self, offset: u64, bytes: Bytes, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
         let stdin = &mut self.stdin;
         let pending = stdin.inbox.offset() - stdin.taken;
@@ -123,7 +123,7 @@ impl JobIo {
         Ok(())
     }
 
-    /// Notes that the job read `count` more bytes of stdin; returns an acknowledgement that is due.
+    /// Notes that the job read `count` more bytes of stdin; returns a due acknowledgement.
     pub fn stdin_taken(&mut self, count: u64) -> Option<u64> {
         self.stdin.taken += count;
         self.stdin.inbox.consume_bytes(count);

@@ -1,8 +1,8 @@
 //! Node: the state machine of `lslave`, without I/O. [`Node::step`] takes an input and returns effects. Its shells are
 //! `lslave` and the random worlds in the tests of `lmaster`.
 //!
-//! It reads no clock, starts no task or process, and touches no file or socket. A message to the master that depends on
-//! a record is sent after that record is durable.
+//! The node reads no clock, starts no task or process, and uses no file or socket. A message to the master that depends
+//! on a record is sent after that record is durable.
 //!
 //! Split by the source of inputs: `master` (orders), `process` (jobs that start and end), `stream` (stdio), `stop`
 //! (requested ends), `suspend` (stopped jobs), `lease` (jobs that end without the master), `meter` (watts), `energy`
@@ -236,7 +236,7 @@ impl Node {
         self.users_late();
     }
 
-    /// The master accepted the node: sends again what may not have reached it.
+    /// The master accepted the node: sends everything again that may not have reached the master.
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;

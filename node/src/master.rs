@@ -38,7 +38,7 @@ impl Node {
     fn refused_by_master(&mut self, reason: String) {
         error!(reason, "the master refuses this node");
         if !self.welcomed && self.attempts.known.is_empty() {
-            // The node waits for nothing here, and a retry would not change the answer.
+            // The node has no reason to wait, and a retry would not change the answer.
             self.refused = Some(reason);
         }
         self.link = None;
@@ -178,8 +178,8 @@ impl Node {
         }
     }
 
-    /// Reports an attempt lost that the master believes in and this node does not have. It may have run, so it is not
-    /// new.
+    /// Reports an attempt lost that the master believes in and this node does not have. The attempt may have run, so it
+    /// is not new.
     pub(super) fn not_here(&mut self, job: JobId, number: Number) {
         if self.attempts.is_gone(job, number) || self.attempts.known.contains_key(&job) {
             return debug!(%job, attempt = %number, "a late message about an attempt that is gone");

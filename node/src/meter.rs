@@ -78,8 +78,8 @@ impl Meter {
         Some(Self { source, rhythm, next })
     }
 
-    /// Returns when it is to be read. A meter is read without a master, too: its errors are logged, and its counters
-    /// must not wrap around.
+    /// Returns the time of the next sample. A meter is also read without a master: its errors are logged, and its
+    /// counters must not wrap around.
     pub(super) fn due(&self, registered: bool) -> Option<Duration> {
         (registered || matches!(self.source, Source::Device { .. })).then_some(self.next)
     }

@@ -20,7 +20,7 @@ use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::users::{self, Known, PATIENCE_S, UserError};
 
-/// How long the other processes of a job have to disappear after KILL: only an uninterruptible wait takes longer.
+/// Time for the other processes of a job to disappear after KILL: only an uninterruptible wait takes longer.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Deadline for entering a job's directory, opening its files and executing its program, in seconds.
@@ -99,7 +99,7 @@ impl Node {
             stopping: false,
             deferred: Vec::new(),
         }));
-        // From here on a later daemon believes that the command has run.
+        // From here on a later daemon assumes that the command has run.
         self.record(Record::Going { job, attempt: number });
     }
 
@@ -271,7 +271,7 @@ impl Node {
 
     fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
         if let Err(error) = result {
-            // It is still reported. Only if the daemon is killed before that would the next one report the job lost.
+            // The end is still reported. Only if the daemon is killed before, the next one would report the job lost.
             warn!(%job, attempt = %number, error, "the end of the job is not recorded");
         }
         let Some(attempt) = self.attempts.find(job, number) else { return };

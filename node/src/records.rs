@@ -4,7 +4,7 @@ use limo_model::{Attempt, JobId, Outcome, Usage};
 use limo_proto::DoExec;
 use serde::{Deserialize, Serialize};
 
-/// Intent to run an attempt when the master says so.
+/// Intent to run an attempt once the master releases it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     pub exec: DoExec,

@@ -13,7 +13,7 @@ use crate::exchange::Effect;
 use crate::faults::{self, Fault};
 use crate::records::{Found, Intent};
 
-/// How long the processes of a killed daemon have to disappear.
+/// Time for the processes of a killed daemon to disappear.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
 /// File that came with a job, removed when its processes are gone.

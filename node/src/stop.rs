@@ -13,7 +13,7 @@ use crate::exchange::Effect;
 /// Time between TERM and KILL when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long the daemon then waits for the master to take the ends and the last output.
+/// Time for the master to take the ends and the last output.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// State of the ending daemon.
@@ -53,7 +53,7 @@ impl Node {
                     Stage::Recording | Stage::LookingUp { .. } => self.stopped_early(job, number),
                 }
             }
-            // It was never released, and never will be.
+            // The attempt was never released, and never will be.
             State::Accepting(_) | State::Held(_) => self.stopped_early(job, number),
             State::Sweeping(_) | State::Recording(_) | State::Ended(_) => {}
         }
@@ -97,7 +97,7 @@ impl Node {
         }
     }
 
-    /// Ends the daemon once nothing runs and the master has everything, or cannot take it.
+    /// Ends the daemon once no job runs and the master has everything, or cannot take it.
     pub(super) fn close_when_done(&mut self) {
         let alive = self.attempts.known.values().any(Attempt::is_alive);
         let untold = self.attempts.known.values().any(|attempt| matches!(attempt.state, State::Ended(_)));

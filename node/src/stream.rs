@@ -65,7 +65,7 @@ impl Node {
                 }
                 self.send_output(job);
             }
-            // Output that is not here is gone, for example that of a job whose daemon was killed.
+            // Missing output is lost, for example that of a job whose daemon was killed.
             None if registered => {
                 self.effect(io::stream_end(job, Channel::Stdout, stdout));
                 self.effect(io::stream_end(job, Channel::Stderr, stderr));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use limo_shepherd::Identity;
 use thiserror::Error;
 
-/// How long a look-up is valid: a new group of a user takes effect after this time.
+/// Time for which a look-up is valid. A new group of a user takes effect after this time.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// Longest wait of a job for a look-up, in seconds.

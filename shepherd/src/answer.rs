@@ -6,7 +6,7 @@ use crate::order::Handle;
 /// The cause of a job's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// None: the command ended by itself, or by a signal that `lshepherd` did not send.
+    /// The command ended by itself, or by a signal that `lshepherd` did not send.
     OfItself,
     /// An order to stop.
     Stop,
@@ -16,10 +16,10 @@ pub enum Why {
     Lease,
 }
 
-/// The end of a command, and the resources that it and the children that it waited for have used.
+/// The end of a command, with the resources that it and its awaited children used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// As `waitpid(2)` gives it.
+    /// Status as in `waitpid(2)`.
     pub status: i32,
     /// Milliseconds since the command was started.
     pub elapsed: u64,
@@ -29,11 +29,11 @@ pub struct Ended {
     pub system_cpu: u64,
     /// Bytes.
     pub max_rss: u64,
-    /// The source of the first signal, if the job did not end by itself.
+    /// Source of the first signal, if the job did not end by itself.
     pub why: Why,
 }
 
-/// Something that happened to a launch, or to `lshepherd` itself.
+/// News about a launch, or about `lshepherd` itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Answer {
@@ -41,16 +41,16 @@ pub enum Answer {
     Hello { pid: i32 },
     /// The command runs.
     Started { handle: Handle, leader: i32 },
-    /// The command does not run and will not. `step` is a [`crate::Step`], as far as it is known; `errno` is 0 if the
-    /// reason says it all.
+    /// The command does not run and never will. `step` is a [`crate::Step`], if known; `errno` is 0 if the reason is
+    /// complete.
     NotStarted { handle: Handle, step: u8, errno: i32, reason: String },
     /// A timer has begun to end the job.
     Stopping { handle: Handle, why: Why },
     /// The command is over, and its process group was killed.
     Exited { handle: Handle, ended: Ended },
-    /// Nothing is left of the job but `left` processes that could not be killed. Follows `Exited`.
+    /// Only `left` processes of the job are left, which could not be killed. Follows `Exited`.
     Emptied { handle: Handle, left: u32 },
-    /// For the log.
+    /// Message for the log.
     Trouble { text: String },
 }
 
@@ -98,7 +98,7 @@ impl Why {
     }
 }
 
-/// Signed numbers keep their bits.
+/// Converts a signed number without changing its bits.
 fn bits(number: i32) -> u64 {
     u64::from(number.cast_unsigned())
 }
@@ -108,7 +108,7 @@ fn signed(tag: u16, number: u64) -> Result<i32, DecodeError> {
 }
 
 impl Answer {
-    /// The answer as bytes, for [`crate::send`].
+    /// Encodes the answer, for [`crate::send`].
     pub fn encode(&self) -> Vec<u8> {
         let of = |kind: u16, handle: &Handle| {
             let mut writer = Writer::new(kind);

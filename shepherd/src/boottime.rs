@@ -1,4 +1,4 @@
-//! Time since the machine was started, suspended time included.
+//! Time since the machine was started, including suspended time.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ impl BootTime {
         Self(u64::try_from(seconds).unwrap_or(0) * 1000 + u64::try_from(nanoseconds).unwrap_or(0) / 1_000_000)
     }
 
-    /// This point and `ms` milliseconds; the end of time where that is later.
+    /// Returns this point plus `ms` milliseconds, or the last possible one.
     pub fn plus(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Time from `earlier` to this point; zero where `earlier` is later.
+    /// Returns the time from `earlier` to this point; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

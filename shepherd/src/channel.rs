@@ -17,13 +17,13 @@ use crate::fields::{DecodeError, Fields};
 use crate::order::{Launch, PLAN};
 use crate::plan::Plan;
 
-/// Largest packet; a plan that does not fit travels in a separate file.
+/// Largest packet; a larger plan is sent in a separate file.
 const PACKET: usize = 64 << 10;
 
-/// With one message: a plan, stdin, stdout, stderr, and those that the job inherits.
+/// Most descriptors with one message: a plan, stdin, stdout, stderr, and those that the job inherits.
 pub const MAX_DESCRIPTORS: usize = 4 + crate::MOST_INHERITED;
 
-/// A failure of the socket, or of what arrived on it.
+/// A failure of the socket, or an invalid message.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ChannelError {
@@ -39,10 +39,10 @@ fn failed(what: &'static str) -> impl FnOnce(Errno) -> ChannelError {
     move |errno| ChannelError::Io { what, source: errno.into() }
 }
 
-/// Both ends of a new connection; neither blocks, and both are closed on `exec`.
+/// Returns both ends of a new connection; neither blocks, and both are closed on `exec`.
 ///
 /// # Errors
-/// If the kernel has none.
+/// If the kernel cannot create it.
 pub fn pair() -> Result<(OwnedFd, OwnedFd), ChannelError> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).map_err(failed("make a pair of sockets"))
@@ -61,16 +61,16 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
     Ok(())
 }
 
-/// One message.
+/// A received message.
 #[derive(Debug)]
 pub struct Received {
-    /// As [`crate::Order::encode`] or [`crate::Answer::encode`] made them.
+    /// Bytes of [`crate::Order::encode`] or [`crate::Answer::encode`].
     pub bytes: Vec<u8>,
     /// At most [`MAX_DESCRIPTORS`].
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// The next message; `None` at the end of the connection.
+/// Returns the next message; `None` at the end of the connection.
 ///
 /// # Errors
 /// [`ChannelError`]; of the kind `WouldBlock` if no message has arrived yet.
@@ -104,11 +104,11 @@ impl ChannelError {
     }
 }
 
-/// The bytes of a launch, and the descriptor that holds its plan if that is too large for a packet. It precedes the other
-/// descriptors: stdin, stdout, stderr, and those that the job inherits.
+/// Returns the bytes of a launch, and a descriptor with its plan if that is too large for a packet. It precedes the
+/// other descriptors: stdin, stdout, stderr, and those that the job inherits.
 ///
 /// # Errors
-/// If the kernel has no memory file.
+/// If the kernel cannot create a memory file.
 pub fn send_launch(launch: &Launch, plan: &Plan) -> Result<(Vec<u8>, Option<OwnedFd>), ChannelError> {
     let (mut message, plan) = (launch.writer(), plan.encode());
     let with_plan = launch.writer().bytes(PLAN, &plan).finish();
@@ -123,8 +123,7 @@ pub fn send_launch(launch: &Launch, plan: &Plan) -> Result<(Vec<u8>, Option<Owne
     Ok((message.finish(), Some(file.into())))
 }
 
-/// The plan of a launch that was received, and the descriptors that are left: stdin, stdout, stderr and the inherited
-/// ones.
+/// Returns the plan of a received launch, and the other descriptors: stdin, stdout, stderr and the inherited ones.
 ///
 /// # Errors
 /// If the plan or its descriptors are incomplete.
@@ -136,7 +135,7 @@ pub fn take_plan(received: Received) -> Result<(Plan, Vec<OwnedFd>), ChannelErro
         None => {
             let mut file = File::from(descriptors.remove(0));
             let mut plan = Vec::new();
-            // The sender may have written it through the same description.
+            // The sender may have moved the file's position by writing.
             let read = file.rewind().and_then(|()| file.read_to_end(&mut plan));
             read.map_err(|source| ChannelError::Io { what: "read a plan", source })?;
             Plan::decode(&plan)?

@@ -1,4 +1,4 @@
-//! Messages as bytes: a kind, then fields, each a tag, a length and that many bytes. Numbers are little-endian.
+//! Messages as bytes: a kind, then fields, each with a tag, a length and that many bytes. Numbers are little-endian.
 
 use thiserror::Error;
 
@@ -29,9 +29,9 @@ impl Writer {
         Self(kind.to_le_bytes().to_vec())
     }
 
-    /// Adds a field. The same tag may come again: a list is its fields in order.
+    /// Adds a field. A repeated tag makes a list, in the order of the fields.
     pub fn bytes(&mut self, tag: u16, bytes: &[u8]) -> &mut Self {
-        // A plan is bounded by the frame that its job came in, far below 4 GiB.
+        // The frame of the job limits its plan to far less than 4 GiB.
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.0.extend_from_slice(&tag.to_le_bytes());
         self.0.extend_from_slice(&length.to_le_bytes());
@@ -85,40 +85,50 @@ impl<'a> Fields<'a> {
         Ok(Self { kind: u16::from_le_bytes(*kind), fields })
     }
 
-    /// All fields with this tag.
+    /// Returns all fields with this tag.
     pub fn list(&self, tag: u16) -> impl Iterator<Item = &'a [u8]> + use<'a, '_> {
         self.fields.iter().filter(move |(own, _)| *own == tag).map(|(_, bytes)| *bytes)
     }
 
-    /// The first field with this tag.
+    /// Returns the first field with this tag.
     pub fn bytes(&self, tag: u16) -> Option<&'a [u8]> {
         self.list(tag).next()
     }
 
+    /// Returns a number, if the field is present.
+    ///
     /// # Errors
-    /// If the field is there and is not a number.
+    /// If the field is not a number.
     pub fn maybe(&self, tag: u16) -> Result<Option<u64>, DecodeError> {
         self.bytes(tag).map(|bytes| number(tag, bytes)).transpose()
     }
 
+    /// Returns a number.
+    ///
     /// # Errors
     /// If the field is absent or is not a number.
     pub fn number(&self, tag: u16) -> Result<u64, DecodeError> {
         self.maybe(tag)?.ok_or(DecodeError::Missing { tag })
     }
 
+    /// Returns the numbers of all fields with this tag.
+    ///
     /// # Errors
-    /// If a field with this tag is not a number.
+    /// If one of them is not a number.
     pub fn numbers(&self, tag: u16) -> Result<Vec<u64>, DecodeError> {
         self.list(tag).map(|bytes| number(tag, bytes)).collect()
     }
 
+    /// Returns true if the field is set.
+    ///
     /// # Errors
-    /// If the field is there and is not a number.
+    /// If the field is present and is not a number.
     pub fn flag(&self, tag: u16) -> Result<bool, DecodeError> {
         Ok(self.maybe(tag)?.is_some_and(|set| set != 0))
     }
 
+    /// Returns a text.
+    ///
     /// # Errors
     /// If the field is absent or is not UTF-8.
     pub fn text(&self, tag: u16) -> Result<String, DecodeError> {
@@ -132,7 +142,7 @@ fn number(tag: u16, bytes: &[u8]) -> Result<u64, DecodeError> {
     Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| size)?))
 }
 
-/// A number that must fit in fewer bits.
+/// Converts a number to a smaller type.
 ///
 /// # Errors
 /// If it does not fit.
@@ -151,7 +161,7 @@ mod tests {
         assert_eq!((fields.kind, fields.number(1), fields.flag(2), fields.flag(3)), (7, Ok(5), Ok(true), Ok(false)));
         assert_eq!(fields.number(4), Err(DecodeError::Missing { tag: 4 }));
         assert_eq!(fields.number(999), Err(DecodeError::Size { tag: 999, length: 5 }));
-        // Without its last field, which takes 14 bytes, the message is a shorter one.
+        // Without its last field, which takes 14 bytes, the message is a shorter, valid one.
         for length in (0..bytes.len()).filter(|length| ![2, 16, 27].contains(length)) {
             assert_eq!(Fields::read(&bytes[..length]).map(|_| ()), Err(DecodeError::Short), "{length}");
         }

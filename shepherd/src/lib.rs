@@ -1,8 +1,8 @@
-//! The language between `lslave` and `lshepherd`, the process that launches jobs and enforces their ends: orders, answers
-//! and the socket that carries them.
+//! The language between `lslave` and `lshepherd`, the process that launches jobs and enforces their ends: orders,
+//! answers, and the socket for both.
 //!
-//! A message is a kind and a list of tagged fields. A receiver ignores tags and kinds that it does not know, and a sender
-//! never gives an old tag another meaning, so that programs of different releases understand each other.
+//! A message is a kind and a list of tagged fields. A receiver ignores unknown tags and kinds, and a sender never
+//! changes the meaning of a tag, so that programs of different releases understand each other.
 
 #![warn(missing_docs)]
 
@@ -21,7 +21,7 @@ pub use fields::DecodeError;
 pub use order::{Handle, Launch, Order};
 pub use plan::{Carried, Identity, Output, Plan, Step};
 
-/// The number of the first descriptor that a job inherits besides stdin, stdout and stderr; the others follow it.
+/// Number of the first descriptor that a job inherits besides stdin, stdout and stderr; the others follow it.
 pub const FIRST_INHERITED: i32 = 3;
 
 /// Most descriptors that a job may inherit besides stdin, stdout and stderr.

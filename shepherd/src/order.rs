@@ -3,7 +3,7 @@
 use crate::boottime::BootTime;
 use crate::fields::{DecodeError, Fields, Writer, narrow};
 
-/// Names one launch for as long as the connection lives. `lslave` chooses it and never uses it twice.
+/// Identifier of a launch during a connection. `lslave` chooses it and never uses it twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub u64);
 
@@ -13,14 +13,14 @@ impl std::fmt::Display for Handle {
     }
 }
 
-/// The part of a launch besides its plan. Times are milliseconds.
+/// A launch without its plan. Times are in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
-    /// Repeated by every order and answer about this launch.
+    /// Identifier in every order and answer about this launch.
     pub handle: Handle,
-    /// Time limit of the command, without the time while it is frozen. `None` for no limit.
+    /// Time limit of the command, without the time while it is suspended. `None` for no limit.
     pub time_limit: Option<u64>,
-    /// A signal for its process group, and how long before the time limit.
+    /// A signal for the process group, and its time before the limit.
     pub warning: Option<(i32, u64)>,
     /// Time between TERM and KILL when a timer ends the job.
     pub kill_grace: u64,
@@ -34,8 +34,8 @@ pub struct Launch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Order {
-    /// The first message. It comes with one descriptor, which is kept open until `lshepherd` ends: the lock of the
-    /// state directory, so that the next daemon waits until all launched jobs are gone.
+    /// The first message. It comes with one descriptor, the lock of the state directory. `lshepherd` keeps it open
+    /// until it ends, so that the next daemon waits until all launched jobs are gone.
     Hello,
     /// Launches a command. The plan and the descriptors come with it ([`crate::send_launch`]).
     Launch(Launch),
@@ -43,13 +43,13 @@ pub enum Order {
     Signal { handle: Handle, signal: i32 },
     /// Sends TERM, and KILL after `grace` milliseconds. The earliest KILL counts.
     Stop { handle: Handle, grace: u64 },
-    /// Moves the end of all leases. An earlier end than before is taken, too.
+    /// Moves the end of all leases, even to an earlier time.
     Lease { until: BootTime },
     /// The job is suspended or continues: its time limit is paused meanwhile.
     Frozen { handle: Handle, on: bool },
     /// Removes the carried files that an earlier process left behind in `directory`, as user `uid`.
     RemoveCarried { directory: Vec<u8>, uid: u32 },
-    /// The job does not reach its time limit before it has run for `limit` milliseconds, frozen or not.
+    /// The job may run for at least `limit` milliseconds, suspended or not, before it reaches its time limit.
     Extend { handle: Handle, limit: u64 },
 }
 
@@ -82,7 +82,7 @@ mod tag {
 pub(crate) use tag::PLAN;
 
 impl Order {
-    /// The order as bytes; of a launch, without its plan.
+    /// Encodes the order; a launch without its plan.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Hello => Writer::new(HELLO).finish(),

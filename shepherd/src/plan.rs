@@ -1,4 +1,4 @@
-//! A command with everything that its launch needs. Names of users and groups are resolved before.
+//! A command with everything that its launch needs. Names of users and groups are already resolved.
 
 use crate::fields::{DecodeError, Fields, Writer, narrow};
 
@@ -9,66 +9,66 @@ pub struct Identity {
     pub uid: u32,
     /// Real, effective and saved.
     pub gid: u32,
-    /// All groups, the primary one included.
+    /// All groups, including the primary one.
     pub groups: Vec<u32>,
 }
 
 /// A file for stdout or stderr, relative to the job's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Made if it is not there.
+    /// Name of the file, which is created if it does not exist.
     pub name: Vec<u8>,
     /// True if the present content of the file stays.
     pub keep: bool,
 }
 
-/// A file that came with the job, to be written before the launch and removed after the end.
+/// A file that is sent with the job, written before the launch and removed after the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
-    /// Does not exist yet; only the job's user may enter it.
+    /// Directory that does not exist yet; only the job's user may enter it.
     pub directory: Vec<u8>,
-    /// Without a directory.
+    /// Name without a directory.
     pub name: Vec<u8>,
-    /// The whole plan: one that does not fit a packet travels in a separate file.
+    /// Content of the file.
     pub content: Vec<u8>,
 }
 
-/// The steps of a launch, by the numbers that answers carry.
+/// The steps of a launch, by their numbers in answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Step {
-    /// The reason names it.
+    /// A step that the reason names.
     Other = 0,
     /// `setsid(2)`.
     Session = 1,
-    /// Groups, then the group, then the user.
+    /// Setting groups, then the group, then the user.
     Identity = 2,
     /// `chdir(2)`, as the user.
     Directory = 3,
-    /// Opened as the user, and read once for nothing: a directory can be opened, but not read.
+    /// Opening stdin as the user, with a trial read of zero bytes: a directory can be opened, but not read.
     Stdin = 4,
-    /// Opened as the user.
+    /// Opening stdout as the user.
     Stdout = 5,
-    /// Opened as the user.
+    /// Opening stderr as the user.
     Stderr = 6,
     /// Stdin becomes the terminal of the session.
     Terminal = 7,
-    /// Descriptors take their numbers.
+    /// Giving descriptors their numbers.
     Inherited = 8,
     /// Each path of the program failed.
     Exec = 9,
-    /// The file that came with the job is written, as the user.
+    /// Writing the carried file, as the user.
     Carried = 10,
     /// The number of open files.
     Limits = 11,
     /// The process could not be made.
     Spawn = 12,
-    /// Another step did not end in time.
+    /// Any step that did not end in time.
     Deadline = 13,
 }
 
 impl Step {
-    /// The step of this number; `Other` where this program does not know it.
+    /// Returns the step with this number; `Other` if the number is unknown.
     pub fn of(number: u8) -> Self {
         const ALL: [Step; 14] = [
             Step::Other,
@@ -95,35 +95,35 @@ impl Step {
 pub struct Plan {
     /// Paths of the program, tried in order.
     pub paths: Vec<Vec<u8>>,
-    /// With the name of the program as the first.
+    /// Arguments, with the name of the program as the first.
     pub argv: Vec<Vec<u8>>,
-    /// As `NAME=VALUE`.
+    /// Environment as `NAME=VALUE`.
     pub env: Vec<Vec<u8>>,
-    /// Entered as the user.
+    /// Working directory, entered as the user.
     pub directory: Vec<u8>,
-    /// At most 0o777.
+    /// File mode mask, at most 0o777.
     pub umask: u32,
-    /// `None` if `lshepherd` already is that user.
+    /// Identity; `None` if `lshepherd` already has that user.
     pub identity: Option<Identity>,
-    /// The user, even without an `identity`.
+    /// Uid of the user, even without an `identity`.
     pub uid: u32,
     /// Relative to `directory`.
     pub stdin: Option<Vec<u8>>,
-    /// `None` for the descriptor that comes with the plan.
+    /// File for stdout; `None` to use the descriptor that comes with the plan.
     pub stdout: Option<Output>,
-    /// `None` for the descriptor that comes with the plan.
+    /// File for stderr; `None` to use the descriptor that comes with the plan.
     pub stderr: Option<Output>,
     /// True if stdin is a terminal that becomes the job's own.
     pub terminal: bool,
-    /// True if all signals are still blocked when the program begins: it runs the job's tasks, whose signals are not its own.
+    /// True if all signals stay blocked in the program: it runs the job's tasks, and signals are meant for them.
     pub blocked: bool,
-    /// The value of `LIMO_ATTEMPT`, by which the job's processes are found.
+    /// Value of `LIMO_ATTEMPT`, by which the job's processes are found.
     pub cookie: String,
     /// Written before the launch, removed after the end.
     pub carried: Option<Carried>,
     /// Number of descriptors that the job inherits from [`crate::FIRST_INHERITED`] on.
     pub inherited: usize,
-    /// Number of the last of those that are closed when the program begins.
+    /// Number of the last of these descriptors that are closed when the program begins.
     pub until_exec: usize,
 }
 
@@ -155,7 +155,7 @@ mod tag {
 }
 
 impl Plan {
-    /// The plan as bytes; [`crate::send_launch`] sends them.
+    /// Encodes the plan; [`crate::send_launch`] sends it.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new(PLAN);
         for (tag, list) in [(tag::PATH, &self.paths), (tag::ARGUMENT, &self.argv), (tag::VARIABLE, &self.env)] {

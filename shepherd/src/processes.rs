@@ -1,11 +1,11 @@
-//! Finds what belongs to a job, its process group and every process that carries its cookie, and kills, stops or
-//! continues it.
+//! Finds the processes of a job, and kills, stops or continues them: its process group, and every process with its
+//! cookie.
 //!
 //! The cookie is a random value of `LIMO_ATTEMPT` in the environment, which children inherit, so a process in a new
-//! session is found too. One that also clears its environment is not found; that would take control groups.
+//! session is found too. A process that also clears its environment is not found; that would require control groups.
 //!
-//! Reading an environment can block for as long as its owner likes. Only processes of the job's user are read, and only
-//! in processes or threads that have a deadline.
+//! Reading an environment can block for as long as its owner likes. So only processes of the job's user are read, in
+//! processes or threads that have a deadline.
 
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 /// The variable that holds a job's cookie.
 pub const COOKIE: &str = "LIMO_ATTEMPT";
 
-/// Between two looks at processes that got their signal and have not obeyed yet.
+/// Interval between two checks of processes that got their signal and have not obeyed yet.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Sends `signal` to the process group of `leader`. Returns true if the group had a process.
@@ -30,36 +30,38 @@ pub fn group(leader: Pid, signal: i32) -> bool {
     unsafe { libc::killpg(leader.as_raw(), signal) == 0 }
 }
 
-/// The processes of one job: those that carry the cookie and belong to the user.
+/// Description of a job's processes: those with the cookie that belong to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The value of `LIMO_ATTEMPT` in their environment.
+    /// Value of `LIMO_ATTEMPT` in their environment.
     pub cookie: String,
-    /// Their user: real, effective, saved or of the file system.
+    /// User of the processes: real, effective, saved or of the file system.
     pub uid: u32,
 }
 
-/// Kills every process of the job and waits until none is left, at most `patience`. Returns how many are left.
+/// Kills every process of the job and waits until none is left, at most `patience`. Returns the number of remaining
+/// processes.
 ///
 /// Blocks; reads the environments of all processes of the user.
 pub fn sweep(mark: &Mark, patience: Duration) -> usize {
     until_none(patience, || carriers(mark).inspect(|process| process.signal(libc::SIGKILL)).count())
 }
 
-/// Stops every process of the job outside of the group of `leader` and waits until none runs, at most `patience`. Returns how
-/// many still run. [`group`] reaches the group in one step, and comes first.
+/// Stops every process of the job outside of the group of `leader` and waits until none runs, at most `patience`.
+/// Returns the number of processes that still run. [`group`] reaches the group in one step, and must be called before.
 ///
 /// Blocks, as [`sweep`].
 pub fn halt(mark: &Mark, leader: Pid, patience: Duration) -> usize {
-    // A shell whose own stop is still on its way would see its foreground stop, and take the terminal back when it goes on.
+    // If a shell saw its foreground job stop before it is stopped itself, it would take the terminal back when it
+    // continues.
     let runs = || !matches!(state_and_group(leader.as_raw()), None | Some(('T' | 't' | 'D' | 'Z', _)));
     until_none(patience, || usize::from(runs()));
     let ran = |process: &Carrier| match process.state_outside(leader) {
         None | Some('T' | 't') => false,
         Some(state) => {
             process.signal(libc::SIGSTOP);
-            // D is a wait that no signal ends, as for a child that was stopped between vfork and exec: with the signal
-            // pending, no instruction of its own follows.
+            // D is a wait that no signal ends, such as for a child that was stopped between vfork and exec. With the
+            // signal pending, the process executes no further instruction.
             state != 'D'
         }
     };
@@ -74,10 +76,11 @@ pub fn go_on(mark: &Mark, leader: Pid) {
     outside.for_each(|process| process.signal(libc::SIGCONT));
 }
 
-/// Looks again and again until nothing is found, at most for `patience`. Returns how many were found last.
+/// Repeats the search until nothing is found, at most for `patience`. Returns the number of processes in the last
+/// search.
 fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     let end = Instant::now() + patience;
-    // A process that forks and ends while the list is read can slip through once, so two looks must find nothing.
+    // A process that forks and ends while the list is read can be missed once, so two searches must find nothing.
     let mut clean = 0;
     loop {
         let found = look();
@@ -91,7 +94,7 @@ fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     }
 }
 
-/// The children of this process, ended ones included; `None` if the kernel does not say.
+/// Returns the children of this process, including ended ones; `None` if the kernel does not answer.
 ///
 /// For a process of one thread: the list is complete if no child is reaped while it is read
 /// (proc_pid_task_children(5)).
@@ -115,7 +118,8 @@ struct Carrier {
 fn carriers(mark: &Mark) -> impl Iterator<Item = Carrier> {
     let entry = format!("{COOKIE}={}", mark.cookie);
     processes().filter_map(move |pid| {
-        // The descriptor is taken first: if the number passes to another process in between, no signal reaches that.
+        // The descriptor is opened first: if the number passes to another process afterwards, that process gets no
+        // signal.
         let process = open_process(pid)?;
         if !is_of(pid, mark.uid) {
             return None;
@@ -140,23 +144,23 @@ fn is_of(pid: i32, uid: u32) -> bool {
 }
 
 impl Carrier {
-    /// One that has just ended is not there at the next look.
+    /// Sends a signal. A process that has just ended is absent in the next search.
     fn signal(&self, signal: i32) {
         // SAFETY: a descriptor that is open, no siginfo, no flags.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.process.as_raw_fd(), signal, 0, 0) };
     }
 
-    /// The kernel's letter for its state; `None` if it is gone, or in the group of `leader`.
+    /// Returns the kernel's letter for its state; `None` if it is gone, or in the group of `leader`.
     fn state_outside(&self, leader: Pid) -> Option<char> {
         let (state, group) = state_and_group(self.pid)?;
         (group != leader.as_raw()).then_some(state)
     }
 }
 
-/// The kernel's letter for a process's state, and its group; `None` if it is gone.
+/// Returns the kernel's letter for a process's state, and its group; `None` if it is gone.
 fn state_and_group(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // State, parent, group; the name before them may hold anything, a bracket too.
+    // State, parent, group. The name before them may contain any characters, even a bracket.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.nth(1)?.parse().ok()?))
 }

@@ -8,11 +8,11 @@ use limo_model::decimal::text;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
     pub value: i64,
-    /// True if it was written with an exponent.
+    /// True if the number was written with an exponent.
     pub exponent: bool,
 }
 
-/// Reason why bytes are not such a number.
+/// Reason why bytes are not a number of this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     NoNumber,
@@ -21,7 +21,7 @@ pub(crate) enum Fault {
 
 /// Most digits that are read: more than an `i64` with any exponent can distinguish.
 const DIGITS: u32 = 30;
-/// Exponents beyond this are out of range or give zero, whatever the digits are.
+/// Larger exponents are out of range or give zero for any digits.
 const EXPONENT: i32 = 60;
 
 /// Parses `[-+]digits[.digits][e[-+]digits]` in units of `10^-places`, rounded half away from zero.

@@ -9,9 +9,9 @@ use crate::workload::{Job, Workload};
 /// Part of a workload's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// From the start of the workload.
+    /// Start, relative to the start of the workload.
     pub from: Span,
-    /// The first moment that is not in the window.
+    /// First moment after the window.
     pub until: Span,
     /// True if the window's start becomes the start of the workload.
     pub rebased: bool,
@@ -44,7 +44,7 @@ impl Workload {
             Carried::Running => carried(&self.jobs, window.from),
         };
         jobs.extend(self.jobs.iter().filter(|job| window.from <= job.submit && job.submit < window.until));
-        // Those that ran stand before those that are submitted at the same time.
+        // Jobs that ran come before those that are submitted at the same time.
         jobs.sort_by_key(|job| job.submit);
         self.jobs = jobs;
         if window.rebased {
@@ -108,7 +108,7 @@ fn carry(job: Job, from: Span) -> Option<Job> {
         return None;
     }
     let elapsed = from - start;
-    // A job that has run past its request was not ended at it: the rest of its run is the least that it may ask for.
+    // A job that ran past its request was not ended then: it must request at least the rest of its run.
     let walltime = job.walltime.map(|walltime| (walltime - elapsed).max(left));
     Some(Job { submit: from, wait: Some(Span::ZERO), run: left, walltime, ..job })
 }
@@ -122,7 +122,7 @@ mod tests {
         Span::from_secs(secs)
     }
 
-    /// Submitted at 0, 10, 20, ..., 90 s; each waits 15 s and runs for 10 s; users 0, 1, 2 in turn.
+    /// Jobs are submitted at 0, 10, 20, ..., 90 s; each waits 15 s and runs for 10 s; users 0, 1, 2 in turn.
     fn workload() -> Workload {
         let job = |index: i32| Job {
             number: i64::from(index),

@@ -180,7 +180,7 @@ fn fill(recipe: &Recipe, span_s: i64, utilisation: f64, bodies: &mut Bodies) -> 
     let mut jobs = Vec::new();
     let mut total: i128 = 0;
     let mut tries = 0;
-    // Up to the goal itself; from the tolerance on only while jobs fit at once.
+    // Up to the goal itself; above the tolerance only while jobs fit at once.
     while (total as f64) < goal && tries < LAST_TRIES {
         let job = bodies.draw();
         let with = total + work(&job);

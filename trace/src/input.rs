@@ -1,5 +1,5 @@
-//! Opens files, which are gzipped if their first bytes say so, and reads them line by line with a limit on a line's
-//! length.
+//! Opens files, which are unpacked if their first bytes are those of gzip, and reads them line by line with a limit on
+//! a line's length.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-/// Most bytes of a line, its end included. Lines of the archive's traces have about a hundred; free text of a header
+/// Most bytes of a line with its line break. Lines of the archive's traces have about a hundred; free text of a header
 /// has more.
 pub(crate) const LINE_LIMIT: usize = 64 * 1024;
 /// Bytes of one read: above the 64 KiB of a pipe, below the second-level cache.
@@ -18,7 +18,7 @@ const CHUNK: usize = 256 * 1024;
 pub(crate) enum InputFault {
     /// The gzip stream is incomplete.
     Truncated,
-    /// Longer than [`LINE_LIMIT`].
+    /// The line is longer than [`LINE_LIMIT`].
     Long,
     Io(io::Error),
 }

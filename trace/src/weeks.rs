@@ -15,7 +15,7 @@ const DAYS: usize = 7;
 /// Week of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Week {
-    /// From the start of the workload.
+    /// Start, relative to the start of the workload.
     pub from: Span,
     /// A week later.
     pub until: Span,

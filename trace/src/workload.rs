@@ -5,9 +5,9 @@ use limo_model::{Span, Time};
 /// Job of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// Its number in the file: column 1 of the Standard Workload Format.
+    /// Number in the file: column 1 of the Standard Workload Format.
     pub number: i64,
-    /// From the start of the workload; not negative.
+    /// Submission, from the start of the workload; not negative.
     pub submit: Span,
     /// Wait in the file (column 3), if any.
     pub wait: Option<Span>,
@@ -15,7 +15,7 @@ pub struct Job {
     pub run: Span,
     /// Requested time, after which the job is ended. Positive.
     pub walltime: Option<Span>,
-    /// At least 1.
+    /// Processors, at least 1.
     pub processors: u32,
     /// Column 12; negative if unknown.
     pub user: i32,
@@ -28,15 +28,15 @@ pub struct Job {
 /// Permitted treatment of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Treatment {
-    /// It may be suspended.
+    /// True if the job may be suspended.
     pub may_suspend: bool,
-    /// It may be requeued.
+    /// True if the job may be requeued.
     pub may_requeue: bool,
-    /// It is a filler, which only holds the lower limit of the draw.
+    /// True if the job is a filler, which only holds the lower limit of the draw.
     pub filler: bool,
-    /// It takes every core of its unit; its processors only count in figures.
+    /// True if the job takes every core of its unit; its processors only count in figures.
     pub whole_unit: bool,
-    /// Accelerators of one type that it takes on each of its nodes, beside its processors.
+    /// Accelerators of one type that the job takes on each of its nodes, besides its processors.
     pub accelerators: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct Treatment {
 pub struct Application {
     /// Name for profiles and platforms.
     pub name: String,
-    /// Types of accelerators for which it brings a command.
+    /// Types of accelerators for which the job has a command.
     pub variants: Vec<String>,
 }
 

@@ -29,7 +29,7 @@ fn packed(text: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-/// A second, a number of the archive, or nothing.
+/// A span: a second, a number of the archive, or nothing.
 fn span(low: i64) -> impl Strategy<Value = Span> {
     prop_oneof![(low..5).prop_map(Span::from_secs), (low..10_000_000_000).prop_map(Span::from_ms)]
 }
@@ -87,7 +87,7 @@ proptest! {
 
     #[test]
     fn a_written_workload_is_read_again(workload in workload(), gzip in any::<bool>()) {
-        // As a reader orders jobs that are submitted together.
+        // In the order in which a reader puts simultaneous submissions.
         let mut workload = workload;
         workload.jobs.sort_by_key(|job| (job.submit, job.number));
         let text = text(&workload);

@@ -1,4 +1,4 @@
-//! Work of a job's user that runs in workers: files that came with jobs, and what jobs leave behind.
+//! Work in the name of a job's user, which runs in workers: carried files, and remaining processes of jobs.
 
 use limo_shepherd::processes::Mark;
 use limo_shepherd::{Answer, BootTime, Handle, Step};

@@ -69,7 +69,8 @@ struct Comparison {
     largest: Vec<StartDifference>,
 }
 
-/// Figure of both, as text so that nothing is rounded; `percent` is the difference relative to the magnitude of A.
+/// Figure of both results, as text so that nothing is rounded; `percent` is the difference relative to the magnitude of
+/// A.
 #[derive(Serialize)]
 struct Metric {
     name: String,
@@ -236,8 +237,8 @@ fn unfinished(outcome: &Outcome) -> Vec<String> {
     if left == "0" { Vec::new() } else { vec![told] }
 }
 
-/// Makes the figures comparable: energy counts until the later end, after which nothing happens in the other one.
-/// Removes and notes figures that cannot be extended. Returns the later end.
+/// Makes the figures comparable: the energy of both counts until the later end, because the machine stays idle after
+/// its own end. Removes and notes figures that cannot be extended. Returns the later end.
 fn same_time(a: &mut Value, b: &mut Value, notes: &mut Vec<String>) -> Option<i128> {
     let end = |schedule: &Value| schedule.get("simulated_s").and_then(figure);
     let (first, second) = end(a).zip(end(b))?;
@@ -267,7 +268,7 @@ fn same_time(a: &mut Value, b: &mut Value, notes: &mut Vec<String>) -> Option<i1
     Some(until)
 }
 
-/// Removes a figure from both; returns true if either had it.
+/// Removes a figure from both results; returns true if either had it.
 fn remove(a: &mut Value, b: &mut Value, key: &str) -> bool {
     let removed = [a, b].map(|schedule| schedule.as_object_mut()?.remove(key));
     removed.into_iter().flatten().any(|figure| !figure.is_null())

@@ -1,5 +1,5 @@
-//! Events of a simulation: those that happen by themselves, and those that follow from commands of the core: starts,
-//! ends, switches, changes of settings, and readings of the site's meter.
+//! Events of a simulation: due events, and effects of commands of the core: starts, ends, switches, changes of
+//! settings, and readings of the site's meter.
 
 use std::cmp::Reverse;
 
@@ -9,7 +9,7 @@ use limo_sched::{Command, Event, Sleep};
 use super::{Change, Load, Present, Run, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};
 
-/// Event that happens by itself, in this order at equal times.
+/// A due event. At equal times events come in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
     /// Nodes are awake; the number is the key of the entry in `switches`.
@@ -20,8 +20,8 @@ pub enum Due {
     Stop(JobId, Attempt),
     /// The attempt makes room, and its job will run again.
     Requeue(JobId, Attempt),
-    /// Of attempts that end together, the one that started first ends first. `full`: it has run for all of its
-    /// walltime.
+    /// An attempt ends. Of attempts that end together, the one that started first ends first. `full` is true if it has
+    /// run for all of its walltime.
     End {
         started: u64,
         job: JobId,
@@ -42,7 +42,7 @@ enum Way {
 #[derive(Debug, Clone, Copy)]
 pub struct Used {
     pub energy: Energy,
-    /// `None` without prices.
+    /// Cost; `None` without prices.
     pub cost: Option<Money>,
 }
 
@@ -63,14 +63,14 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 }
             }
             Command::Stop { job, attempt, why: StopReason::Cancelled { .. } | StopReason::UsedUp { .. } } => {
-                // The next round has to see the nodes that it leaves.
+                // The next round must see the nodes that become free.
                 self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::Requeued { .. } | StopReason::RequeuedBy { .. } } => {
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
-                // Others end by themselves at their walltime at the latest.
+                // Other jobs end at their walltime at the latest.
                 if self.steered.tasks.contains_key(&job) {
                     self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
                 }
@@ -209,7 +209,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 Change::Steer { index, event } => self.steer(*index, event),
                 Change::Cancel { index, by } => {
                     let job = self.job_of(*index);
-                    // It may be over here before the time at which it was cancelled.
+                    // The job may be over here before the time of its cancellation.
                     if let Some(job) = job {
                         self.apply(&Event::CancelRequested { job, by: by.clone() })?;
                     }
@@ -220,7 +220,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         Ok(self.next_change > before)
     }
 
-    /// Returns the job of that index, if it is not over.
+    /// Returns the job at `index`, if it is not over.
     pub fn job_of(&self, index: usize) -> Option<JobId> {
         self.jobs.iter().find(|(_, job)| job.index == index).map(|(id, _)| id)
     }
@@ -282,8 +282,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.step_at = [settings.limits.next_change(self.now), price].into_iter().flatten().min();
     }
 
-    /// Reads the site's meter: at the start of each budget period, at every monitoring stage, and at its end. An end at
-    /// which another period begins is left out: the energy belongs to the new period.
+    /// Reads the site's meter: at the start of each budget period, at every monitoring stage, and at the end. An end at
+    /// which another period begins is omitted: the energy belongs to the new period.
     fn meter(&mut self) -> Result<(), SimulationError> {
         let uj = self.machine.energy_uj() - self.metered_uj;
         self.metered_uj += uj;

@@ -13,34 +13,34 @@ use crate::record::{Fate, JobRow};
 pub trait Load {
     fn start(&self) -> Time;
 
-    /// Draws of the nodes, by their numbers.
+    /// Returns the draws of the nodes, by their numbers.
     fn platform(&self) -> &Platform;
 
-    /// Nodes that exist from the start; others come with [`Load::changes`].
+    /// Returns the nodes that exist from the start; others come with [`Load::changes`].
     fn nodes(&self) -> Box<dyn Iterator<Item = NodeSpec> + '_>;
 
-    /// Profiles that the scheduler has from the start.
+    /// Returns the profiles that the scheduler has from the start.
     fn profiles(&self) -> &[(ProfileKey, Profile)] {
         &[]
     }
 
-    /// Time of submission of the job of that index; times ascend. `None` after the last one.
+    /// Returns the time of submission of the job at `index`; times ascend. `None` after the last one.
     fn submitted(&self, index: usize) -> Option<Time>;
 
     fn request(&self, index: usize) -> Request;
 
-    /// True if the job ends with an exit code other than 0.
+    /// Returns true if the job ends with an exit code other than 0.
     fn fails(&self, _: usize) -> bool {
         false
     }
 
-    /// Data of a job before it runs.
+    /// Returns the data of a job before it runs.
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static>;
 
-    /// Behaviour of a job on that placement. `estimate` is the core's expectation.
+    /// Returns the behaviour of a job on that placement. `estimate` is the core's expectation.
     fn running(&self, index: usize, placement: &[Part], estimate: &Estimate) -> Running;
 
-    /// Other events, in order of time.
+    /// Returns other events, in order of time.
     fn changes(&self) -> &[(Time, Change)] {
         &[]
     }
@@ -55,10 +55,10 @@ pub struct Running {
     pub run: Span,
     /// Time limit.
     pub walltime: Option<Span>,
-    /// Draw above idle on all of its nodes together; `None`: as the platform says.
+    /// Draw above idle on all of the job's nodes together; `None` to use the platform's values.
     pub draw: Option<Power>,
-    /// F of power-capping-2018, section 5.1.1, in thousandths: its slowdown under a cap; `None`: as the options of the
-    /// policy say.
+    /// F of power-capping-2018, section 5.1.1, in thousandths: the job's slowdown under a cap; `None` to use the
+    /// policy's options.
     pub cap_factor_permille: Option<u32>,
 }
 
@@ -67,11 +67,11 @@ pub struct Running {
 pub enum Change {
     /// Applied as recorded. Ignored if the core refuses it.
     Event(Box<Event>),
-    /// Submits the job of that index, for loads that do not use [`Load::submitted`].
+    /// Submits the job with that index, for loads that do not use [`Load::submitted`].
     Submit(usize),
-    /// A user cancels the job of that index.
+    /// A user cancels the job with that index.
     Cancel { index: usize, by: String },
-    /// Holds, releases or requeues the job of that index; the event has the job's number in the history.
+    /// Holds, releases or requeues the job with that index; the event has the job's number in the history.
     Steer { index: usize, event: Box<Event> },
     /// Does nothing; the simulation continues until then.
     Nothing,

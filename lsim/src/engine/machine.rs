@@ -184,7 +184,7 @@ impl Machine {
         }
     }
 
-    /// Returns the draw above idle of a job on its nodes, as the platform says.
+    /// Returns the draw above idle of a job on its nodes, by the platform's values.
     pub fn extra(&self, placement: &[Part]) -> Power {
         let extra = |part: &Part| self.block(part.unit.node).extra(part.cores).scaled(i64::from(part.count), 1);
         placement.iter().map(extra).sum()
@@ -218,7 +218,7 @@ impl Machine {
         self.energy_of(placement, span, Some(Power::ZERO))
     }
 
-    /// Puts nodes to sleep; returns when each range is asleep.
+    /// Puts nodes to sleep; returns the time at which each range is asleep.
     pub fn sleep(&mut self, runs: &[(NodeId, u32)]) -> Vec<(Time, Runs)> {
         let mut done: Vec<(Time, Runs)> = Vec::new();
         for (block, first, count) in runs.iter().flat_map(|run| self.pieces(*run)).collect::<Vec<_>>() {
@@ -243,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// Wakes nodes; returns when each range is awake.
+    /// Wakes nodes; returns the time at which each range is awake.
     pub fn wake(&mut self, runs: &[(NodeId, u32)]) -> Vec<(Time, Runs)> {
         let mut done: Vec<(Time, Runs)> = Vec::new();
         for (block, first, count) in runs.iter().flat_map(|run| self.pieces(*run)).collect::<Vec<_>>() {

@@ -1,8 +1,8 @@
 //! Runs a scheduling core over a workload in simulated time.
 //!
-//! It makes the calls of the live master: it applies events, runs a round, and lets simulated nodes obey the commands.
-//! At equal times submissions come before ends, each with its own round; switches and measurements come together with
-//! ends. No clock is involved.
+//! The engine makes the calls of the live master: it applies events, runs a round, and lets simulated nodes obey the
+//! commands. At equal times submissions come before ends, each with its own round; switches and measurements come
+//! together with ends. No clock is involved.
 
 mod happen;
 mod load;
@@ -74,11 +74,11 @@ pub enum SimulationError {
 struct Present {
     /// Index in the load.
     index: usize,
-    /// Set once it is assigned.
+    /// Run of the job; `None` until it is assigned.
     run: Option<Run>,
 }
 
-/// Job that was assigned.
+/// Assignment of a job.
 struct Run {
     attempt: Attempt,
     placement: Placement,

@@ -15,7 +15,7 @@ use crate::record::{Sink, Steering};
 /// State of changed runs; empty if jobs only start and end.
 #[derive(Default)]
 pub struct Steered {
-    /// True once any run was changed: most simulations never do that, and must not pay for it.
+    /// True once any run was changed. Most simulations never change one, so they save the cost.
     any: bool,
     /// Runs that were capped or suspended.
     pub tasks: BTreeMap<JobId, Task>,
@@ -104,7 +104,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
     }
 
-    /// Returns true if this is the current end of that attempt; ends that were postponed still arrive.
+    /// Returns true if this is the current end of that attempt; postponed ends still arrive.
     pub fn is_end(&self, job: JobId, attempt: Attempt, full: bool) -> bool {
         if !self.steered.any {
             return true;

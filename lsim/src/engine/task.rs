@@ -1,9 +1,9 @@
-//! Run that was capped or suspended: the rest of its work, its draw, and its energy. Other runs have no such state:
-//! they end after their time. Knows no events and no other runs.
+//! Run that was capped or suspended: the rest of its work, its draw, and its energy. Other runs need no such state,
+//! because they end on time.
 
 use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
 
-/// See the module. Draws are above idle, of the whole run.
+/// A changed run. Draws are above idle, of the whole run.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// For each of its units, the draw without a cap and its share of the unit's cap.
@@ -20,8 +20,8 @@ pub struct Task {
 }
 
 impl Task {
-    /// Makes a run on some units that takes `run` if it is not changed, and was not changed between `started` and `now`. Its
-    /// draw is divided evenly among its units.
+    /// Makes a run that was not changed between `started` and `now`, and takes `run` if it is never changed. Its draw
+    /// is divided evenly among its units.
     pub fn new((full, factor_permille): (Power, u32), units: usize, run: Span, (started, now): (Time, Time)) -> Self {
         let count = i64::try_from(units.max(1)).unwrap_or(i64::MAX);
         let of_unit = full.scaled(1, count);
@@ -72,7 +72,7 @@ impl Task {
         let before = self.draw;
         (self.draw, self.pace) = match self.paused {
             true => (Power::ZERO, Pace::STOPPED),
-            // The slowest unit sets the pace; the others go on drawing while they wait for it.
+            // The slowest unit sets the pace; the others keep drawing power while they wait for it.
             false => self.units.iter().fold((Power::ZERO, Pace::FULL), |(draw, slowest), (full, share)| {
                 let (of_unit, its_pace) = pace(*full, *share, self.factor_permille);
                 (draw + of_unit, slowest.min(its_pace))
@@ -111,7 +111,7 @@ mod tests {
         Power::from_watts(watts)
     }
 
-    /// 100 s of work at 40 W, F = 0.75; not changed for the first 20 s.
+    /// Makes a task with 100 s of work at 40 W, F = 0.75; not changed for the first 20 s.
     fn task() -> Task {
         Task::new((watts(40), 750), 1, Span::from_secs(100), (at(0), at(20)))
     }
@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(task.done_at(), Some(at(100)));
         assert_eq!(task.hold(at(20), [(0, Some(watts(15)))]), watts(-25));
         assert_eq!((task.done_at(), task.draw()), (Some(at(20 + 160)), watts(15)));
-        // 80 s later half of what was left is done: 40 s of work are left. 30 W are above F of 40 W: no time is lost.
+        // 80 s later half of the remaining work is done: 40 s of work are left. 30 W are above F of 40 W: no time is
+        // lost.
         assert_eq!(task.hold(at(100), [(0, Some(watts(30)))]), watts(15));
         assert_eq!(task.done_at(), Some(at(140)));
         // 20 s at 40 W, 80 s at 15 W, 40 s at 30 W.

@@ -1,11 +1,12 @@
 //! A cluster's history as a load: the same jobs of the same users at the same times on the same nodes, under the
 //! original settings or others.
 //!
-//! A run on a unit of the same hardware at the same cap takes as long and draws as much as it did; on another unit both
-//! are scaled by the ratio of the two profiles, if both are known. A job that never ran, or did not end by itself, takes
-//! as long as its profile or time limit says, else the mean of the application's other runs, and at least its own time.
-//! A run that was suspended, capped with changes or requeued follows its profile, else its time on the unit, which is too
-//! long; both are counted. Cancellations, holds, releases and requeues keep their times, and failed jobs fail here, too.
+//! On the same hardware at the same cap, a run keeps its time and draw. On another unit both are scaled by the ratio of
+//! the two profiles, if both are known. If a job never ran, or did not end by itself, its time comes from its profile
+//! or time limit, else from the mean of the application's other runs, and is at least the original one. If a run was
+//! suspended, capped with changes or requeued, its time comes from its profile, else from its time on the unit, which
+//! is too long; both are counted. Cancellations, holds, releases and requeues keep their times, and failed jobs fail
+//! here, too.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -55,16 +56,16 @@ impl Otherwise {
 /// Sources of the running times of a simulation, in started jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sources {
-    /// The same hardware at the same cap.
+    /// Runs on the same hardware at the same cap.
     pub measured: u64,
     /// Scaled by profiles.
     pub profiles: u64,
-    /// On another unit or at another cap, as measured: a profile is missing.
+    /// Runs on another unit or at another cap with the measured time, because a profile is missing.
     pub unscaled: u64,
     pub estimated: u64,
-    /// By profile, because it was suspended, capped with changes or requeued.
+    /// Runs by profile, because they were suspended, capped with changes or requeued.
     pub unsteady: u64,
-    /// The same without a profile: as long as it was on its unit.
+    /// The same runs without a profile: with their time on the unit.
     pub stretched: u64,
 }
 
@@ -370,7 +371,7 @@ mod tests {
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
     }
 
-    /// The time of a suspended run means nothing: its profile is used, and counted.
+    /// The time of a suspended run cannot be used: its profile is used, and counted.
     #[test]
     fn a_run_that_was_not_steady_was_not_measured() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(30))]);

@@ -1,4 +1,4 @@
-//! Figures of a cluster's history beside those of its simulations, as a table and as JSON.
+//! Figures of a cluster's history and of its simulations, as a table and as JSON.
 
 use limo_model::{Energy, Money, Span};
 use serde_json::{Value, json};

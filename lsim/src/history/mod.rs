@@ -1,4 +1,4 @@
-//! History of a live cluster from the journal of its master: replayed as it was ([`replay`]), and as a load for
+//! History of a live cluster from the journal of its master: replayed as recorded ([`replay`]), and as a load for
 //! simulations with other settings ([`past`], [`again`]). Only reads; the master may run meanwhile.
 
 pub mod again;

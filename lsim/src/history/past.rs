@@ -31,21 +31,21 @@ pub struct PastJob {
     pub user: i32,
     /// Cores on all of its nodes together.
     pub processors: u32,
-    /// Its run; `None` if it never ran.
+    /// Run of the job; `None` if it never ran.
     pub ran: Option<Ran>,
 }
 
-/// Run as measured.
+/// A measured run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
     pub span: Span,
-    /// True if it ended by itself; otherwise it would have run longer.
+    /// True if the run ended by itself; otherwise it would have been longer.
     pub whole: bool,
-    /// True if it ended by itself with a failure.
+    /// True if the run ended by itself with a failure.
     pub failed: bool,
-    /// True if it was never suspended, had one cap all the time, and one attempt.
+    /// True if the run was never suspended, and had one cap and one attempt.
     pub steady: bool,
-    /// Above idle; `None` if unknown.
+    /// Draw above idle; `None` if unknown.
     pub draw: Option<Power>,
     pub hardware: String,
     pub cap: Option<Power>,
@@ -155,7 +155,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Continues until `until`: prices and limits may have changed without an entry.
+    /// Continues until `until`: prices and limits may change without an entry.
     fn hold_until(&mut self, core: &Core, until: Time) {
         let Some(mut at) = self.sampled else { return };
         let settings = core.settings();
@@ -268,7 +268,7 @@ impl Reader {
     fn finished(&mut self, finished: &Finished) {
         let Some(index) = self.ids.get(&finished.job).copied() else { return };
         let (fate, whole) = match &finished.end {
-            // A job that was stopped at its time limit has run for all of its time.
+            // A job stopped at its time limit has run for all of its time.
             JobEnd::Ran { stopped, .. } => (
                 if stopped.is_some() { Fate::Killed } else { Fate::Completed },
                 matches!(stopped, None | Some(StopReason::TimeLimit { .. })),

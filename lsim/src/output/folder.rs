@@ -175,7 +175,8 @@ impl Drop for Output {
     }
 }
 
-/// Removes our files, and the folder if nothing else is in it. What cannot be removed keeps its name `.partial`.
+/// Removes this program's files, and the folder if it is empty then. Files that cannot be removed keep their folder's
+/// name `.partial`.
 fn discard(partial: &Path) {
     for file in FILES {
         let _ = fs::remove_file(partial.join(file));

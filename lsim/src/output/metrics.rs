@@ -15,14 +15,14 @@ const TAU_MS: i64 = 10_000;
 /// Unit of slowdowns; rounding each job to it moves a mean by less than 1e-9.
 const NANO: i128 = 1_000_000_000;
 
-/// Numbers of jobs by how they left.
+/// Numbers of jobs by fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub completed: u64,
     pub killed: u64,
     pub refused: u64,
     pub unfinished: u64,
-    /// Those of the others that had a start.
+    /// Other jobs that had a start.
     pub started: u64,
 }
 
@@ -82,7 +82,7 @@ struct Drawn {
     outside_ms: i128,
 }
 
-/// See the module. One sample per instant is fastest; several are counted correctly.
+/// Figures of a run. One sample per instant is fastest; several are counted correctly.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     processors: u32,

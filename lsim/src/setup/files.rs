@@ -84,7 +84,7 @@ pub fn limits(path: &Path, clock: Clock) -> Result<Curve<Band>, CurveFileError> 
     curve::band(Table::open(path)?, clock)
 }
 
-/// Reads profiles as `lconf profile export` writes them.
+/// Reads profiles in the format of `lconf profile export`.
 ///
 /// # Errors
 /// If the file cannot be read, or a line is wrong.

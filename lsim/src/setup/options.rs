@@ -13,9 +13,9 @@ pub struct Key {
     pub values: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
-    /// True if it stands in place of a part of the policy.
+    /// True if the option replaces a part of the policy.
     pub is_part: bool,
-    /// Returns true if a policy with these parts uses it.
+    /// Returns true if a policy with these parts uses the option.
     pub counts: fn(Parts) -> bool,
     read: fn(&mut Options, &str) -> Result<(), String>,
 }

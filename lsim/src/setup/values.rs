@@ -68,7 +68,7 @@ pub fn exact_span(span: Span) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     Energy(Energy),
-    /// Relative to what all processors draw while they compute, as the scheduler believes, over the period
+    /// Share of the energy that all processors would use in the period while they compute, by the scheduler's belief
     /// (energy-budget-2017, section V-C).
     Percent(Ratio),
 }
@@ -229,7 +229,7 @@ impl fmt::Display for Setting {
 mod tests {
     use super::*;
 
-    /// Checks that text is parsed and formatted as it was.
+    /// Checks that text is formatted as it was parsed.
     fn check<T: FromStr<Err = String> + fmt::Display>(text: &str, expected: Result<&str, &str>) {
         let shown = text.parse::<T>().map(|value| value.to_string());
         assert_eq!(shown.as_deref().map_err(String::as_str), expected, "{text}");

@@ -1,5 +1,5 @@
-//! Simulations on this machine, and checks before them. A workload is read when its first configuration needs it and
-//! dropped after the last, so that there is about one per worker in memory.
+//! Simulations on this machine, and checks before them. A workload is read for its first configuration and dropped
+//! after the last, so that memory holds about one per worker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};

@@ -22,7 +22,7 @@ pub const FILE: &str = "results.csv";
 pub struct Row {
     pub key: String,
     pub labels: Labels,
-    /// Figures, or why the simulation failed.
+    /// Figures, or the reason why the simulation failed.
     pub result: Result<Values, String>,
 }
 
@@ -105,7 +105,7 @@ impl Results {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(wrong)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(ResultsError::Busy(folder.to_owned())),
-            // A file system without locks: other sweeps are not kept away.
+            // On a file system without locks, other sweeps are not kept away.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let mut text = String::new();

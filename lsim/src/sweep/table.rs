@@ -149,7 +149,7 @@ impl Table {
         serde_json::to_string_pretty(&SweepJson { schema: 1, configurations: runs + failed, failed, rows })
     }
 
-    /// Formats the main figures; omits columns in which nothing differs by intent.
+    /// Formats the main figures; omits columns in which nothing can differ.
     pub fn text(&self) -> String {
         let mut columns = vec![column("policy", false, self, |line| line.policy.clone())];
         if self.lines.iter().any(|line| line.budget != "none") {

@@ -64,8 +64,8 @@ fn equal_results() {
     assert!(!printed.contains("largest") && !printed.contains('+'), "{printed}");
 }
 
-/// Both do the same work: 700 of the processors' seconds. `easy` ends at 200 s, `fifo`, where job 3 waits for job 2, at
-/// 250 s; until then 4 x 250 s less 700 s are idle in both: 300 x 95 W and 700 x 190.738 W are 162,016.6 J.
+/// Both do the same work: 700 of the processors' seconds. `easy` ends at 200 s. `fifo`, under which job 3 waits for job
+/// 2, ends at 250 s; until then 4 x 250 s minus 700 s are idle in both: 300 x 95 W and 700 x 190.738 W are 162,016.6 J.
 #[test]
 fn energy_is_of_the_same_time() {
     let folder = results("run --trace small.swf --policy fifo --first 3 --out b");
@@ -88,7 +88,7 @@ fn energy_is_of_the_same_time() {
     assert!(printed.contains("energy_by_state_j.idle") && printed.ends_with("--- stderr\n"), "{printed}");
 }
 
-/// Job 2 on all four processors is believed to draw 812.48 W, and never starts below 700 W.
+/// Job 2 is believed to draw 812.48 W on all four processors, so it never starts below 700 W.
 #[test]
 fn what_is_left_unfinished_is_told() {
     let folder = results("run --trace small.swf --policy easy --first 3 --out b");

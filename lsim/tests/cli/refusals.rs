@@ -163,7 +163,7 @@ fn settings() {
     run("allocation=best", "lsim: --set allocation=best: `best` is not an allocation: any, contiguous");
 }
 
-/// Refusals of clap: exit code 2, and what to write.
+/// Refusals of clap: exit code 2, and the right syntax.
 #[test]
 fn usage() {
     let folder = folder(&[("a.swf", SMALL)]);

@@ -5,9 +5,9 @@ use super::{SMALL, column, folder, lsim, read};
 const NOTES: &str = "lsim: note: 1 jobs ran longer than their requested time: ended at it\n\
     lsim: note: 1 job refused: larger than the 4 processors of the platform (job 5: 8)\n";
 
-/// Job 2 waits for all processors until job 1 ends at 100 s, is expected at 200 s; job 3 fits before that, job 4 does not.
-/// Waits 0, 90, 0, 170 s; slowdowns 1, 1.9, 1, 470 / 300. Busy are 1000 of 4 x 500 s: 1000 s of 95 W and 1000 s of
-/// 190.738 W are 285,738 J.
+/// Job 2 waits for all processors until job 1 ends at 100 s, which is expected at 200 s. Job 3 fits before that, job 4
+/// does not. Waits 0, 90, 0, 170 s; slowdowns 1, 1.9, 1, 470 / 300. The processors are busy for 1000 of 4 x 500 s: 1000
+/// s of 95 W and 1000 s of 190.738 W are 285,738 J.
 #[test]
 fn a_summary() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -88,7 +88,7 @@ fn results_are_not_lost() {
     assert!(read(folder.path(), "out/schedule.json").contains("\"policy\": \"fifo\""));
 }
 
-/// Job 2 alone is in the window from 10 s on, which becomes its zero; of the users only job 2's is left; at twice the
+/// Only job 2 is in the window from 10 s on, which becomes time zero. Only job 2 has the selected user. At twice the
 /// load job 3 comes at 10 s, and waits for the first.
 #[test]
 fn parts_of_a_trace() {
@@ -106,7 +106,8 @@ fn parts_of_a_trace() {
     assert_eq!(submitted("--first 3 --load 2"), "3@10 1@0 2@5");
 }
 
-/// 0.18 EUR/kWh: 285,738 J are 0.0793717 kWh. Limits of 700 W are passed while all four compute (762.952 W), 100 of 500 s.
+/// 0.18 EUR/kWh: 285,738 J are 0.0793717 kWh. Limits of 700 W are exceeded while all four processors compute (762.952
+/// W), for 100 of 500 s.
 #[test]
 fn prices_and_limits() {
     let files =
@@ -123,7 +124,7 @@ fn prices_and_limits() {
     assert_eq!(schedule["outside_limits_share"], serde_json::json!(0.3));
 }
 
-/// A Batsim workload with its platform: 2 hosts, the job that computes 1000 flop at 10 flop/s runs for 100 s.
+/// A Batsim workload with its platform: on 2 hosts, the job that computes 1000 flop at 10 flop/s runs for 100 s.
 #[test]
 fn batsim_files() {
     let workload = r#"{"nb_res": 2, "jobs": [

@@ -1,4 +1,4 @@
-//! Changes by `limo` to running jobs, when the upper limit falls and the jobs take longer than expected: caps,
+//! Changes by `limo` to running jobs when the upper limit falls and the jobs take longer than expected: caps,
 //! suspension, requeueing. The schedules were calculated by hand.
 
 use super::{column, folder, lsim, read, refused};
@@ -18,10 +18,10 @@ fn workload(may: &str) -> String {
     format!("{{\"nb_res\": 2, \"jobs\": [{}, {}], \"profiles\": {profiles}}}", job(1), job(2))
 }
 
-/// Both jobs fit until 100 s, one of them, or both with 25 W, until 160 s.
+/// Both jobs fit until 100 s. From then until 160 s one of them fits, or both with 25 W each.
 const LIMITS: &str = "time,low_w,high_w\n0,,100\n100,,70\n160,,100\n";
 
-/// By their profiles they are over before the limit falls.
+/// By their profiles the jobs are over before the limit falls.
 const PROFILES: &str =
     "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,80 s,40 W,3200 J,0 %,1\n";
 
@@ -45,8 +45,8 @@ fn simulated((caps, may, options): (&str, &str, &str), limits: &str, profiles: &
     (printed, rows.collect())
 }
 
-/// From 100 s to 160 s each has 25 W and does 50 s of its work; the other 50 s last until 210 s. 35 W for 60 s and 50 W
-/// for 150 s.
+/// From 100 s to 160 s each job has 25 W and does 50 s of its work; the other 50 s last until 210 s. The draw is 35 W
+/// for 60 s and 50 W for 150 s.
 #[test]
 fn caps_slow_both_down() {
     let (printed, jobs) = steered(CAPS, "", "");
@@ -55,14 +55,14 @@ fn caps_slow_both_down() {
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// With F = 1 they do 37.5 s of their work under the cap, against the policy's belief: 62.5 s are left.
+/// With F = 1 the jobs do 37.5 s of their work under the cap, unlike the policy believes: 62.5 s are left.
 #[test]
 fn what_a_cap_costs_is_the_platforms_business() {
     let (_, jobs) = steered(&CAPS.replace("0.75", "1"), "", "--set cap-factor-permille=1");
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
 }
 
-/// One at a time fits if it begins with 25 W, for which there is a profile: 200 s of work at the pace of 5/6.
+/// One job at a time fits if it begins with 25 W, for which there is a profile: 200 s of work at the pace of 5/6.
 #[test]
 fn a_job_begins_under_a_cap() {
     let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
@@ -71,8 +71,9 @@ fn a_job_begins_under_a_cap() {
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// The budget leaves 25 W above idle, and at full speed each job needs 40 W. `energybud` lets the first one start when 15 W
-/// for its walltime are saved, at 180 s; with caps from profiles it starts at once with 25 W, and the other one after it.
+/// The budget leaves 25 W above idle, and at full speed each job needs 40 W. `energybud` starts the first job at 180 s,
+/// when 15 W for its walltime are saved. With caps from profiles it starts the first job at once with 25 W, and the
+/// other one after it.
 #[test]
 fn a_budget_is_kept_with_caps_from_profiles() {
     let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
@@ -90,9 +91,10 @@ fn a_budget_is_kept_with_caps_from_profiles() {
     assert_eq!(starts("--set caps=from-profile"), ["0 240", "240 480"]);
 }
 
-/// Both on one CPU of four cores, on which the application takes 200 s and 80 W with all of them: 40 W each. From 100 s to
-/// 160 s the CPU is held at 60 W, 30 W each, and F is 1: 45 s of work are done, 55 s are left. The accelerator counts as
-/// a core of the node, so each has two fifths of 10 W idle: 4 W for 215 s, and 8000 J.
+/// Both jobs share one CPU of four cores. The application takes 200 s and 80 W on all of them, so each job draws 40 W.
+/// From 100 s to 160 s the CPU is capped at 60 W, which is 30 W each. With F = 1, 45 s of work are done and 55 s are
+/// left. The accelerator counts as a core of the node, so each job has two fifths of the idle draw of 10 W: 4 W for 215
+/// s, and 8000 J.
 #[test]
 fn two_share_a_unit_and_its_cap() {
     let platform = "[[nodes]]\nname = \"n\"\ncores = 4\nidle = \"10 W\"\n\
@@ -109,7 +111,7 @@ fn two_share_a_unit_and_its_cap() {
     assert_eq!(column(&jobs, "consumed_energy_j"), ["8860", "8860"]);
 }
 
-/// The job that began last is suspended from 100 s to 160 s, and uses only its share of the idle draw then.
+/// The job that began last is suspended from 100 s to 160 s, and uses only its share of the idle draw meanwhile.
 #[test]
 fn one_is_suspended() {
     let (printed, jobs) = steered("", ", \"may_suspend\": true", "");
@@ -142,7 +144,7 @@ fn limits_that_nobody_announces() {
     assert!(printed.contains("\noutside limits  30.00 % of the time\n"), "{printed}");
 }
 
-/// Nothing is permitted, or nothing is possible: the limit is exceeded from 100 s to 160 s of 200 s.
+/// Changes are not permitted, or not possible: the limit is exceeded from 100 s to 160 s of 200 s.
 #[test]
 fn nothing_is_done() {
     for (caps, may, options) in [("", "", ""), (CAPS, ", \"may_suspend\": true", "--set preempt=nothing")] {
@@ -155,7 +157,8 @@ fn nothing_is_done() {
     }
 }
 
-/// The second one is suspended from 100 s until the first one ends at 150 s, and its time limit is postponed as long.
+/// The second job is suspended from 100 s until the first one ends at 150 s, and its time limit is postponed by that
+/// time.
 #[test]
 fn the_time_limit_waits_for_a_suspended_job() {
     let (_, jobs) = steered("", ", \"may_suspend\": true, \"walltime\": 150", "");
@@ -179,7 +182,7 @@ fn treatment_from_the_command_line() {
     assert!(printed.contains("1 requeued"), "{printed}");
 }
 
-/// The same run gives the same bytes.
+/// Equal runs give equal bytes.
 #[test]
 fn equal_runs_are_equal() {
     let (platform, workload) = (platform(CAPS), workload(", \"may_suspend\": true"));

@@ -63,7 +63,7 @@ fn a_product() {
     assert_eq!(column(&table, "budget"), ["100%", "100%", "60%", "60%", "100%", "100%", "60%", "60%"]);
     assert_eq!(column(&table, "set"), ["sleep", "stay"].repeat(4));
     assert_eq!(column(&table, "runs"), ["3"; 8]);
-    // The policy that promises to keep a budget keeps it.
+    // A policy that promises to keep a budget keeps it.
     let overspent = column(&table, "periods_overspent");
     assert!(overspent[4..].iter().all(|count| *count == "0"), "{overspent:?}");
     let plot = read(folder.path(), "out/plot.html");
@@ -116,7 +116,8 @@ fn energy_is_of_the_same_time() {
     assert_eq!(column(&table, "energy_same_time_j"), ["162016.6", "162016.6"]);
 }
 
-/// The budget's time is the window also without a budget, until its end: 285,738 J until 500 s and 380 W after that.
+/// The time of the budget is also the window of runs without a budget, until its end: 285,738 J until 500 s and 380 W
+/// after that.
 #[test]
 fn what_has_no_budget_is_measured_in_the_same_time() {
     let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [\"none\", \"80%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";
@@ -131,7 +132,7 @@ fn what_has_no_budget_is_measured_in_the_same_time() {
     }
 }
 
-/// Job 2 needs 812.48 W as believed, above the limit: it never starts.
+/// Job 2 is believed to need 812.48 W, above the limit, so it never starts.
 #[test]
 fn what_is_left_unfinished_is_told() {
     let sweep = "policies = [\"powercap\"]\ntraces = [\"small.swf\"]\nlimits = \"l.csv\"\nfirst = 3\n";
@@ -157,10 +158,10 @@ fn what_is_done_is_not_done_again() {
     let printed = sweep(folder.path(), "");
     assert!(printed.contains("lsim: 24 configurations: 24 done, 0 to run, "), "{printed}");
     assert_eq!(read(folder.path(), "out/results.csv"), whole);
-    // Eleven rows and half of another one.
+    // Eleven rows and half of another row.
     let lines: Vec<&str> = whole.lines().collect();
     let mut half = format!("{}\n{}", lines[..12].join("\n"), &lines[12][..40]);
-    // A value that no simulation gives shows that its row was not made again.
+    // A value that no simulation gives shows that its row was kept.
     half = half.replacen(",a.swf,", ",mine.swf,", 1);
     std::fs::write(folder.path().join("out/results.csv"), &half).expect("written");
     let printed = sweep(folder.path(), "");
@@ -189,7 +190,7 @@ fn workers_do_not_matter() {
     }
     let (one, four) = (read(path, "one/results.csv"), read(path, "four/results.csv"));
     assert_eq!(sorted(&one), sorted(&four));
-    // One worker takes them in order.
+    // One worker runs them in order.
     let keys = lsim(path, "sweep s.toml --dry-run");
     let keys: Vec<&str> = keys.lines().filter(|line| line.contains(".swf-") || line.contains("steady-")).collect();
     assert_eq!(column(&one, "key"), keys);

@@ -69,7 +69,7 @@ fn imported() {
     assert!(read(folder.path(), "clean.swf").contains("\n4 30 -1 500 1 -1 -1 1 1000 "));
 }
 
-/// Two weeks: in the second, from day 7 on, the one processor of two is busy all the time, in the first for one day.
+/// Two weeks: in the second, from day 7 on, one of the two processors is busy all the time, in the first for one day.
 #[test]
 fn weeks() {
     let day = 86_400;

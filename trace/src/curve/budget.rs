@@ -8,11 +8,11 @@ use super::table::{Clock, Row, Table};
 /// Budget for one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// End of the period before it.
+    /// Start of the period, which is the end of the previous one.
     pub from: Time,
     /// After `from`; start of the next period.
     pub until: Time,
-    /// Not negative.
+    /// Energy; not negative.
     pub energy: Energy,
 }
 

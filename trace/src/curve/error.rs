@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Reason why a file is no curve.
+/// Reason why a file is not a curve.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CurveFileError {

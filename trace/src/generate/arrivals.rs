@@ -18,7 +18,7 @@ const FIRST_HALF_HOUR: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Until {
     Jobs(u32),
-    /// Up to this second, which no job reaches, or one job more than the limit: the caller refuses that.
+    /// This second, which no job reaches, or one job above the limit, which the caller refuses.
     End {
         span_s: i64,
         limit: u32,
@@ -118,7 +118,7 @@ fn steady(jobs: &mut [Job], span_s: i64) {
 fn sorted_shares(count: usize, dice: &mut Dice) -> Vec<f64> {
     let (mut shares, before) = sums(count, || dice.exponential());
     let total = before + dice.exponential();
-    // Held below 1, so that a burst is one that exists.
+    // Kept below 1, so that the index of the burst is valid.
     shares.iter_mut().for_each(|share| *share = (*share / total).min(1.0 - f64::EPSILON));
     shares
 }

@@ -7,11 +7,11 @@ use super::draw::{Dice, Stream};
 use super::recipe::{LublinRuntimes, LublinSizes, Popular, Recipe, Runtimes, Sizes, Users, Walltimes};
 use crate::Job;
 
-/// Draws one job after the other, without end.
+/// Draws an endless sequence of jobs.
 pub(super) struct Bodies<'a> {
     recipe: &'a Recipe,
     stages: Option<Stages>,
-    /// By user: the share of jobs of all users up to this one.
+    /// Cumulative share of jobs, by user.
     users: Vec<f64>,
     sizes: Dice,
     runtimes: Dice,

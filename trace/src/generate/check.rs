@@ -14,7 +14,7 @@ use super::{MAX_JOBS, MAX_SPAN_S, RecipeError};
 
 type Checked = Result<(), RecipeError>;
 
-/// Of gamma distributions.
+/// Accepted shapes of gamma distributions.
 const SHAPES: RangeInclusive<f64> = 0.01..=100_000.0;
 
 pub(super) fn recipe(recipe: &Recipe) -> Checked {
@@ -89,7 +89,7 @@ fn lublin_sizes(model: &LublinSizes, machine: u32) -> Checked {
         return refuse("sizes.lublin.power-of-two", model.power_of_two, rule);
     }
     within("sizes.lublin.uprob", model.uprob, 0.0..=1.0)?;
-    // A person writes the logarithm of 100 as 6.644.
+    // Users write the logarithm of 100 as 6.644.
     let largest = libm::log2(f64::from(machine)) + 0.001;
     // On a machine of one processor the model's own 0.8 rounds to it.
     within("sizes.lublin.ulow", model.ulow, 0.0..=largest.max(1.0))?;
@@ -121,7 +121,7 @@ fn runtimes(runtimes: &Runtimes) -> Checked {
             span("runtimes.log-normal.median", *median)?;
             span("runtimes.log-normal.max", *max)?;
             within("runtimes.log-normal.sigma", *sigma, 0.0..=10.0)?;
-            // So that at least every second draw is kept.
+            // At least every second draw is kept then.
             not_below("runtimes.log-normal.max", *max, "median", *median)
         }
         Runtimes::Constant { time } => span("runtimes.constant.time", *time),

@@ -14,7 +14,7 @@ pub enum RecipeError {
     /// Value out of range.
     #[error("recipe: `{key}` is {value}, {rule}")]
     Value { key: &'static str, value: String, rule: String },
-    /// Too few or too many keys for the number of jobs and their rate.
+    /// Too few or too many keys determine the number of jobs and their rate.
     #[error("recipe: `arrivals` with {given} {fault}; {hint}")]
     Extent { given: String, fault: &'static str, hint: &'static str },
     /// Too many jobs.

@@ -47,18 +47,18 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
-    /// As on the machines in Lublin and Feitelson.
+    /// As on the machines of Lublin and Feitelson.
     Lublin(LublinSizes),
     /// Each number from `min` to `max` equally often.
     Uniform {
-        /// At least 1.
+        /// Lower bound, at least 1.
         min: u32,
-        /// At most the processors of the machine.
+        /// Upper bound, at most the processors of the machine.
         max: u32,
     },
-    /// All jobs are of one size.
+    /// All jobs have one size.
     Constant {
-        /// From 1 to the processors of the machine.
+        /// Size, from 1 to the processors of the machine.
         processors: u32,
     },
 }
@@ -76,10 +76,10 @@ pub struct LublinSizes {
     pub power_of_two: f64,
     /// Least logarithm of a parallel job's size: 0.8, which makes 2 about as frequent as 4.
     pub ulow: f64,
-    /// Where the second stage begins: `uhi` - 2.5 unless given, as the authors advise; 4.5 on their 128 processors.
+    /// Beginning of the second stage. Default: `uhi` - 2.5, as the authors advise; 4.5 on their 128 processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub umed: Option<f64>,
-    /// Greatest logarithm: that of the machine unless given.
+    /// Greatest logarithm. Default: that of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uhi: Option<f64>,
     /// Probability of the first stage: 0.86.
@@ -96,14 +96,14 @@ impl Default for LublinSizes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Runtimes {
-    /// As on the machines in Lublin and Feitelson.
+    /// As on the machines of Lublin and Feitelson.
     Lublin(LublinRuntimes),
     /// Each second from `min` to `max` equally often.
     Uniform {
-        /// At least 1 s.
+        /// Lower bound, at least 1 s.
         #[serde(with = "as_text")]
         min: Span,
-        /// Not below `min`.
+        /// Upper bound, not below `min`.
         #[serde(with = "as_text")]
         max: Span,
     },
@@ -114,13 +114,13 @@ pub enum Runtimes {
         median: Span,
         /// Deviation of the natural logarithm of the seconds, which has no unit.
         sigma: f64,
-        /// At least the median.
+        /// Upper bound, at least the median.
         #[serde(with = "as_text")]
         max: Span,
     },
-    /// All jobs run equally long.
+    /// All jobs run for the same time.
     Constant {
-        /// At least 1 s.
+        /// Running time, at least 1 s.
         #[serde(with = "as_text")]
         time: Span,
     },
@@ -168,11 +168,11 @@ pub enum Arrivals {
     },
     /// Uniform over the span.
     Uniform,
-    /// More at the beginning: the density falls along a line to zero at the end of the span; the mean is at a third.
+    /// More jobs at the beginning: the density falls linearly to zero at the end of the span; the mean is at a third.
     LeftSkewed,
-    /// `count` groups, each spread evenly over `width`, beginning span / `count` after one another.
+    /// `count` groups, each spread evenly over `width`, which begin span / `count` after one another.
     Burst {
-        /// At least 1.
+        /// Number of groups, at least 1.
         count: u32,
         /// Not negative; 0 submits each group at one moment.
         #[serde(with = "as_text")]
@@ -181,7 +181,7 @@ pub enum Arrivals {
     /// The offered work grows evenly: each job comes when a machine with the load `utilisation` has had time for all
     /// jobs before it.
     Steady,
-    /// By the hour of the day, as on the machines in Lublin and Feitelson.
+    /// By the hour of the day, as on the machines of Lublin and Feitelson.
     Lublin(LublinArrivals),
 }
 
@@ -225,11 +225,11 @@ pub enum Walltimes {
         /// The largest factor, not below `min`.
         max: f64,
     },
-    /// Round numbers, as people choose them.
+    /// Round numbers, as users choose them.
     Popular(Popular),
 }
 
-/// As `factor`, then rounded up to the next of `values`; above the last of them to a multiple of it.
+/// Like `factor`, then rounded up to the next of `values`; above the last of them to a multiple of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Popular {
@@ -237,7 +237,7 @@ pub struct Popular {
     pub min: f64,
     /// The largest factor.
     pub max: f64,
-    /// Each larger than the one before.
+    /// Values in ascending order.
     pub values: Vec<Length>,
 }
 
@@ -248,7 +248,7 @@ pub struct Length(#[serde(with = "as_text")] pub Span);
 
 impl Default for Popular {
     fn default() -> Self {
-        // What people type: quarters of an hour, then doublings, then days.
+        // Times that users type: quarters of an hour, then doublings, then days.
         let values = [15, 30, 60, 120, 240, 480, 720, 1440].map(|minutes| Length(Span::from_secs(minutes * 60)));
         Self { min: 1.0, max: 1.0, values: values.to_vec() }
     }
@@ -260,7 +260,7 @@ impl Default for Popular {
 pub struct Users {
     /// 1 to 1,000,000.
     pub count: u32,
-    /// 0 (all alike) to 10.
+    /// Exponent, from 0 (all users alike) to 10.
     #[serde(default = "zipf")]
     pub exponent: f64,
 }

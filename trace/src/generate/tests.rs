@@ -1,5 +1,5 @@
-//! Whole recipes: equal seeds, theoretical shares and means, loads, and refusals. Seeds are fixed, so that a bound
-//! holds always or never; bounds are five deviations of the estimator or wider.
+//! Whole recipes: equal seeds, theoretical shares and means, loads, and refusals. Seeds are fixed, so each bound either
+//! always holds or always fails; bounds are five deviations of the estimator or wider.
 
 use limo_model::Span;
 
@@ -198,7 +198,7 @@ fn the_load_is_met_within_one_per_cent() {
             let span_given = made(&[bodies[0], bodies[1], arrivals, utilisation, "jobs", "span = \"7d\""]).jobs;
             near(arrivals, work(&span_given) / (604_800.0 * 64.0), load, load * 0.01);
             let jobs_given = made(&[bodies[0], bodies[1], arrivals, utilisation, "jobs = 3000", "span"]).jobs;
-            // Gaps that are scaled end with the span, and so may it be read from the jobs.
+            // Scaled gaps end with the span, so the span may come from the jobs.
             if arrivals.contains("exponential") || arrivals.contains("lublin") {
                 let span = jobs_given.last().unwrap().submit.secs();
                 near(arrivals, work(&jobs_given) / (span * 64.0), load, load * 0.01);

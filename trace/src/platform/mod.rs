@@ -29,7 +29,7 @@ pub struct Platform {
 pub struct Group {
     /// Unique in a platform.
     pub names: Names,
-    /// At least 1.
+    /// Number of nodes, at least 1.
     pub count: u32,
     /// Cores of each node, 1 to [`CORE_LIMIT`]; of all of its units together.
     pub cores: u32,
@@ -56,29 +56,29 @@ pub enum Names {
     One(String),
     /// The prefix with a number from 1, of at least four digits: `n0001`.
     Numbered(String),
-    /// As many as there are nodes.
+    /// One name for each node.
     Listed(Vec<String>),
 }
 
 /// Draw of a node that is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// Without jobs; not negative.
+    /// Draw without jobs; not negative.
     pub idle: Power,
-    /// With all cores busy; not below `idle`.
+    /// Draw with all cores busy; not below `idle`.
     pub busy: Power,
 }
 
-/// Draw of a node while it is off or switching, and the times of switching. Nothing is negative.
+/// Draw of a node while it is off or switching, and the times of switching. No value is negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rest {
-    /// While it is off.
+    /// Draw while the node is off.
     pub draw: Power,
-    /// From on to off.
+    /// Time from on to off.
     pub down_time: Span,
     /// During [`Rest::down_time`].
     pub down_draw: Power,
-    /// From off to on.
+    /// Time from off to on.
     pub up_time: Span,
     /// During [`Rest::up_time`].
     pub up_draw: Power,

@@ -14,10 +14,10 @@ use crate::workload::{Job, Workload};
 /// Source of a job's processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Processors {
-    /// Field 5, the allocated ones; if that is -1 or 0, field 8.
+    /// Field 5, the allocated processors; if that is -1 or 0, field 8.
     #[default]
     Allocated,
-    /// Field 8, the requested ones; if that is -1 or 0, field 5.
+    /// Field 8, the requested processors; if that is -1 or 0, field 5.
     Requested,
 }
 
@@ -28,9 +28,9 @@ pub enum Rules {
     /// processors is omitted; a run time of zero is kept; a requested time that is not positive counts as none.
     #[default]
     Plain,
-    /// As the inputs of energy-budget-2017 were made. Lines with a number such as `7e+05` are omitted, and so are runs
-    /// of zero. The walltime is max(2 x run, requested), with the run of the file; then the run is floored to even
-    /// seconds (1 stays 1). Processors are field 5 whatever [`Processors`] says. Jobs are sorted by number and then by
+    /// Like the inputs of energy-budget-2017. Lines with a number such as `7e+05` are omitted, and so are runs of zero.
+    /// The walltime is max(2 x run, requested), with the run of the file; then the run is floored to even seconds (1
+    /// stays 1). Processors are always field 5, regardless of [`Processors`]. Jobs are sorted by number and then by
     /// submission with an unstable sort, whose order of ties is part of the results.
     Compat2017,
 }

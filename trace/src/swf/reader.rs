@@ -25,7 +25,7 @@ enum State {
 }
 
 impl Reader {
-    /// Opens a file, plain or gzipped as its first bytes say, and reads its header.
+    /// Opens a file, plain or gzipped, and reads its header.
     ///
     /// # Errors
     /// [`SwfError`] if the file cannot be opened or its header not read.

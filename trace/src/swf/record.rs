@@ -42,7 +42,7 @@ pub enum Field {
     Queue,
     /// Number of the part of the machine.
     Partition,
-    /// Number of the job after whose end this one was submitted.
+    /// Number of the job whose end preceded the submission of this one.
     PrecedingJob,
     /// Seconds after the preceding job's end.
     ThinkTime,
@@ -145,7 +145,7 @@ impl Record {
             if at == line.len() {
                 return Err(LineFault::Missing { fields: index });
             }
-            // Most of what an archive's line could say is unknown.
+            // Most fields of an archive's line are unknown.
             if line.get(at..at + UNKNOWN.len()) == Some(UNKNOWN) {
                 record.thousandths[index] = -1_000;
                 at += UNKNOWN.len();

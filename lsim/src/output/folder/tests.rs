@@ -1,4 +1,4 @@
-//! A whole run by hand, read back, and runs that leave nothing.
+//! A whole hand-made run, read back, and runs that leave nothing behind.
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
 use limo_requirements::SmallDisk;
@@ -26,7 +26,7 @@ fn heading() -> Heading {
     }
 }
 
-/// One processor draws 200 W computing, 100 W idle; the limit is 700 W, which four busy ones exceed.
+/// One processor draws 200 W computing, 100 W idle; the limit is 700 W, which four busy processors exceed.
 fn sample(at: i64, computing: u32, queued: u32) -> Sample {
     let draw = Power::from_watts(i64::from(computing) * 200 + i64::from(4 - computing) * 100);
     Sample {

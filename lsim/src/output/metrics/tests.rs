@@ -95,7 +95,7 @@ fn a_short_job_that_did_not_wait_long_counts_one() {
 fn utilisation_of_a_window_cuts_jobs_at_its_ends() {
     // Within 20 to 60: 4 x 10, 2 x 30 and 1 x 5 of 4 x 40 processor seconds.
     let mut metrics = three(Some((20, 60)));
-    // One that runs on: from 50 to the window's end, and one that starts after the window.
+    // A job that continues: from 50 to the window's end, and one that starts after the window.
     metrics.add_job(&job(1, Fate::Unfinished, (0, Some(50), None)));
     metrics.add_job(&job(1, Fate::Unfinished, (0, Some(65), None)));
     metrics.add_job(&job(1, Fate::Unfinished, (0, None, None)));

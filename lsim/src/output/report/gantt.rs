@@ -12,7 +12,7 @@ use crate::record::{Fate, JobRow};
 
 /// More than a wide screen can show.
 pub const JOBS: usize = 20_000;
-/// Most bars in all; scattered jobs have many each. Makes about 2 MB of page.
+/// Most bars in total; scattered jobs have many each. They make about 2 MB of page.
 const BARS: usize = 160_000;
 /// Most rows of the chart.
 const ROWS: u32 = 512;

@@ -92,7 +92,7 @@ struct Channel {
     /// Time until which `open` has counted it.
     since: i64,
     open: Cell,
-    /// Empty until the first value.
+    /// Closed cells; empty until the first value.
     closed: Vec<Cell>,
     /// True after the first value.
     used: bool,
@@ -108,7 +108,7 @@ impl Channel {
     }
 }
 
-/// See the module. Samples come in order of time, one per instant.
+/// Curves of a run. Samples come in order of time, one per instant.
 #[derive(Debug)]
 pub struct Series {
     /// Time of the first sample; after [`Series::end`], time of the end.

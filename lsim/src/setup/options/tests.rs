@@ -1,4 +1,4 @@
-//! Settings that are understood, and those that are not.
+//! Valid and invalid settings.
 
 use limo_model::{IdleRule, Overrides, Price};
 use limo_sched::{Allocation, RestRule};
