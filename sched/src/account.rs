@@ -25,7 +25,7 @@ impl Bill {
         self.energy
     }
 
-    /// Cost for the time with a known price; `None` without any.
+    /// Returns the cost for the time with a known price; `None` without any.
     pub fn cost(&self) -> Option<Money> {
         self.cost
     }
@@ -41,7 +41,7 @@ impl Bill {
         self.energy_rest = rest;
         for (start, end, price) in prices.into_iter().flat_map(|prices| prices.pieces(from, to)) {
             let work = i128::from(draw.mw()) * i128::from((end - start).ms());
-            // In units of 1/1000 EUR/MWh x mW x ms; a thousandth of a micro-EUR step is exact in it.
+            // In units of 1/1000 EUR/MWh x mW x ms, in which a thousandth of a micro-EUR is exact.
             let worth =
                 work.saturating_mul(i128::from(price.milli_per_mwh())).saturating_add(i128::from(self.cost_rest));
             let (whole, rest) = divide(worth, PER_MICRO);
@@ -64,8 +64,7 @@ fn narrow(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// A sum for each of many nodes, in mJ or micro-EUR, to which is added for whole runs of nodes: each costs the same,
-/// however long it is.
+/// A sum for each of many nodes, in mJ or micro-EUR. Adding to a run of nodes costs the same for any length.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<i64>", into = "Vec<i64>")]
 pub(crate) struct NodeSums {
@@ -76,7 +75,7 @@ pub(crate) struct NodeSums {
 }
 
 impl NodeSums {
-    /// One more node, without anything.
+    /// Adds a node with a sum of zero.
     pub fn push(&mut self) {
         self.steps.push(-self.last);
         self.last = 0;
@@ -177,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against one number for each node.
+        /// Compares with one number for each node.
         #[test]
         fn sums_of_runs(adds in proptest::collection::vec((0_usize..20, 0_usize..20, any::<i64>()), 0..30)) {
             let (mut sums, mut naive) = (NodeSums::default(), Vec::new());
@@ -198,7 +197,7 @@ mod tests {
             prop_assert_eq!(serde_json::to_string(&again).expect("text"), text);
         }
 
-        /// However the time is cut, the sum is the same, and it is the integral of the draw.
+        /// Any division of the time gives the same sum, which is the integral of the draw.
         #[test]
         fn cuts_do_not_matter(draw in -1_000_000_i64..1_000_000, mut cuts in proptest::collection::vec(0_i64..10_000, 0..20)) {
             let prices = Curve::new(vec![(at(0), Price::from_milli_per_mwh(-83_040)), (at(3_333), Price::from_milli_per_mwh(56_930))], None).expect("ascending");

@@ -1,6 +1,6 @@
 //! Books of the checker: taken resources and draw, counted apart from the index and by simpler means.
 //!
-//! Told of each change by the events that make it, like the index, and sharing nothing with it. A debug build compares the
+//! The events and plans update the books, as they do the index, but the two share nothing. A debug build compares the
 //! books with a recount before each plan of a small cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,24 +12,24 @@ use crate::state::{Assignment, Job, Node, Sleep, State};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Books {
-    /// By node: those with equal units and memory are of the same kind.
+    /// Kind of each node: nodes with equal units and memory have the same kind.
     kinds: Vec<u32>,
     /// The units of each kind with their cores, and the memory.
     units: Vec<(Vec<UnitSpec>, Memory)>,
-    /// The first index of each node's units in `taken`; not kept while all nodes have equally many.
+    /// First index of each node's units in `taken`; empty while all nodes have equally many.
     first: Option<Vec<u32>>,
-    /// Cores that jobs have, by unit.
+    /// Cores taken by jobs, by unit.
     taken: Vec<u32>,
-    /// Memory that jobs have, of nodes on which any has.
+    /// Memory taken by jobs, for nodes with any.
     memory: BTreeMap<NodeId, Memory>,
     reach: Vec<Reach>,
-    /// Nodes to which a job cannot be put at once.
+    /// Number of nodes on which no job can start at once.
     out_of_reach: u32,
     /// Nodes with a capped unit.
     pub capped: BTreeSet<NodeId>,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs but those that persons suspended, and of what is held for lost nodes.
+    /// Sum of the estimates of all active jobs except those that persons suspended, and of the held draw of lost nodes.
     pub active: Power,
     /// Latest ends and expected draws of running jobs, for policies that plan with them.
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
@@ -41,7 +41,7 @@ enum Reach {
     #[default]
     Away,
     AtOnce,
-    /// It could be woken for a job, where none is on it.
+    /// The node can be woken for a job and has none.
     Asleep,
 }
 
@@ -61,7 +61,7 @@ impl Books {
         books
     }
 
-    /// A node that is new, and has the next number.
+    /// Adds a new node, which has the next number.
     pub fn enter(&mut self, node: &Node, now: Time) {
         let spec = &node.spec;
         let same = |(units, memory): &(Vec<UnitSpec>, Memory)| *units == spec.units && *memory == spec.memory;
@@ -84,7 +84,7 @@ impl Books {
         self.look_at(node, now);
     }
 
-    /// Something has changed about a node, apart from its jobs.
+    /// Updates a node after a change other than one of its jobs.
     pub fn look_at(&mut self, node: &Node, now: Time) {
         let Some(reach) = self.reach.get_mut(node.id.0 as usize) else { return };
         self.out_of_reach -= u32::from(*reach != Reach::AtOnce);
@@ -101,13 +101,13 @@ impl Books {
         };
     }
 
-    /// A job has these resources from now on.
+    /// Takes the resources of an assignment for a job.
     pub fn take(&mut self, assignment: &Assignment) {
         self.active += assignment.estimate.power;
         self.change(assignment, u32::saturating_add, Memory::saturating_add);
     }
 
-    /// It has them no more.
+    /// Returns the resources of an assignment.
     pub fn give(&mut self, assignment: &Assignment) {
         self.active -= assignment.estimate.power;
         self.change(assignment, u32::saturating_sub, Memory::saturating_sub);
@@ -127,7 +127,7 @@ impl Books {
             let (unit, nodes) = (usize::from(part.unit.unit), self.nodes(part));
             match self.stride() {
                 _ if of.alone => {}
-                // Alike units in a row: the compiler makes a few at a time of them.
+                // Equal units in a row: the compiler handles several at a time.
                 Some(1) if unit == 0 => {
                     self.taken[nodes].iter_mut().for_each(|taken| *taken = cores(*taken, part.cores));
                 }
@@ -150,7 +150,7 @@ impl Books {
         }
     }
 
-    /// Begins, or ceases, to note when jobs end: the policy may be another one.
+    /// Starts or stops recording the ends of jobs, which depends on the policy.
     pub fn count_ends(&mut self, state: &State) {
         self.sure = state.settings.parts().keeps_budget().then(BTreeMap::new);
         if self.sure.is_some() {
@@ -159,21 +159,21 @@ impl Books {
         }
     }
 
-    /// Returns the time at which a job is ended if it does not end by itself.
+    /// Notes the time at which a job is ended if it does not end by itself.
     pub fn note_end(&mut self, id: JobId, job: &Job) {
         if let (Some(sure), Some((end, power))) = (&mut self.sure, sure_end(job)) {
             sure.insert((end, id), power);
         }
     }
 
-    /// A job is over, or ends at another time.
+    /// Removes the noted end of a job that is over, or ends at another time.
     pub fn forget_end(&mut self, id: JobId, job: &Job) {
         if let (Some(sure), Some((end, _))) = (&mut self.sure, sure_end(job)) {
             sure.remove(&(end, id));
         }
     }
 
-    /// The nodes of a part, as far as there are so many.
+    /// Returns the nodes of a part, clamped to existing ones.
     fn nodes(&self, part: &Part) -> Range<usize> {
         let (first, all) = (part.unit.node.0 as usize, self.kinds.len());
         first.min(all)..first.saturating_add(part.count as usize).min(all)
@@ -237,18 +237,18 @@ impl Books {
         self.taken[self.units(node.0 as usize)].iter().all(|taken| *taken == 0)
     }
 
-    /// Cores of a unit that jobs have.
+    /// Returns the cores of a unit that jobs have.
     pub fn used(&self, unit: UnitId) -> u32 {
         let units = &self.taken[self.units(unit.node.0 as usize)];
         units.get(usize::from(unit.unit)).copied().unwrap_or(0)
     }
 
-    /// Memory of a node that jobs have.
+    /// Returns the memory of a node that jobs have.
     pub fn memory_used(&self, node: NodeId) -> Memory {
         self.memory.get(&node).copied().unwrap_or_default()
     }
 
-    /// The estimated draw: idle nodes, active jobs, and what is held for lost nodes.
+    /// Returns the estimated draw: idle nodes, active jobs, and the held draw of lost nodes.
     pub fn draw(&self) -> Power {
         self.idle + self.active
     }

@@ -1,4 +1,4 @@
-//! Checks a plan before it is executed. Knows the rules of the cluster, not the policies.
+//! Checks a plan before it is executed. Uses the rules of the cluster, not the policies.
 
 mod power;
 mod several;
@@ -17,7 +17,7 @@ use crate::facts::{
 use crate::plan::{Plan, Start, Violation};
 use crate::state::{Job, Node, Phase, Sleep, State};
 
-/// The state and the books that a plan is checked against.
+/// The state and the books for the check of a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub state: &'a State,
@@ -49,7 +49,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Every rule that `plan` breaks; empty for a plan that may be executed.
+/// Returns every rule that `plan` breaks; empty for a plan that may be executed.
 pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
     let mut found = Vec::new();
     each_job_once(case, plan, &mut found);
@@ -91,7 +91,7 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let forgotten: Vec<JobId> = match case.parts().starts_one_by_one() {
         // A plan with starts is followed by another one; a reason stays valid until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
-        // Likewise one that changes something about jobs that run.
+        // Another plan also follows one that changes running jobs.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
         // A check of all waiting jobs would take longer than such a plan.
         true if cfg!(debug_assertions) => queue().filter(is_untold).filter(is_missing).collect(),
@@ -147,7 +147,7 @@ fn taken<'a>(case: Case<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
     start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))).collect()
 }
 
-/// Returns true if two parts have a node in common. Mostly they are in order.
+/// Returns true if two parts have a node in common. Parts are usually in order.
 fn overlap(placement: &[Part]) -> bool {
     let runs = |parts: &[Part]| parts.iter().map(|part| (part.unit.node.0, part.count)).collect::<Vec<_>>();
     let meet = |runs: &[(u32, u32)]| runs.windows(2).any(|two| two[0].0.saturating_add(two[0].1) > two[1].0);
@@ -159,7 +159,7 @@ fn overlap(placement: &[Part]) -> bool {
     meet(&runs)
 }
 
-/// Neighbours of one class are alike: then the first of them speaks for all.
+/// Adjacent nodes of one class are equal, so only the first is checked.
 fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
     let may_be_denied = may_be_denied(&job.request) || !case.state.reservations.is_empty();
     let alike = case.books.are_alike(part) && !may_be_denied;
@@ -191,7 +191,7 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
     }
 }
 
-/// The reservation that keeps a job from being put on a node now: of each that has the node, or that the job asks for.
+/// Returns the reservation that keeps a job off a node now: any on the node, or the one that the job requests.
 fn kept_by<'a>(case: Case<'a>, request: &'a Request, node: &Node) -> Option<&'a str> {
     let own = request.reservation.as_deref();
     let last = longest(request, node).map(|longest| case.now + longest);
@@ -211,10 +211,10 @@ fn kept_by<'a>(case: Case<'a>, request: &'a Request, node: &Node) -> Option<&'a 
     keeps.find(|(_, of)| !is_over_by(of.from)).map(|(name, _)| name.as_str())
 }
 
-/// Cores, memory and accelerators, with what is taken already.
+/// Checks cores, memory and accelerators, including those already taken.
 fn room(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let unsorted = || plan.starts.iter().flat_map(|start| &start.placement);
-    // One job's parts mostly are in order.
+    // The parts of one job are usually in order.
     if plan.starts.len() <= 1 && are_apart_and_free(case.books, unsorted()) {
         return;
     }
@@ -256,7 +256,8 @@ fn room(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// The usual case: parts in ascending order without shared nodes, whose requests all fit into free room.
+/// Returns true in the usual case: parts in ascending order without shared nodes, whose requests all fit into free
+/// room.
 fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Part>) -> bool {
     let mut next = 0;
     parts.all(|part| {
@@ -266,7 +267,7 @@ fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Par
     })
 }
 
-/// Presets that promise it start nothing that takes the draw over the upper limit.
+/// Checks that presets with this promise start nothing that raises the draw above the upper limit.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if !case.parts().keeps_upper_limit() {
         return;
@@ -282,7 +283,7 @@ fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// What the nodes draw more that the plan wakes, and on their way down those that it puts to sleep.
+/// Returns the additional draw of the nodes that the plan wakes, and of those that fall asleep.
 fn switched_draw(case: Case<'_>, plan: &Plan) -> Power {
     let placed = plan.starts.iter().flat_map(|start| nodes(&start.placement)).filter_map(|node| case.node(node));
     let woken: BTreeSet<NodeId> = placed.filter(|node| !node.is_awake()).map(|node| node.id).collect();
@@ -292,12 +293,12 @@ fn switched_draw(case: Case<'_>, plan: &Plan) -> Power {
     waking + sleeping
 }
 
-/// The nodes that the plan puts to sleep.
+/// Returns the nodes that the plan puts to sleep.
 fn runs(plan: &Plan) -> impl Iterator<Item = NodeId> {
     plan.sleeps.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
 }
 
-/// Only nodes that are awake, free and able to sleep may get the order to sleep, each once.
+/// Checks that only nodes that are awake, free and able to sleep get the order to sleep, each once.
 fn sleeps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if plan.sleeps.is_empty() {
         return;

@@ -15,12 +15,12 @@ pub(crate) struct Cluster {
     pub state: State,
     pub index: Index,
     pub books: Books,
-    /// The requests of jobs; equal ones are kept once.
+    /// The requests of jobs; equal ones are stored once.
     pub requests: Requests,
 }
 
 impl Cluster {
-    /// With the index of a state that comes without one.
+    /// Makes a cluster from a state, with a new index and new books.
     pub fn of(mut state: State, now: Time) -> Self {
         let mut requests = Requests::default();
         let jobs: Vec<JobId> = state.jobs.iter().map(|(id, _)| id).collect();
@@ -33,14 +33,14 @@ impl Cluster {
         Self { state, index, books, requests }
     }
 
-    /// Finds everything again that follows from the record.
+    /// Computes everything again that follows from the record.
     pub fn find_again(&mut self, now: Time) {
         self.index = Index::of(&self.state, now);
         self.books = Books::of(&self.state, now);
     }
 
-    /// Active jobs with a part on `node`. Nodes without a meter have no list of their own, so all active jobs are
-    /// searched.
+    /// Returns the active jobs with a part on `node`. Nodes without a meter have no list of jobs, so all active jobs
+    /// are searched.
     pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
         let metered = self.state.node(node).is_some_and(|node| node.spec.meter != Meter::None);
         if metered {

@@ -1,4 +1,4 @@
-//! The core: records events, runs the policy, hands out commands. The same in the live master and in the simulator.
+//! The core: records events, runs the policy, returns commands. The live master and the simulator use the same core.
 
 mod allowance;
 mod clock;
@@ -38,7 +38,7 @@ pub struct Core {
     cluster: Cluster,
 }
 
-/// Cores of equal states are equal: the index follows from the state.
+/// Compares the states only: the index follows from the state.
 impl PartialEq for Core {
     fn eq(&self, other: &Self) -> bool {
         self.cluster.state == other.cluster.state
@@ -48,7 +48,7 @@ impl PartialEq for Core {
 impl Eq for Core {}
 
 impl Core {
-    /// An empty cluster whose sums begin at `now`.
+    /// Makes an empty cluster whose sums begin at `now`.
     pub fn new(now: Time, preset: Preset, options: Options) -> Self {
         let settings = Settings { preset, options, ..Settings::default() };
         let sums = Sums { since: now, ..Sums::default() };
@@ -81,13 +81,13 @@ impl Core {
         Self { cluster: Cluster::of(state, now) }
     }
 
-    /// From a snapshot.
+    /// Restores the core from a snapshot.
     pub fn from_state(state: State) -> Self {
         let now = state.sums.since;
         Self { cluster: Cluster::of(state, now) }
     }
 
-    /// For a snapshot.
+    /// Returns the state for a snapshot.
     pub fn state(&self) -> &State {
         &self.cluster.state
     }
@@ -111,7 +111,7 @@ impl Core {
         apply::submit(&mut self.cluster, now, job, Arc::new(request))
     }
 
-    /// Runs the policy once over all that is recorded. Calling it again at once changes nothing and returns nothing new.
+    /// Runs the policy once over the recorded state. A repeated call changes nothing and returns nothing new.
     pub fn round(&mut self, now: Time) -> Round {
         let now = now.max(self.cluster.state.sums.since);
         let cluster = &mut self.cluster;
@@ -138,14 +138,14 @@ impl Core {
         let rank_at = apply::rank_at(&cluster.state);
         if cluster.state.dirty || [cluster.state.wake_at, rank_at].into_iter().flatten().any(|at| at <= now) {
             cluster.state.dirty = false;
-            // Until a plan starts nothing more: its wait reasons then include all starts.
+            // Repeats until a plan starts nothing more: its wait reasons then include all starts.
             loop {
                 apply::make_tasks(cluster, now);
                 apply::rank(cluster, now);
                 if !plan_once(cluster, now, &mut round) {
                     break;
                 }
-                // Tasks may have been refused: others come in their place, and what waited for the array may begin.
+                // Tasks may have been refused: others take their place, and dependants of the array may begin.
                 apply::count_tasks(cluster, now);
             }
             let steered = look_again(&View::new(cluster, now));
@@ -162,15 +162,15 @@ impl Core {
         execute::violations(&self.cluster, now.max(self.cluster.state.sums.since), plan)
     }
 
-    /// The number that the next [`Event::Submitted`] must carry.
+    /// Returns the number that the next [`Event::Submitted`] must have.
     pub fn next_job(&self) -> JobId {
         JobId(self.cluster.state.next_job)
     }
 
-    /// Checks that a request could run on the nodes that are known.
+    /// Checks that a request could run on the known nodes.
     ///
     /// # Errors
-    /// [`Refused::TooLarge`] and its like, saying what the largest node offers.
+    /// [`Refused::TooLarge`] and similar errors, with the offer of the largest node.
     pub fn check_request(&self, request: &Request) -> Result<(), Refused> {
         apply::check_request(&self.cluster, request)
     }
@@ -199,7 +199,7 @@ impl Core {
         apply::check_removal(&self.cluster, node)
     }
 
-    /// Nodes that are known, in order of their numbers.
+    /// Returns the known nodes, in order of their numbers.
     pub fn known_nodes(&self) -> impl Iterator<Item = &Node> {
         self.cluster.state.nodes.iter().filter(|node| !node.is_removed())
     }
@@ -212,12 +212,12 @@ impl Core {
         apply::check_priority_of(&self.cluster.state, job, priority)
     }
 
-    /// Usage by user name; counted only while there are quotas or shares.
+    /// Returns the usage by user name; counted only while there are quotas or shares.
     pub fn used(&self) -> &BTreeMap<String, Used> {
         &self.cluster.state.used
     }
 
-    /// The parts of a waiting job's priority, by its user's usage when the queue was last ranked.
+    /// Returns the parts of a waiting job's priority, with the usage of its user at the last ranking.
     pub fn standing(&self, now: Time, job: &Job) -> Standing {
         apply::standing(&self.cluster.state, now, job)
     }
@@ -230,22 +230,22 @@ impl Core {
         apply::check_requeue(&self.cluster.state, job)
     }
 
-    /// Reservations that are not over, by name, in cluster time.
+    /// Returns the reservations that are not over, by name, in cluster time.
     pub fn reservations(&self) -> &BTreeMap<String, Reservation> {
         &self.cluster.state.reservations
     }
 
-    /// An array that is not over, by its own number.
+    /// Returns an array that is not over, by its own number.
     pub fn array(&self, own: JobId) -> Option<&Array> {
         self.cluster.state.arrays.get(&own)
     }
 
-    /// Arrays that are not over, in order of submission.
+    /// Returns the arrays that are not over, in order of submission.
     pub fn arrays(&self) -> impl Iterator<Item = (JobId, &Array)> {
         self.cluster.state.arrays.iter().map(|(own, array)| (*own, array))
     }
 
-    /// The array that a job is a task of, with its number, while the array is not over.
+    /// Returns the array of a task, with its number, while the array is not over.
     pub fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
         self.cluster.state.array_of(job)
     }
@@ -283,7 +283,7 @@ impl Core {
         self.cluster.state.settings.prices.as_ref()
     }
 
-    /// Jobs that wait, whether or not they may run already.
+    /// Returns the number of waiting jobs, including those that may not run yet.
     pub fn waiting(&self) -> usize {
         self.cluster.state.queue.len() + self.cluster.state.blocked.len()
     }
@@ -297,7 +297,7 @@ impl Core {
         self.cluster.index.idle
     }
 
-    /// The believed draw of a node: its fresh reading, or its own draw, and the estimates of jobs that no reading shows.
+    /// Returns the believed draw of a node: its fresh reading or own draw, and the estimates of jobs not shown by it.
     pub fn node_draw(&self, node: NodeId) -> Power {
         let hidden = |id: &JobId| hidden_share(self.cluster.state.jobs.get(*id)?, node).map(|(share, _)| share);
         let jobs = self.cluster.jobs_on(node);
@@ -305,7 +305,7 @@ impl Core {
         own + jobs.iter().filter_map(hidden).sum::<Power>()
     }
 
-    /// Expected draw of a node that nothing measures: without a job on it, and by the estimates of its jobs.
+    /// Returns the expected draw of an unmeasured node: without a job, and by the estimates of its jobs.
     pub fn node_estimate(&self, node: NodeId) -> Power {
         let expected = |id: &JobId| Some(self.cluster.state.jobs.get(*id)?.assignment()?.draw_on(node));
         let still = self.node(node).map(|node| node.still_draw()).unwrap_or_default();
@@ -313,7 +313,7 @@ impl Core {
         still + held + self.cluster.jobs_on(node).iter().filter_map(expected).sum::<Power>()
     }
 
-    /// Energy of a node until `now`, and its cost while a price was known; `None` if none ever was.
+    /// Returns the energy of a node until `now`, and its cost for times with a known price; `None` if there were none.
     pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Option<Money>) {
         let Some(of) = self.node(node) else { return Default::default() };
         let prices = self.prices();
@@ -329,12 +329,12 @@ impl Core {
         (bill.energy() + Energy::from_mj(energy), bill.cost().map(|own| own + Money::from_micro(cost)))
     }
 
-    /// Cores of a unit that jobs have.
+    /// Returns the cores of a unit that jobs have.
     pub fn cores_used(&self, unit: UnitId) -> u32 {
         self.cluster.index.cores_used(unit)
     }
 
-    /// Memory of a node that jobs have.
+    /// Returns the memory of a node that jobs have.
     pub fn memory_used(&self, node: NodeId) -> Memory {
         self.cluster.index.classes.memory_used(node)
     }
@@ -350,7 +350,7 @@ impl Core {
     }
 }
 
-/// The draw of a job on a node that no reading shows, and since when.
+/// Returns the draw of a job on a node that no reading shows, and the time since which it is hidden.
 fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     let assignment = job.assignment().filter(|assignment| assignment.pending.is_zero())?;
     let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));

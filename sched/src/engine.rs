@@ -1,5 +1,5 @@
-//! The one loop of all policies: it goes through the waiting jobs, starts those that have room, and gives the others a
-//! wait reason. The parts of a policy choose the next job, its place, and the end of the loop. Decides nothing itself.
+//! The loop of all policies: it goes through the waiting jobs, starts those that fit, and gives the others a wait
+//! reason. The parts of a policy choose the next job, its place, and the end of the loop.
 
 use limo_model::{JobId, NodeId, Time, Wait};
 
@@ -7,11 +7,11 @@ use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::state::Job;
 
-/// The decision about one job.
+/// The decision about a job.
 pub(crate) enum Verdict {
     Start(Start),
     Wait(Wait),
-    /// It waits; the plan that follows this one tells why.
+    /// The job waits; the next plan gives the reason.
     Untold,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Later {
 /// The nodes of a planned start.
 pub(crate) enum Wanted {
     Named(Vec<NodeId>),
-    /// As many of these classes.
+    /// This many nodes of these classes.
     Some {
         count: u32,
         classes: Vec<usize>,
@@ -33,10 +33,10 @@ pub(crate) enum Wanted {
 
 /// A policy at work on one plan.
 pub(crate) trait Pass<'a> {
-    /// The next job to decide about; `None` leaves the rest to [`Pass::close`].
+    /// Returns the next job to decide about; `None` leaves the rest to [`Pass::close`].
     fn next(&mut self) -> Option<(JobId, &'a Job)>;
 
-    /// Decides about that job, and books its units or reservation.
+    /// Decides about a job, and books its units or reservation.
     fn place(&mut self, job: (JobId, &'a Job)) -> Verdict;
 
     /// Returns true if the plan ends here: none of the jobs behind could start.
@@ -45,11 +45,11 @@ pub(crate) trait Pass<'a> {
     /// Adds results that do not belong to single jobs. Returns the cache for the next plan.
     fn close(&mut self, plan: &mut Plan) -> Option<PlanCache>;
 
-    /// The starts that a plan which starts nothing plans for later.
+    /// Returns the later starts that are planned by a plan without starts now.
     fn later(&mut self) -> Vec<Later>;
 }
 
-/// One plan, with the cache for the next one.
+/// Makes one plan, with the cache for the next one.
 pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized)) -> (Plan, Option<PlanCache>) {
     let mut plan = Plan::default();
     while let Some((id, job)) = pass.next() {

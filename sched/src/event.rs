@@ -1,4 +1,4 @@
-//! Events: the things that can happen to a cluster. An event decides nothing. The journal holds exactly these.
+//! Events: everything that can happen to a cluster. An event decides nothing. The journal contains exactly these.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
 
-/// One thing that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -40,7 +40,7 @@ pub enum Event {
         job: JobId,
         attempt: Attempt,
     },
-    /// The attempt is over for good. The job never runs again.
+    /// The attempt has ended, and the job never runs again.
     Ended {
         job: JobId,
         attempt: Attempt,
@@ -69,8 +69,8 @@ pub enum Event {
     Readings {
         draws: Vec<(NodeId, Power)>,
     },
-    /// The node holds the caps of this generation, but for those units, by index, whose cap cannot be set: those go
-    /// without, and are not capped again before the node registers anew. Readings show the caps from now on.
+    /// The node holds the caps of this generation, except for the units in `failed`, by index, whose cap cannot be set.
+    /// Those have no cap, and get none before the node registers again. Readings include the caps from now on.
     Capped {
         node: NodeId,
         generation: u64,
@@ -82,7 +82,7 @@ pub enum Event {
         attempt: Attempt,
         paused: bool,
     },
-    /// Nodes went to sleep as they were told: runs of neighbours, each the first and how many.
+    /// Nodes went to sleep as ordered, as runs of adjacent nodes: the first and their number.
     Asleep {
         nodes: Vec<(NodeId, u32)>,
     },
@@ -90,7 +90,7 @@ pub enum Event {
     Awake {
         nodes: Vec<(NodeId, u32)>,
     },
-    /// The site's meter: consumption of the whole cluster since the last such event (a monitoring stage of
+    /// Reading of the site's meter: consumption of the whole cluster since the last such event (a monitoring stage of
     /// energy-budget-2017, section IV-C.1).
     Metered {
         energy: Energy,
@@ -134,7 +134,7 @@ pub enum Event {
     GridLimited {
         limits: Curve<Band>,
     },
-    /// A person holds a waiting job. The hold of an operator is not replaced by one of the job's user.
+    /// A person holds a waiting job. A hold by the job's user does not replace one by an operator.
     Held {
         job: JobId,
         by: String,
@@ -148,7 +148,7 @@ pub enum Event {
         job: JobId,
         by: String,
     },
-    /// One node's part of a job over several nodes is over, and another one's is not. With the last one's the job has
+    /// One node's part of a multi-node job has ended, and at least one other has not. The last part gives
     /// [`Event::Ended`].
     PartEnded {
         job: JobId,
@@ -157,23 +157,24 @@ pub enum Event {
         outcome: Outcome,
         usage: Usage,
     },
-    /// A node is made known before it registers: away, as it is described.
+    /// A node is made known before it registers: away, with the given description.
     NodeAdded {
         spec: NodeSpec,
         by: String,
     },
-    /// A node that is away and has no jobs is forgotten. Its number is not given again.
+    /// A node that is away and has no jobs is forgotten. Its number is not used again.
     NodeRemoved {
         node: NodeId,
         by: String,
     },
-    /// Nodes are kept for some users for a time; `None` gives them back. One of the same name is replaced.
+    /// Nodes are reserved for some users for a time; `None` removes the reservation. A reservation of the same name is
+    /// replaced.
     ReservationSet {
         name: String,
         reservation: Option<Box<Reservation>>,
         by: String,
     },
-    /// All quotas from now on.
+    /// Sets all quotas.
     QuotasSet {
         quotas: Quotas,
         by: String,
@@ -183,18 +184,18 @@ pub enum Event {
         fairshare: Fairshare,
         by: String,
     },
-    /// All whose submissions are refused from now on.
+    /// Sets the users whose submissions are refused.
     UsersDenied {
         denied: BTreeSet<String>,
         by: String,
     },
-    /// A job that waits has another priority now; of an array, with the tasks of it that wait.
+    /// A waiting job gets another priority; an array also changes its waiting tasks.
     PrioritySet {
         job: JobId,
         priority: i32,
         by: String,
     },
-    /// Cluster time relates to wall time, and to a kernel's clock, in this way from now on: the wall clock has jumped, or the
+    /// Sets the relation of cluster time to wall time and to a kernel's clock, because the wall clock has jumped or the
     /// master runs under another kernel. See [`crate::Clock`].
     ClockOffset {
         offset: Span,
@@ -211,7 +212,7 @@ pub enum Event {
         by: String,
     },
     /// A node has been unreachable for its lease, or an operator declares it dead. The ends of its attempts follow as
-    /// events of their own; from then on their draw is held (see [`crate::Node::held`]).
+    /// separate events; from then on their draw is held (see [`crate::Node::held`]).
     NodeLost {
         node: NodeId,
         by: String,
@@ -224,18 +225,18 @@ pub enum Event {
         kept: Vec<(JobId, Attempt)>,
         by: String,
     },
-    /// A node was ordered to sleep and failed: it is awake, and gets no such order before `until`.
+    /// A node failed to sleep as ordered: it is awake, and gets no such order before `until`.
     SleepFailed {
         node: NodeId,
         until: Time,
         reason: String,
     },
-    /// A person wants a running job to stand still, for as long as that person likes.
+    /// A person suspends a running job, for any time.
     SuspendRequested {
         job: JobId,
         by: String,
     },
-    /// A person wants a job to continue that a person suspended. The upper limit may still keep it.
+    /// A person resumes a job that a person suspended. The upper limit may keep it suspended.
     ResumeRequested {
         job: JobId,
         by: String,

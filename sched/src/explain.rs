@@ -18,16 +18,16 @@ pub struct Possibility {
     pub estimate: Estimate,
     /// Source of the estimate, in words.
     pub origin: String,
-    /// If it started now, at the mean of the prices that are known for its duration; `None` if none is.
+    /// Cost of a start now, at the mean of the known prices for its duration; `None` if there are none.
     pub cost: Option<Money>,
-    /// The other terms by which a start now is weighed, for a job that may wait for a better price.
+    /// The other terms of the weighed sum for a start now, for a job that may wait for a better price.
     pub waiting: Money,
     pub band: Money,
     /// The obstacle to a start here now, apart from other waiting jobs.
     pub obstacle: Option<Wait>,
 }
 
-/// The units on which a request submitted then could run, in order of nodes and units.
+/// Returns the units on which a request submitted at that time could run, in order of nodes and units.
 pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec<Possibility> {
     let future = Future::new(view);
     let draw = future.draw_at(view.now());
@@ -61,7 +61,7 @@ fn describe(
     })
 }
 
-/// The reservation that keeps the job from the node of a choice.
+/// Returns the reservation that keeps the job off the node of a choice.
 fn reserved(view: &View<'_>, request: &Request, unit: UnitId) -> Option<Wait> {
     let node = view.node(unit.node)?;
     let reservation = bar(view.cluster(), view.now(), request, node)?;
@@ -88,7 +88,7 @@ fn obstacle(view: &View<'_>, future: &Future<'_>, choice: &Choice, unit: UnitId)
     (until != Some(now)).then_some(Wait::Band { needs: choice.estimate.power, left, until })
 }
 
-/// The decision of the next round about a job with a given request, which is not submitted.
+/// The decision of the next round about a job that is not submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prospect {
     Starts { unit: Option<UnitId>, estimate: Estimate },

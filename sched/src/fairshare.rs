@@ -1,4 +1,4 @@
-//! Shares of age and usage in a priority. Integers only: every machine finds the same.
+//! Points for age and usage in a priority. Integers only, so that every machine computes the same.
 
 use limo_model::{Fairshare, Span};
 
@@ -19,11 +19,11 @@ pub(crate) fn share_points(of: &Fairshare, (used, all): (u64, u64), (share, shar
     ((u128::from(of.weight) * u128::from(left)) >> 32) as i64
 }
 
-/// 1 as the functions here have it: 2^32.
+/// The value 1 as a fixed-point number: 2^32.
 const ONE: u64 = 1 << 32;
 
-/// 2^(-1/2), 2^(-1/4), 2^(-1/8), ...: of each bit behind the point of an exponent. As many as change a number of 32 bits by
-/// more than its rounding.
+/// 2^(-1/2), 2^(-1/4), 2^(-1/8), ...: one for each bit of an exponent's fraction. More would change a number of 32 bits
+/// by less than its rounding.
 const ROOTS: [u64; 16] = {
     let mut roots = [0; 16];
     // The root of 2^-1 x 2^64.
@@ -37,7 +37,7 @@ const ROOTS: [u64; 16] = {
     roots
 };
 
-/// 2^(-n/d) in parts of 2^32; `d` is not 0.
+/// Returns 2^(-n/d) in parts of 2^32; `d` is not 0.
 fn halved(n: u128, d: u128) -> u64 {
     let whole = n / d;
     if whole > 32 {
@@ -88,7 +88,7 @@ mod tests {
         let fairshare = Fairshare { age_weight: 1_000, weight: 1_000, ..Fairshare::default() };
         let age = |hours: i64| age_points(&fairshare, Span::from_secs(hours * 3_600));
         assert_eq!((age(-1), age(0), age(84), age(168), age(999)), (0, 0, 500, 1_000, 1_000));
-        // Two users with a share each: no use, a fair part, all use.
+        // Two users with a share each: no usage, a fair part, all usage.
         let points = |used, share| share_points(&fairshare, (used, 100), (share, 2));
         assert_eq!((points(0, 1), points(50, 1), points(100, 1), points(0, 0)), (1_000, 500, 250, 0));
         assert_eq!(share_points(&fairshare, (0, 0), (1, 2)), 1_000);

@@ -1,7 +1,8 @@
-//! The scheduling core: records events, runs policies, checks plans. The live master and the simulator call the same.
+//! The scheduling core: records events, runs policies, checks plans. The live master and the simulator use the same
+//! core.
 //!
-//! Pure: knows no clock, no file, no socket, no thread, no randomness, and iterates no hash map. Equal inputs give equal
-//! results, byte for byte, on every machine.
+//! Pure: uses no clock, file, socket, thread or randomness, and iterates no hash map. Equal inputs give equal results,
+//! byte for byte, on every machine.
 
 mod account;
 mod apply;

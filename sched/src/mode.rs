@@ -42,8 +42,8 @@ pub(crate) fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Pr
     }
 }
 
-/// The quantile of the known prices, weighted by time; if it falls between two prices, their middle. The last step
-/// counts to the end of the curve; without an end, as long as the step before it.
+/// Returns the quantile of the known prices, weighted by time; between two prices, their middle. The last step counts
+/// to the end of the curve; without an end, as long as the step before it.
 fn quantile(prices: &Curve<Price>, permille: u32) -> Option<Price> {
     let steps = prices.steps();
     let [.., before, last] = steps else { return None };

@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 pub enum PriceRule {
     /// Low mode above this price.
     Threshold(Price),
-    /// Low mode above this quantile, in thousandths, of the prices that are known, weighted by time.
+    /// Low mode above this quantile of the known prices, in thousandths, weighted by time.
     QuantilePermille(u32),
 }
 
-/// Which free nodes a job gets (energy-budget-2017, section II-A: all processors in a row, a job on neighbours).
+/// Rule for the free nodes that a job gets (energy-budget-2017, section II-A: all processors in a row, a job on
+/// neighbours).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Allocation {
@@ -41,7 +42,7 @@ impl FromStr for Allocation {
 pub enum RestRule {
     #[default]
     Never,
-    /// After this time without a job; zero is the opportunistic shutdown of energy-budget-2017, section III-A.
+    /// Sleep after this time without a job; zero is the opportunistic shutdown of energy-budget-2017, section III-A.
     Idle(Span),
     /// The same, but only while a budget's period runs.
     IdleInBudget(Span),
@@ -83,9 +84,9 @@ pub enum Preempt {
     Nothing,
     /// Lower caps.
     Caps,
-    /// Suspend jobs that may be.
+    /// Suspend jobs that permit it.
     Suspend,
-    /// Requeue jobs that may be.
+    /// Requeue jobs that permit it.
     #[default]
     Requeue,
 }
@@ -103,7 +104,7 @@ impl FromStr for Preempt {
     }
 }
 
-/// Numbers of the policies. An operator can leave all of them alone.
+/// Numbers of the policies. All have defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
@@ -114,9 +115,10 @@ pub struct Options {
     /// The price must pass the turning point by this much before the mode turns again. So a fluctuating price does not
     /// turn the mode back and forth.
     pub price_hysteresis: Price,
-    /// Kept free below the upper limit, in thousandths of it: room for noise and for profiles that are a little wrong.
+    /// Kept free below the upper limit, in thousandths of it, for noise and for slightly wrong profiles.
     pub reserve_permille: u32,
-    /// A lower limit is held ahead: a job starts this long before a running one is expected to let the draw fall below it.
+    /// Time for which a lower limit is held ahead: a job starts this long before the expected end of a running one
+    /// would let the draw fall below the limit.
     pub lead: Span,
     /// After waiting this long a job no longer waits for a better price.
     pub max_delay: Span,
@@ -124,50 +126,51 @@ pub struct Options {
     pub default_duration: Span,
     /// Waiting jobs that one round considers, from the head of the queue: bounds the cost of a round.
     pub depth: u32,
-    /// A reading older than this no longer counts; the node's draw is estimated again.
+    /// Age of a reading from which it no longer counts; the node's draw is estimated again.
     pub stale_after: Span,
     /// Time for which a node that did not acknowledge an assignment gets no other.
     pub suspect_for: Span,
-    /// Which free nodes a job gets, with the policies that put jobs on several nodes.
+    /// Rule for the free nodes that a job gets, under policies that place jobs on several nodes.
     pub allocation: Allocation,
     pub rest: RestRule,
     /// Interval between the monitoring stages of energy-budget-2017, section IV-C.1. At each stage of a budget's period
     /// the consumption is read, and the queue is considered again.
     pub monitor_every: Span,
-    /// Waiting time of the first job from which on `energybud` keeps later jobs from the energy that it needs. Until
-    /// then they pass it; so no job starves. (Algorithm 2 of energy-budget-2017 reserves at once.)
+    /// Waiting time of the first job from which on `energybud` reserves the energy that it needs. Until then later jobs
+    /// may use it. The bound prevents starvation. (Algorithm 2 of energy-budget-2017 reserves at once.)
     pub hold_after: Span,
     pub horizon: Horizon,
     pub preempt: Preempt,
     /// Time before a known fall of the limit at which running jobs are restricted: a round, plus the delay of a cap.
     pub steer_lead: Span,
-    /// Worth of an hour until its end, for each MWh of a job that waits for a better price.
+    /// Cost of one more hour until the end of a job that waits for a better price, for each MWh of the job.
     pub waiting_weight: Price,
-    /// Worth of each MWh that raises the draw from below the lower limit towards it.
+    /// Value of each MWh that raises the draw from below the lower limit towards it.
     pub band_weight: Price,
-    /// The jobs at hand must last to hold the lower limit for so long, or are spared; zero spares none.
+    /// Time for which the available jobs must be able to hold the lower limit; else they are spared. Zero switches
+    /// sparing off.
     pub sparing: Span,
     /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: the slowdown of a job by a cap without a
-    /// profile. At 1000 the duration grows as the power falls.
+    /// profile. At 1000 the duration is inversely proportional to the power.
     pub cap_factor_permille: u32,
-    /// Running jobs get power back only where this much of the upper limit stays free beyond the reserve, in thousandths.
+    /// Part of the upper limit that must stay free beyond the reserve when running jobs get power back, in thousandths.
     pub steer_margin_permille: u32,
-    /// A job that was suspended stays so at least this long, and a cap that was lowered is not raised before.
+    /// Shortest time for which a job stays suspended, and a lowered cap is not raised.
     pub least_off: Span,
-    /// A resumed job must find room for at least this long.
+    /// Shortest time for which a resumed job must find room.
     pub least_on: Span,
 }
 
 impl Options {
-    /// The parts in force under a preset. In journals older than the part `idle` only `rest` tells of idle nodes, and counts
-    /// where nodes are chosen by least room.
+    /// Returns the parts in force under a preset. In journals older than the part `idle` only `rest` describes idle
+    /// nodes, and it counts if nodes are chosen by least room.
     pub fn parts_of(&self, preset: Preset) -> Parts {
         let parts = self.parts.over(preset.parts());
         let rests = self.rest != RestRule::Never && self.parts.idle.is_none() && parts.starts_one_by_one();
         if rests { Parts { idle: IdleRule::PowerOff, ..parts } } else { parts }
     }
 
-    /// When idle nodes sleep if a policy lets them: at once unless told.
+    /// Returns the rule for idle nodes under policies that let them sleep: by default at once.
     pub fn rest_rule(&self) -> RestRule {
         if self.rest == RestRule::Never && self.parts.idle == Some(IdleRule::PowerOff) {
             return RestRule::Idle(Span::ZERO);

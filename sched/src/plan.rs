@@ -1,4 +1,4 @@
-//! A plan: the proposal of a policy, which is checked before any of it is done.
+//! A plan: the proposal of a policy, which is checked before it is executed.
 
 use limo_model::{Energy, Estimate, JobId, Memory, NodeId, Placement, Power, Time, UnitId, Wait};
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     pub starts: Vec<Start>,
-    /// Units to be held at another cap than now; `None` lifts it.
+    /// Units with a new cap; `None` lifts the cap.
     pub caps: Vec<(UnitId, Option<Power>)>,
-    /// Jobs to suspend for the upper limit: running ones, and those without room that a person lets continue.
+    /// Jobs to suspend for the upper limit: running ones, and those without room that a person resumes.
     pub suspends: Vec<JobId>,
     /// Suspended jobs to resume.
     pub resumes: Vec<JobId>,
@@ -24,14 +24,14 @@ pub struct Plan {
     pub is_unfinished: bool,
     /// Time at which the plan could change without any event.
     pub wake_at: Option<Time>,
-    /// Free nodes to put to sleep: runs of neighbours, each the first and how many.
+    /// Free nodes to put to sleep, as runs of adjacent nodes: the first and their number.
     pub sleeps: Vec<(NodeId, u32)>,
-    /// Energy held back for the first job that waits.
+    /// Energy reserved for the first waiting job.
     pub reserved: Energy,
 }
 
 impl Plan {
-    /// Returns true if another plan follows at once, which tells why jobs wait.
+    /// Returns true if another plan follows at once, which gives the wait reasons.
     pub(crate) fn is_followed(&self) -> bool {
         !self.starts.is_empty() || !self.refusals.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The result of a round: commands, reasons for waiting, finished jobs, and when to ask again.
+//! The result of a round: commands, wait reasons, finished jobs, and the time of the next round.
 
 use limo_model::{
     Attempt, Energy, Estimate, JobEnd, JobId, Money, NodeId, Placement, Power, StopReason, TaskCounts, Time, Usage,
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Violation;
 
-/// The result of one run of the policy over all that is recorded.
+/// The result of one run of the policy over the recorded state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
     pub now: Time,
     pub commands: Vec<Command>,
     /// Jobs whose reason for waiting is new or changed since the last round.
     pub waits: Vec<(JobId, Wait)>,
-    /// Jobs that are over since the last round, with their accounts.
+    /// Jobs that ended since the last round, with their accounts.
     pub finished: Vec<Finished>,
-    /// Ask again at this time, even if nothing happens until then.
+    /// Time of the next round if nothing happens before.
     pub wake_at: Option<Time>,
-    /// Violations that the checker found in the plan. If there are any, none of the plan became a command.
+    /// Rules that the plan broke. If there are any, no part of the plan became a command.
     pub violations: Vec<Violation>,
 }
 
@@ -39,7 +39,7 @@ pub enum Command {
         attempt: Attempt,
         why: StopReason,
     },
-    /// Hold the units of a node at these caps, by unit; `None` lifts the cap. Of two, the higher generation holds.
+    /// Hold the units of a node at these caps, by unit; `None` lifts the cap. The highest generation counts.
     Cap {
         node: NodeId,
         generation: u64,
@@ -54,7 +54,7 @@ pub enum Command {
         job: JobId,
         attempt: Attempt,
     },
-    /// Put free nodes to sleep: runs of neighbours, each the first and how many.
+    /// Put free nodes to sleep, as runs of adjacent nodes: the first and their number.
     Sleep {
         nodes: Vec<(NodeId, u32)>,
     },
@@ -62,7 +62,7 @@ pub enum Command {
     Wake {
         nodes: Vec<(NodeId, u32)>,
     },
-    /// A signal for the processes of a running job. The only command that is not told again.
+    /// Send a signal to the processes of a running job. The only command that is not repeated.
     Signal {
         job: JobId,
         attempt: Attempt,
@@ -104,7 +104,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Takes the account of another job to this one.
+    /// Adds the account of another job.
     pub(crate) fn add(&mut self, other: &Self) {
         self.energy += other.energy;
         self.cost = Money::of_known(self.cost, other.cost);

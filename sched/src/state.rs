@@ -1,4 +1,4 @@
-//! Everything that is recorded: settings, nodes, jobs, sums. Changed by events and by executed plans only.
+//! The recorded state: settings, nodes, jobs, sums. Only events and executed plans change it.
 
 mod array;
 mod clock;
@@ -39,15 +39,15 @@ pub use users::{Charge, Used};
 pub struct State {
     pub(crate) settings: Settings,
     pub(crate) nodes: Vec<Node>,
-    /// In boxes: a job is too large to be moved about with its neighbours.
+    /// Boxed: a job is too large to be moved together with its neighbours.
     pub(crate) jobs: JobMap<Box<Job>>,
     /// Waiting jobs. Numbers are given at submission, so their order is the order of submission, and a job that was
-    /// taken back has its old place. Jobs with different priorities are ranked by those.
+    /// taken back keeps its place. Jobs with different priorities are ranked by them.
     pub(crate) queue: Queue,
     /// Waiting jobs that may not run yet: no policy sees them.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) blocked: JobSet,
-    /// Arrays that are not over, by their own number. Few of their tasks are jobs at a time.
+    /// Arrays that are not over, by their own number. Only a few of their tasks are jobs at a time.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) arrays: BTreeMap<JobId, Array>,
     /// Starting and running jobs.
@@ -61,17 +61,17 @@ pub struct State {
     pub(crate) job_cost: NodeSums,
     /// Over since the last round.
     pub(crate) finished: Vec<Finished>,
-    /// Jobs that persons suspended and whose nodes were not told yet.
+    /// Jobs that persons suspended and whose nodes did not get the command yet.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) to_suspend: JobSet,
     /// True if something has happened on which a plan could depend.
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,
     pub(crate) spending: Spending,
-    /// Those that are not over, by name.
+    /// Reservations that are not over, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) reservations: BTreeMap<String, Reservation>,
-    /// Begins and ends of reservations until then are known; the others are still to come.
+    /// Time until which begins and ends of reservations were handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boundaries_seen: Option<Time>,
     #[serde(default, skip_serializing_if = "Ranking::is_idle")]
@@ -79,7 +79,7 @@ pub struct State {
     /// Blocked jobs that only wait for room in their users' quotas.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) over_quota: JobSet,
-    /// The part of its user's quota that each running or queued job has.
+    /// The charge of each running or queued job to its user's quota.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) charges: BTreeMap<JobId, Charge>,
     /// Usage by user name, since there are quotas or shares.
@@ -97,7 +97,7 @@ pub struct Settings {
     pub mode_setting: ModeSetting,
     /// The mode in force; with [`ModeSetting::Auto`] it follows the price, with hysteresis.
     pub mode: Mode,
-    /// In force.
+    /// Limits in force.
     pub limits: Curve<Band>,
     /// The operator's limits, while limits of the grid replace them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ pub struct Settings {
     pub denied: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Fairshare::is_default")]
     pub fairshare: Fairshare,
-    /// The lease that a requeueable job gets when it is assigned.
+    /// The lease that a requeueable job gets at its assignment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
 }
@@ -127,7 +127,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// Without limits and prices nothing holds a job back.
+    /// Returns settings without limits and prices, which hold no job back.
     fn default() -> Self {
         Self {
             preset: Preset::DEFAULT,
@@ -170,11 +170,11 @@ pub struct Sums {
     /// Sum over the jobs with a known cost.
     pub jobs_cost: Option<Money>,
     pub jobs_start_now_cost: Option<Money>,
-    /// Time with limits, and the part of it with the draw inside them.
+    /// Time with limits, and the part of it with the draw within them.
     pub limited: Span,
     pub inside: Span,
     pub rejected_plans: u64,
-    /// Part of `draw` that is not drawn yet: of jobs that wait for their nodes to wake.
+    /// Part of `draw` that begins later, of jobs that wait for their nodes to wake.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub pending: Power,
 }
@@ -204,7 +204,7 @@ pub(crate) fn is_nothing(power: &Power) -> bool {
     power.is_zero()
 }
 
-/// Maps whose keys are structs, as lists of pairs: the keys of a JSON object are strings.
+/// Stores maps with struct keys as lists of pairs, because the keys of a JSON object are strings.
 mod pairs {
     use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub struct Choice {
     pub estimate: Estimate,
     /// True if its nodes must have no other job.
     pub alone: bool,
-    /// What nodes draw beyond this that have to be woken for it.
+    /// Additional draw of the nodes that have to be woken for the job.
     pub waking: Power,
 }
 
@@ -55,18 +55,18 @@ impl<'a> View<'a> {
         self.cluster.state.spending.release_of(budget, self.idle(), self.prices())
     }
 
-    /// Energy of a budget that is released and not used, in µJ; zero before its period.
+    /// Returns the energy of a budget that is released and not used, in µJ; zero before its period.
     pub(crate) fn available(&self, budget: &Budget) -> i128 {
         self.cluster.state.spending.available(budget)
     }
 
-    /// The rate at which the budget of the period that runs at `at` is released then.
+    /// Returns the rate at which the budget of the period at `at` is released then.
     pub(crate) fn rate_at(&self, at: Time) -> Option<Power> {
         let release = self.release_of(self.settings().budgets.at(at)?);
         release.iter().rev().find(|(from, _)| *from <= at).map(|(_, rate)| *rate)
     }
 
-    /// Waiting jobs that no round has told why.
+    /// Returns the waiting jobs to which no round has given a reason.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state();
         self.cluster.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
@@ -112,7 +112,7 @@ impl<'a> View<'a> {
         self.price_at(self.now)
     }
 
-    /// `None` if no price is known then.
+    /// Returns the price at that time; `None` if it is unknown.
     pub(crate) fn price_at(&self, at: Time) -> Option<Price> {
         self.prices()?.at(at).copied()
     }
@@ -126,7 +126,7 @@ impl<'a> View<'a> {
         self.cluster.index.idle
     }
 
-    /// Idle draw plus the estimates of all starting and running jobs: what limo-2018's prototype takes as the draw.
+    /// Returns the idle draw plus the estimates of all starting and running jobs: the draw in limo-2018's prototype.
     pub fn estimated_draw(&self) -> Power {
         self.idle() + self.cluster.index.active_draw
     }
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
         node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
     }
 
-    /// Returns true if all nodes of a job are connected: they hear what they are told about it.
+    /// Returns true if all nodes of a job are connected, so that they receive commands about it.
     pub(crate) fn reaches(&self, job: &Job) -> bool {
         let mut nodes = job.assignment().into_iter().flat_map(|assignment| &assignment.placement).flat_map(Part::nodes);
         nodes.all(|node| self.node(node).is_some_and(Node::is_connected))
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
         state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
-    /// A waiting job's place in the queue: the lower is before the higher.
+    /// Returns a waiting job's place in the queue: lower places come first.
     pub(crate) fn place(&self, id: JobId) -> Option<u64> {
         self.cluster.state.queue.place(id)
     }
@@ -181,8 +181,8 @@ impl<'a> View<'a> {
         state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
-    /// Returns the caps at which a job can be put on a unit. Beside other jobs it is the present cap. Alone it is none,
-    /// or one with a profile.
+    /// Returns the caps at which a job can be placed on a unit. Next to other jobs it is the present cap. Alone it is
+    /// none, or one with a profile.
     fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Vec<Option<Power>> {
         if self.index().cores_used(id) > 0 && !request.exclusive {
             return vec![node.cap(id.unit)];
@@ -192,12 +192,12 @@ impl<'a> View<'a> {
         std::iter::once(None).chain(known.into_iter().map(Some)).collect()
     }
 
-    /// Returns true if the job may be put on the node now, provided that it has room.
+    /// Returns true if the job may be placed on the node now, provided that it has room.
     pub(crate) fn may_use(&self, request: &Request, node: &Node) -> bool {
         allows_node(request, node) && bar(self.cluster, self.now, request, node).is_none()
     }
 
-    /// Returns true if some nodes may be denied to the job. If not, [`Self::may_use`] need not be asked.
+    /// Returns true if some nodes may be denied to the job. If not, [`Self::may_use`] is always true.
     pub(crate) fn may_be_denied(&self, request: &Request) -> bool {
         may_be_denied(request) || !self.cluster.state.reservations.is_empty()
     }
@@ -227,7 +227,8 @@ impl<'a> View<'a> {
         choices
     }
 
-    /// The same on several units of a node at once, of the type of one of them: asked for at the first of the type.
+    /// Returns the choices on several units of a node at once, of the type of one of them. Called for the first unit of
+    /// the type.
     fn choice_of_several(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Option<Choice> {
         let wanted = units_wanted(request);
         let mut units: Vec<u16> = units_like(&node.spec.units, id.unit).collect();
@@ -248,8 +249,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// A job's parts on some units of a node, or of neighbours, and on the CPU beside them. The memory belongs to the node, so only
-/// the first part contains it.
+/// Returns a job's parts on some units of a node, or of adjacent nodes, and on the CPU next to them. The memory belongs
+/// to the node, so only the first part contains it.
 pub(crate) fn on_units(
     (node, count): (NodeId, u32),
     units: &[u16],

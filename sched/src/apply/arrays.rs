@@ -1,4 +1,4 @@
-//! Arrays: their tasks become jobs as their turn comes, and are counted as they end.
+//! Arrays: their tasks become jobs in turn, and are counted at their ends.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) fn submitted(
     Ok(())
 }
 
-/// Makes jobs of the tasks that may come next, for arrays that have started tasks or have none yet.
+/// Makes jobs of the next tasks that may come, for arrays that have started tasks or have none yet.
 pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
     for own in std::mem::take(&mut cluster.index.hungry) {
         let (Some(array), Some(job)) = (cluster.state.arrays.get(&own), cluster.state.jobs.get(own)) else { continue };
@@ -58,7 +58,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
                 cluster.index.cache = None;
             }
             enqueue(cluster, now, id);
-            // The next one is made when there is room for this one.
+            // The next task is made when there is room for this one.
             if cluster.state.over_quota.contains(id) {
                 break;
             }
@@ -66,7 +66,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
     }
 }
 
-/// Makes the last of the tasks that wait and never began no jobs again.
+/// Turns the last waiting tasks that never began back into tasks without jobs.
 pub(super) fn unmake_tasks(cluster: &mut Cluster, now: Time, own: JobId) {
     while let Some(array) = cluster.state.arrays.get_mut(&own)
         && let Some(place) = array.made.checked_sub(1)
@@ -104,7 +104,7 @@ pub(crate) fn started(cluster: &mut Cluster, id: JobId) {
     cluster.index.blocked.untold.insert(next);
 }
 
-/// A task no longer waits: the next one may.
+/// Notes that a task no longer waits, so that the next one may.
 pub(super) fn unqueued(cluster: &mut Cluster, id: JobId) {
     if let Some((own, array)) = cluster.state.array_of_mut(id) {
         array.waiting -= 1;
@@ -112,7 +112,7 @@ pub(super) fn unqueued(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// Cancels an array: its running tasks are ended one by one, and no further one begins.
+/// Cancels an array: its running tasks are ended one by one, and no other task begins.
 pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) {
     unmake_tasks(cluster, now, own);
     let Some(array) = cluster.state.arrays.get_mut(&own) else { return };
@@ -124,7 +124,7 @@ pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) 
         let _ = cancel_requested(cluster, now, id, by);
     }
     eligible::never(cluster, now, never);
-    // Else it is over after the last of its tasks that began.
+    // Otherwise the array is over after the last of its tasks that began.
     if cluster.state.arrays.get(&own).is_some_and(Array::is_over) {
         end(cluster, now, own);
     }
@@ -174,7 +174,7 @@ pub(crate) fn count_tasks(cluster: &mut Cluster, now: Time) {
     over.into_iter().for_each(|own| end(cluster, now, own));
 }
 
-/// Takes out an array that ends before any of its tasks began, and counts those that were cancelled.
+/// Removes an array that ends before any of its tasks began, and counts the cancelled ones.
 pub(super) fn take_out(cluster: &mut Cluster, own: JobId) -> Option<Array> {
     let mut array = cluster.state.arrays.remove(&own)?;
     for one in &cluster.state.finished[cluster.index.counted..] {
@@ -200,7 +200,7 @@ fn count(array: &mut Array, over: &Finished) {
     ended.usage.add(&over.usage);
 }
 
-/// The array is over: told as a job that ended with the highest exit code of its tasks.
+/// Ends an array: it is reported as a job with the highest exit code of its tasks.
 fn end(cluster: &mut Cluster, now: Time, own: JobId) {
     dequeue(cluster, own);
     let (Some(array), Some(job)) = (cluster.state.arrays.remove(&own), cluster.state.jobs.remove(own)) else { return };

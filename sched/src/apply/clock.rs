@@ -1,4 +1,4 @@
-//! Jumps of the wall clock: times that are tied to it move in cluster time. No decision is reversed.
+//! Jumps of the wall clock: times that follow it move in cluster time. No decision is reversed.
 
 use limo_model::{JobId, Span, Time};
 
@@ -26,7 +26,7 @@ pub(super) fn offset(cluster: &mut Cluster, now: Time, clock: Clock) -> Result<(
     settings.budgets = settings.budgets.moved(later);
     cluster.state.spending.moved(later, (&settings.budgets, now), (cluster.index.idle, settings.prices.as_ref()));
     reservations::moved(&mut cluster.state, now, later);
-    // Begins, reservations and the plan's memory are found again as after a restart.
+    // Begins, reservations and the plan cache are computed again as after a restart.
     let counted = cluster.index.counted;
     cluster.find_again(now);
     cluster.index.counted = counted;

@@ -1,5 +1,5 @@
-//! Eligibility of waiting jobs: a job must not be held, its begin must have come, and its dependencies must be met. If
-//! it is a singleton, no earlier job of its name may be left. An ineligible job is `blocked`: policies do not see it.
+//! Eligibility of waiting jobs: a job must not be held, its begin must have come, and its dependencies must be met. For
+//! a singleton, no earlier job of its name may be left. An ineligible job is `blocked`: policies do not see it.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use crate::refused::Refused;
 use crate::round::Finished;
 use crate::state::{Assignment, Job, Phase, State};
 
-/// Refuses conditions that contradict the rest of the request, or name jobs that are over or not there.
+/// Refuses conditions that contradict the rest of the request, or name jobs that are over or unknown.
 pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {
     let Some(conditions) = &request.conditions else { return Ok(()) };
     if request.immediate {
@@ -31,7 +31,7 @@ pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {
     }
 }
 
-/// The conditions for which a new job still waits.
+/// Sets the conditions for which a new job still waits.
 pub(super) fn conditions(state: &State, job: &mut Job) {
     let Some(conditions) = &job.request.conditions else { return };
     let is_met = |on: &Dependency| {
@@ -42,12 +42,12 @@ pub(super) fn conditions(state: &State, job: &mut Job) {
     job.after = conditions.dependencies.iter().filter(|on| !is_met(on)).copied().collect();
 }
 
-/// Returns the reason why a waiting job may not run yet; `None` for one that policies may see.
+/// Returns the reason why a waiting job may not run yet; `None` for a job that policies may see.
 pub(crate) fn obstacle(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id))
 }
 
-/// The conditions that a job still waits for, without its user's quota.
+/// Returns the conditions that a job still waits for, without its user's quota.
 fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     let job = cluster.state.jobs.get(id)?;
     if let Some(by) = &job.held {
@@ -79,7 +79,7 @@ pub(super) fn block(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     true
 }
 
-/// Takes a job that no longer waits, or may run now, out of the blocked ones.
+/// Removes a job that no longer waits, or may run now, from the blocked ones.
 pub(super) fn unblock(cluster: &mut Cluster, id: JobId) {
     quota::leave_line(cluster, id);
     cluster.state.blocked.remove(id);
@@ -88,7 +88,7 @@ pub(super) fn unblock(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// Something that may have blocked a job has changed.
+/// Checks a job again after a change that may have blocked it.
 fn reconsider(cluster: &mut Cluster, now: Time, id: JobId) {
     if !cluster.state.blocked.contains(id) {
         return;
@@ -123,19 +123,19 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, id: JobId, done: impl FnOn
         jobs::queue(cluster, now, id);
         cluster.index.hungry.extend(cluster.state.array_of(id).map(|(own, _)| own));
     }
-    // It may be before others in the queue.
+    // The job may come before others in the queue.
     cluster.index.cache = None;
     cluster.state.dirty = true;
 }
 
-/// Jobs whose begin has come.
+/// Handles the jobs whose begin has come.
 pub(crate) fn begin_due(cluster: &mut Cluster, now: Time) {
     while let Some(id) = cluster.index.blocked.next_to_begin(now) {
         reconsider(cluster, now, id);
     }
 }
 
-/// Tells blocked jobs why they wait, each reason once.
+/// Gives blocked jobs their reasons, each once.
 pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait)> {
     let mut told_now = Vec::new();
     for id in std::mem::take(&mut cluster.index.blocked.untold).iter() {
@@ -151,7 +151,7 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
         let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
         match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
-            // It is held itself, and has that reason already.
+            // The array is held itself, and has that reason already.
             Some((own, _)) if cluster.state.blocked.contains(own) => {}
             Some((own, job)) if job.phase != Phase::Waiting(Some(wait.clone())) => {
                 job.phase = Phase::Waiting(Some(wait.clone()));
@@ -163,7 +163,7 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
     told_now
 }
 
-/// A job has begun.
+/// Handles the start of a job: dependants may run now.
 pub(super) fn begun(cluster: &mut Cluster, now: Time, id: JobId) {
     for dependent in cluster.index.blocked.dependents_of(id) {
         let Some(job) = cluster.state.jobs.get_mut(dependent) else { continue };
@@ -182,7 +182,7 @@ pub(crate) fn over(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Req
     end_unmet(cluster, now, unmet);
 }
 
-/// Tasks of these numbers will not become jobs.
+/// Handles tasks that will never become jobs.
 pub(super) fn never(cluster: &mut Cluster, now: Time, tasks: RangeInclusive<JobId>) {
     let unmet = follow_all(cluster, now, tasks);
     end_unmet(cluster, now, unmet);
@@ -206,7 +206,7 @@ fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
     }
 }
 
-/// Returns those for which this can never become right.
+/// Updates the dependants of a job that is gone. Returns those whose conditions can never be met.
 fn gone(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
     quota::gone(cluster, now, id, &request.user);
     if let Some(next) = cluster.index.blocked.gone(id, request) {
@@ -235,7 +235,7 @@ fn follow(cluster: &mut Cluster, now: Time, id: JobId, became: Became) -> Unmet 
     unmet
 }
 
-/// Only a job that waits, or will wait again, can be held.
+/// Checks that a job can be held: it must wait, or wait again later.
 pub(crate) fn check_hold(state: &State, id: JobId) -> Result<(), Refused> {
     let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let comes_back = || job.assignment().is_some_and(Assignment::runs_again);
@@ -265,7 +265,7 @@ pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Res
     Ok(())
 }
 
-/// A job that was free to run no longer is.
+/// Blocks a job that was free to run.
 pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
     if cluster.state.queue.contains(id) {
         jobs::dequeue(cluster, id);

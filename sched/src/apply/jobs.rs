@@ -57,8 +57,8 @@ pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Ar
     Ok(())
 }
 
-/// Returns true if a submitted job can change the plan. It cannot if more than `depth` jobs were before it, and the
-/// policy already knows of more.
+/// Returns true if a submitted job can change the plan. It cannot if more than `depth` jobs were before it: the policy
+/// already knows that there are more.
 pub(super) fn matters(state: &State, id: JobId) -> bool {
     let looks_at_all = state.settings.parts().starts_one_by_one();
     let is_last = state.queue.contains(id) && !state.ranking.mixed;
@@ -100,7 +100,7 @@ pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
     }
 }
 
-/// Puts a waiting job into the queue, at the place that its number gives it unless another job is there.
+/// Puts a waiting job into the queue, at the place of its number unless another job is there.
 pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     arrays::queued(&mut cluster.state, id);
     let options = &cluster.state.settings.options;
@@ -136,7 +136,7 @@ pub(crate) fn dequeue(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// The job and its assignment, if it is in that attempt.
+/// Returns the job and its assignment, if the job is in that attempt.
 fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, Refused> {
     let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match job.assignment() {
@@ -172,7 +172,7 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
     Ok(())
 }
 
-/// Changes an active job, and with it when it is expected to end and must end.
+/// Changes an active job, and updates its expected and latest end.
 pub(crate) fn with_times(cluster: &mut Cluster, id: JobId, change: impl FnOnce(&mut Job)) {
     let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     let before = job.estimated_end();
@@ -231,7 +231,7 @@ pub(super) fn cancel_requested(cluster: &mut Cluster, now: Time, id: JobId, by: 
     match job.assignment_mut() {
         None => end_waiting(cluster, now, id, by.to_owned()),
         Some(Assignment { stop: Some((why, _)), .. }) if why.runs_again() => {
-            // It ends already; it only must not run again.
+            // The job is already ending; it only must not run again.
             *why = StopReason::Cancelled { by: by.to_owned() };
         }
         Some(Assignment { stop: Some(_), .. }) => {}
@@ -283,7 +283,7 @@ pub(super) fn ended(
     let limit = job.request.time_limit.filter(|_| at_limit);
     let reached = limit.map(|limit| StopReason::TimeLimit { limit });
     let stopped = assignment.stop.map(|(why, _)| why).or(reached);
-    // Without a lease nothing ends it on a node that is out of reach: it might run twice.
+    // Without a lease, the job would not end on an unreachable node, so it might run twice.
     let failed = matches!(outcome, Outcome::Lost { .. } | Outcome::NodeFailed { .. });
     let runs_again = match &stopped {
         Some(why) => why.runs_again() && (assignment.lease.is_some() || !matches!(outcome, Outcome::Lost { .. })),
@@ -317,7 +317,7 @@ pub(super) fn ended(
 }
 
 impl Finished {
-    /// For a job that never ran.
+    /// Returns the report of a job that never ran.
     pub(crate) fn before_start(id: JobId, job: &Job, now: Time, end: JobEnd) -> Self {
         Self {
             job: id,
@@ -343,7 +343,7 @@ mod tests {
 
     const NOW: Time = Time::from_unix_ms(0);
 
-    /// A core with one node that a job has, and so many that wait; every job is alone on a node.
+    /// Makes a core with one busy node and `waiting` waiting jobs; every job is alone on a node.
     fn busy(preset: Preset, waiting: u64) -> Core {
         let mut core = Core::new(NOW, preset, Options { depth: 2, ..Options::default() });
         let unit = UnitSpec {
@@ -370,7 +370,7 @@ mod tests {
         core
     }
 
-    /// True if the policy is asked after one more job.
+    /// Returns true if one more job makes the core call the policy.
     fn asks(preset: Preset, waiting: u64, request: Request) -> bool {
         let mut core = busy(preset, waiting);
         assert!(!core.state().dirty, "a round leaves nothing to ask");

@@ -1,7 +1,7 @@
-//! Which nodes are known: one may be made known before it registers, and one that is away may be forgotten.
+//! Known nodes: a node may be made known before it registers, and one that is away may be forgotten.
 //!
-//! A node's number is its place in the list of nodes, and others have it: a forgotten node leaves its place behind, without a
-//! name, without units and without a draw. If it registers again it is a new node.
+//! A node's number is its index in the list of nodes, and other records use it. So a forgotten node leaves its place
+//! behind, without a name, units or draw. If it registers again it is a new node.
 
 use limo_model::{Memory, Meter, NodeId, NodeSpec, Power, Time};
 
@@ -37,7 +37,7 @@ pub(crate) fn check_removal(cluster: &Cluster, id: NodeId) -> Result<(), Refused
     if !node.held.is_empty() {
         return Err(Refused::NodeHoldsDraw { name: name(), held: node.held_draw() });
     }
-    // The report of a job that ended there names its node.
+    // The report of a job that ended on the node contains its name.
     let ended = cluster.state.finished.iter().find(|over| over.placement.iter().any(|part| part.is_on(id)));
     if let Some(over) = ended {
         return Err(Refused::NodeHasJob { name: name(), job: over.job });

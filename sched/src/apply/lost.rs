@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Held};
 
-/// From now on the draw of each attempt on the node is held when it ends.
+/// Marks a node as lost: the draw of each of its attempts is held from its end on.
 pub(super) fn lost(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
     let node = cluster.state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
     if node.is_connected() {
@@ -45,7 +45,7 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
         let is_this = |held: &Held| (held.job, held.attempt) == (job, attempt);
         if !assignment.pending.is_zero() {
-            // A job whose nodes still wake has not begun: nothing of it runs on a lost node.
+            // A job whose nodes are still waking has not begun, so it draws nothing on a lost node.
             node.held.retain(|held| !is_this(held));
             if node.held.is_empty() {
                 cluster.index.held.remove(&id);

@@ -1,4 +1,5 @@
-//! Events become state. Each event either is recorded whole or is refused and changes nothing; nothing is decided here.
+//! Events become state. Each event is either recorded completely, or refused without a change. No decisions are made
+//! here.
 
 mod arrays;
 mod clock;
@@ -110,7 +111,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             Ok(())
         }
     }?;
-    // A job that begins as planned leaves the last plan as it is.
+    // A job that begins as planned does not change the last plan.
     if !matches!(event, Event::Started { .. }) {
         cluster.index.cache = None;
     }

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
 
-/// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.
+/// Adds the draw since the last change to the sums, up to `now`; expires readings and suspicions.
 pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
     super::reservations::pass(cluster, now);
     let stale_after = cluster.state.settings.options.stale_after;
@@ -75,7 +75,7 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
     }
 }
 
-/// Notes that the node may take jobs now, or no longer.
+/// Updates the ability of the node to take jobs.
 fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
@@ -98,7 +98,7 @@ fn hide_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
     }
 }
 
-/// A reading of the node shows its running jobs from now on.
+/// Marks running jobs as shown by a reading of the node from now on.
 fn show_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
     for job in cluster.jobs_on(id) {
         let Some((assignment, running)) = cluster.state.jobs.get_mut(job).and_then(|job| job.running_mut()) else {
@@ -133,7 +133,7 @@ pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &As
     cluster.state.sums.pending += assignment.pending;
 }
 
-/// Gives them back. A reading that contains the job is lowered by its estimate until the next reading comes.
+/// Releases the resources. A reading that contains the job is lowered by its estimate until the next reading comes.
 pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
     settle_cluster(cluster, now);
     cluster.index.give(job, assignment);
@@ -176,7 +176,7 @@ fn release_seen(
         return charge(&mut cluster.state, (id, 1), share, hidden_since, now);
     }
     if lost::is_held(cluster, id, job) {
-        // The reading still includes it.
+        // The reading still includes the job.
         return;
     }
     if let Some(node) = cluster.state.node_mut(id) {
@@ -188,7 +188,7 @@ fn release_seen(
     renew(cluster, id, now);
 }
 
-/// From when on the nodes of a part have no job. Only nodes that can sleep are asked for it.
+/// Records the time since which the nodes of a part have no job, for nodes that can sleep.
 fn note_idle(state: &mut State, part: &Part, now: Time) {
     let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
     if state.settings.options.rest_rule() == crate::options::RestRule::Never {
@@ -220,7 +220,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             node.lost = None;
             node.unseen.clear();
             node.caps.failed.clear();
-            // A daemon that answers runs on a node that is awake.
+            // A daemon that answers shows that its node is awake.
             cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
             node.slept = node.slept(now);
             node.sleep = Sleep::Awake;
@@ -245,9 +245,9 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
     Ok(())
 }
 
-/// A node that was never seen before.
+/// Adds a new node.
 pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId {
-    // More nodes than fit a u32 do not register.
+    // A node whose number would exceed a u32 does not register.
     let id = NodeId(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX));
     cluster.state.nodes.push(Node {
         id,
@@ -337,7 +337,7 @@ pub(super) fn readings(cluster: &mut Cluster, now: Time, draws: &[(NodeId, Power
     Ok(())
 }
 
-/// Nodes begin to sleep or to wake, or are done with it.
+/// Updates nodes that begin or finish falling asleep or waking.
 pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return };
     cluster.index.sleeping += u32::from(to != Sleep::Awake);
@@ -347,7 +347,7 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     }
     node.slept = node.slept(now);
     node.sleep = to;
-    // It was measured as it was before.
+    // The measurement is from before the change.
     if let Some(reading) = node.reading.take() {
         cluster.index.readings.remove(&(reading.at, id));
         hide_jobs(cluster, id, now);

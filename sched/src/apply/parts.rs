@@ -1,4 +1,4 @@
-//! The ends of single nodes' parts of a job over several nodes. The job keeps all its nodes until the last one's.
+//! The ends of single nodes' parts of a multi-node job. The job keeps all its nodes until the last part ends.
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Usage};
 

@@ -1,7 +1,7 @@
 //! Suspension and resumption of jobs by persons. For the upper limit, `steer` suspends and resumes.
 //!
-//! A job that a person suspended keeps its cores and memory. Its power is free for others, since it may stand still for
-//! days.
+//! A job that a person suspended keeps its cores and memory. Others may use its power, because the suspension may last
+//! for days.
 
 use limo_model::{Cause, Causes, JobId, Power, Time};
 
@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Phase, State};
 
-/// Only a running job that is not being ended can be suspended. It may already stand still for the upper limit.
+/// Checks that a job can be suspended: it runs and is not being ended. It may already be suspended for the upper limit.
 pub(crate) fn check_suspend(cluster: &Cluster, id: JobId) -> Result<(), Refused> {
     let job = cluster.state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let running = job.assignment().filter(|_| job.running().is_some());
@@ -33,7 +33,7 @@ pub(crate) fn check_suspend(cluster: &Cluster, id: JobId) -> Result<(), Refused>
     Ok(())
 }
 
-/// Only a job that a person suspended can be resumed by one.
+/// Checks that a person can resume a job: only one that a person suspended.
 pub(crate) fn check_resume(state: &State, id: JobId) -> Result<(), Refused> {
     let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let Phase::Suspended(assignment, _, causes) = &job.phase else { return Err(Refused::NotSuspended { job: id }) };
@@ -44,7 +44,7 @@ pub(crate) fn check_resume(state: &State, id: JobId) -> Result<(), Refused> {
     }
 }
 
-/// The command follows with the next round, unless the job already stands still.
+/// Records a person's suspension. The command follows with the next round, unless the job is already suspended.
 pub(super) fn suspend_requested(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
     check_suspend(cluster, id)?;
     let by = by.to_owned();
@@ -63,7 +63,7 @@ pub(super) fn suspend_requested(cluster: &mut Cluster, now: Time, id: JobId, by:
     Ok(())
 }
 
-/// The next plan lets the job continue, or the upper limit takes the person's place.
+/// Records a person's resumption. The next plan resumes the job, or the upper limit becomes the cause.
 pub(super) fn resume_requested(cluster: &mut Cluster, now: Time, id: JobId) -> Result<(), Refused> {
     check_resume(&cluster.state, id)?;
     with_times(cluster, id, |job| {
@@ -76,7 +76,7 @@ pub(super) fn resume_requested(cluster: &mut Cluster, now: Time, id: JobId) -> R
     Ok(())
 }
 
-/// A suspended job has ended: the estimate that is about to be given back counts again until then.
+/// Handles the end of a suspended job: its estimate, which is about to be subtracted, counts again until then.
 pub(super) fn ended(cluster: &mut Cluster, now: Time, assignment: &Assignment, causes: &Causes) {
     if causes.by().is_some() {
         count(cluster, now, assignment.estimate.power);

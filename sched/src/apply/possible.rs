@@ -7,7 +7,7 @@ use crate::facts::{allows_node, allows_unit, first_fit, fits_node, may_be_denied
 use crate::refused::Refused;
 use crate::state::Node;
 
-/// Refuses what no known node could ever run. While no node is known, everything may still become possible.
+/// Refuses a request that no known node could ever run. While no node is known, everything may still become possible.
 pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
     if cluster.state.nodes.iter().all(Node::is_removed) {
         return Ok(());
@@ -60,8 +60,8 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
     })
 }
 
-/// Returns true for a unit of which the job could have cores, if it has enough of them: beside accelerators, a CPU of a node that
-/// has as many accelerators of one type as the job wants.
+/// Returns true for a unit whose cores the job could have, if there are enough: next to accelerators, a CPU of a node
+/// with as many accelerators of one type as the job wants.
 fn offers_cores(request: &Request, node: &Node, unit: &UnitSpec) -> bool {
     if !wants_host_cores(request) {
         return allows_unit(request, unit);
@@ -70,7 +70,8 @@ fn offers_cores(request: &Request, node: &Node, unit: &UnitSpec) -> bool {
     unit.kind == UnitKind::Cpu && first_fit(&alone, &node.spec.units).is_some()
 }
 
-/// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.
+/// Returns true if enough nodes are of a class that could run the request: a quick answer for requests that do not name
+/// nodes.
 fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
     if may_be_denied(request) {
         return false;

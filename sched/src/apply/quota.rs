@@ -37,7 +37,7 @@ pub(super) fn check(cluster: &Cluster, now: Time, request: &Request, tasks: u32)
     }
 }
 
-/// Jobs of a user that are not over, each task of an array for itself.
+/// Returns the number of a user's unfinished jobs; each task of an array counts.
 pub(crate) fn submitted(cluster: &Cluster, user: &str) -> u64 {
     let own = cluster.index.users.as_ref().and_then(|users| users.get(user)).map_or(0, |held| held.submitted.len());
     let is_users = |own: &JobId| cluster.state.jobs.get(*own).is_some_and(|job| job.request.user == user);
@@ -54,14 +54,14 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
     let cores = able().map(|unit| cores_on(request, unit)).max().unwrap_or_else(|| request.cores.on(1));
     let energy =
         able().map(|unit| estimate(Known::of(&cluster.state), request, unit, None).energy).max().unwrap_or_default();
-    // On each node so many.
+    // The request is for this many on each node.
     let parts = request.nodes.get().saturating_mul(u32::try_from(units_wanted(request)).unwrap_or(u32::MAX));
     let beside = beside_accelerators(cluster, request).unwrap_or_default();
     let cores = cores.saturating_mul(parts).saturating_add(beside.cores.saturating_mul(request.nodes.get()));
     Charge { cores, energy: energy.scaled(i64::from(parts), 1) + beside.energy.scaled(request.nodes.get().into(), 1) }
 }
 
-/// The most that a job could take of the CPU of a node beside its accelerators.
+/// Returns the most cores that a job could take of a node's CPU next to its accelerators.
 fn beside_accelerators(cluster: &Cluster, request: &Request) -> Option<Charge> {
     let of = |class: &Class| {
         let host = host_cores(request, &class.units)?;
@@ -108,7 +108,7 @@ pub(super) fn wait_of(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     Some(Wait::Quota(over.unwrap_or(OverQuota::Turn { job: first().unwrap_or(id) })))
 }
 
-/// Takes a part of its user's quota for a job that may run, or blocks the job if none is left. Returns true if it may
+/// Charges a job that may run to its user's quota, or blocks the job if the quota is used up. Returns true if it may
 /// enter the queue.
 pub(super) fn make_room(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     if cluster.index.users.is_none() || cluster.state.arrays.contains_key(&id) {
@@ -120,7 +120,7 @@ pub(super) fn make_room(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
         return true;
     }
     let need = need(cluster, &job.request);
-    // A job that comes back gives its part back first: the quota or its nodes may be others now.
+    // A returning job gives its charge back first: the quota or its nodes may have changed.
     charge(cluster, &user, id, None);
     let line = cluster.index.users.as_ref().and_then(|users| users.get(&user)).map(|held| &held.waiting);
     let is_first = line.and_then(|line| line.first()).is_none_or(|first| rank < *first);
@@ -151,7 +151,7 @@ fn charge(cluster: &mut Cluster, user: &str, id: JobId, charge: Option<Charge>) 
     }
 }
 
-/// Lets those jobs of a user enter the queue that fit the quota.
+/// Lets a user's waiting jobs enter the queue as far as they fit the quota.
 pub(super) fn admit(cluster: &mut Cluster, now: Time, user: &str) {
     loop {
         let first = cluster.index.users.as_ref().and_then(|users| users.get(user)?.waiting.first().copied());
@@ -186,7 +186,7 @@ pub(super) fn leave_line(cluster: &mut Cluster, id: JobId) {
     cluster.index.hungry.extend(cluster.state.array_of(id).map(|(own, _)| own));
 }
 
-/// A job no longer runs, and is not about to.
+/// Handles a job that no longer runs, and is not about to.
 pub(super) fn give_back(cluster: &mut Cluster, now: Time, id: JobId, user: &str) {
     if cluster.state.charges.contains_key(&id) {
         charge(cluster, user, id, None);
@@ -194,19 +194,19 @@ pub(super) fn give_back(cluster: &mut Cluster, now: Time, id: JobId, user: &str)
     }
 }
 
-/// There is a new job or array.
+/// Adds a new job or array.
 pub(super) fn known(cluster: &mut Cluster, id: JobId, user: &str) {
     if let Some(users) = &mut cluster.index.users {
         users.entry(user).submitted.insert(id);
     }
 }
 
-/// A job or an array is over.
+/// Removes a finished job or array.
 pub(super) fn gone(cluster: &mut Cluster, now: Time, id: JobId, user: &str) {
     let Some(users) = &mut cluster.index.users else { return };
     users.entry(user).submitted.remove(&id);
     give_back(cluster, now, id, user);
-    // The line may be shorter without any room having become free.
+    // A shorter line may let jobs enter even if no room was freed.
     admit(cluster, now, user);
     if let Some(users) = &mut cluster.index.users {
         users.tidy(user);
@@ -228,7 +228,7 @@ fn taken_by(assignment: &Assignment) -> Charge {
     Charge { cores: cores.fold(0, u32::saturating_add), energy: assignment.estimate.energy }
 }
 
-/// A run is over, or ended to run again.
+/// Adds the usage of a run that is over, or was ended to run again.
 pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): (Energy, u64)) {
     if !state.settings.counts_users() {
         return;
@@ -243,7 +243,7 @@ pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): 
     }
 }
 
-/// Returns the begin of the next day, week or month that a blocked job waits for.
+/// Returns the beginnings of the next days, weeks or months that blocked jobs wait for.
 fn turns(cluster: &Cluster) -> impl Iterator<Item = (Time, &String)> {
     let users = cluster.index.users.iter().flat_map(Users::iter).filter(|(_, held)| !held.waiting.is_empty());
     users.filter_map(|(user, _)| {
@@ -268,7 +268,7 @@ pub(crate) fn turn(cluster: &mut Cluster, now: Time) {
     }
 }
 
-/// All accepted waiting jobs are checked again; running jobs continue.
+/// Sets the quotas. All accepted waiting jobs are checked again; running jobs continue.
 pub(super) fn set(cluster: &mut Cluster, now: Time, quotas: &Quotas) -> Result<(), Refused> {
     cluster.state.settings.quotas = quotas.clone();
     let mut again: Vec<JobId> = cluster.state.over_quota.iter().collect();
@@ -299,7 +299,7 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, quotas: &Quotas) -> Result<(
     Ok(())
 }
 
-/// Marks a job whose place in the user's line may have changed.
+/// Changes a job, and updates its place in the user's line.
 pub(super) fn ranked(cluster: &mut Cluster, now: Time, id: JobId, change: impl FnOnce(&mut Cluster)) {
     let waits = cluster.state.over_quota.contains(id);
     if waits {

@@ -15,8 +15,8 @@ use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
 use crate::state::{Job, Phase, State};
 
-/// A longer queue is ranked at most once in this time, unless a longer time is set. Several plans are made at one time.
-/// Array tasks that join between them are ranked before the first plan of the next time.
+/// A queue longer than this is ranked at most once in [`INSTANT`], or in [`PAUSE`] if that applies. Several plans are
+/// made at one time. Array tasks that join between them are ranked before the first plan of the next time.
 const FEW: usize = 64;
 const INSTANT: Span = Span::from_ms(10);
 
@@ -33,7 +33,7 @@ pub(super) fn check_priority(priority: i32) -> Result<(), Refused> {
     }
 }
 
-/// Only a job that waits can get another priority.
+/// Checks that a job can get another priority: it must wait.
 pub(crate) fn check_priority_of(state: &State, id: JobId, priority: i32) -> Result<(), Refused> {
     let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     check_priority(priority)?;
@@ -64,7 +64,7 @@ pub(super) fn fairshare_set(state: &mut State, now: Time, fairshare: &Fairshare)
     Ok(())
 }
 
-/// A job is in the queue whose last job was another one before.
+/// Handles a job that joined the queue; `last` was the queue's last job before.
 #[cold]
 pub(super) fn joined(state: &mut State, now: Time, id: JobId, last: Option<JobId>) {
     state.ranking.mixed = true;
@@ -85,7 +85,7 @@ pub(crate) fn standing(state: &State, now: Time, job: &Job) -> Standing {
     Standing { own, age: age_points(fairshare, now - job.eligible()), share }
 }
 
-/// Orders jobs: the smaller rank is first.
+/// Returns the rank of a job: the smaller one is first.
 fn rank_of(state: &State, now: Time, id: JobId, job: &Job) -> (i64, JobId) {
     (-standing(state, now, job).total(), id)
 }

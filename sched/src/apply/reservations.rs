@@ -3,7 +3,7 @@
 //! The promise: while a reservation runs, none of its nodes runs a job without the right to it. So a job without the
 //! right starts there only if its time limit ends it before; one without a limit does not start there at all. A job
 //! with the right, which asks for the reservation and whose user it names, runs on its nodes alone, and only within its
-//! time. Nothing is ended for a reservation: one that a running job could last into is refused.
+//! time. No job is ended for a reservation: if a running job could last into it, the reservation is refused.
 
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
@@ -12,7 +12,7 @@ use crate::facts::{MARGIN, allows_node, begin_of, fits_node, longest};
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, State};
 
-/// The reservation that keeps a job from being put on a node now, by its name.
+/// Returns the name of the reservation that keeps a job off a node now.
 pub(crate) fn bar<'a>(cluster: &'a Cluster, now: Time, request: &'a Request, node: &Node) -> Option<&'a str> {
     let own = request.reservation.as_deref();
     if cluster.state.reservations.is_empty() && own.is_none() {
@@ -40,7 +40,7 @@ pub(crate) fn is_reserved(cluster: &Cluster, node: NodeId) -> bool {
     first_on(cluster, node).is_some()
 }
 
-/// The first reservation of a node, by its name.
+/// Returns the first reservation of a node, by its name.
 pub(super) fn first_on(cluster: &Cluster, node: NodeId) -> Option<&str> {
     let (id, name) = cluster.index.reserved.range((node, String::new())..).next()?;
     (*id == node).then_some(name.as_str())
@@ -78,7 +78,7 @@ pub(crate) fn reason(cluster: &Cluster, now: Time, request: &Request) -> Option<
     Some(Wait::Reserved { node, reservation, from: of.from, until: of.until })
 }
 
-/// Refuses a job whose reservation it can never have.
+/// Refuses a job that can never have its reservation.
 pub(super) fn check(state: &State, now: Time, request: &Request) -> Result<(), Refused> {
     let Some(name) = &request.reservation else { return Ok(()) };
     let of = known(state, name)?;
@@ -176,7 +176,7 @@ fn over_by(state: &State, now: Time, job: &Job, node: NodeId) -> Option<Time> {
         Phase::Waiting(_) => Some(now),
         Phase::Starting(_) => longest(&job.request, state.node(node)?).map(|longest| now + longest),
         Phase::Running(..) => job.limit_end().map(|end| end.max(now) + MARGIN),
-        // It may be suspended for any time.
+        // The job may be suspended for any time.
         Phase::Suspended(..) => None,
     }
 }
@@ -207,7 +207,7 @@ pub(super) fn moved(state: &mut State, now: Time, later: Span) {
     state.boundaries_seen = (!state.reservations.is_empty()).then_some(now);
 }
 
-/// Finds again what follows from the reservations.
+/// Computes again what follows from the reservations.
 fn renew(cluster: &mut Cluster, now: Time) {
     cluster.state.boundaries_seen = (!cluster.state.reservations.is_empty()).then_some(now);
     cluster.index.note_reservations(&cluster.state);

@@ -11,8 +11,8 @@ pub(super) fn unseen(now: Time, assignment: &Assignment, outcome: &Outcome, usag
     outcome.reason().is_none().then(|| Running::from((now - usage.elapsed).max(assignment.assigned)))
 }
 
-/// Returns the energy and cost of a run, including its vain attempts. Without a measurement its energy is its expected
-/// draw over its duration: the node may report the end long after it.
+/// Returns the energy and cost of a run, including unsuccessful attempts. Without a measurement, the energy is the
+/// expected draw over the duration: the node may report the end long after it.
 pub(super) fn account(
     state: &State,
     now: Time,

@@ -48,7 +48,7 @@ pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) ->
         return Err(Refused::Senseless { why });
     }
     let before = cluster.state.settings.parts();
-    // No reason depends on what becomes of idle nodes.
+    // No reason depends on the rule for idle nodes.
     if preset != cluster.state.settings.preset || (Parts { idle: before.idle, ..parts }) != before {
         forget_reasons(cluster);
     }

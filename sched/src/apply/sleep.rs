@@ -1,4 +1,4 @@
-//! Nodes that go to sleep and wake, and the jobs that wait for them.
+//! Nodes that fall asleep and wake, and the jobs that wait for them.
 
 use limo_model::{NodeId, Part, Power, Time, nodes};
 
@@ -19,7 +19,7 @@ pub(super) fn sleep_failed(cluster: &mut Cluster, now: Time, id: NodeId, until: 
     Ok(())
 }
 
-/// Begins to wake the nodes of a placement that sleep; returns their runs.
+/// Begins to wake the sleeping nodes of a placement; returns their runs.
 pub(crate) fn wake(cluster: &mut Cluster, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
     let mut runs: Vec<(NodeId, u32)> = Vec::new();
     if cluster.index.sleeping == 0 {
@@ -38,7 +38,7 @@ pub(crate) fn wake(cluster: &mut Cluster, now: Time, placement: &[Part]) -> Vec<
     runs
 }
 
-/// The nodes of some runs are asleep, or awake again.
+/// Records that nodes are asleep, or awake again.
 pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)], to: Sleep) -> Result<(), Refused> {
     let nodes = || runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId));
     if let Some(node) = nodes().find(|node| cluster.state.node(*node).is_none()) {
@@ -48,14 +48,14 @@ pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)],
     Ok(())
 }
 
-/// Marks an assignment whose nodes are not all awake: nothing of it is drawn before it starts.
+/// Marks an assignment whose nodes are not all awake: it draws nothing before it starts.
 pub(crate) fn await_waking(state: &State, assignment: &mut Assignment) {
     if nodes(&assignment.placement).any(|id| state.node(id).is_some_and(|node| !node.is_awake())) {
         assignment.pending = assignment.draw_of_units();
     }
 }
 
-/// A job that waited for its nodes has started: it draws from now on.
+/// Records that a job has started after its nodes woke: it draws from now on.
 pub(super) fn draws(cluster: &mut Cluster, now: Time, assignment: &mut Assignment) {
     if assignment.pending.is_zero() {
         return;

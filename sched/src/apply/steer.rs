@@ -11,7 +11,7 @@ use crate::facts::{Expected, draw_at, draw_if_on, expected_of_units};
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
-/// In thousandths of the expected draw: bounds that prevent division by zero and overflow.
+/// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow.
 const MEASURED: (i64, i64) = (1, 100_000);
 
 /// Least difference to the belief, in thousandths, at which a reading corrects it. Noise of meters is smaller, and the
@@ -21,8 +21,8 @@ const TREMBLE: i64 = 5;
 /// The caps of nodes, by unit.
 pub(crate) type NodeCaps = BTreeMap<NodeId, Vec<Option<Power>>>;
 
-/// Holds the units of some nodes at other caps; the jobs on them draw less or more from now on, and end later or sooner.
-/// Returns the number of the order to each node.
+/// Caps the units of some nodes anew: the draw of their jobs changes from now on, and so do their ends. Returns the
+/// number of the order to each node.
 pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) -> Vec<(NodeId, u64)> {
     let mut generations = Vec::new();
     for id in nodes.keys() {
@@ -34,7 +34,7 @@ pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) -> Vec
     generations
 }
 
-/// From now on nodes hold their units at these caps, as far as is known.
+/// Records the caps that nodes hold from now on.
 fn follow_caps(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) {
     let mut before = NodeCaps::new();
     let mut jobs = BTreeSet::new();
@@ -126,7 +126,7 @@ fn spend(job: &mut Job, now: Time) {
     }
 }
 
-/// Suspends a job for the upper limit. Returns false if it stands still already: then its node is told nothing.
+/// Suspends a job for the upper limit. Returns false if it is suspended already, so that its node gets no command.
 pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     if cluster.state.jobs.get(id).is_some_and(|job| job.causes().is_some()) {
         with_times(cluster, id, |job| {
@@ -140,7 +140,7 @@ pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     true
 }
 
-/// A running job stands still from now on, and draws nothing.
+/// Suspends a running job: it draws nothing from now on.
 pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: Causes) {
     with_times(cluster, id, |job| {
         if let Phase::Running(assignment, running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
@@ -164,7 +164,7 @@ pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
     }
 }
 
-/// A running job is ended, and waits again then. Its command is given by the caller.
+/// Ends a running job, which then waits again. The caller gives the command.
 pub(crate) fn requeue(cluster: &mut Cluster, id: JobId, why: StopReason) -> Option<Attempt> {
     with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
@@ -174,7 +174,7 @@ pub(crate) fn requeue(cluster: &mut Cluster, id: JobId, why: StopReason) -> Opti
     cluster.state.jobs.get(id)?.assignment().map(|assignment| assignment.attempt)
 }
 
-/// Only a job that is on its way or runs, whose user allowed it, and that is not being ended, can be requeued.
+/// Checks that a job can be requeued: it starts or runs, its user allowed it, and it is not being ended.
 pub(crate) fn check_requeue(state: &State, id: JobId) -> Result<(), Refused> {
     let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let assignment = job.assignment().ok_or(Refused::NotRunning { job: id })?;
@@ -203,7 +203,7 @@ pub(super) fn confirmed(state: &mut State, id: NodeId, what: impl Fn(Change) -> 
     }
 }
 
-/// A unit whose cap could not be set goes without one.
+/// Records the caps of a node; a unit whose cap could not be set has none.
 pub(super) fn capped(
     cluster: &mut Cluster,
     now: Time,
@@ -271,11 +271,11 @@ pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
 /// A job that a reading of its node contains.
 struct Shown {
     job: JobId,
-    /// Never nothing: what draws nothing now may draw something later.
+    /// Draw, never zero: a job that draws nothing now may draw later.
     draw: Power,
-    /// Without a cap.
+    /// Draw without a cap.
     full: Power,
-    /// Returns true if the cap of its unit slows it down.
+    /// True if the cap of the unit slows the job down.
     is_held: bool,
 }
 

@@ -1,10 +1,10 @@
-//! The energy balance of one budget period under a known draw: what is released less what is drawn, and whether a load
-//! would put it into debt while it or another load runs (energy-budget-2017, IV-B, rule 2).
+//! The energy balance of one budget period under a known draw: the released minus the drawn energy. Tests if a load
+//! would put it into debt while the load or another one runs (energy-budget-2017, IV-B, rule 2).
 //!
-//! The balance is linear between the times at which the release or the draw changes, so a bound on it need only be
-//! tested there and at the end of the load. As long as loads end and the release does not fall, the balance is convex:
-//! in such a run of points the one that asks most is found by bisection, with no work beforehand. Only what whole runs
-//! ask is kept: O(n) additions to prepare, O(log n) to answer.
+//! The balance is linear between the times at which the release or the draw changes, so a bound on it must be tested
+//! only there and at the end of the load. While loads end and the release does not fall, the balance is convex: in such
+//! a run of points bisection finds the one with the highest demand, without preparation. Only the demands of whole runs
+//! are stored: O(n) additions to prepare, O(log n) to answer.
 
 use super::narrow;
 use super::steps::{Steps, differences};
@@ -12,13 +12,13 @@ use super::steps::{Steps, differences};
 #[derive(Debug, Clone, Copy)]
 struct Point {
     at: i64,
-    /// mW until the next point. The last point has the highest: no run begins there.
+    /// mW until the next point. The last point has the highest value: no run begins there.
     slope: i64,
     /// µJ.
     balance: i128,
 }
 
-/// Points between which the balance never bends down.
+/// Points between which the balance is convex.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     begin: usize,
@@ -28,13 +28,13 @@ struct Run {
     lowest_after: Option<usize>,
 }
 
-/// The moment at which a load would leave a debt.
+/// The moment at which a load would cause a debt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Debt {
     pub at: i64,
-    /// µJ that the load draws up to then.
+    /// µJ that the load draws until then.
     pub needs: i128,
-    /// µJ that are left then without it.
+    /// µJ that are left then without the load.
     pub left: i128,
 }
 
@@ -48,14 +48,14 @@ pub(super) struct Balance {
     ready: bool,
     /// Points from `start` to `until`, both included. Empty if the period is over.
     points: Vec<Point>,
-    /// Never empty if the balance has points.
+    /// Runs; not empty if the balance has points.
     runs: Vec<Run>,
     /// Number of points not after the horizon.
     planned: usize,
 }
 
 impl Balance {
-    /// `start` is not before now.
+    /// Makes a balance. `start` is not before now.
     pub(super) fn new(start: i64, until: i64, available: i128, release: Steps) -> Self {
         Self { start, until, available, release, ready: false, points: Vec::new(), runs: Vec::new(), planned: 0 }
     }
@@ -68,12 +68,12 @@ impl Balance {
         self.until
     }
 
-    /// The draw or the horizon has changed.
+    /// Drops the points, because the draw or the horizon has changed.
     pub(super) fn forget(&mut self) {
         self.ready = false;
     }
 
-    /// `horizon`: when the last load ends; the last change of `draw`, or the end of time.
+    /// Computes the points. `horizon` is the end of the last load, the last change of `draw`, or the end of time.
     pub(super) fn prepare(&mut self, draw: &Steps, horizon: i64) {
         if self.ready {
             return;
@@ -121,7 +121,7 @@ impl Balance {
         }
     }
 
-    /// The debt that keeps a load of `extra` mW (positive) from running from the start of the balance until `to`.
+    /// Returns the debt that prevents a load of `extra` mW (positive) from the start of the balance until `to`.
     pub(super) fn debt(&self, extra: i64, to: i64) -> Option<Debt> {
         let first = self.points.first().filter(|_| to > self.start)?;
         if first.balance < 0 {
@@ -137,7 +137,7 @@ impl Balance {
         if let Some(debt) = points.find_map(|point| debt(point.at, work(point.at), point.balance)) {
             return Some(debt);
         }
-        // Later ones, as far as the horizon, bear all that it has drawn; the balance with the load bends at `to`.
+        // Later points, up to the horizon, bear all that the load has drawn; the balance with the load bends at `to`.
         if after == self.points.len() {
             return None;
         }
@@ -160,10 +160,10 @@ impl Balance {
         self.clear_beyond(&load, at).min(self.until)
     }
 
-    /// As far as the horizon. There a moment t asks for t - start times `extra`, at most `span` times `extra`, and
-    /// nothing of loads that start later: a later start is never worse. So the answer is the latest of what single
-    /// moments ask for. Where the balance is less than the whole load needs, moment t asks for a start not before
-    /// t - balance / extra; where it is negative, for a start when that is over.
+    /// Returns the earliest start up to the horizon. A moment t demands t - start times `extra`, at most `span` times
+    /// `extra`, and nothing from loads that start later, so a later start is never worse. The answer is the latest
+    /// start that a single moment demands. If the balance is less than the whole load needs, moment t demands a start
+    /// not before t - balance / extra. If the balance is negative, it demands a start after the debt.
     fn clear_as_planned(&self, load: &Load, at: i64) -> i64 {
         let points = &self.points[..self.planned];
         let mut clear = at;
@@ -191,8 +191,8 @@ impl Balance {
         clear.max(self.start.saturating_add(narrow(asked.saturating_add(extra - 1).div_euclid(extra))))
     }
 
-    /// After the horizon, where a moment asks for the same, but only of loads that run then: until the end of the load
-    /// is there, it asks for nothing.
+    /// Returns the earliest start after the horizon. A moment there demands the same, but only from loads that run
+    /// then: until the load's end reaches it, it demands nothing.
     fn clear_beyond(&self, load: &Load, mut at: i64) -> i64 {
         let mut entering = self.points[self.planned..].iter().peekable();
         while at < self.until {
@@ -268,7 +268,7 @@ impl Balance {
 struct Load {
     extra: i64,
     span: i64,
-    /// µJ; more than any balance if the load has no end.
+    /// Energy in µJ; more than any balance if the load has no end.
     whole: i128,
 }
 
@@ -277,7 +277,7 @@ impl Point {
         self.balance.saturating_add(i128::from(self.slope) * i128::from(at.saturating_sub(self.at)))
     }
 
-    /// The largest load that leaves no debt here when it has run since `start`, some time ago.
+    /// Returns the largest load that causes no debt here if it has run since `start`, which is before this point.
     fn share(&self, start: i64) -> i64 {
         narrow(self.balance.div_euclid(i128::from(self.at.saturating_sub(start).max(1))))
     }

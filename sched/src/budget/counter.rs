@@ -1,6 +1,5 @@
-//! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): the energy that rule 1 has released in the
-//! current budget period, less the energy used by the cluster. Part of the core's state. Does not decide, and measures
-//! nothing itself.
+//! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): the energy released by rule 1 in the current
+//! budget period, minus the energy used by the cluster. Part of the core's state. Neither decides nor measures.
 
 use limo_model::{Budget, Energy, Power, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -32,14 +31,14 @@ impl Sum {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     budget: Budget,
-    /// Up to when all below is counted.
+    /// Time up to which everything below is counted.
     at: Time,
     released: Sum,
-    /// The last stage, or when the account was opened.
+    /// Time of the last stage, or of opening the account.
     stage: Time,
     /// Used up to the last stage.
     measured: Sum,
-    /// Used since then, as estimated.
+    /// Estimated use since the stage.
     estimated: Sum,
     reserved: Energy,
 }
@@ -66,7 +65,7 @@ impl Counter {
         self.budget = self.budget.moved(by);
     }
 
-    /// Up to when the account is complete; never after the end of its period.
+    /// Returns the time up to which the account is complete; never after the end of its period.
     pub fn at(&self) -> Time {
         self.at
     }
@@ -76,9 +75,9 @@ impl Counter {
         now >= self.budget.until
     }
 
-    /// Counts the time since the last call: releases by rule 1 what `release` gives for it, and books
-    /// `estimated_draw`, an over-estimate, as used. Time before or after the period does not count. To be called at
-    /// every change of the estimated draw or of the release, before the change.
+    /// Counts the time since the last call: adds the energy that `release` gives for it by rule 1, and books
+    /// `estimated_draw`, an over-estimate, as used. Time before or after the period does not count. Must be called
+    /// before every change of the estimated draw or of the release.
     pub fn advance(&mut self, now: Time, estimated_draw: Power, release: &[(Time, Power)]) {
         let to = now.clamp(self.at, self.budget.until);
         self.released.add(released(release, self.at, to));
@@ -104,19 +103,19 @@ impl Counter {
         self.released.uj() - self.measured.uj() - self.estimated.uj()
     }
 
-    /// Released by rule 1 so far, rounded down.
+    /// Returns the energy released by rule 1 so far, rounded down.
     pub fn released(&self) -> Energy {
         self.released.energy
     }
 
-    /// Used so far: measured up to the last stage, estimated since; rounded up.
+    /// Returns the energy used so far: measured up to the last stage, estimated since; rounded up.
     pub fn spent(&self) -> Energy {
         let uj = self.measured.uj() + self.estimated.uj();
         Energy::from_mj(narrow((uj + UJ_PER_MJ - 1).div_euclid(UJ_PER_MJ)))
     }
 
-    /// Energy that the last round reserved for the first waiting job (Algorithm 2). For display only: a reservation
-    /// lasts for one round, and `available_uj` still contains it.
+    /// Returns the energy that the last round reserved for the first waiting job (Algorithm 2). For display only: a
+    /// reservation lasts for one round, and `available_uj` still contains it.
     pub fn reserved(&self) -> Energy {
         self.reserved
     }
@@ -126,8 +125,8 @@ impl Counter {
     }
 
     /// Returns the unreleased energy as a budget from [`Counter::at`] on. It is released anew after a change of prices
-    /// or of the draw at rest, so that all releases together never exceed the budget. Its length is zero once the
-    /// period is over.
+    /// or of the idle draw, so that all releases together never exceed the budget. Its length is zero once the period
+    /// is over.
     pub fn rest(&self) -> Budget {
         let left = i128::from(self.budget.energy.mj()) * UJ_PER_MJ - self.released.uj();
         Budget { from: self.at, energy: Energy::from_mj(narrow(left.div_euclid(UJ_PER_MJ))), ..self.budget }
@@ -166,10 +165,10 @@ mod tests {
         check(&counter, 15_000, 60_000, 45_000);
         counter.advance(at(700), Power::from_watts(250), &steps);
         check(&counter, 0, 120_000, 120_000);
-        // In truth 110 kJ were used.
+        // The true use is 110 kJ.
         counter.measured(110_000 * 1_000_000);
         check(&counter, 10_000, 120_000, 110_000);
-        // The last 600 s of the period; what comes after does not count.
+        // The last 600 s of the period; later time does not count.
         counter.advance(at(5_000), Power::from_watts(200), &steps);
         check(&counter, 10_000, 240_000, 230_000);
         assert!(counter.is_over(at(1_300)) && !counter.is_over(at(1_299)));
@@ -217,7 +216,7 @@ mod tests {
     }
 
     proptest! {
-        /// However often the algorithm is called, the counter is the same to the µJ.
+        /// The number of calls does not change the counter by a µJ.
         #[test]
         fn calls_do_not_matter(mut calls in proptest::collection::vec(0_i64..1_400_000, 0..20), draw in 0_i64..500_000) {
             let steps = release(&Budget { energy: Energy::from_mj(77_777_777), ..budget() }, Power::ZERO, None);

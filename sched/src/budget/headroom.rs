@@ -2,7 +2,7 @@
 
 use super::steps::{Steps, differences};
 
-/// A limit in `[start, until)`; outside of it anything fits.
+/// A limit in `[start, until)`; there is no limit outside of it.
 #[derive(Debug, Clone)]
 pub(super) struct Headroom {
     start: i64,
@@ -16,12 +16,12 @@ pub(super) struct Headroom {
 }
 
 impl Headroom {
-    /// `start` is not before now.
+    /// Makes the headroom. `start` is not before now.
     pub(super) fn new(start: i64, until: i64, limit: Steps) -> Self {
         Self { start, until, limit, ready: false, pieces: Vec::new(), least: Vec::new() }
     }
 
-    /// The draw has changed.
+    /// Drops the pieces, because the draw has changed.
     pub(super) fn forget(&mut self) {
         self.ready = false;
     }
@@ -51,7 +51,7 @@ impl Headroom {
         touched.checked_sub(1).map_or(i64::MAX, |last| self.least[last])
     }
 
-    /// The first time from `at` on at which `extra` fits for all of `span`.
+    /// Returns the first time from `at` on at which `extra` fits for all of `span`.
     pub(super) fn clear_from(&self, extra: i64, span: i64, at: i64) -> i64 {
         let mut start = at;
         let ends = self.pieces.iter().skip(1).map(|(start, _)| *start).chain([self.until]);

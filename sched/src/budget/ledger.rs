@@ -1,8 +1,9 @@
-//! What the cluster is committed to draw from now on, and whether one more load fits under limits of power and into
-//! budgets of energy: rule 2 of energy-budget-2017, IV-B ("never have energy debts", over past, present and future
-//! draw of the whole cluster), Algorithm 2's reservation for the first job, and the power cap of V-C.
+//! The committed draw of the cluster from now on. Tests if one more load fits under limits of power and into budgets of
+//! energy: rule 2 of energy-budget-2017, IV-B ("never have energy debts", over past, present and future draw of the
+//! whole cluster), Algorithm 2's reservation for the first job, and the power cap of V-C.
 //!
-//! Exact: times are whole ms, draws whole mW, energies µJ. Does not know nodes, jobs or how a budget is released.
+//! Exact: times are whole ms, draws whole mW, energies µJ. Independent of nodes, jobs and the way in which a budget is
+//! released.
 
 use limo_model::{Energy, Power, Span, Time};
 
@@ -14,7 +15,7 @@ use super::{UJ_PER_MJ, narrow};
 /// Reason why a load does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The load exceeds the power left by a limit at its tightest moment.
+    /// The load exceeds the power that a limit leaves at its tightest moment.
     Power { needs: Power, left: Power },
     /// Up to `until` the load uses `needs` (rounded up), but the budget then has only `left` (rounded down; negative if
     /// it is in debt already).
@@ -33,18 +34,18 @@ pub enum Obstacle {
 pub struct Ledger {
     now: i64,
     draw: Steps,
-    /// A committed load is never counted as gone: the horizon is the end of each period.
+    /// True if a committed load has no known end: the horizon is then the end of each period.
     endless: bool,
-    /// Debts after the end of the load in question are not looked for.
+    /// True to ignore debts after the end of the tested load.
     short: bool,
     limits: Vec<Headroom>,
     balances: Vec<Balance>,
 }
 
 impl Ledger {
-    /// `draw` is the believed draw of the cluster now; it falls by each of `falls` at its time, when a load ends. An
-    /// end that should have come already is expected for the next millisecond. Ascending times are fastest, any order
-    /// is right. Loads without a known end are not in `falls`: see [`Ledger::endless`].
+    /// Makes a ledger. `draw` is the believed draw of the cluster now; it falls by each of `falls` at its time, when a
+    /// load ends. An overdue end is expected for the next millisecond. Ascending times are fastest, any order is
+    /// allowed. Loads without a known end are not in `falls`: see [`Ledger::endless`].
     pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>) -> Self {
         let now = now.unix_ms();
         let mut draw = Steps::constant(draw.mw(), falls.size_hint().0);
@@ -52,7 +53,7 @@ impl Ledger {
         Self { now, draw, endless: false, short: false, limits: Vec::new(), balances: Vec::new() }
     }
 
-    /// Some load that draws now is never counted as gone: the horizon is the end of each period.
+    /// Declares that some load has no known end: the horizon is then the end of each period.
     pub fn endless(&mut self) {
         self.endless = true;
         self.balances.iter_mut().for_each(Balance::forget);
@@ -64,18 +65,18 @@ impl Ledger {
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// Limits the draw to `steps` from the first of them until `until`; outside of that it is unlimited. The times of
-    /// `steps` ascend. Several limits all hold.
+    /// Limits the draw to `steps` from the first of them until `until`; it is unlimited outside. The times of `steps`
+    /// ascend. Several limits all hold.
     pub fn limit(&mut self, steps: &[(Time, Power)], until: Time) {
         let Some((first, _)) = steps.first() else { return };
         let start = first.unix_ms().max(self.now);
         self.limits.push(Headroom::new(start, until.unix_ms(), Steps::new(i64::MAX, steps)));
     }
 
-    /// Adds a period: its released energy less the energy used must never be negative up to the horizon: `available` µJ
-    /// at the later of now and `from`, and the mW of `release` from then on (nothing before its first step; its times
-    /// ascend). May be called for successive periods, in ascending order; unused energy of one is not carried over to
-    /// the next.
+    /// Adds a period: the released minus the used energy must never be negative up to the horizon. It starts with
+    /// `available` µJ at the later of now and `from`, and grows by the mW of `release` from then on (nothing before its
+    /// first step; its times ascend). May be called for successive periods, in ascending order; unused energy is not
+    /// carried over.
     pub fn budget(&mut self, from: Time, until: Time, available: i128, release: &[(Time, Power)]) {
         let start = from.unix_ms().max(self.now);
         self.balances.push(Balance::new(start, until.unix_ms(), available, Steps::new(0, release)));
@@ -115,8 +116,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Adds a load from `from` (now, or later for a reservation) until `to`, or without end. Asks nothing: what does
-    /// not fit can be committed too. The horizon is not before its end from then on.
+    /// Adds a load from `from` (now, or later for a reservation) until `to`, or without end. Does not test if it fits.
+    /// The horizon is not before its end from then on.
     pub fn commit(&mut self, extra: Power, from: Time, to: Option<Time>) {
         let first_end = from.unix_ms().max(self.now).saturating_add(1);
         let from = if from.unix_ms() <= self.now { i64::MIN } else { from.unix_ms() };
@@ -188,12 +189,13 @@ mod tests {
         Power::from_watts(watts)
     }
 
-    /// Four nodes of 100 W idle and 200 W computing, one of them computing until 50 s: 500 W, then 400 W.
+    /// Makes a cluster with four nodes of 100 W idle and 200 W computing, one of them computing until 50 s: 500 W, then
+    /// 400 W.
     fn cluster() -> Ledger {
         Ledger::new(at(0), watts(500), [(at(50_000), watts(100))].into_iter())
     }
 
-    /// With 500 W released for 100 s the balance is constant until 50 s and then grows by 100 W, 5,000 J in total.
+    /// Makes a budget of 500 W for 100 s: the balance is constant until 50 s and then grows by 100 W, 5,000 J in total.
     fn with_budget(joules: i128) -> Ledger {
         let mut ledger = cluster();
         ledger.budget(at(0), at(100_000), joules * 1_000_000, &[(at(0), watts(500))]);
@@ -209,13 +211,13 @@ mod tests {
             });
             assert_eq!(with_budget(at_hand).admits(watts(load), to.map(at)), expected, "{at_hand} J {load} W {to:?}");
         };
-        // Nothing is left until 50 s, although 5,000 J are at 100 s.
+        // The balance is zero until 50 s, although 5,000 J are left at 100 s.
         check(0, 100, Some(30_000), Some((3_000, 0, 30_000)));
         check(0, 100, None, Some((5_000, 0, 50_000)));
         check(0, 0, None, None);
         check(3_000, 100, Some(30_000), None);
         check(2_999, 100, Some(30_000), Some((3_000, 2_999, 30_000)));
-        // 5,000 J are spent at 50 s; from then on as much is released as is drawn.
+        // 5,000 J are used at 50 s; from then on the release equals the draw.
         check(5_000, 100, None, None);
         check(5_000, 101, None, Some((5_050, 5_000, 50_000)));
         // A budget in debt starts nothing.
@@ -229,12 +231,12 @@ mod tests {
             let found = with_budget(at_hand).earliest(watts(load), Some(Span::from_secs(secs)), at(0));
             assert_eq!(found, Some(at(expected)), "{at_hand} J {load} W {secs} s");
         };
-        // From 50 s on 100 W more are released than drawn.
+        // From 50 s on, the release exceeds the draw by 100 W.
         check(0, 100, 30, 50_000);
         check(3_000, 100, 30, 0);
-        // 2,000 J for 200 W over 10 s: 1,000 J are there at 60 s and 1,000 J come while it runs.
+        // 2,000 J for 200 W over 10 s: 1,000 J are available at 60 s and 1,000 J are added while the load runs.
         check(0, 200, 10, 60_000);
-        // 6,000 J never come, but the period ends: 300 W from 83.334 s on use 4,999.8 J of 5,000 J.
+        // 6,000 J never become available, but the period ends: 300 W from 83.334 s on use 4,999.8 J of 5,000 J.
         check(0, 300, 20, 83_334);
         // A debt of 1 J is paid at 50.01 s.
         check(-1, 100, 30, 50_010);
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(with_budget(0).earliest(watts(100), None, at(70_000)), Some(at(70_000)));
     }
 
-    /// 300 W are released, less than the 400 W of the cluster at rest. Of 12,000 J, 2,000 J are left at 50 s, the last
+    /// The release is 300 W, less than the 400 W of the idle cluster. Of 12,000 J, 2,000 J are left at 50 s, the last
     /// known end. None are left at 70 s, and 3,000 J would be missing at 100 s.
     fn below_rest(endless: bool) -> Ledger {
         let falls = [(at(50_000), watts(100))].into_iter();
@@ -281,7 +283,7 @@ mod tests {
     fn a_commitment_moves_the_horizon() {
         let mut ledger = below_rest(false);
         ledger.commit(watts(10), at(55_000), Some(at(65_000)));
-        // At 65 s 500 J are there without that load, and 400 J with it.
+        // At 65 s 500 J are left without that load, and 400 J with it.
         assert_eq!(ledger.admits(watts(10), Some(at(40_000))), Ok(()));
         let (needs, left) = (Energy::from_joules(500), Energy::from_joules(400));
         let obstacle = Obstacle::Energy { needs, left, until: at(65_000) };
@@ -296,8 +298,8 @@ mod tests {
             let found = below_rest(false).earliest(watts(load), Some(Span::from_secs(secs)), at(from));
             assert_eq!(found, Some(at(expected)), "{load} W {secs} s from {from}");
         };
-        // 2,000 J are left at 50 s and 1,000 J at 60 s. What ends a millisecond later than these lacks 0.1 J, and what
-        // starts later still lacks more.
+        // 2,000 J are left at 50 s and 1,000 J at 60 s. A load that ends a millisecond later lacks 0.1 J, and one that
+        // starts later lacks more.
         check(100, 20, 0, 0);
         check(100, 20, 30_000, 30_000);
         check(100, 20, 30_001, 100_000);
@@ -317,7 +319,7 @@ mod tests {
         };
         check(50, 80, 50_000);
         check(100, 30, 50_000);
-        // At 83.334 s it would fit the first period but not the second, which has 5,000 J at its end.
+        // At 83.334 s the load would fit the first period but not the second, which has 5,000 J at its end.
         check(300, 20, 183_334);
     }
 

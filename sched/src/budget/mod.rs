@@ -1,7 +1,7 @@
 //! Energy budgets and power limits over time (energy-budget-2017, IV and V-C): the release of a budget, its available
-//! energy, and the test if one more load fits beside the committed draw. Chooses no jobs.
+//! energy, and the test if one more load fits in addition to the committed draw. Chooses no jobs.
 //!
-//! Energies inside are µJ (mW x ms) in `i128`: exact for every draw and time that fit an `i64`.
+//! Internal energies are µJ (mW x ms) in `i128`: exact for every draw and time that fit an `i64`.
 
 mod balance;
 mod counter;

@@ -1,11 +1,11 @@
-//! Tests of the ledger against the plainest reading of its rules: every balance and limit is walked ms by ms.
+//! Compares the ledger with the simplest implementation of its rules: every balance and limit is walked ms by ms.
 
 use limo_model::{Power, Span, Time};
 use proptest::prelude::*;
 
 use super::Ledger;
 
-/// Nothing changes after this.
+/// End of the test; nothing changes after it.
 const END: i64 = 120;
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ struct World {
     draw: i64,
     falls: Vec<(i64, i64)>,
     endless: bool,
-    /// Debts after the end of the load itself do not count.
+    /// True to ignore debts after the end of the load itself.
     short: bool,
     periods: Vec<Period>,
     limit: Option<(Vec<(i64, i64)>, i64)>,
@@ -76,7 +76,7 @@ impl World {
                 return true;
             }
             let mut balance = period.available;
-            // Debts before the start are not the load's; those after its end only as long as others run.
+            // Debts before the start are not the load's. Debts after its end count only while others run.
             let asked = start..=if self.short { to } else { to.max(self.horizon()) };
             (from..=period.until).all(|at| {
                 let solvent = balance >= 0 || !asked.contains(&at);
@@ -137,7 +137,7 @@ fn periods() -> impl Strategy<Value = Vec<Period>> {
         pairs
             .filter_map(|(pair, fund)| fund.map(|fund| (pair, fund)))
             .map(|(pair, (available, mut release))| {
-                // Half of the periods release from their begin on.
+                // Half of the periods have a release from their beginning.
                 release.extend((available % 2 == 0).then_some((pair[0], available.rem_euclid(20))));
                 release.sort_unstable();
                 release.dedup_by_key(|step| step.0);
@@ -176,7 +176,7 @@ fn world() -> impl Strategy<Value = World> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
-    /// Questions and commitments in any order have the answers of the walk.
+    /// Tests and commitments in any order have the results of the walk.
     #[test]
     fn the_ledger_decides_as_a_walk_does(
         mut world in world(),

@@ -18,14 +18,16 @@ pub struct Impossible {
     pub span: limo_model::Span,
 }
 
-/// Returns the least energy that the cluster can use in the period of `budget`: `floor`, its draw at rest, all the
-/// time. The draw at rest is the idle draw; if the policy shuts nodes down, it is the draw of nodes that are off.
+/// Returns the least energy that the cluster can use in the period of `budget`: the draw `floor` all the time. This is
+/// the idle draw, or the draw of sleeping nodes if the policy lets them sleep.
 pub fn least(budget: &Budget, floor: Power) -> Energy {
     floor * budget.span()
 }
 
+/// Checks that a budget is possible.
+///
 /// # Errors
-/// [`Impossible`] where `budget` is below [`least`].
+/// [`Impossible`] if `budget` is below [`least`].
 pub fn possible(budget: &Budget, floor: Power) -> Result<(), Impossible> {
     let least = least(budget, floor);
     if budget.energy < least {
@@ -34,15 +36,14 @@ pub fn possible(budget: &Budget, floor: Power) -> Result<(), Impossible> {
     Ok(())
 }
 
-/// The rate at which `budget` is released: each power holds from its time until the next one, the last until the end of
-/// the period. Rounded down to whole mW, so that the sum over the period is never above the budget.
+/// Returns the rate at which `budget` is released: each power holds from its time until the next one, the last until
+/// the end of the period. Rounded down to whole mW, so that the sum over the period never exceeds the budget.
 ///
-/// `Even`: B / (te - ts). `ByPrice`: `floor`, the draw at rest, all the time (as far as an even rate reaches it); the
-/// rest of the budget is shared in proportion to (highest price of the period - price). Moments whose price is unknown
-/// count as the mean of the known ones; if all prices are equal or unknown, the release is even.
+/// `Even`: B / (te - ts). `ByPrice`: `floor`, the draw without jobs, all the time (at most the even rate); the rest of
+/// the budget is divided in proportion to (highest price of the period - price). Moments with an unknown price count as
+/// the mean of the known ones. If all prices are equal or unknown, the release is even.
 ///
-/// When prices or nodes change within the period, the rest of the budget is released anew: [`super::Counter::rest`] is
-/// the budget to hand in.
+/// When prices or nodes change within the period, the rest of the budget, [`super::Counter::rest`], is released anew.
 pub fn release(budget: &Budget, floor: Power, prices: Option<&Curve<Price>>) -> Vec<(Time, Power)> {
     let span = i128::from(budget.span().ms().max(1));
     let energy = i128::from(budget.energy.mj()) * UJ_PER_MJ;
@@ -92,7 +93,7 @@ fn weights(budget: &Budget, prices: &Curve<Price>) -> Option<Vec<(Time, i128)>> 
     Some(steps.into_iter().map(|(start, price)| (start, (highest - price) >> excess_bits)).collect())
 }
 
-/// µJ that `steps` release in `[from, to)`: nothing before the first step, the last step without end.
+/// Returns the µJ that `steps` release in `[from, to)`: nothing before the first step, the last step without end.
 pub fn released(steps: &[(Time, Power)], from: Time, to: Time) -> i128 {
     let ends = steps.iter().skip(1).map(|(start, _)| *start).chain([Time::MAX]);
     let pieces = steps.iter().zip(ends).map(|((start, power), end)| {

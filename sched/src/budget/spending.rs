@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Counter, UJ_PER_MJ, release};
 
-/// The account of the period that runs, and how its budget is released.
+/// The account of the current period, and the release of its budget.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Spending {
     counter: Option<Counter>,
@@ -17,7 +17,8 @@ impl Spending {
         self.counter.as_ref()
     }
 
-    /// Books the use from `since` to `now` at a constant `estimated` draw; `idle` is the draw of the cluster at rest.
+    /// Books the use from `since` to `now` at a constant `estimated` draw; `idle` is the draw of the cluster without
+    /// jobs.
     pub fn spend(
         &mut self,
         budgets: &Budgets,
@@ -41,14 +42,14 @@ impl Spending {
         }
     }
 
-    /// Other budgets are in force from `now` on. A period that goes on as it was keeps its account.
+    /// Puts other budgets into force from `now` on. A period that stays the same keeps its account.
     pub fn follow(&mut self, budgets: &Budgets, now: Time) {
         if self.counter.as_ref().map(Counter::budget) != budgets.at(now) {
             self.counter = None;
         }
     }
 
-    /// Releases the rest of a budget anew after a change of prices, if it follows them.
+    /// Releases the rest of a budget anew after a change of prices, if the release depends on them.
     pub fn release_again(&mut self, idle: Power, prices: Option<&Curve<Price>>) {
         if let Some(counter) = self.counter.as_ref().filter(|counter| counter.budget().release == Release::ByPrice) {
             self.release = release(&counter.rest(), idle, prices);

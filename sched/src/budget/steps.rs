@@ -1,4 +1,4 @@
-//! Levels that change at known times, as numbers: what limits, releases and draws have in common.
+//! Levels that change at known times, as numbers: the common form of limits, releases and draws.
 
 use limo_model::{Power, Time};
 
@@ -8,13 +8,13 @@ use limo_model::{Power, Time};
 pub(super) struct Steps(Vec<(i64, i64)>);
 
 impl Steps {
-    /// `before` holds until the first of `steps`, whose times ascend.
+    /// Makes steps. `before` holds until the first of `steps`, whose times ascend.
     pub(super) fn new(before: i64, steps: &[(Time, Power)]) -> Self {
         let steps = steps.iter().map(|(time, power)| (time.unix_ms(), power.mw()));
         Self([(i64::MIN, before)].into_iter().chain(steps).collect())
     }
 
-    /// One level for all time, with room for `changes`.
+    /// Makes one level for all time, with room for `changes`.
     pub(super) fn constant(level: i64, changes: usize) -> Self {
         let mut steps = Vec::with_capacity(changes.saturating_add(1));
         steps.push((i64::MIN, level));
@@ -80,7 +80,7 @@ impl Steps {
     }
 }
 
-/// Hands over the pieces of `[from, until)` in which `upper - lower` is constant, in their order: their start and that
+/// Calls back with the pieces of `[from, until)` in which `upper - lower` is constant, in order: their start and the
 /// difference.
 #[inline]
 pub(super) fn differences(upper: &Steps, lower: &Steps, from: i64, until: i64, mut piece: impl FnMut(i64, i64)) {
@@ -90,7 +90,7 @@ pub(super) fn differences(upper: &Steps, lower: &Steps, from: i64, until: i64, m
         if end <= at {
             continue;
         }
-        // Runs over all running jobs in each round of a simulation: nothing is looked up here.
+        // Runs over all running jobs in each round of a simulation, so it avoids look-ups.
         let mut low = lower.0[below].1;
         let mut rest = lower.0[below + 1..].iter().take_while(|(next, _)| *next < end);
         loop {

@@ -18,7 +18,8 @@ struct PlanLoad {
     horizon: Horizon,
 }
 
-/// Policies that plan with the estimated draw start nothing that takes it over a limit, or a budget into debt.
+/// Checks that policies that plan with the estimated draw start nothing that takes it above a limit, or a budget into
+/// debt.
 pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let more = plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
     if !case.parts().keeps_budget() || more <= Power::ZERO {
@@ -63,7 +64,7 @@ impl PlanLoad {
         // An overdue job continues for a moment, and each job runs for at least one.
         let soon = now + limo_model::Span::from_ms(1);
         falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
-        // Nearly in order, which this sort makes use of; the next one, too.
+        // Nearly in order, which makes this sort and the next one fast.
         falls.sort_by_key(|(end, _)| *end);
         Self { now, draw, falls, end: last.max(soon), horizon: case.state.settings.options.horizon }
     }
@@ -81,7 +82,7 @@ impl PlanLoad {
         held.map(|(at, limit)| (self.draw_at(at), limit)).find(|(draw, limit)| draw > limit)
     }
 
-    /// The first debt of a period until all that is known has ended.
+    /// Returns the first debt of a period until everything known has ended.
     fn debt(&self, budget: &Budget, release: &[(Time, Power)], available: i128) -> Option<Violation> {
         let from = budget.from.max(self.now);
         let others = self.falls.last().filter(|_| self.horizon == Horizon::Cluster);

@@ -1,5 +1,5 @@
-//! Checks that a job gets its accelerators on each node, and the cores beside them. The check that they are free is the same
-//! for all jobs.
+//! Checks that a job gets its accelerators on each node, and the cores next to them. The check that they are free is
+//! the same for all jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub(super) fn nodes(placement: &[Part]) -> u32 {
     runs(placement).iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
 }
 
-/// Returns true for a CPU of which the job may have cores beside its accelerators.
+/// Returns true for a CPU of which the job may have cores next to its accelerators.
 pub(super) fn is_host(request: &Request, unit: &UnitSpec) -> bool {
     wants_host_cores(request) && unit.kind == UnitKind::Cpu
 }
@@ -21,7 +21,7 @@ pub(super) fn is_host(request: &Request, unit: &UnitSpec) -> bool {
 /// A part of a job on one node, with its unit if there is one.
 type OnNode<'a> = (&'a Part, Option<&'a UnitSpec>);
 
-/// The parts of a placement on each of its nodes.
+/// Returns the parts of a placement on each of its nodes.
 fn by_node<'a>(case: Case<'a>, placement: &'a [Part]) -> BTreeMap<NodeId, Vec<OnNode<'a>>> {
     let mut by_node: BTreeMap<NodeId, Vec<OnNode<'a>>> = BTreeMap::new();
     for (part, node) in placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
@@ -32,7 +32,7 @@ fn by_node<'a>(case: Case<'a>, placement: &'a [Part]) -> BTreeMap<NodeId, Vec<On
 }
 
 /// Returns true if each node has that many parts on different units of one type, and all parts there together have the
-/// memory once. Parts on a CPU beside accelerators are not counted.
+/// memory once. Parts on a CPU next to accelerators are not counted.
 pub(super) fn accelerators_as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
     by_node(case, placement).values().all(|all| {
         let parts = || all.iter().filter(|(_, unit)| !unit.is_some_and(|unit| is_host(request, unit)));
@@ -46,8 +46,8 @@ pub(super) fn accelerators_as_asked(case: Case<'_>, request: &Request, placement
     })
 }
 
-/// Returns true if each node has one part on a CPU with as many cores as the job asks for beside its accelerators, or none
-/// if it asks for none.
+/// Returns true if each node has one part on a CPU with as many cores as the job requests next to its accelerators, or
+/// none if it requests none.
 pub(super) fn host_cores_as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
     by_node(case, placement).values().all(|all| {
         let hosts =

@@ -21,7 +21,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let touched = plan.suspends.iter().chain(&plan.requeues).chain(&plan.resumes);
     found.extend(touched.filter(|job| !seen.insert(**job)).map(|job| Violation::Twice { job: *job }));
     let not = |job: &JobId, may: &dyn Fn(&Job) -> bool| !case.job(*job).is_some_and(may);
-    // One that a person lets continue stands still without its user's leave until there is room for it.
+    // A job that a person resumes stays suspended, without its user's permission, until there is room for it.
     let suspendible = |job: &Job| (job.is_running_on() && job.request.may_suspend) || job.may_continue();
     let requeueable = |job: &Job| job.is_running_on() && job.request.may_requeue;
     let suspended = |job: &Job| matches!(job.phase, Phase::Suspended(..));
@@ -36,7 +36,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     upper_limit(case, plan, found);
 }
 
-/// A unit has one cap for all its jobs, and a job has one cap on all of its nodes.
+/// Checks that a unit has one cap for all its jobs, and a job has one cap on all of its nodes.
 fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let parts = || plan.starts.iter().flat_map(|start| &start.placement);
     if case.books.capped.is_empty() && parts().all(|part| part.cap.is_none()) {
@@ -58,9 +58,10 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// Resumed jobs must not take the draw over the upper limit, if the policy keeps it by acting on running jobs.
+/// Checks that resumed jobs do not take the draw above the upper limit, if the policy keeps it by changing running
+/// jobs.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    // Without the right to act on running jobs a policy lets all of them continue.
+    // Without the right to change running jobs a policy resumes all of them.
     if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() || !case.parts().steers() {
         return;
     }

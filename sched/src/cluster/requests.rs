@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use limo_model::Request;
 
-/// Up to this number, requests are kept without a check for use.
+/// Number of requests up to which unused ones are not removed.
 const FEW: usize = 64;
 
-/// Requests that jobs may share. At most twice as many as at the last clean-up.
+/// Requests that jobs may share. Their number is at most twice that after the last clean-up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests {
     known: BTreeSet<Arc<Request>>,
@@ -18,7 +18,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// One that is equal, and the same for all that are.
+    /// Returns a shared request that equals `request`.
     pub fn share(&mut self, request: &Request) -> Arc<Request> {
         if let Some(known) = self.known.get(request) {
             return Arc::clone(known);

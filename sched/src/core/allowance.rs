@@ -1,5 +1,5 @@
 //! Jobs that have used up their allowances: they are ended, or reported once. The use of a running job is the believed
-//! one; the energy that its node measured is known at its end.
+//! one; the measured energy is known at its end.
 
 use limo_model::{Energy, Money, Price, Span, StopReason, Time, UsedUp, WhenUsed};
 
@@ -12,7 +12,7 @@ use crate::state::{Job, Phase, State};
 /// The cost of a job is checked again after this time at the latest: its mean price is not linear over time.
 const COST_AGAIN: Span = Span::from_ms(1_000);
 
-/// Marks the jobs that end because of it, and returns the warnings for the others, one per attempt.
+/// Marks the jobs that end because of their allowance, and returns the warnings for the others, one per attempt.
 pub(super) fn used_up(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     let mut commands = Vec::new();
     for id in cluster.index.allowed.iter().copied().collect::<Vec<_>>() {
@@ -47,7 +47,7 @@ fn of(state: &State, job: &Job, now: Time) -> Option<UsedUp> {
     job.request.allowance?.used_up(energy, cost)
 }
 
-/// With the attempts before.
+/// Returns the believed use, including earlier attempts.
 fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
     let (assignment, running) = job.assignment().zip(job.running())?;
     let energy = running.used(assignment, now);
@@ -67,7 +67,7 @@ fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
     let Phase::Running(assignment, _) = &job.phase else { return None };
     let (allowance, (energy, cost)) = (job.request.allowance?, used(state, job, now)?);
     let draw = i128::from(assignment.draw.mw()).max(0);
-    // Rounded up: not before it is used.
+    // Rounded up, so that the allowance is used up then.
     let until = |missing: i128| {
         let ms = (missing.max(1) * 1_000).checked_add(draw - 1)?.checked_div(draw)?;
         Some(Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX)))
@@ -83,7 +83,7 @@ fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
     [by_energy, by_cost].into_iter().flatten().min().map(|span| now + span)
 }
 
-/// Returns the mJ that the money buys at a price above zero: 1 MWh is 3.6e12 mJ, and costs 1,000 micro-EUR for each
+/// Returns the mJ that the money buys at a positive price: 1 MWh is 3.6e12 mJ, and costs 1,000 micro-EUR for each
 /// 1/1000 EUR.
 fn energy_for(money: Money, price: Price) -> Option<i128> {
     let price = i128::from(price.milli_per_mwh());

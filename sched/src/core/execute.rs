@@ -1,4 +1,4 @@
-//! Makes plans, has them checked, and turns what passes into state and commands.
+//! Makes plans, has them checked, and turns valid ones into state and commands.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::round::{Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
 
-/// Makes, checks and executes one plan. Returns true if another one could find more to do.
+/// Makes, checks and executes one plan. Returns true if another one could do more.
 pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> bool {
     if let Some(steered) = steer_once(cluster, now, round) {
         return steered;
@@ -51,12 +51,12 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     more
 }
 
-/// Every rule that a plan breaks.
+/// Returns every rule that a plan breaks.
 pub(super) fn violations(cluster: &Cluster, now: Time, plan: &Plan) -> Vec<Violation> {
     check(Case { state: &cluster.state, books: &cluster.books, now }, plan)
 }
 
-/// Clusters with more nodes and jobs than this are not compared: it would take most of a test's time.
+/// Largest cluster, in nodes and jobs, whose books are compared: more would take most of a test's time.
 #[cfg(debug_assertions)]
 const COMPARED: usize = 200;
 
@@ -118,7 +118,7 @@ fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
     Some(state.jobs.get(job)?.assignment()?.attempt)
 }
 
-/// Holds units at other caps, and tells their nodes.
+/// Caps units anew, and commands their nodes.
 fn hold_at(
     cluster: &mut Cluster,
     now: Time,
@@ -139,7 +139,7 @@ fn hold_at(
     }
 }
 
-/// Returns true if a waiting job was not told this last.
+/// Records a wait reason; returns true if it is new.
 fn tell(state: &mut State, id: JobId, wait: &Wait) -> bool {
     let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { return false };
     let is_new = told.as_ref() != Some(wait);
@@ -193,7 +193,8 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
     }
 }
 
-/// A unit that a job has alone gets the job's cap, or none; a shared unit already has the cap.
+/// Caps the units of a start: a unit that a job has alone gets the job's cap, or none; a shared unit already has the
+/// cap.
 fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], round: &mut Round) {
     // If no unit is capped or becomes capped, nothing changes, even for many nodes.
     if cluster.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {

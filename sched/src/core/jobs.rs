@@ -1,4 +1,4 @@
-//! The jobs of the core that are not over. Arrays are apart.
+//! The jobs of the core that are not over. Arrays are separate.
 
 use limo_model::JobId;
 
@@ -10,12 +10,12 @@ impl Core {
         self.cluster.state.jobs.get(job).map(Box::as_ref)
     }
 
-    /// Jobs that are not over, in order of submission.
+    /// Returns the jobs that are not over, in order of submission.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs_from(JobId(0))
     }
 
-    /// The same, from this number on. Reaching it costs nothing.
+    /// Returns the jobs that are not over, from this number on. Reaching it costs nothing.
     pub fn jobs_from(&self, from: JobId) -> impl Iterator<Item = (JobId, &Job)> {
         self.cluster.state.jobs.iter_from(from).map(|(id, job)| (id, &**job))
     }

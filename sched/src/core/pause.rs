@@ -12,7 +12,7 @@ use crate::state::Phase;
 pub(super) fn suspensions(cluster: &mut Cluster) -> Vec<Command> {
     let mut commands = Vec::new();
     for job in std::mem::take(&mut cluster.state.to_suspend).iter() {
-        // One that is to end ends sooner if it does not stand still.
+        // A suspended job that is to end is resumed, so that it ends sooner.
         if let Some(Phase::Suspended(assignment, ..)) = cluster.state.jobs.get(job).map(|job| &job.phase)
             && assignment.stop.is_none()
         {

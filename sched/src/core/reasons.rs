@@ -1,5 +1,5 @@
-//! Reasons for waiting as they are now. A round tells a reason once; here, what became false of it since is left out, and what
-//! no round tells is added. Changes nothing.
+//! Current wait reasons. A round gives each reason once. Here, parts that have become false since are omitted, and
+//! missing reasons are added. Changes nothing.
 
 use limo_model::{JobId, Power, Time, Wait};
 
@@ -45,7 +45,7 @@ impl Core {
             Wait::Behind { job, until } if self.job(job).is_some_and(Job::is_waiting) => {
                 Wait::Behind { job, until: ahead(until) }
             }
-            // That job no longer waits: now the first of the queue must not be delayed.
+            // The job of the reason no longer waits: now the first of the queue must not be delayed.
             Wait::Behind { .. } => self.behind_the_first(id),
             Wait::Reservation { reservation, .. } => {
                 let from =
@@ -67,7 +67,7 @@ impl Core {
         obstacle(&self.cluster, now, id).or_else(|| obstacle(&self.cluster, now, last_task()?))
     }
 
-    /// Returns true if every node that the job names is away or drained; of one that names none, every node.
+    /// Returns true if every node that the job names is away or drained; for a job that names none, every node.
     fn has_no_node(&self, now: Time, id: JobId) -> bool {
         let Some(job) = self.job(id) else { return false };
         let is_there = |node: &Node| node.is_available(now);
@@ -93,14 +93,14 @@ impl Core {
         }
     }
 
-    /// Returns the limit of an array if as many of its tasks run as may at a time, and none waits as a job.
+    /// Returns the limit of an array if that many of its tasks run, and none waits as a job.
     fn reached_limit(&self, id: JobId, array: &Array) -> Option<u32> {
         let limit = array.tasks.limit()?.get();
         let is_reached = array.left() > 0 && array.waiting == 0 && array.live() >= limit;
         (is_reached && !self.cluster.state.blocked.contains(id)).then_some(limit)
     }
 
-    /// The draw without jobs: idle draw, or less if less is measured; zero if nodes may sleep.
+    /// Returns the draw without jobs: the idle draw, or less if less is measured; zero if nodes may sleep.
     fn floor(&self) -> Power {
         match self.cluster.state.settings.parts().powers_off() {
             false => self.idle().min(self.cluster.state.sums.draw),
@@ -119,7 +119,7 @@ impl Core {
         if high.is_unlimited() { high } else { (high - self.floor()).at_least_zero() }
     }
 
-    /// Returns true if the limits of no known time leave so much.
+    /// Returns true if no known limit ever leaves that much.
     fn never_leaves(&self, now: Time, needs: Power) -> bool {
         let (settings, limits) = (&self.cluster.state.settings, &self.cluster.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);

@@ -1,4 +1,4 @@
-//! Signals that users want their jobs to get ahead of the time limit. Each attempt gets it once.
+//! Signals that users request before the time limit. Each attempt gets the signal once.
 
 use limo_model::Time;
 

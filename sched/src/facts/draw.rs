@@ -6,13 +6,14 @@ use super::estimate::{Known, under_cap};
 use super::fits::allows_unit;
 use crate::state::{Job, Node, Sleep, State};
 
-/// What a node that sleeps draws more at most once it is woken, without jobs; zero for one that is awake or on its way.
+/// Returns the most by which a sleeping node draws more when it is woken, without jobs; zero for a node that is awake
+/// or waking.
 pub(crate) fn waking_draw(node: &Node) -> Power {
     let rest = node.spec.rest.filter(|_| node.sleep == Sleep::Asleep);
     rest.map_or(Power::ZERO, |rest| (rest.up.draw.max(node.spec.idle) - rest.draw).at_least_zero())
 }
 
-/// Expected draw and duration of a job with its unit at `cap`: its estimate, corrected by readings.
+/// Returns the expected draw and duration of a job with its unit at `cap`: its estimate, corrected by readings.
 pub(crate) fn expected(
     state: &State,
     job: &Job,
@@ -24,7 +25,7 @@ pub(crate) fn expected(
     Some(under_cap(Known::of(state), request, unit, (cap, measured)))
 }
 
-/// Draw of an active job on one unit with that unit at `cap`, if the job is not suspended.
+/// Returns the draw of an active job on one unit with that unit at `cap`, as if it were not suspended.
 pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Power> {
     Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
 }
@@ -39,8 +40,8 @@ pub(crate) struct Expected {
     pub duration: Span,
 }
 
-/// Draw and duration of an active job, if it is not suspended, with each of its units at the cap that `cap_of` names. Parts
-/// that wait for the slowest one keep drawing.
+/// Returns the draw and duration of an active job, as if it were not suspended, with each of its units at the cap from
+/// `cap_of`. Parts that wait for the slowest one keep drawing.
 pub(crate) fn expected_of_units(
     state: &State,
     job: &Job,
@@ -50,7 +51,7 @@ pub(crate) fn expected_of_units(
     let request = Request { time_limit: None, ..Request::clone(&job.request) };
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
     let mut as_started = true;
-    // Neighbours mostly are alike.
+    // Adjacent parts are usually equal.
     let mut last: Option<(&UnitSpec, Option<Power>, Power)> = None;
     for (id, part) in assignment.units() {
         let (unit, cap) = (state.unit(id)?, cap_of(id));
@@ -77,7 +78,7 @@ pub(crate) fn expected_of_units(
     })
 }
 
-/// Draw of an active job under the present caps of its units, as if it were not suspended.
+/// Returns the draw of an active job under the present caps of its units, as if it were not suspended.
 pub(crate) fn draw_if_on(state: &State, job: &Job) -> Power {
     let cap_of = |unit: UnitId| state.node(unit.node)?.cap(unit.unit);
     let expected = expected_of_units(state, job, cap_of).map(|expected| expected.draw);

@@ -5,8 +5,8 @@ use limo_model::{Dependency, JobId, OverQuota, Request, Time, Wait};
 
 use crate::state::{Clock, Phase, State};
 
-/// Returns the reason why a waiting job may not run yet; `None` for one that policies may see. For a singleton it reads
-/// every job.
+/// Returns the reason why a waiting job may not run yet; `None` for a job that policies may see. For a singleton it
+/// reads every job.
 pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> {
     let job = state.jobs.get(id)?;
     if let Some(by) = &job.held {

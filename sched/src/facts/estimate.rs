@@ -15,7 +15,7 @@ use crate::facts::{cores_on, host_cores};
 use crate::state::State;
 use table::{Table, Value, fraction};
 
-/// Everything that estimates are made from.
+/// Input of all estimates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a> {
     pub profiles: &'a BTreeMap<ProfileKey, Profile>,
@@ -33,7 +33,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Profiles of an application on a type of hardware, each with its size class, from `size` on.
+    /// Returns the profiles of an application on a type of hardware, each with its size class, from `size` on.
     fn from(
         self,
         (application, size, unit): (&str, &str, &'a UnitSpec),
@@ -50,7 +50,7 @@ impl<'a> Known<'a> {
         found.filter(|(key, _)| key.hardware == unit.hardware)
     }
 
-    /// Profiles of one size class.
+    /// Returns the profiles of one size class.
     fn table(self, application: &str, size: &str, unit: &'a UnitSpec) -> Table {
         let mut table = Table::default();
         for (key, profile) in self.from((application, size, unit)).take_while(|(key, _)| key.size == size) {
@@ -65,7 +65,7 @@ pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap
     Looked::up(known, request, unit).under_cap(known, request, unit, cap)
 }
 
-/// Expected draw of the cores that the job takes beside its accelerators on a node with these units.
+/// Returns the expected draw of the cores that the job takes next to its accelerators on a node with these units.
 pub(crate) fn host_power(known: Known<'_>, request: &Request, units: &[UnitSpec]) -> Power {
     let unit = host_cores(request, units).and_then(|host| units.get(usize::from(host.unit)));
     unit.map_or(Power::ZERO, |unit| estimate(known, request, unit, None).power)
@@ -102,7 +102,7 @@ pub(crate) fn under_cap(
     }
 }
 
-/// The part of a cap on a unit that is the job's.
+/// Returns the job's part of a cap on a unit.
 fn share(request: &Request, unit: &UnitSpec, cap: Power) -> Power {
     cap.scaled(i64::from(cores_on(request, unit)), i64::from(unit.cores))
 }
@@ -117,7 +117,7 @@ pub(crate) struct Looked {
     classless: Table,
     /// Profiles of other size classes only.
     others: Table,
-    /// The profile of the command, of any user.
+    /// True if the profile is that of the command, of any user.
     command: bool,
 }
 
@@ -147,7 +147,7 @@ impl Looked {
         if found.exact.is_empty() { found.with_other_sizes(known, (application, size), unit) } else { found }
     }
 
-    /// Takes in the size classes on both sides of one that was not measured; without them any.
+    /// Adds the size classes on both sides of an unmeasured one, or any others if there are none.
     fn with_other_sizes(mut self, known: Known<'_>, (application, size): (&str, &str), unit: &UnitSpec) -> Self {
         if size.is_empty() {
             return self;
@@ -206,7 +206,7 @@ impl Looked {
         }
     }
 
-    /// The same as [`under_cap`], for a job without measurements.
+    /// Returns the same as [`under_cap`], for a job without measurements.
     pub fn under_cap(&self, known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
         let cores = cores_on(request, unit);
         match (self.value(unit, cores, cap), cap) {
@@ -220,7 +220,7 @@ impl Looked {
         }
     }
 
-    /// The draw of an application depends little on its size, the duration strongly.
+    /// Estimates from other sizes: the draw of an application depends little on its size, the duration strongly.
     fn of_other_sizes(&self, known: Known<'_>, request: &Request, unit: &UnitSpec) -> Option<Estimate> {
         let found = self.others.highest(unit, cores_on(request, unit))?;
         let duration = request.time_limit.unwrap_or(known.default_duration.max(found.duration));
@@ -259,15 +259,15 @@ impl Looked {
     }
 }
 
-/// A size class that is a number, in thousandths.
+/// Returns a numeric size class in thousandths.
 fn number(size: &str) -> Option<i64> {
     let number: f64 = size.parse().ok()?;
     let plain = size.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    // Larger ones would not be exact.
+    // Larger numbers would not be exact.
     (plain && (0.001..1e12).contains(&number)).then(|| libm::round(number * 1e3) as i64)
 }
 
-/// A time limit ends a run that would take longer.
+/// Converts a value to an estimate. A time limit ends longer runs.
 fn of_value(request: &Request, value: &Value) -> Estimate {
     let duration = request.time_limit.map_or(value.duration, |limit| limit.min(value.duration));
     let energy = if duration == value.duration { value.energy } else { value.power * duration };

@@ -14,7 +14,7 @@ pub(crate) fn fits_node(request: &Request, node: &Node) -> bool {
     request.memory <= node.spec.memory && first_fit(request, &node.spec.units).is_some()
 }
 
-/// Returns true if some nodes may be denied to the job. If not, [`allows_node`] need not be asked.
+/// Returns true if some nodes may be denied to the job. If not, [`allows_node`] is always true.
 pub(crate) fn may_be_denied(request: &Request) -> bool {
     !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
 }
@@ -30,25 +30,25 @@ pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     constrained && has_command
 }
 
-/// Returns the number of units that the job takes of each of its nodes, apart from its [`HostCores`].
+/// Returns the number of units that the job takes on each of its nodes, apart from its [`HostCores`].
 pub(crate) fn units_wanted(request: &Request) -> usize {
     request.accelerators.map_or(1, |count| count.get() as usize)
 }
 
-/// Returns true if the job takes several units of each of its nodes.
+/// Returns true if the job takes several units on each of its nodes.
 pub(crate) fn wants_several(request: &Request) -> bool {
     wants_host_cores(request) || units_wanted(request) > 1
 }
 
-/// Cores of a node's CPU that a job takes beside its accelerators.
+/// Cores of a node's CPU that a job takes next to its accelerators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HostCores {
     pub unit: u16,
     pub cores: u32,
 }
 
-/// The cores that the job takes beside its accelerators of a node with these units: of the first CPU that has them. `None` if
-/// it wants none, or no CPU has them.
+/// Returns the cores that the job takes next to its accelerators on a node with these units: those of the first CPU
+/// with enough. `None` if it wants none, or no CPU has enough.
 pub(crate) fn host_cores(request: &Request, units: &[UnitSpec]) -> Option<HostCores> {
     if !wants_host_cores(request) {
         return None;
@@ -60,20 +60,20 @@ pub(crate) fn host_cores(request: &Request, units: &[UnitSpec]) -> Option<HostCo
     (0..).zip(units).find_map(of)
 }
 
-/// Returns true if the job takes cores beside its accelerators.
+/// Returns true if the job takes cores next to its accelerators.
 pub(crate) fn wants_host_cores(request: &Request) -> bool {
     request.with_cores && request.accelerators.is_some()
 }
 
-/// Units of a node that are of the same type as the one at `like`, in order.
+/// Returns the units of a node of the same type as the one at `like`, in order.
 pub(crate) fn units_like(units: &[UnitSpec], like: u16) -> impl Iterator<Item = u16> + '_ {
     let first = units.get(usize::from(like));
     let same = move |unit: &UnitSpec| first.is_some_and(|of| (of.kind, &of.hardware) == (unit.kind, &unit.hardware));
     (0..).zip(units).filter(move |(_, unit)| same(unit)).map(|(index, _)| index)
 }
 
-/// Returns the first of a node's units that could run the job. A job of several units needs enough others of that type, and one
-/// with cores beside accelerators a CPU that has them.
+/// Returns the first of a node's units that could run the job. A job on several units needs enough others of that type,
+/// and a job with cores next to accelerators needs a CPU that has them.
 pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> {
     let wanted = units_wanted(request);
     if wants_host_cores(request) && host_cores(request, units).is_none() {
@@ -88,7 +88,7 @@ pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> 
     (0..units.len()).find(fits)
 }
 
-/// Cores that the job takes of a unit; an accelerator is taken whole.
+/// Returns the cores that the job takes of a unit; an accelerator is taken whole.
 pub(crate) fn cores_on(request: &Request, unit: &UnitSpec) -> u32 {
     match unit.kind {
         UnitKind::Cpu => request.cores.on(unit.cores),

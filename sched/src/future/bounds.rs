@@ -7,15 +7,15 @@ use limo_model::{NodeId, Span, Time};
 
 use super::{Future, NodeNeed, Seats, Units};
 
-/// Nodes that are passed together: about the root of the thousand that a cluster has.
+/// Nodes that are skipped together: about the square root of a thousand, a typical cluster.
 pub(super) const BLOCK: usize = 32;
 
-/// Bounds are kept for few lengths of time, each 4 times the one before, since each has to ask all nodes: profiles of
-/// one cluster mostly are of the same two or three.
+/// Bounds are stored for a few durations, each 4 times the one before, because computing them checks all nodes.
+/// Profiles of one cluster mostly have two or three durations.
 const STEP: u32 = 2;
 
-/// For starts after now, the least time after which other bounds are kept: what is planned before a start must not be
-/// taken for room that there is, and jobs mostly are longer than a few minutes.
+/// For starts after now, the shortest duration with its own bounds. Plans before a start must not count as free, and
+/// most jobs are longer than a few minutes.
 const LEAST: i64 = 1 << 18;
 
 const NEVER: u32 = u32::MAX;
@@ -26,26 +26,26 @@ pub(super) struct BoundKey {
     unit: u16,
     /// Number of cores that must be free.
     cores: u32,
-    /// For at least two to the power of that, in ms.
+    /// Exponent of the duration: at least two to this power, in ms.
     power: u32,
-    /// From then on.
+    /// Time from which the bound holds.
     since: Time,
 }
 
-/// The first time of that for each node. Placements only make it later, so bounds stay valid and are refreshed lazily.
+/// The first such time for each node. Placements only make it later, so bounds stay valid and are refreshed lazily.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
-    /// By node; the end of time if it never happens.
+    /// Times by node; the end of time for never.
     times: Vec<Time>,
-    /// By node, how often something was put on it when it was asked; [`NEVER`] before.
+    /// Number of placements on each node at its last check; [`NEVER`] before the first.
     asked: Vec<u32>,
-    /// By class and block of nodes, the first of the times of its nodes.
+    /// Earliest time of each block of nodes, by class.
     blocks: Vec<Time>,
 }
 
 impl Future<'_> {
-    /// Returns the node with `need` free first for all of `span` from `from` on, and the time; of equal ones the first.
-    /// The nodes are in order and of one class. `None` if the time is not before `best`.
+    /// Returns the node on which `need` is free first for all of `span` from `from` on, and the time; among equal ones
+    /// the first. The nodes are in order and of one class. `None` if the time is not before `best`.
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
@@ -110,13 +110,14 @@ impl Future<'_> {
         found
     }
 
-    /// Returns true if jobs on a node only end, so that a start may last for any time, and only cores are requested: a
-    /// bound is exact then.
+    /// Returns true if no job is planned on a node, so that a start may last for any time, and only cores are
+    /// requested: a bound is exact then.
     fn only_ends(&self, place: usize, need: &NodeNeed) -> bool {
         !self.later[place] && need.memory == 0 && matches!(need.of, Units::Cores { .. })
     }
 
-    /// Takes over what other bounds for as many cores tell: those for a shorter time, or any for nodes on which jobs only end.
+    /// Copies other bounds for the same number of cores: those for a shorter time, or any for nodes without planned
+    /// jobs.
     fn new_bounds(&self, all: &BTreeMap<BoundKey, Bounds>, key: &BoundKey) -> Bounds {
         let nodes = self.places.len();
         let classes = self.view.index().classes.len();
@@ -132,7 +133,7 @@ impl Future<'_> {
         Bounds { times: (0..nodes).map(time).collect(), asked: (0..nodes).map(asked).collect(), blocks }
     }
 
-    /// The first of the times of the nodes of a class in a block.
+    /// Returns the earliest of the times of the nodes of a class in a block.
     fn first_time(&self, times: &[Time], class: usize, block: usize) -> Time {
         let first = block * BLOCK;
         let end = (first + BLOCK).min(times.len());
@@ -148,7 +149,7 @@ impl Future<'_> {
         let since = if self.has_later { self.now + every.scaled(passed, 1) } else { self.now };
         let (unit, cores) = match need.of {
             Units::Cores { unit, cores } => (unit, cores),
-            // No bound on any of them holds for all of them.
+            // A bound for one of them does not hold for all of them.
             Units::Any { like, .. } => (like, 0),
             Units::All => (0, 1),
         };
@@ -162,12 +163,12 @@ fn bound_on(seats: &Seats, position: u32, key: &BoundKey) -> Time {
     seats.earliest(position as usize, (key.since, span), &need).unwrap_or(Time::MAX)
 }
 
-/// The order of pairs, in a form that costs two comparisons: each node that is passed pays for it.
+/// Compares pairs in two comparisons, because each skipped node needs them.
 fn is_before((at, node): (Time, NodeId), (best, other): (Time, NodeId)) -> bool {
     at < best || (at == best && node < other)
 }
 
-/// Returns the number of these ordered nodes that are in the block of the first. Mostly each block has the same number.
+/// Returns the number of these ordered nodes in the block of the first. Usually each block has the same number.
 fn in_block(nodes: &[NodeId], block: usize, guess: usize) -> usize {
     let is_here = |node: &NodeId| node.0 as usize / BLOCK == block;
     let is_end = nodes.get(guess).is_none_or(|node| !is_here(node));

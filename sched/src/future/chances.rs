@@ -4,7 +4,7 @@
 
 use limo_model::Time;
 
-/// A block is cut in two when it has more.
+/// Size above which a block is divided.
 const MOST: usize = 128;
 
 /// From `at` on a node has `free` cores of its first unit, for a while.
@@ -15,7 +15,7 @@ pub(crate) struct Chance {
     pub free: i64,
 }
 
-/// Never empty; in order of times, then nodes.
+/// A block, never empty; ordered by times, then nodes.
 struct ChanceBlock {
     most: i64,
     all: Vec<Chance>,
@@ -48,7 +48,7 @@ impl Chances {
         Self(all.chunks(MOST / 2).map(|block| ChanceBlock::of(block.to_vec())).collect())
     }
 
-    /// Notes what is free of a node from `at` on.
+    /// Notes the free cores of a node from `at` on.
     pub fn set(&mut self, chance: Chance) {
         let at = self.0.partition_point(|block| block.all[0].key() <= chance.key()).saturating_sub(1);
         let Some(block) = self.0.get_mut(at) else {
@@ -67,7 +67,7 @@ impl Chances {
         }
     }
 
-    /// Those with at least `free` cores.
+    /// Returns the chances with at least `free` cores.
     pub fn with(&self, free: i64) -> impl Iterator<Item = Chance> {
         let blocks = self.0.iter().filter(move |block| block.most >= free);
         blocks.flat_map(|block| &block.all).copied().filter(move |chance| chance.free >= free)

@@ -1,8 +1,8 @@
-//! Free cores of a class of nodes from now on, in one sum: exact where every job takes whole nodes, else a bound.
+//! Free cores of a class of nodes from now on, in one sum: exact if every job takes whole nodes, else a bound.
 
 use limo_model::{Span, Time};
 
-/// From each time until the next; ascending.
+/// Free cores from each time until the next; ascending.
 #[derive(Debug, Clone)]
 pub(crate) struct CountLine(Vec<(Time, i64)>);
 
@@ -38,7 +38,7 @@ impl CountLine {
         self.0[first..last].iter_mut().for_each(|(_, free)| *free -= cores);
     }
 
-    /// The first time from now on after which `cores` are free for all of `span`.
+    /// Returns the first time from now on after which `cores` are free for all of `span`.
     pub fn earliest(&self, cores: i64, span: Span) -> Option<Time> {
         let mut start: Option<Time> = None;
         for (index, (at, free)) in self.0.iter().enumerate() {
@@ -75,7 +75,8 @@ mod tests {
         check(&line, 4, 1_000, Some(0));
         check(&line, 5, 10, Some(100));
         check(&line, 11, 10, None);
-        // Planned: 8 cores from 100 s to 200 s. A short narrow job still fits before, a long one beside.
+        // Planned: 8 cores from 100 s to 200 s. A short job with few cores still fits before, a long one at the same
+        // time.
         line.take(8, at(100), at(200));
         check(&line, 3, 100, Some(0));
         check(&line, 3, 101, Some(200));

@@ -37,7 +37,7 @@ pub(crate) use slack::PowerRoom;
 /// Assumed delay of an overdue event, or of one without a known time.
 pub(crate) const SOON: Span = Span::from_ms(1);
 
-/// Which limits a start has to respect.
+/// Limits that a start has to respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Respect {
     Resources,
@@ -49,22 +49,22 @@ pub(crate) enum Respect {
 pub(crate) struct Future<'a> {
     view: View<'a>,
     now: Time,
-    /// By class.
+    /// Rooms by class.
     pub rooms: Vec<Room>,
     power: Option<PowerLine>,
     /// True if anything begins after now.
     has_later: bool,
-    /// By node, its class, and its position there.
+    /// Class of each node, and its position in it.
     places: Vec<(u32, u32)>,
-    /// By node, how often something was put on it.
+    /// Number of placements on each node.
     versions: Vec<u32>,
-    /// By node, whether anything begins there after now.
+    /// True if anything begins on the node after now, by node.
     later: Vec<bool>,
-    /// Computed on demand. They only save a check of busy nodes.
+    /// Bounds, computed on demand. They only avoid checks of busy nodes.
     bounds: RefCell<BTreeMap<bounds::BoundKey, Bounds>>,
 }
 
-/// The expected draw beside the upper limit less the reserve.
+/// The expected draw, with the upper limit minus the reserve.
 #[derive(Debug, Clone)]
 struct PowerLine {
     draw: Draw,
@@ -79,13 +79,13 @@ impl<'a> Future<'a> {
         Self { power: Some(PowerLine::of(view)), ..Self::without_draw(view) }
     }
 
-    /// Every class node by node. Nothing about the draw may be asked.
+    /// Makes the future node by node, without the draw.
     pub(crate) fn without_draw(view: &View<'a>) -> Self {
         Self::with_rooms(view, rooms::named(view))
     }
 
-    /// Only classes for which `by_node` holds node by node, the others in one sum. Nothing about the draw may be asked, and no
-    /// job joins another one on a capped unit.
+    /// Makes the future with the classes selected by `by_node` node by node, and the others as sums. Without the draw;
+    /// no job may join another one on a capped unit.
     pub(crate) fn counted(view: &View<'a>, by_node: &[bool]) -> Self {
         Self::with_rooms(view, rooms::counted(view, by_node))
     }
@@ -110,7 +110,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// The seats of a node's class, and its position there.
+    /// Returns the seats of a node's class, and its position there.
     fn seats_of(&self, node: NodeId) -> Option<(&Seats, usize)> {
         let (class, position) = *self.places.get(node.0 as usize)?;
         Some((self.rooms.get(class as usize)?.seats()?, position as usize))
@@ -132,7 +132,7 @@ impl<'a> Future<'a> {
         self.versions[node.0 as usize] += 1;
     }
 
-    /// Plans a job from `at` for as long as it is expected to take.
+    /// Plans a job from `at` for its expected duration.
     pub(crate) fn plan(&mut self, choice: &Choice, at: Time) {
         let end = at + choice.estimate.duration.max(SOON);
         if choice.alone {
@@ -147,7 +147,7 @@ impl<'a> Future<'a> {
                 self.take(unit.node, (at, end), &NodeNeed { of, memory: bytes(part.memory) });
             }
         }
-        // Without limits and prices no job asks for the draw of later.
+        // Without limits and prices no job needs the later draw.
         let has_prices = self.view.prices().is_some();
         if let Some(power) = self.power.as_mut().filter(|power| at <= self.now || power.is_limited || has_prices) {
             power.add((at, end), choice.estimate.power + choice.waking);
@@ -169,7 +169,7 @@ impl<'a> Future<'a> {
         Power::from_mw(level.map_or(0, |(_, level)| level))
     }
 
-    /// The first time after now at which the expected draw is below `level`.
+    /// Returns the first time after now at which the expected draw is below `level`.
     pub(crate) fn first_below(&self, level: Power) -> Option<Time> {
         let mut later = self.line()?.draw.pieces(self.now).skip(1);
         later.find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
@@ -190,7 +190,7 @@ impl<'a> Future<'a> {
         line.is_none_or(|line| line.draw.earliest(need, (self.now, self.now), SOON).is_some())
     }
 
-    /// Cores of a unit that are free now.
+    /// Returns the cores of a unit that are free now.
     pub(crate) fn free_now(&self, node: NodeId, unit: u16) -> Option<i64> {
         let (seats, position) = self.seats_of(node)?;
         seats.cores_now(position, unit)
@@ -203,7 +203,7 @@ impl<'a> Future<'a> {
         seats.earliest(position, (from, span), need)
     }
 
-    /// The units of a node that a job gets which needs that, from `at` on for all of `span`: the first that are free.
+    /// Returns the units of a node for a job with that need from `at` on for all of `span`: the first that are free.
     pub(crate) fn units_at(&self, node: NodeId, need: &NodeNeed, (at, span): (Time, Span)) -> Vec<u16> {
         let of = self.seats_of(node);
         of.map_or(Vec::new(), |(seats, position)| seats.units(position, (at, at + span), need))
@@ -236,7 +236,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// The cores that a job takes beside its accelerators: its parts on a node end with them.
+    /// Returns the cores that a job takes next to its accelerators: its parts on a node end with them.
     fn host_of(&self, choice: &Choice) -> Option<HostCores> {
         let last = choice.placement.last()?;
         let (node, unit) = self.view.unit(last.unit).filter(|(_, unit)| unit.kind == UnitKind::Cpu)?;
@@ -256,7 +256,7 @@ impl PowerLine {
     fn of(view: &View<'_>) -> Self {
         let ceilings = ceilings(view);
         let ends = |job: &crate::state::Job| Some((job.expected_end(view.now())?, job.assignment()?.draw));
-        // The draw already contains the job; it only ends.
+        // The draw already contains the job, which only ends.
         let falls = view.active().filter_map(|(_, job)| ends(job)).map(|(end, draw)| (end, draw.mw().saturating_neg()));
         Self {
             draw: Draw::of(view.draw().mw(), falls.collect(), &ceilings),
@@ -274,7 +274,7 @@ impl PowerLine {
     }
 }
 
-/// The upper limit less the reserve, now and from each of its changes on.
+/// Returns the upper limit minus the reserve, now and from each of its changes on.
 fn ceilings(view: &View<'_>) -> Vec<(Time, Power)> {
     let (limits, reserve) = (view.limits(), i64::from(view.options().reserve_permille));
     let ceiling = |(at, band): (Time, Band)| {

@@ -1,4 +1,4 @@
-//! Nodes that a job could have now, by free resources and permissions. Chooses none of them.
+//! Nodes that a job could have now, by free resources and permissions. Does not choose between them.
 
 use std::ops::Range;
 
@@ -10,12 +10,13 @@ use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::View;
 
-/// Returns true if each node has to be asked: by what a job of the shape wants, or since caps of another policy are left.
+/// Returns true if each node has to be checked: because of the needs of the shape, or because caps of another policy
+/// are left.
 pub(crate) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
     shape.asks_each || !view.index().capped.is_empty()
 }
 
-/// Positions of a class with what a job of the shape wants, awake or asleep.
+/// Returns the positions of a class with the resources for the shape, awake or asleep.
 pub(crate) fn free(view: &View<'_>, shape: &Shape, way: &Way) -> Bits {
     let class = view.index().classes.class(way.class);
     let mut free = view.index().classes.members(way, &shape.ask);
@@ -24,7 +25,7 @@ pub(crate) fn free(view: &View<'_>, shape: &Shape, way: &Way) -> Bits {
     free
 }
 
-/// Those of them that the job could have now: each is asked, if it must be.
+/// Returns the positions that the job could have now; each is checked, if it must be.
 pub(crate) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -> Bits {
     let mut free = free(view, shape, way);
     if !asks_each(view, shape) {
@@ -39,7 +40,7 @@ pub(crate) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -
     free
 }
 
-/// Returns true if there are enough nodes for a job now, with nothing held for others.
+/// Returns true if there are enough nodes for a job now, regardless of reservations for others.
 pub(crate) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
     let wanted = job.request.nodes.get();
     if !asks_each(view, shape) {
@@ -49,7 +50,7 @@ pub(crate) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool
     wanted <= each.sum()
 }
 
-/// Positions of a class on their way to sleep or to wake that will be free then.
+/// Returns the positions of a class that are falling asleep or waking, and will be free then.
 pub(crate) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u32> {
     let class = view.index().classes.class(way.class);
     let levels = class.levels.get(usize::from(way.unit));

@@ -1,4 +1,4 @@
-//! The nodes of a class that take jobs, and when something of each becomes free.
+//! The nodes of a class that take jobs, with the times at which their resources become free.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::view::View;
 /// The nodes of a class that take jobs.
 #[derive(Default)]
 pub(super) struct OpenNodes {
-    /// All of them, in order of positions.
+    /// All of these nodes, in order of positions.
     pub all: Vec<Open>,
     /// Wake time of the sleeping nodes.
     pub wakes: BTreeMap<u32, Span>,
@@ -22,9 +22,9 @@ pub(super) struct OpenNodes {
 pub(super) struct Open {
     pub node: NodeId,
     pub position: u32,
-    /// Its wake time.
+    /// Wake time of the node.
     pub wake: Span,
-    /// From when on it could take a job: a node that is switched has to be there first.
+    /// Time from which the node could take a job, after falling asleep or waking.
     pub from: Time,
 }
 

@@ -1,9 +1,10 @@
-//! Planned starts: the earliest time at which a job can have nodes beside what runs and what was planned before it.
+//! Planned starts: the earliest time at which a job can have nodes in addition to running and earlier planned jobs.
 //!
-//! A class in which every job takes whole nodes is counted ([`Room::Counted`]): which nodes a job will have can then be left open.
-//! In any other class nodes are looked at one by one ([`Room::Named`]), and a planned job has nodes by name: the lowest that are
-//! free then, those that sleep last, so that a start which leaves them alone moves no plan. Sums of cores only say from when on to look.
-//! Knows cores, accelerators, memory, named and reserved nodes, neighbours, and nodes that sleep. Ignores power.
+//! A class in which every job takes whole nodes is counted ([`Room::Counted`]), so a plan need not choose nodes. In any
+//! other class nodes are checked one by one ([`Room::Named`]), and a planned job has nodes by name: the lowest that are
+//! free then, sleeping ones last, so that a start on other nodes does not change a plan. Sums of cores only give the
+//! time from which to check. Considers cores, accelerators, memory, named and reserved nodes, neighbours, and nodes
+//! that sleep. Ignores power.
 
 use limo_model::{Placement, Span, Time};
 
@@ -27,9 +28,9 @@ pub(crate) struct Asker<'a> {
 /// The time of a planned start.
 pub(crate) enum Planned {
     Now(Placement),
-    /// The job holds its needs from then on.
+    /// The job holds its resources from this time on.
     Later(Time),
-    /// The same, after an event at an unknown time.
+    /// The job holds its resources after an event at an unknown time.
     Soon,
 }
 
@@ -37,13 +38,13 @@ pub(crate) enum Planned {
 pub(crate) struct Planner<'a> {
     view: View<'a>,
     future: Future<'a>,
-    /// By class: where nodes are counted, those of jobs that start with this plan.
+    /// By class: if nodes are counted, the nodes of jobs that start with this plan.
     started: Vec<Bits>,
     /// By class: the nodes that take jobs, if nodes are checked one by one.
     open: Vec<OpenNodes>,
 }
 
-/// A node in one of the ways in which a job can have nodes.
+/// A node by one of the candidates of a job.
 #[derive(Clone, Copy)]
 struct PlannedNode {
     way: usize,
@@ -78,7 +79,7 @@ impl Asker<'_> {
 }
 
 impl<'a> Planner<'a> {
-    /// The nodes if nothing more starts.
+    /// Returns the nodes if nothing more starts.
     pub fn of(view: &View<'a>) -> Self {
         let classes = view.index().classes.all();
         let by_node = by_node(view);
@@ -135,8 +136,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The first time at which a job fits on any node of a class, and the lowest of those on which it does then; nodes that
-    /// sleep come last.
+    /// Returns the first time at which a job fits on any node of a class, and the lowest of those nodes; sleeping nodes
+    /// come last.
     fn first_node(&self, way: &Way, need: &NodeNeed, span: Span) -> Option<(Time, Open)> {
         let (class, nodes) = (self.view.index().classes.class(way.class), &self.open[way.class]);
         let seats = self.future.rooms[way.class].seats()?;
@@ -163,7 +164,7 @@ impl<'a> Planner<'a> {
         asleep
     }
 
-    /// Returns true if there may be nodes that the job must not have at some time.
+    /// Returns true if some nodes may be denied to the job at some time.
     fn has_to_ask(&self, asker: Asker<'_>) -> bool {
         may_be_denied(&asker.job.request) || !self.view.state().reservations.is_empty()
     }
@@ -190,7 +191,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Each node that the job could have at some time from `from` on, by itself, with the first such time.
+    /// Returns each node that the job could have at some time from `from` on, with the first such time.
     fn look(&self, asker: Asker<'_>, ways: &[Way], (from, span): (Time, Span)) -> Vec<PlannedNode> {
         let mut found = Vec::new();
         for (index, way) in ways.iter().enumerate() {
@@ -240,8 +241,8 @@ impl<'a> Planner<'a> {
         [changes, opens, self.next_boundary(after)].into_iter().flatten().min()
     }
 
-    /// The nodes that a job has from `at` on, by a rule that does not ask how full they are: else what starts beside a plan
-    /// could move it to other nodes.
+    /// Chooses the nodes of a job from `at` on, independent of their load: otherwise a start could move a plan to other
+    /// nodes.
     fn choose(&self, asker: Asker<'_>, ways: &[Way], (at, span): (Time, Span)) -> Option<Vec<PlannedNode>> {
         let mut seats = self.look(asker, ways, (at, span));
         seats.retain(|seat| seat.at == at);
@@ -253,7 +254,7 @@ impl<'a> Planner<'a> {
         Some(seats)
     }
 
-    /// The nodes of a job that starts now.
+    /// Returns the nodes of a job that starts now.
     fn placement(
         &mut self,
         asker: Asker<'_>,
@@ -299,7 +300,7 @@ impl<'a> Planner<'a> {
         Some(placement)
     }
 
-    /// No job that is planned later has what this one needs.
+    /// Withholds the needs of a planned job from later plans.
     fn hold(&mut self, asker: Asker<'_>, (ways, seats): (&[Way], &[PlannedNode]), (at, span): (Time, Span)) {
         for seat in seats {
             let until = at + span + seat.open.wake;
@@ -319,7 +320,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The first run of neighbours, as many as are wanted: `seats` are in order of ways and positions.
+/// Returns the first run of neighbours of the wanted length: `seats` are in order of candidates and positions.
 fn first_run(seats: &[PlannedNode], wanted: usize) -> Option<Vec<PlannedNode>> {
     let neighbours =
         |one: &PlannedNode, other: &PlannedNode| one.way == other.way && one.open.position + 1 == other.open.position;
@@ -347,7 +348,7 @@ fn by_node(view: &View<'_>) -> Vec<bool> {
     by_node
 }
 
-/// Returns true if sums over the class promise no node: some nodes take no jobs or sleep, or have more than cores.
+/// Returns true if sums over the class guarantee no node: some nodes take no jobs or sleep, or have more than cores.
 fn is_uneven(view: &View<'_>, class: &Class) -> bool {
     class.units.len() != 1
         || class.closed.count() + class.asleep.count() + class.switching.count() > 0
@@ -355,7 +356,8 @@ fn is_uneven(view: &View<'_>, class: &Class) -> bool {
         || !view.index().capped.is_empty()
 }
 
-/// A job that wants more nodes than any class has that it could have, is planned over nodes of all of them.
+/// Marks the classes of a job that wants more nodes than any single class has for it: it is planned over nodes of all
+/// of them.
 fn name_wide(view: &View<'_>, by_node: &mut [bool]) {
     let classes = &view.index().classes;
     let open = |way: &Way| {

@@ -1,26 +1,26 @@
-//! The expected draw over time beside the upper limit less the reserve. Pieces lie in blocks that know the extremes of
-//! theirs, so that a search passes those that decide alike at once. Knows nothing of what draws.
+//! The expected draw over time, with the upper limit minus the reserve. Pieces are stored in blocks with their
+//! extremes, so that a search skips uniform blocks at once. Independent of the sources of the draw.
 
 use limo_model::{Power, Span, Time};
 
 /// Pieces of a block before it is split: a search then checks as many blocks as pieces, if they number some thousand.
 const MOST: usize = 64;
 
-/// From a time on until the next piece.
+/// A piece, from a time until the next piece.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     at: Time,
     /// The draw, in mW, without the sum added to the whole block.
     level: i64,
-    /// In mW.
+    /// Ceiling in mW.
     ceiling: i64,
 }
 
-/// Pieces that follow each other; at least one.
+/// Consecutive pieces; at least one.
 #[derive(Debug, Clone)]
 struct Block {
     pieces: Vec<Piece>,
-    /// To be added to the level of each piece. No sum of the two leaves the range.
+    /// Amount to add to the level of each piece. The sum never leaves the range.
     more: i64,
     /// Lowest and highest level, without `more`.
     levels: (i64, i64),
@@ -35,7 +35,7 @@ impl Block {
         block
     }
 
-    /// Finds the extremes again.
+    /// Computes the extremes again.
     fn look(&mut self) {
         let (mut levels, mut left) = ((i64::MAX, i64::MIN), (i128::MAX, i128::MIN));
         for piece in &self.pieces {
@@ -57,7 +57,7 @@ impl Block {
         }
         let more = std::mem::take(&mut self.more);
         self.pieces.iter_mut().for_each(|piece| piece.level += more);
-        // Sums are held at the ends of the range: what a node claims of itself must not wrap.
+        // Sums are clamped to the range: a value reported by a node must not wrap.
         self.pieces[first..last].iter_mut().for_each(|piece| piece.level = piece.level.saturating_add(amount));
         self.look();
     }
@@ -74,8 +74,8 @@ pub(super) struct Draw {
 }
 
 impl Draw {
-    /// `base` until the first of the changes, which come in any order, each the amount by which the draw is another one
-    /// from then on. `ceilings` are those from each time on; the first also holds before.
+    /// Makes the draw: `base` until the first of the changes, which come in any order with their differences.
+    /// `ceilings` are those from each time on; the first also holds before.
     pub fn of(base: i64, mut changes: Vec<(Time, i64)>, ceilings: &[(Time, Power)]) -> Self {
         changes.extend(ceilings.iter().skip(1).map(|(at, _)| (*at, 0)));
         changes.sort_unstable_by_key(|(at, _)| *at);
@@ -94,11 +94,11 @@ impl Draw {
                 _ => pieces.push(piece),
             }
         }
-        // Half full: others come between them.
+        // Half full, because others are inserted between them.
         Self { blocks: pieces.chunks(MOST / 2).map(|pieces| Block::of(pieces.to_vec())).collect() }
     }
 
-    /// The piece at `at`: its block, and its place there.
+    /// Returns the place of the piece at `at`: its block, and its index there.
     fn place(&self, at: Time) -> (usize, usize) {
         let block = self.blocks.partition_point(|block| block.start() <= at).saturating_sub(1);
         let pieces = &self.blocks[block].pieces;
@@ -123,7 +123,7 @@ impl Draw {
         self.place(at)
     }
 
-    /// Takes `amount` more from `from` until `to`, which is after it.
+    /// Adds `amount` from `from` until `to`, which is later.
     pub fn add(&mut self, from: Time, to: Time, amount: i64) {
         self.cut(from);
         let (last_block, last) = self.cut(to);
@@ -152,7 +152,7 @@ impl Draw {
     /// after `latest`.
     pub fn earliest(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let (first, place) = self.place(from);
-        // Begin of the room of the earlier pieces, if any.
+        // Beginning of the room of the earlier pieces, if any.
         let mut start: Option<Time> = None;
         for (index, block) in self.blocks.iter().enumerate().skip(first) {
             let begin = if index == first { place } else { 0 };
@@ -209,13 +209,13 @@ impl Draw {
 }
 
 impl Block {
-    /// Returns true if `need` fits on all pieces, false if on none, and `None` if each has to be asked.
+    /// Returns true if `need` fits on all pieces, false if on none, and `None` if each must be checked.
     fn all(&self, need: Power) -> Option<bool> {
         let more = i128::from(self.more);
         let need = i128::from(need.mw());
         let highest = i128::from(self.levels.1) + more + need;
         if highest > i128::from(i64::MAX) {
-            // Without a limit everything fits, even this.
+            // Without a limit everything fits.
             return None;
         }
         if self.left.0 - more >= need {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against one level and one ceiling for each millisecond, with more pieces than a block has.
+        /// Compares with one level and one ceiling for each millisecond, with more pieces than a block has.
         #[test]
         fn a_draw_is_its_levels(
             base in -5_i64..20,

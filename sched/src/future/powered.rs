@@ -19,7 +19,7 @@ struct KnownPower {
 }
 
 impl KnownPower {
-    /// The same is known of another time until another one, where nothing lies between.
+    /// Extends a result to another range of times, if nothing lies between.
     fn extend(&mut self, from: Time, before: Time) {
         if self.from <= from && from <= self.before {
             self.before = self.before.max(before);
@@ -31,7 +31,7 @@ impl KnownPower {
 pub(super) struct Powered(Vec<KnownPower>);
 
 impl Powered {
-    /// The same as [`Draw::earliest`].
+    /// Returns the same as [`Draw::earliest`].
     pub fn earliest(&mut self, draw: &Draw, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let less = |known: &&KnownPower| known.need <= need && known.span <= span && known.from <= from;
         let begin = self.0.iter().filter(less).fold(from, |begin, known| begin.max(known.before));
@@ -49,7 +49,7 @@ impl Powered {
         found
     }
 
-    /// Something was taken off the draw.
+    /// Drops the results, because the draw fell.
     pub fn forget(&mut self) {
         self.0.clear();
     }

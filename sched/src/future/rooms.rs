@@ -1,4 +1,4 @@
-//! The classes of nodes from now on: counted in one sum where every job takes whole nodes, else node by node.
+//! The classes of nodes from now on: counted in one sum if every job takes whole nodes, else node by node.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn end_of(job: &Job, now: Time) -> Option<Time> {
     job.expected_end(now).map(|end| end.max(now + super::SOON))
 }
 
-/// All classes node by node.
+/// Makes all classes node by node.
 pub(super) fn named(view: &View<'_>) -> Vec<Room> {
     let mut all: Vec<Option<Seats>> =
         view.index().classes.all().iter().map(|class| Some(seats_of(view, class))).collect();
@@ -41,7 +41,8 @@ pub(super) fn named(view: &View<'_>) -> Vec<Room> {
     all.into_iter().flatten().map(Room::Named).collect()
 }
 
-/// The classes for which `by_node` holds node by node, the others in one sum. No job joins another one on a capped unit.
+/// Makes the classes selected by `by_node` node by node, and the others as sums. No job joins another one on a capped
+/// unit.
 pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
     let (now, classes) = (view.now(), &view.index().classes);
     let seats = |(class, by_node): (&Class, &bool)| by_node.then(|| seats_of(view, class));
@@ -53,7 +54,7 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
         if let Freed { whole: Some((class, _, nodes)), .. } = *freed
             && !by_node[class]
         {
-            // Only a job that should have ended has to be asked.
+            // Only overdue jobs need a look-up.
             let end = if *at > now { Some(*at) } else { view.job(*id).and_then(|job| end_of(job, now)) };
             let cores = classes.class(class).units.first().map_or(0, |unit| unit.cores);
             let cores = i64::from(nodes) * i64::from(cores);
@@ -71,7 +72,7 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
     all.into_iter().zip(counts).map(|(seats, count)| seats.map_or(Room::Counted(count), Room::Named)).collect()
 }
 
-/// A job ends as expected. `capped` nodes learn until when they are taken in place of that.
+/// Ends a job as expected. For `capped` nodes, only records the time until which they are taken.
 fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut BTreeMap<NodeId, Time>) {
     let Some((end, assignment)) = end_of(job, view.now()).zip(job.assignment()) else { return };
     for (part, node) in assignment.placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
@@ -91,7 +92,7 @@ fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut
     }
 }
 
-/// Nodes with a unit that is held at the cap of its jobs.
+/// Returns the nodes with a unit that is held at the cap of its jobs.
 fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = NodeId> {
     let view = *view;
     let is_taken = move |node: &Node| {
@@ -100,7 +101,7 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = NodeId> {
     view.index().capped.iter().copied().filter(move |node| view.node(*node).is_some_and(is_taken))
 }
 
-/// A class as it is now.
+/// Returns the present state of a class.
 fn seats_of(view: &View<'_>, class: &Class) -> Seats {
     let classes = &view.index().classes;
     let mut free = Vec::with_capacity(class.nodes.len() * (class.units.len() + 1));

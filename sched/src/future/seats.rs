@@ -1,13 +1,13 @@
 //! The nodes of a class from now on, one by one: the free resources of each, from each time until the next.
 //!
-//! Knows units, cores, memory and times; not which job has what, and not which nodes a job may have.
+//! Uses units, cores, memory and times; does not know the owners of resources, or the permissions of jobs.
 
 use limo_model::{Memory, Span, Time, UnitSpec};
 
 use crate::facts::{HostCores, units_like};
 use crate::structure::Rows;
 
-/// The resources that a job needs of a node.
+/// The resources that a job needs on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeNeed {
     pub of: Units,
@@ -19,9 +19,9 @@ pub(crate) struct NodeNeed {
 pub(crate) enum Units {
     /// Cores of a unit.
     Cores { unit: u16, cores: u32 },
-    /// As many whole units as `count`, of the type of one of them, and cores of a CPU beside them.
+    /// `count` whole units of one type, and cores of a CPU next to them.
     Any { like: u16, count: usize, host: Option<HostCores> },
-    /// All units, with no other job beside.
+    /// All units, without any other job.
     All,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Units {
 #[derive(Debug, Clone)]
 pub(crate) struct Seats {
     now: Time,
-    /// Resources of a node that no job is on.
+    /// Resources of a node without jobs.
     whole: Vec<i64>,
     /// By unit, the first unit of its type.
     types: Vec<u16>,
@@ -40,7 +40,7 @@ pub(crate) struct Seats {
     lines: Rows,
 }
 
-/// Most nodes have no more steps.
+/// Number of steps that most nodes do not exceed.
 const USUAL_STEPS: usize = 4;
 
 pub(crate) fn bytes(memory: Memory) -> i64 {
@@ -48,8 +48,8 @@ pub(crate) fn bytes(memory: Memory) -> i64 {
 }
 
 impl Seats {
-    /// Nodes with these units and this memory. `free` has the free resources of one node after the other: of each unit, then
-    /// of memory.
+    /// Makes nodes with these units and this memory. `free` has the free resources of one node after the other: of each
+    /// unit, then of memory.
     pub fn new(units: &[UnitSpec], memory: Memory, now: Time, free: Vec<i64>) -> Self {
         let whole: Vec<i64> = units.iter().map(|unit| i64::from(unit.cores)).chain([bytes(memory)]).collect();
         let first = |unit: u16| units_like(units, unit).next().unwrap_or(unit);
@@ -106,7 +106,7 @@ impl Seats {
         steps.for_each(|step| step[axis + 1] = step[axis + 1].saturating_add(amount));
     }
 
-    /// A job ends that had the node to itself.
+    /// Returns all resources at the end of a job that had the node to itself.
     pub fn give_all(&mut self, node: usize, from: Time) {
         let stride = self.resources() + 1;
         let step = self.cut(node, from);
@@ -114,7 +114,7 @@ impl Seats {
         steps.for_each(|step| step[1..].copy_from_slice(&self.whole));
     }
 
-    /// Nothing of a node is free until then, and all of it from then on.
+    /// Blocks a node until a time; all of it is free from then on.
     pub fn block(&mut self, node: usize, until: Time) {
         let resources = self.resources();
         self.free[node * resources..(node + 1) * resources].fill(0);
@@ -126,7 +126,7 @@ impl Seats {
         }
     }
 
-    /// A job is planned there, which fits; `until` is after `from`.
+    /// Takes the resources of a planned job, which fits; `until` is after `from`.
     pub fn take(&mut self, node: usize, (from, until): (Time, Time), need: &NodeNeed) {
         let taken = self.taken(node, (from, until), need);
         let (resources, stride) = (self.resources(), self.resources() + 1);
@@ -159,13 +159,13 @@ impl Seats {
         taken
     }
 
-    /// The units of the type of one of them.
+    /// Returns the units of the type of one of them.
     fn alike(&self, like: u16) -> impl Iterator<Item = usize> {
         let of = self.types.get(usize::from(like));
         self.types.iter().enumerate().filter(move |(_, first)| Some(*first) == of).map(|(unit, _)| unit)
     }
 
-    /// The units that a job gets: the one that it asks for, or the first ones that are free for all of the window.
+    /// Returns the units for a job: the requested one, or the first ones that are free for all of the window.
     pub fn units(&self, node: usize, window: (Time, Time), need: &NodeNeed) -> Vec<u16> {
         let (like, count) = match need.of {
             Units::Any { like, count, .. } => (like, count),
@@ -176,7 +176,7 @@ impl Seats {
         self.alike(like).filter(is_free).take(count).map(|unit| unit as u16).collect()
     }
 
-    /// The free resources in each step that touches a window.
+    /// Returns the free resources in each step that touches a window.
     fn steps(&self, node: usize, (from, until): (Time, Time)) -> impl Iterator<Item = &[i64]> {
         let stride = self.resources() + 1;
         let line = self.lines.row(node);
@@ -191,7 +191,7 @@ impl Seats {
         std::iter::once(before).chain(later)
     }
 
-    /// The first time from `from` on at which `fits` holds for all of `span`.
+    /// Returns the first time from `from` on at which `fits` holds for all of `span`.
     fn first(&self, node: usize, (from, span): (Time, Span), fits: impl Fn(&[i64]) -> bool) -> Option<Time> {
         let (stride, from) = (self.resources() + 1, from.unix_ms());
         let mut steps = self.lines.row(node).chunks_exact(stride);
@@ -247,7 +247,7 @@ impl Seats {
                 let mut at = from;
                 loop {
                     at = self.first(node, (at, span), |free| free[last] >= need.memory && enough(free))?;
-                    // As many are free at each moment, but perhaps not the same ones.
+                    // Enough units are free at each moment, but perhaps not the same ones.
                     if self.units(node, (at, at + span), need).len() == count {
                         return Some(at);
                     }
@@ -257,7 +257,7 @@ impl Seats {
         }
     }
 
-    /// The free cores of the first unit of a node, from each time until the next.
+    /// Returns the free cores of the first unit of a node, from each time until the next.
     pub fn first_cores(&self, node: usize) -> impl Iterator<Item = (Time, i64)> {
         let later = self.lines.row(node).chunks_exact(self.resources() + 1);
         let later = later.map(|step| (Time::from_unix_ms(step[0]), step[1]));
@@ -269,7 +269,7 @@ impl Seats {
         times.find(|at| *at > after.unix_ms()).map(Time::from_unix_ms)
     }
 
-    /// The first time after `after` at which anything changes on one of the nodes.
+    /// Returns the first time after `after` at which anything changes on one of the nodes.
     pub fn next_change(&self, after: Time) -> Option<Time> {
         (0..self.lines.len()).filter_map(|node| self.next_step(node, after)).min()
     }
@@ -295,7 +295,7 @@ mod tests {
         UnitSpec { name, hardware, kind, cores, nameplate: Power::ZERO, caps: None }
     }
 
-    /// One free node with four cores, two accelerators and ten bytes.
+    /// Makes one free node with four cores, two accelerators and ten bytes.
     fn seats() -> Seats {
         let (cpu, gpu) = (unit(UnitKind::Cpu, 4), unit(UnitKind::Accelerator, 1));
         Seats::new(&[cpu, gpu.clone(), gpu], Memory::from_bytes(10), at(0), vec![4, 1, 1, 10])
@@ -317,7 +317,7 @@ mod tests {
         seats.take(0, (at(20), at(30)), &cores(1, 8));
         assert_eq!(seats.cores_now(0, 0), Some(1));
         assert_eq!(earliest(&seats, &cores(1, 6), 0, 20), Some(0));
-        // Its memory is needed from 20 on.
+        // The memory is needed from 20 on.
         assert_eq!(earliest(&seats, &cores(1, 6), 0, 21), Some(30));
         assert_eq!(earliest(&seats, &cores(1, 2), 0, 21), Some(0));
         assert_eq!(earliest(&seats, &cores(2, 0), 0, 21), Some(10));
@@ -332,11 +332,11 @@ mod tests {
     fn a_job_keeps_its_accelerator() {
         let mut seats = seats();
         let any = |count| need(Units::Any { like: 1, count, host: None }, 0);
-        // The first one is taken until 10, the second from then on until 20.
+        // The first unit is taken until 10, the second from then on until 20.
         seats.take(0, (at(0), at(10)), &need(Units::Cores { unit: 1, cores: 1 }, 0));
         seats.take(0, (at(10), at(20)), &need(Units::Cores { unit: 2, cores: 1 }, 0));
         assert_eq!(earliest(&seats, &any(1), 0, 10), Some(0));
-        // One is free at each moment, but not the same one.
+        // One unit is free at each moment, but not the same one.
         assert_eq!(earliest(&seats, &any(1), 0, 11), Some(10));
         assert_eq!(earliest(&seats, &any(2), 0, 1), Some(20));
         assert_eq!(seats.units(0, (at(10), at(30)), &any(1)), [1]);
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(earliest(&seats, &both(1), 0, 30), Some(0));
         assert_eq!(earliest(&seats, &both(2), 0, 30), Some(10));
         assert!(!seats.fits(0, (at(0), at(30)), &both(2)) && seats.fits(0, (at(10), at(30)), &both(2)));
-        // One more leaves an accelerator, and no core for it.
+        // One more job leaves an accelerator, and no core for it.
         seats.take(0, (at(0), at(20)), &both(1));
         assert_eq!(seats.cores_now(0, 0), Some(0));
         assert_eq!(earliest(&seats, &both(1), 0, 5), Some(10));

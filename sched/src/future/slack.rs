@@ -13,9 +13,9 @@ use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::View;
 
-/// The power that a job which is reserved may have, apart from nodes.
+/// The power for a reserved job, apart from nodes.
 pub(crate) trait PowerRoom {
-    /// The first time from `not_before` on at which limits that change, or budgets, leave `power`.
+    /// Returns the first time from `not_before` on at which changing limits, or budgets, leave `power`.
     fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time>;
 
     /// Returns true if a limit that never changes leaves `power` when the draw has fallen by `freed`.
@@ -26,21 +26,21 @@ pub(crate) trait PowerRoom {
 struct Walk<'a> {
     view: View<'a>,
     head: Asker<'a>,
-    /// Nodes that the job asks for.
+    /// Number of nodes that the job requests.
     wanted: u32,
     count: u32,
     freed: Power,
     gains: Gains,
-    /// As in [`HeadReservation`].
+    /// True if nodes are checked one by one, as in [`HeadReservation`].
     by_node: bool,
-    /// With neighbours only: what is free, by way.
+    /// With neighbours only: the free positions, by candidate.
     free: Option<Vec<Bits>>,
     /// True if a run of them is long enough, once their number suffices. From then on only freed nodes can change it.
     has_run: Option<bool>,
 }
 
 impl HeadReservation {
-    /// The earliest time at which there are enough nodes for the first job, and `power` for its draw.
+    /// Returns the earliest time at which there are enough nodes for the first job, and `power` for its draw.
     pub(crate) fn of(view: &View<'_>, head: Asker<'_>, power: Power, room: &mut impl PowerRoom) -> Self {
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(view, head);
@@ -88,7 +88,7 @@ impl HeadReservation {
         }
     }
 
-    /// Its expected start, if known.
+    /// Returns the expected start, if known.
     pub(crate) fn expected(&self) -> Option<Time> {
         Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
     }
@@ -97,7 +97,7 @@ impl HeadReservation {
         view.index().shapes.all().get(self.shape).map_or(&[], |shape| &shape.ways)
     }
 
-    /// Takes the nodes of the reservation out of `free` positions of a class.
+    /// Removes the nodes of the reservation from the `free` positions of a class.
     pub(crate) fn remove_from(&self, class: usize, free: &mut Bits) {
         if let Some((of, run)) = &self.run
             && *of == class
@@ -106,8 +106,8 @@ impl HeadReservation {
         }
     }
 
-    /// The most nodes that a job of the shape can have which would not be over by then: a bound, exact where all units
-    /// are taken whole.
+    /// Returns the most nodes for a job of the shape that would not be over before the reservation: a bound, exact if
+    /// all units are taken whole.
     pub(crate) fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
         if self.run.is_some() || self.by_node {
             return u32::MAX;
@@ -121,12 +121,13 @@ impl HeadReservation {
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
     }
 
-    /// Returns true if a job on `placement` until `end`, perhaps alone there, leaves `head` what it needs.
+    /// Returns true if a job on `placement` until `end`, perhaps alone there, leaves `head` the resources that it
+    /// needs.
     pub(crate) fn leaves_room(&self, view: &View<'_>, head: JobId, start: (&Placement, bool), end: Time) -> bool {
         end <= self.at || self.run.is_some() || self.cost(view, head, start) <= self.extra
     }
 
-    /// A job starts beside the reservation of `head`.
+    /// Updates the reservation of `head` after the start of another job.
     pub(crate) fn give(&mut self, view: &View<'_>, head: JobId, start: &Start, end: Time) {
         let alone = view.job(start.job).is_some_and(|job| job.request.exclusive);
         if end <= self.at {
@@ -137,7 +138,7 @@ impl HeadReservation {
         }
     }
 
-    /// Counts the resources that it returns by then, on partly used nodes.
+    /// Counts the resources that the job returns by then, on partly used nodes.
     fn gain(&mut self, view: &View<'_>, (placement, alone): (&Placement, bool)) {
         if self.by_node {
             return nodes(placement).for_each(|(node, parts)| gain_of(view, &mut self.gains, (node, parts, alone)));
@@ -165,7 +166,8 @@ impl HeadReservation {
         then.serves(head, (way, node), &[]) && (alone || !then.serves(head, (way, node), parts))
     }
 
-    /// The same for a first job that asks for cores only: the nodes of some parts of a job, which may have them alone.
+    /// Returns the same for a first job that requests cores only: the nodes of some parts of a job, which may be alone
+    /// there.
     fn cost_in_cores(&self, view: &View<'_>, (parts, alone): (&[Part], bool)) -> u32 {
         let classes = &view.index().classes;
         let Some((class, position)) = parts.first().and_then(|part| classes.place_of(part.unit.node)) else { return 0 };
@@ -188,23 +190,23 @@ impl HeadReservation {
     }
 }
 
-/// The parts of a job that are on the same nodes: those of several units of a node follow each other.
+/// Returns the parts of a job on the same nodes: parts on several units of a node follow each other.
 fn same_nodes(placement: &Placement) -> impl Iterator<Item = &[Part]> {
     placement.chunk_by(|one, other| (one.unit.node, one.count) == (other.unit.node, other.count))
 }
 
-/// Each node of a placement, with its parts.
+/// Returns each node of a placement, with its parts.
 fn nodes(placement: &Placement) -> impl Iterator<Item = (NodeId, &[Part])> {
     same_nodes(placement).flat_map(|parts| parts[0].nodes().map(move |node| (node, parts)))
 }
 
-/// The way in which a job could have a node.
+/// Returns the candidate by which a job could have a node.
 fn way_on<'a>(view: &View<'_>, ways: &'a [Way], node: NodeId) -> Option<&'a Way> {
     let (class, _) = view.index().classes.place_of(node)?;
     ways.iter().find(|way| way.class == class)
 }
 
-/// Adds the resources that a job gives back of a node, on which it has `parts` or is alone.
+/// Adds the resources that a job returns on a node, on which it has `parts` or is alone.
 fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[Part], bool)) {
     if !alone {
         return gains.add(node, parts);
@@ -214,7 +216,7 @@ fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[
     parts.iter().for_each(|part| gains.add_memory(node, part.memory));
 }
 
-/// An end that should have come already is expected at once.
+/// Returns the expected time of an end, which is now for an overdue one.
 fn overdue(end: Time, now: Time) -> Time {
     if end < now { now + Span::from_ms(1) } else { end }
 }
@@ -270,7 +272,7 @@ impl<'a> Walk<'a> {
         self.count >= wanted && *self.has_run.get_or_insert_with(|| self.free.as_ref().is_none_or(run))
     }
 
-    /// Positions of a way are free again.
+    /// Marks positions of a candidate as free again.
     fn free_again(&mut self, way: usize, run: Range<u32>) {
         if let Some(free) = self.free.as_mut().and_then(|free| free.get_mut(way)) {
             free.insert_range(run.clone());
@@ -296,7 +298,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// With neighbours only: the nodes of a job that has whole units are free.
+    /// With neighbours only: marks the nodes of a job on whole units as free.
     fn mark(&mut self, id: JobId, release: &Freed, (class, unit): (usize, u16)) {
         let ways = &self.head.shape.ways;
         let way = ways.iter().position(|way| way.class == class && way.unit == unit);
@@ -310,7 +312,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// For a first job that asks for cores only.
+    /// Handles the end of a job for a first job that requests cores only.
     fn end_in_cores(&mut self, id: JobId) {
         let classes = &self.view.index().classes;
         let Some(assignment) = self.view.job(id).and_then(|job| job.assignment()) else { return };
@@ -328,7 +330,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns true if the first job could have the node of a unit, as far as its cores go.
+    /// Returns true if the first job could have the node of a unit, considering its cores only.
     fn is_free(&self, unit: UnitId, way: &Way) -> bool {
         let cores = self.view.unit(unit).map_or(0, |(_, spec)| spec.cores);
         let free = cores.saturating_sub(self.view.index().cores_used(unit));
@@ -357,7 +359,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The cores of each unit that a job on `placement` keeps from others.
+/// Returns the cores of each unit that a job on `placement` keeps from others.
 fn kept<'a>(view: &View<'a>, placement: &'a [Part], alone: bool) -> Box<dyn Iterator<Item = (UnitId, u32)> + 'a> {
     let view = *view;
     if alone {

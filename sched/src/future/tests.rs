@@ -1,4 +1,4 @@
-//! Caches of searches change no answer: each search is compared with one over every node and the whole draw.
+//! Caches of searches do not change results: each search is compared with one over every node and the whole draw.
 
 use limo_model::{
     Band, Curve, Estimate, EstimateSource, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Span, Time, UnitId,
@@ -13,7 +13,7 @@ use crate::{Core, Event};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 
-/// Nodes of two classes in turns, more than a block of each; with an upper limit that changes.
+/// Makes nodes of two classes in turns, more than a block of each, with a changing upper limit.
 fn core(limits: Vec<(i64, i64)>) -> Core {
     let mut core = Core::new(NOW, Preset::Limo, Options::default());
     for index in 0..70_u32 {
@@ -46,7 +46,7 @@ fn core(limits: Vec<(i64, i64)>) -> Core {
     core
 }
 
-/// What is put on a node, or asked for: of which node, its unit, cores, memory, whether alone, units.
+/// A placement or a request: node, unit, cores, memory, true if alone, number of units.
 #[derive(Debug, Clone)]
 struct FutureStep {
     plans: bool,
@@ -79,7 +79,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
                 plans,
                 node,
                 need: NodeNeed { of, memory },
-                // A draw that falls gives others room.
+                // A falling draw leaves room for others.
                 draw: Power::from_watts(watts - 2),
                 from: after(from),
                 span: Span::from_ms(span),
@@ -89,7 +89,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
     )
 }
 
-/// Puts something where there is room for it; else nowhere.
+/// Plans a step if there is room for it.
 fn plan(future: &mut Future<'_>, step: &FutureStep) {
     let node = NodeId(step.node);
     let Some(at) = future.earliest_on(node, &step.need, step.from, step.span) else { return };

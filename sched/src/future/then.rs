@@ -1,4 +1,5 @@
-//! A node as it will be once some jobs have ended: whether a job could have it then. Counts cores, accelerators and memory.
+//! The state of a node once some jobs have ended, and the test if a job could have it then. Counts cores, accelerators
+//! and memory.
 
 use limo_model::{NodeId, Part, UnitId};
 
@@ -7,26 +8,26 @@ use crate::index::{Gains, Way};
 use crate::state::{Job, Node};
 use crate::view::View;
 
-/// The nodes of a cluster after `gains` have been given back.
+/// The nodes of a cluster after `gains` were returned.
 #[derive(Clone, Copy)]
 pub(super) struct Then<'a> {
     pub view: View<'a>,
     pub gains: &'a Gains,
 }
 
-/// The same nodes now.
+/// Returns the present nodes.
 pub(super) fn now<'a>(view: &View<'a>) -> Then<'a> {
     static NONE: Gains = Gains::NONE;
     Then { view: *view, gains: &NONE }
 }
 
 impl Then<'_> {
-    /// Cores of a unit that jobs have.
+    /// Returns the cores of a unit that jobs have.
     fn used(&self, unit: UnitId) -> u32 {
         self.view.index().cores_used(unit).saturating_sub(self.gains.cores(unit))
     }
 
-    /// Returns true if the job could have the node in the way given, beside another job that has `others` of it.
+    /// Returns true if the job could have the node by the given candidate, next to another job that has `others` of it.
     pub fn serves(&self, job: &Job, (way, node): (&Way, NodeId), others: &[Part]) -> bool {
         let Some(of) = self.view.node(node).filter(|node| node.is_available(self.view.now())) else { return false };
         self.has_units(job, (way, of), others)

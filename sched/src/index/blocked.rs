@@ -13,12 +13,12 @@ use crate::structure::{JobMap, JobSet};
 pub(crate) struct Blocked {
     /// Begin times of blocked jobs, until a round has handled them.
     pub(super) begins: BTreeSet<(Time, JobId)>,
-    /// A job, and one that waits for what becomes of it.
+    /// A job, and a dependant of it.
     pub(super) dependents: BTreeSet<(JobId, JobId)>,
-    /// Jobs that are not over, but no tasks of arrays, by user and by name, from when on one of them wanted to be alone: most
-    /// clusters never have such a job.
+    /// Unfinished jobs, without tasks of arrays, by user and by name. `None` until a singleton was submitted: most
+    /// clusters never have one.
     pub(super) names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
-    /// Blocked jobs whose reason may be another one than they were told.
+    /// Blocked jobs whose reason may have changed.
     pub untold: JobSet,
 }
 
@@ -27,7 +27,7 @@ impl Blocked {
         let mut blocked = Self::default();
         for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
             blocked.add(id, job, &state.clock);
-            // It gets a new reason if its place or the remaining quota changes.
+            // The job gets a new reason if its place or the remaining quota changes.
             if state.over_quota.contains(id) && job.phase != Phase::Waiting(None) {
                 blocked.untold.remove(id);
             }
@@ -65,16 +65,16 @@ impl Blocked {
         Some(first.1)
     }
 
-    /// Jobs that wait for what becomes of `job`.
+    /// Returns the dependants of `job`.
     pub fn dependents_of(&self, job: JobId) -> Vec<JobId> {
         let all = (job, JobId(0))..=(job, JobId(u64::MAX));
         self.dependents.range(all).map(|(_, dependent)| *dependent).collect()
     }
 
-    /// Those of these jobs that others wait for.
+    /// Returns those of these jobs that have dependants.
     pub fn awaited(&self, jobs: RangeInclusive<JobId>) -> BTreeSet<JobId> {
         let all = (*jobs.start(), JobId(0))..=(*jobs.end(), JobId(u64::MAX));
-        // An empty range of numbers is none of pairs.
+        // An empty range of numbers has no pairs.
         if jobs.is_empty() { BTreeSet::new() } else { self.dependents.range(all).map(|(job, _)| *job).collect() }
     }
 
@@ -82,7 +82,7 @@ impl Blocked {
         self.dependents.remove(&(on, dependent));
     }
 
-    /// Gathers the names of all jobs, where that was not done yet. An array has its name for all of its tasks.
+    /// Collects the names of all jobs, unless that was done before. An array has its name for all of its tasks.
     pub fn know_names(&mut self, jobs: &JobMap<Box<Job>>, arrays: &BTreeMap<JobId, Array>) {
         if self.names.is_none() {
             self.names = Some(BTreeMap::new());
@@ -91,7 +91,7 @@ impl Blocked {
         }
     }
 
-    /// There is a new job.
+    /// Adds a new job.
     pub fn known(&mut self, id: JobId, request: &Request) {
         let Some(names) = &mut self.names else { return };
         let of_user = match names.get_mut(&request.user) {
@@ -104,13 +104,13 @@ impl Blocked {
         };
     }
 
-    /// The last job of the same user and name before this one.
+    /// Returns the last job of the same user and name before this one.
     pub fn before(&self, id: JobId, request: &Request) -> Option<JobId> {
         let jobs = self.names.as_ref()?.get(&request.user)?.get(&request.name)?;
         jobs.range(..id).next_back().copied()
     }
 
-    /// A job is over. Returns the next one of the same user and name, which may have waited for it.
+    /// Removes a finished job. Returns the next one of the same user and name, which may have waited for it.
     pub fn gone(&mut self, id: JobId, request: &Request) -> Option<JobId> {
         let names = self.names.as_mut()?;
         let of_user = names.get_mut(&request.user)?;

@@ -1,7 +1,7 @@
-//! Nodes of the same kind, by how much of them is free.
+//! Nodes of the same kind, by their free resources.
 //!
-//! A class holds nodes with equal units and memory; within it a node has a position, in order of registration. Whether
-//! a job may run there is decided elsewhere.
+//! A class holds nodes with equal units and memory; a node has a position in it, in order of registration. Permissions
+//! of jobs are checked elsewhere.
 
 use std::ops::Range;
 
@@ -18,23 +18,23 @@ pub(crate) struct Class {
     pub units: Vec<UnitSpec>,
     pub memory: Memory,
     metered: bool,
-    /// By position; a node that became another kind left a dead position behind.
+    /// Nodes by position; a node that became another kind left an unused position behind.
     pub nodes: Vec<NodeId>,
-    /// True if node numbers go up by one from position to position, as they do unless a node changed its kind.
+    /// True if node numbers increase by one from position to position, as usual unless a node changed its kind.
     is_linear: bool,
-    /// Free cores, by unit. Only nodes that can take a job at once are usable there.
+    /// Free cores, by unit. Only nodes on which a job can start at once are usable there.
     pub levels: Vec<Levels>,
     /// Other free resources, of all nodes.
     pub(super) stock: Stock,
     /// Free nodes that sleep and could be woken for a job.
     pub asleep: Bits,
-    /// On their way to sleep or to wake: jobs can be put on them soon.
+    /// Nodes that are falling asleep or waking: jobs can start on them soon.
     pub switching: Bits,
     /// Nodes that take no new jobs: drained, away, or suspect.
     pub closed: Bits,
     /// Wake time of its nodes, if equal for all of them.
     wake: Option<Span>,
-    /// Goes up whenever something of it is taken or given.
+    /// Increases whenever resources of the class are taken or returned.
     pub version: u64,
 }
 
@@ -93,7 +93,7 @@ impl Classes {
         self.place_of(node).is_some_and(|(class, _)| self.all[class].metered)
     }
 
-    /// Gives a node that is new, or that has no jobs and became another kind, its place; whether it had another one.
+    /// Places a node that is new, or that has no jobs and became another kind. Returns true if it had another place.
     pub fn place(&mut self, node: &Node, now: Time) -> bool {
         let old = self.places.get(node.id.0 as usize).copied();
         if let Some(old) = old {
@@ -150,7 +150,7 @@ impl Classes {
         old.is_some()
     }
 
-    /// After something changed about whether jobs can be put on a node.
+    /// Updates a node after a change of its ability to take jobs.
     pub fn refresh(&mut self, node: &Node, now: Time) {
         let Some((class, position)) = self.place_of(node.id) else { return };
         let class = &mut self.all[class];
@@ -175,7 +175,8 @@ impl Classes {
         self.all[class].closed.count() == 0
     }
 
-    /// The positions of a part's nodes, run by run. Neighbours of one class in order of registration are one run.
+    /// Calls back with the positions of a part's nodes, run by run. Adjacent nodes of one class in order of
+    /// registration are one run.
     fn each_run(&mut self, part: &Part, mut each: impl FnMut(&mut Class, Range<u32>)) {
         if let Some((class, run)) = self.run_of(part) {
             return each(&mut self.all[class], run);
@@ -187,7 +188,7 @@ impl Classes {
         }
     }
 
-    /// The class and positions of a part whose nodes are neighbours of one class.
+    /// Returns the class and positions of a part whose nodes are adjacent in one class.
     pub fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
         let (first, last) = (self.place_of(part.unit.node)?, self.place_of(last_node(part))?);
         let is_run = first.0 == last.0 && last.1.wrapping_sub(first.1) == part.count - 1;
@@ -232,7 +233,7 @@ impl Classes {
         self.change_memory(part, Memory::saturating_sub);
     }
 
-    /// A job takes memory of its nodes, or gives it back.
+    /// Takes or returns memory of a job's nodes.
     pub fn change_memory(&mut self, part: &Part, change: impl Fn(Memory, Memory) -> Memory) {
         if part.memory == Memory::ZERO {
             return;
@@ -246,12 +247,12 @@ impl Classes {
         }
     }
 
-    /// Memory of a node that jobs have.
+    /// Returns the memory of a node that jobs have.
     pub fn memory_used(&self, node: NodeId) -> Memory {
         self.memory.get(node.0 as usize).copied().unwrap_or_default()
     }
 
-    /// The nodes that are awake and have free what a job asks for, by position.
+    /// Returns the positions of nodes that are awake and have the free resources that a job requests.
     pub fn members(&self, way: &Way, ask: &NodeDemand) -> Bits {
         let class = &self.all[way.class];
         let mut scratch = Bits::new(class.nodes.len() as u32);
@@ -282,7 +283,7 @@ impl Classes {
         found
     }
 
-    /// Takes all units of nodes that no job is on.
+    /// Takes all units of nodes without jobs.
     pub fn take_whole(&mut self, first: NodeId, count: u32) {
         self.each_unit((first, count), |class, run| {
             class.asleep.remove_range(run.clone());
@@ -293,7 +294,7 @@ impl Classes {
         });
     }
 
-    /// Gives them back.
+    /// Returns all units of nodes.
     pub fn give_whole(&mut self, first: NodeId, count: u32) {
         self.each_unit((first, count), |class, run| {
             class.stock.give_whole(run.clone());
@@ -313,7 +314,7 @@ impl Classes {
         }
     }
 
-    /// Cores of a unit that jobs have.
+    /// Returns the cores of a unit that jobs have.
     pub fn used(&self, unit: UnitId) -> u32 {
         let Some((class, position)) = self.place_of(unit.node) else { return 0 };
         let class = &self.all[class];

@@ -5,8 +5,8 @@ use crate::state::State;
 use crate::structure::Levels;
 
 impl Index {
-    /// The first part in which this index differs from `found`, which was made from `state` now. What is found when it is
-    /// first asked for is compared where both have it.
+    /// Returns the first part in which this index differs from `found`, which was made from `state` now. Parts that are
+    /// computed on demand are compared if both have them.
     pub fn differs(&self, found: &Self, state: &State) -> Option<&'static str> {
         let Self {
             names,
@@ -32,7 +32,7 @@ impl Index {
             reserved,
             boundaries,
             users,
-            // A round or a plan left these behind for the next one.
+            // A round or a plan leaves these for the next one.
             counted: _,
             cache: _,
             mode_until: _,
@@ -52,7 +52,7 @@ impl Index {
             ("capped", *capped == found.capped),
             ("held", *held == found.held),
             ("readings", *readings == found.readings),
-            // Arrays that have nothing to make now are asked again when something changes.
+            // Arrays without a task to make now are checked again after a change.
             ("hungry", hungry.is_subset(&found.hungry)),
             ("untold", untold.iter().all(|id| found.untold.contains(id))),
             ("idle", *idle == found.idle),
@@ -84,7 +84,7 @@ impl Classes {
 }
 
 impl Shapes {
-    /// Shapes are numbered in the order of their first use, and unused ones stay.
+    /// Returns true if the shapes are equal. They are numbered in the order of their first use, and unused ones stay.
     fn is_same(&self, found: &Self, state: &State) -> bool {
         let same = |(place, job): (u64, _)| {
             let Some(job) = state.jobs.get(job) else { return true };
@@ -102,7 +102,8 @@ impl Shapes {
 }
 
 impl Blocked {
-    /// Begins that have come and delivered reasons leave no trace.
+    /// Returns true if the conditions are equal, apart from begins that have come and delivered reasons, which leave no
+    /// trace.
     fn is_same(&self, found: &Self) -> bool {
         let all_there = self.untold.iter().all(|id| found.untold.contains(id));
         let names = self.names.as_ref().zip(found.names.as_ref()).is_none_or(|(kept, found)| kept == found);

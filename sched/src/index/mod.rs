@@ -24,13 +24,14 @@ pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
 
-/// The resources that the end of a job gives back.
+/// The resources that the end of a job returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub power: Power,
-    /// Nodes that are free of jobs then. Set if the job has whole units of nodes of one class: the class and the unit.
+    /// Nodes that become free of jobs. Set if the job has whole units of nodes of one class: the class, the unit and
+    /// the number.
     pub whole: Option<(usize, u16, u32)>,
-    /// The positions of those nodes in their class, where they are one run.
+    /// Positions of these nodes in their class, if they are one run.
     pub run: Option<(u32, u32)>,
     /// True if the job is ended then if it does not end by itself.
     pub is_sure: bool,
@@ -41,21 +42,21 @@ pub(crate) struct Index {
     pub names: BTreeMap<String, NodeId>,
     pub classes: Classes,
     pub shapes: Shapes,
-    /// Active jobs by node, of nodes with a meter only: readings ask for them.
+    /// Active jobs by node, only for nodes with a meter: readings need them.
     pub occupants: BTreeSet<(NodeId, JobId)>,
-    /// Estimated ends of active jobs, with what each gives back.
+    /// Estimated ends of active jobs, with the resources that each returns.
     pub ends: BTreeMap<(Time, JobId), Freed>,
     /// Time limits of running jobs.
     pub limits: BTreeSet<(Time, JobId)>,
     /// Times at which running jobs must be warned.
     pub warnings: BTreeSet<(Time, JobId)>,
-    /// Running jobs that may use only so much, and have not.
+    /// Running jobs with an allowance that is not used up.
     pub allowed: BTreeSet<JobId>,
     /// Jobs that must end and were not reported yet.
     pub to_stop: JobSet,
     /// Times at which nodes stop being suspect.
     pub suspects: BTreeSet<(Time, NodeId)>,
-    /// Suspended jobs that the next plan may let continue: no person suspended them.
+    /// Suspended jobs that the next plan may resume: no person suspended them.
     pub suspended: BTreeSet<JobId>,
     /// Nodes with a capped unit.
     pub capped: BTreeSet<NodeId>,
@@ -65,13 +66,13 @@ pub(crate) struct Index {
     pub readings: BTreeSet<(Time, NodeId)>,
     /// Arrays with a task that may become a job.
     pub hungry: BTreeSet<JobId>,
-    /// Waiting jobs that were never told why.
+    /// Waiting jobs without a reason so far.
     pub untold: JobSet,
-    /// As many of what is over and not told yet were counted among the tasks of arrays.
+    /// Number of finished, unreported jobs that were counted among the tasks of arrays.
     pub counted: usize,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs but those that persons suspended, and of what is held for lost nodes.
+    /// Sum of the estimates of all active jobs except those that persons suspended, and of the held draw of lost nodes.
     pub active_draw: Power,
     /// Nodes that are not awake.
     pub sleeping: u32,
@@ -135,7 +136,7 @@ impl Index {
         index
     }
 
-    /// Puts every waiting job in its place: after what estimates and shapes depend on has changed.
+    /// Inserts every waiting job again, after a change on which estimates and shapes depend.
     pub fn queue_again(&mut self, state: &State) {
         self.cache = None;
         // With reserved nodes, jobs of one shape may fit different nodes.
@@ -156,7 +157,7 @@ impl Index {
         }
     }
 
-    /// Which nodes are reserved, and when that changes.
+    /// Updates the reserved nodes, and the time at which they change.
     pub fn note_reservations(&mut self, state: &State) {
         self.reserved.clear();
         self.boundaries.clear();
@@ -193,7 +194,7 @@ impl Index {
             let unit = first.unit.unit;
             let units = &self.classes.class(*class).units;
             let cores = units.get(usize::from(unit)).map(|unit| unit.cores);
-            // Alone it has all units of its nodes.
+            // A job alone on its nodes has all of their units.
             let all = assignment.alone && units.len() == 1;
             (all || !assignment.alone)
                 && assignment.placement.iter().all(|part| {
@@ -264,7 +265,7 @@ impl Index {
         }
     }
 
-    /// Cores of a unit that jobs have.
+    /// Returns the cores of a unit that jobs have.
     pub fn cores_used(&self, unit: UnitId) -> u32 {
         self.classes.used(unit)
     }

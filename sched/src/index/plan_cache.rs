@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use limo_model::{JobId, Memory, NodeId, Part, Power, Span, Time, UnitId, Wait};
 
-/// Still holds while there is nothing but submissions.
+/// Findings that hold while only submissions come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanCache {
     pub head: JobId,
     pub reservation: HeadReservation,
     /// Jobs at lower places were considered and cannot start.
     pub next: u64,
-    /// Number of them that looked possible.
+    /// Number of these jobs that looked possible.
     pub misses: u32,
-    /// Time at which it expires.
+    /// Time at which the cache expires.
     pub until: Time,
     /// The wait reason of the first job, unless a job was started after it was found.
     pub wait: Option<Wait>,
@@ -23,28 +23,28 @@ pub(crate) struct PlanCache {
 /// The place of the first job in the future.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeadReservation {
-    /// Its expected start; the end of time if no known event makes room for it.
+    /// Expected start; the end of time if no known event makes room for the job.
     pub at: Time,
-    /// True if that is the time of something overdue, which is unknown.
+    /// True if the start depends on something overdue, whose time is unknown.
     pub is_guess: bool,
-    /// Its draw and duration.
+    /// Draw and duration of the job.
     pub power: Power,
     pub span: Option<Span>,
-    /// By how much the draw will have fallen by then.
+    /// Amount by which the draw will have fallen by then.
     pub freed: Power,
-    /// Nodes that it could have then and does not need.
+    /// Nodes that the job could have then and does not need.
     pub extra: u32,
     /// The shape of the job.
     pub shape: usize,
-    /// With neighbours only: the positions of a class that it will have.
+    /// With neighbours only: the positions of a class that the job will have.
     pub run: Option<(usize, Range<u32>)>,
-    /// Resources given back by then, of nodes that are taken in part.
+    /// Resources returned by then, of nodes that are taken in part.
     pub gains: Gains,
     /// True if nodes must be checked one by one: for memory, for all units, or for permissions.
     pub by_node: bool,
 }
 
-/// Resources that jobs give back by some time, of nodes that they do not have to themselves.
+/// Resources that jobs return by some time, of nodes that they do not have to themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Gains {
     cores: BTreeMap<UnitId, u32>,
@@ -66,7 +66,7 @@ impl Gains {
         *self.cores.entry(unit).or_default() += cores;
     }
 
-    /// `parts` of one job on a node.
+    /// Adds `parts` of one job on a node.
     pub fn add(&mut self, node: NodeId, parts: &[Part]) {
         for part in parts {
             self.add_cores(UnitId { node, unit: part.unit.unit }, part.cores);

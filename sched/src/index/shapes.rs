@@ -12,7 +12,7 @@ use crate::facts::{
 };
 use crate::structure::{Need, Waiting};
 
-/// The resources that a job needs of each of its nodes.
+/// The resources that a job needs on each of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeKey {
     cores: Cores,
@@ -34,7 +34,7 @@ pub(crate) struct Way {
     pub unit: u16,
     pub cores: u32,
     pub takes: u32,
-    /// Taken beside accelerators.
+    /// Cores taken next to accelerators.
     pub host: Option<HostCores>,
 }
 
@@ -42,21 +42,21 @@ pub(crate) struct Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeDemand {
     pub memory: Memory,
-    /// None but this job.
+    /// True if no other job may be on the node.
     pub exclusive: bool,
-    /// Used instead of cores; 0 if none are requested.
+    /// Accelerators instead of cores; 0 if none are requested.
     pub accelerators: u32,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Its place among the shapes.
+    /// Index among the shapes.
     pub number: usize,
-    /// Jobs of the shape name nodes or a reservation, or there are reservations: each node has to be asked.
+    /// True if each node must be checked: jobs of the shape name nodes or a reservation, or there are reservations.
     pub asks_each: bool,
     pub ask: NodeDemand,
     pub ways: Vec<Way>,
-    /// By way, how many nodes a job of the shape could be put on now: free ones, and free ones that sleep.
+    /// Number of nodes on which a job of the shape could start now, by candidate: free ones, and free sleeping ones.
     pub free: Vec<(u32, u32)>,
     pub waiting: Waiting,
     classes: usize,
@@ -66,18 +66,18 @@ pub(crate) struct Shape {
 pub(crate) struct Shapes {
     by_key: BTreeMap<ShapeKey, usize>,
     all: Vec<Shape>,
-    /// The shape that was asked for last, with its key: traces ask for the same again and again.
+    /// The last requested shape, with its key: traces often repeat the same request.
     last: Option<(ShapeKey, usize)>,
     /// The versions of the classes at the last count.
     counted: Vec<u64>,
-    /// Each node has to be asked, whatever a job wants.
+    /// True if each node must be checked for every job.
     asks_each: bool,
-    /// No job that was inserted wants more nodes.
+    /// Largest number of nodes that an inserted job wants.
     pub widest: u32,
 }
 
 fn is_key(key: &ShapeKey, request: &Request) -> bool {
-    // Mostly all of them are empty.
+    // Usually all of them are empty.
     let same =
         |names: &[String], others: &[String]| names.len() == others.len() && (names.is_empty() || names == others);
     key.cores == request.cores
@@ -98,7 +98,7 @@ impl NodeDemand {
         Self { memory: request.memory, exclusive: request.exclusive, accelerators }
     }
 
-    /// Nothing beside cores.
+    /// Returns true if the demand is for cores only.
     pub fn is_plain(&self) -> bool {
         self.memory == Memory::ZERO && !self.exclusive && self.accelerators == 0
     }
@@ -119,7 +119,8 @@ fn key(request: &Request) -> ShapeKey {
     }
 }
 
-/// In each class the first unit that the job may have. Whole memory is checked here, free memory with the node.
+/// Returns, for each class, the first unit that the job may have. The total memory is checked here, the free memory
+/// with the node.
 fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
         let unit = first_fit(request, &class.units).filter(|_| request.memory <= class.memory)?;
@@ -140,7 +141,7 @@ impl Shapes {
         &self.all
     }
 
-    /// The shape of a request that was seen before.
+    /// Returns the shape of a known request.
     pub fn of(&mut self, request: &Request) -> Option<usize> {
         if let Some((key, shape)) = &self.last
             && is_key(key, request)
@@ -153,13 +154,13 @@ impl Shapes {
         Some(shape)
     }
 
-    /// The same without remembering it.
+    /// Returns the shape of a request without remembering it.
     pub fn find(&self, request: &Request) -> Option<&Shape> {
         let last = self.last.as_ref().filter(|(key, _)| is_key(key, request)).map(|(_, shape)| *shape);
         last.or_else(|| self.by_key.get(&key(request)).copied()).and_then(|shape| self.all.get(shape))
     }
 
-    /// A job that waits at this place of the queue.
+    /// Inserts a job that waits at this place of the queue.
     pub fn insert(&mut self, known: Known<'_>, classes: &Classes, place: u64, request: &Request) {
         let shape = self.of(request).unwrap_or_else(|| {
             let key = key(request);
@@ -188,7 +189,7 @@ impl Shapes {
         shape.waiting.insert(place, need(known, classes, &shape.ways, request));
     }
 
-    /// Finds again how many nodes each shape could be put on, where its classes have changed.
+    /// Counts the nodes for each shape again if its classes have changed.
     pub fn count(&mut self, classes: &Classes) {
         for (index, class) in classes.all().iter().enumerate() {
             if self.counted.get(index) == Some(&class.version) {
@@ -226,7 +227,7 @@ impl Shape {
         need(known, classes, &self.ways, request)
     }
 
-    /// The same shape for jobs that are put only on units without any job. No job waits in it.
+    /// Returns the same shape for jobs that may only use units without any job. No job waits in it.
     pub fn unshared(&self, classes: &Classes) -> Self {
         let whole = |way: &Way| {
             let unit = classes.class(way.class).units.get(usize::from(way.unit));
@@ -236,7 +237,7 @@ impl Shape {
         Self { ways, free: self.free.clone(), waiting: Waiting::default(), ..*self }
     }
 
-    /// Nodes that a job of the shape could be put on, where they need not be asked.
+    /// Returns the number of nodes on which a job of the shape could start, if they need no check.
     pub fn room(&self) -> u32 {
         self.free.iter().map(|(awake, asleep)| awake + asleep).sum()
     }

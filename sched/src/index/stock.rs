@@ -7,20 +7,20 @@ use limo_model::{Memory, UnitKind, UnitSpec};
 use crate::facts::units_like;
 use crate::structure::{Bits, Levels};
 
-/// Memory is counted in this number of parts of a node's; amounts between two parts are checked exactly.
+/// Number of parts in which a node's memory is counted; amounts between two parts are checked exactly.
 const PARTS: u32 = 64;
 
 #[derive(Debug, Clone)]
 pub(super) struct Stock {
-    /// By type: its units, and how many of them are free on each node.
+    /// Units of each type, and the number of free ones on each node.
     accelerators: Vec<(Vec<u16>, Levels)>,
-    /// A node's memory, and how many parts of it are free on each, rounded down.
+    /// A node's memory, and the free parts of it on each node, rounded down.
     memory: Memory,
     parts: Levels,
 }
 
 impl Stock {
-    /// No node yet.
+    /// Makes the stock without nodes.
     pub fn new(units: &[UnitSpec], memory: Memory) -> Self {
         let mut accelerators: Vec<(Vec<u16>, Levels)> = Vec::new();
         for (unit, _) in (0..).zip(units).filter(|(_, unit)| unit.kind == UnitKind::Accelerator) {
@@ -33,7 +33,7 @@ impl Stock {
         Self { accelerators, memory, parts: Levels::new(PARTS) }
     }
 
-    /// Appends a node that is free.
+    /// Appends a free node.
     pub fn push(&mut self) {
         for (units, levels) in &mut self.accelerators {
             levels.push(units.len() as u32, true);
@@ -72,7 +72,7 @@ impl Stock {
         self.parts.put(position, parts.map_or(PARTS, |parts| parts.min(PARTS.into()) as u32));
     }
 
-    /// Nodes with so many free accelerators of the type of a unit.
+    /// Returns the nodes with at least `count` free accelerators of the type of a unit.
     pub fn with_accelerators<'a>(&'a self, unit: u16, count: u32, scratch: &'a mut Bits) -> &'a Bits {
         scratch.clear();
         match self.accelerators.iter().find(|(units, _)| units.contains(&unit)) {
@@ -81,7 +81,7 @@ impl Stock {
         }
     }
 
-    /// Keeps the nodes with so much memory. `free`: how much a node has exactly.
+    /// Keeps the nodes with enough free memory. `free` returns the exact free memory of a node.
     pub fn keep_with_memory(&self, found: &mut Bits, memory: Memory, free: impl Fn(u32) -> Memory) {
         let parts = (u128::from(memory.bytes()) * u128::from(PARTS)).div_ceil(u128::from(self.memory.bytes()).max(1));
         let parts = u32::try_from(parts).unwrap_or(u32::MAX);

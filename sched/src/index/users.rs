@@ -6,14 +6,14 @@ use limo_model::{Energy, JobId};
 
 use crate::state::{Charge, State};
 
-/// By name.
+/// Sums by user name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Users(BTreeMap<String, UserSums>);
 
 /// Sums of one user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct UserSums {
-    /// Jobs and arrays that are not over; tasks are not among them.
+    /// Jobs and arrays that are not over, without tasks.
     pub submitted: BTreeSet<JobId>,
     /// Sums of the jobs that have room in the quota.
     pub jobs: u32,
@@ -56,7 +56,7 @@ impl Users {
         self.0.entry(user.to_owned()).or_default()
     }
 
-    /// Forgets a user without jobs.
+    /// Removes a user without jobs.
     pub fn tidy(&mut self, user: &str) {
         if self.0.get(user).is_some_and(|held| held.submitted.is_empty() && held.jobs == 0 && held.waiting.is_empty()) {
             self.0.remove(user);

@@ -1,8 +1,8 @@
-//! Idle nodes that go to sleep: opportunistic shutdown (energy-budget-2017, section III-A), at once or after a delay. Applies to
-//! every combination of parts. Nodes are woken by jobs that are put on them.
+//! Idle nodes that go to sleep: opportunistic shutdown (energy-budget-2017, section III-A), at once or after a delay.
+//! Applies to every combination of parts. A job that is placed on a sleeping node wakes it.
 //!
-//! Constraints: a node stays awake for a start that is planned before it could be back. A policy that heeds the lower limit
-//! keeps the draw at it; one that keeps the upper limit leaves room for what nodes draw on their way down.
+//! Constraints: a node stays awake for a start that is planned before it could be back. A policy that observes the
+//! lower limit keeps the draw at it; one that keeps the upper limit leaves room for the draw of nodes that fall asleep.
 //! Cost: the idle nodes that can sleep. Option: `rest` (when, [`RestRule`]).
 
 use limo_model::{NodeId, Power, Rest, Span, Time};
@@ -24,7 +24,7 @@ fn delay(view: &View<'_>) -> Option<Span> {
     }
 }
 
-/// Nodes of a class that no job is on, which are awake and can sleep.
+/// Returns the nodes of a class that have no job, are awake and can sleep.
 fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node, Rest)> {
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let whole = |unit: usize| class.levels.get(unit).zip(class.units.get(unit));
@@ -40,7 +40,7 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node
     nodes.filter_map(|node| Some((node, node.spec.rest?)))
 }
 
-/// Returns true if what the way down draws more than an idle node is saved again before the budget's period ends.
+/// Returns true if sleeping saves more energy than falling asleep costs before the budget's period ends.
 fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
     let Some(budget) = view.settings().budgets.at(view.now()) else { return true };
     let more = (rest.down.draw - node.spec.idle).at_least_zero();
@@ -85,7 +85,7 @@ pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan)
 }
 
 impl Later {
-    /// Returns true if the start may want this node, of which it then wants one less.
+    /// Returns true if the start may use this node, and then needs one less.
     fn takes(&mut self, class: usize, node: NodeId) -> bool {
         match &mut self.wanted {
             Wanted::Named(nodes) => nodes.contains(&node),
@@ -98,11 +98,11 @@ impl Later {
     }
 }
 
-/// What the power band leaves for nodes to go down.
+/// Margins of the power band for nodes that fall asleep.
 struct Margin {
-    /// By how much the draw may fall; none where the lower limit is not heeded.
+    /// Amount by which the draw may fall; `None` if the lower limit is not observed.
     above_low: Option<Power>,
-    /// By how much it may rise meanwhile; none where the upper limit is not kept.
+    /// Amount by which the draw may rise meanwhile; `None` if the upper limit is not kept.
     below_high: Option<Power>,
     /// True if a node stays awake for the sake of the band.
     is_short: bool,
@@ -122,7 +122,7 @@ impl Margin {
         }
     }
 
-    /// Returns true if the node may go down, and counts it.
+    /// Returns true if the node may fall asleep, and counts it.
     fn leaves(&mut self, node: &Node, rest: &Rest) -> bool {
         let falls = (node.own - rest.draw).at_least_zero();
         let rises = (rest.down.draw - node.own).at_least_zero();
@@ -136,7 +136,7 @@ impl Margin {
         is_enough
     }
 
-    /// When a limit changes that keeps nodes awake.
+    /// Returns the time at which a limit that keeps nodes awake changes.
     fn look_again(&self, view: &View<'_>) -> Option<Time> {
         view.limits().next_change(view.now()).filter(|_| self.is_short)
     }

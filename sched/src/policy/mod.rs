@@ -1,6 +1,6 @@
-//! Policies: from what is recorded to a plan. A preset names the parts of a policy, order x admission x placement x caps x idle; the
-//! parts are here, each with its idea and its source, and [`crate::engine`] has the loop that runs them. What becomes of jobs
-//! that run is decided apart from it, in `steer`.
+//! Policies: from the recorded state to a plan. A preset names the parts of a policy, order x admission x placement x
+//! caps x idle. The parts are here, each with its idea and its source, and [`crate::engine`] has the loop that runs
+//! them. `steer` decides separately about running jobs.
 
 mod admission;
 mod idle;
@@ -31,17 +31,17 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
     }
 }
 
-/// The plan of a pass, and the idle nodes that go to sleep where it starts nothing.
+/// Makes the plan of a pass; if it starts nothing, adds the idle nodes that go to sleep.
 fn run<'a>(view: &View<'a>, mut pass: impl Pass<'a>) -> (Plan, Option<PlanCache>) {
     let (mut plan, cache) = engine::plan(&mut pass);
     if plan.is_followed() || !view.parts().powers_off() {
         return (plan, cache);
     }
-    // Journals without the part do not know that nodes stay awake for a planned start.
+    // In journals without the part, nodes do not stay awake for a planned start.
     let is_alias = view.options().parts.idle.is_none() && !view.settings().preset.parts().powers_off();
     let later = if is_alias { Vec::new() } else { pass.later() };
     idle::power_off(view, later, &mut plan);
-    // What was found with the nodes that go to sleep is not found again.
+    // Findings that use the nodes that go to sleep do not hold for the next plan.
     let cache = cache.filter(|_| plan.sleeps.is_empty());
     (plan, cache)
 }

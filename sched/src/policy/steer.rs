@@ -35,12 +35,12 @@ use crate::view::View;
 /// A unit with jobs that run.
 struct SharedUnit {
     unit: UnitId,
-    /// Cores of the unit for each core that its jobs have: gives their share of a cap.
+    /// Cores of the unit for each core of its jobs, which gives their share of a cap.
     cores: (u32, u32),
     draw: Power,
-    /// With the lowest cap.
+    /// Draw with the lowest cap.
     floor: Power,
-    /// With the cap that its jobs were started with.
+    /// The cap with which its jobs were started, and the draw at it.
     aim: (Option<Power>, Power),
 }
 
@@ -102,14 +102,14 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     times.into_iter().filter(|at| *at > now).min()
 }
 
-/// The lowest upper limit from now on for `span`, and at its end.
+/// Returns the lowest upper limit from now on for `span`, and at its end.
 fn lowest_high(view: &View<'_>, span: Span) -> Power {
     let (now, end) = (view.now(), view.now() + span + Span::from_ms(1));
     let later = view.limits().bands(now).take_while(|(at, _)| *at < end).map(|(_, band)| band.high());
     later.fold(view.band().high(), Power::min)
 }
 
-/// The upper limit below which what is given back has to stay: nothing is given for a moment.
+/// Returns the upper limit for returned power: power is returned for some time, not for a moment.
 fn high_to_give(view: &View<'_>) -> Power {
     lowest_high(view, view.options().least_on.max(view.options().steer_lead))
 }
@@ -129,12 +129,12 @@ pub(super) fn margin(view: &View<'_>) -> Power {
     if high.is_unlimited() { Power::ZERO } else { high.scaled(i64::from(view.options().steer_margin_permille), 1_000) }
 }
 
-/// Units that are capped and have no job.
+/// Lifts the caps of units without jobs.
 fn lift_idle(view: &View<'_>, plan: &mut Plan) {
     plan.caps.extend(capped(view).filter(|unit| view.index().cores_used(*unit) == 0).map(|unit| (unit, None)));
 }
 
-/// Units are held at what their jobs were started with.
+/// Returns units to the caps with which their jobs were started.
 fn let_go(view: &View<'_>, plan: &mut Plan) {
     let mut aims: BTreeMap<UnitId, Option<Power>> = BTreeMap::new();
     let units = view.active().filter_map(|(_, job)| job.assignment()).flat_map(Assignment::units);
@@ -145,7 +145,7 @@ fn let_go(view: &View<'_>, plan: &mut Plan) {
     plan.caps.extend(capped(view).filter_map(held).filter(|(unit, aim)| is_below(cap_of(view, *unit), *aim)));
 }
 
-/// The higher one of two caps; without a cap is the highest.
+/// Returns the higher one of two caps; no cap is the highest.
 fn higher(one: Option<Power>, other: Option<Power>) -> Option<Power> {
     one.zip(other).map(|(one, other)| one.max(other))
 }
@@ -164,7 +164,7 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
     nodes.flat_map(|node| node.units().map(|(unit, _)| unit).filter(|unit| node.cap(unit.unit).is_some()))
 }
 
-/// Units that can be capped, with the jobs that run on them.
+/// Returns the units that can be capped, with the jobs that run on them.
 fn held(view: &View<'_>) -> Vec<SharedUnit> {
     let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
     let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && view.reaches(job));
@@ -181,7 +181,7 @@ fn held(view: &View<'_>) -> Vec<SharedUnit> {
             });
             held.cores.1 += part.cores;
             held.draw += draw;
-            // At the lowest cap there is nothing left to give, whatever readings say that it draws.
+            // At the lowest cap the unit can give no more, whatever readings show.
             let gives = node.cap(id.unit) != Some(low);
             let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(draw);
             held.floor += if gives { floor } else { draw };
@@ -198,13 +198,13 @@ fn held(view: &View<'_>) -> Vec<SharedUnit> {
     units.into_values().collect()
 }
 
-/// Draw of a job on one of its units at `cap`, if it is not suspended.
+/// Returns the draw of a job on one of its units at `cap`, as if it were not suspended.
 fn draw_of_unit(view: &View<'_>, job: &Job, (unit, part): (UnitId, &Part), cap: Option<Power>) -> Power {
     let part = Part { unit, ..*part };
     expected(view.state(), job, (&job.request, &part), cap).map(|estimate| estimate.power).unwrap_or_default()
 }
 
-/// The largest number of thousandths for which `fits` holds, which holds for all below it.
+/// Returns the largest number of thousandths for which `fits` holds. It must hold for all smaller ones.
 fn largest_permille(fits: impl Fn(i64) -> bool) -> i64 {
     let (mut low, mut high) = (0, 1_000);
     while low < high {
@@ -215,14 +215,15 @@ fn largest_permille(fits: impl Fn(i64) -> bool) -> i64 {
 }
 
 impl SharedUnit {
-    /// The cap at which its jobs draw `draw` at most, within what the unit obeys.
+    /// Returns the cap at which its jobs draw at most `draw`, within the unit's range.
     fn cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
         let (low, high) = view.node(self.unit.node)?.cap_range(self.unit.unit)?;
         let cap = draw.mw().saturating_mul(i64::from(self.cores.0)) / i64::from(self.cores.1.max(1));
         Some(Power::from_mw(cap).max(low).min(high))
     }
 
-    /// The same, below its present cap. If readings show more draw than that cap allows, it is lowered in proportion.
+    /// Returns such a cap below the present one. If readings show more draw than that cap allows, it is lowered in
+    /// proportion.
     fn lower_cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
         let (low, cap) = (view.node(self.unit.node)?.cap_range(self.unit.unit)?.0, self.cap_for(view, draw)?);
         let Some(current) = cap_of(view, self.unit) else { return Some(cap) };
@@ -264,7 +265,7 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
     }
 }
 
-/// A job on a reserved node is reckoned to be off it in time.
+/// Returns true if the job may be suspended: a job on a reserved node is expected to leave it in time.
 fn may_stand_still(view: &View<'_>, job: &Job) -> bool {
     let placement = job.assignment().map(|assignment| assignment.placement.as_slice()).unwrap_or_default();
     !placement.iter().flat_map(|part| part.nodes()).any(|node| is_reserved(view.cluster(), node))
@@ -299,7 +300,7 @@ fn victims(
         *left -= draw;
         chosen.push((id, draw));
     }
-    // From the most harmed victim on: those that are not needed are spared.
+    // From the most harmed victim on: unneeded ones are spared.
     for index in (0..chosen.len()).rev() {
         let (_, draw) = chosen[index];
         if *left + draw <= Power::ZERO {
@@ -310,7 +311,7 @@ fn victims(
     chosen.into_iter().map(|(id, _)| id).collect()
 }
 
-/// Gives back what there is room for: at most one job at a time, then caps.
+/// Returns power within the room: at most one job at a time, then caps.
 fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     if view.index().suspended.is_empty() && view.index().capped.is_empty() {
         return;
@@ -332,10 +333,10 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     let all: Power = units.iter().map(gain).sum();
     let wanted = bottom.map_or(room, |low| room.min(low - draw));
     let permille = largest_permille(|permille| all.scaled(permille, 1_000) <= wanted);
-    // The lower limit is reached rather than nearly reached.
+    // The lower limit must be reached, not nearly reached.
     let permille = if below && wanted < room { (permille + 1).min(1_000) } else { permille };
     let step = high_to_give(view).scaled(i64::from(options.steer_margin_permille), 1_000);
-    // A little more now and a little more soon is flapping.
+    // Small steps in short succession would be flapping.
     if permille < 1_000 && (wanted < step || all.scaled(permille, 1_000) < step) && !below {
         return;
     }
@@ -349,7 +350,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     }
 }
 
-/// Returns true if its cap is below what it may be raised to, and long enough.
+/// Returns true if the cap is below its highest allowed value, and has been for long enough.
 fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
     let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
     let aim = if below { None } else { unit.aim.0 };
@@ -357,7 +358,7 @@ fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
 }
 
 impl SharedUnit {
-    /// Returns the draw of its jobs at the cap that they were started with; `below` the band, without any.
+    /// Returns the draw of its jobs at the cap with which they were started; `below` the band, without any.
     fn aim_draw(&self, view: &View<'_>, below: bool) -> Power {
         if !below {
             return self.aim.1;

@@ -1,4 +1,4 @@
-//! What is recorded of an array: how many of its tasks became jobs, and how those ended.
+//! The record of an array: the number of tasks that became jobs, and their ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use crate::round::Account;
 
-/// Tasks of one submission that ask for the same. A task becomes a job when it is about to be its turn, so that an array
-/// costs what runs of it, not what it has.
+/// Tasks of one submission with the same request. A task becomes a job shortly before its turn, so that an array costs
+/// as much as its running tasks.
 ///
-/// The array itself is a job, too, which is never in the queue: what its tasks ask for and depend on is recorded there.
+/// The array itself is a job, too, which is never in the queue: it has the request and the dependencies of its tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Array {
     pub tasks: Tasks,
-    /// So many have become jobs: those at the places below.
+    /// Number of tasks that have become jobs: those at the lower places.
     pub made: u32,
-    /// Of those, how many wait.
+    /// Number of these that wait.
     pub(crate) waiting: u32,
     /// The user who cancelled the tasks that are not jobs yet.
     pub cancelled_by: Option<String>,
     pub ended: Ended,
-    /// Places of tasks that were cancelled before they became jobs: they are over, and never become any.
+    /// Places of tasks that were cancelled before they became jobs: they are over, and never become jobs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub dropped: BTreeSet<u32>,
 }
 
-/// How tasks of an array ended.
+/// Ends of the tasks of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ended {
     pub counts: TaskCounts,
-    /// The highest exit code of those that ran.
+    /// The highest exit code of tasks that ran.
     pub code: u8,
     pub started: Option<Time>,
     pub account: Account,
@@ -44,17 +44,17 @@ impl Array {
         Self { tasks, made: 0, waiting: 0, cancelled_by: None, ended: Ended::default(), dropped: BTreeSet::new() }
     }
 
-    /// Tasks that are jobs and not over.
+    /// Returns the number of tasks that are jobs and not over.
     pub fn live(&self) -> u32 {
         self.made + self.dropped_count() - self.ended.counts.all()
     }
 
-    /// At most as many as there are tasks, which 32 bits count.
+    /// At most the number of tasks, which fits in 32 bits.
     fn dropped_count(&self) -> u32 {
         self.dropped.len() as u32
     }
 
-    /// Tasks that will become jobs.
+    /// Returns the number of tasks that will become jobs.
     pub fn left(&self) -> u32 {
         if self.cancelled_by.is_some() { 0 } else { self.tasks.count() - self.made - self.dropped_count() }
     }
@@ -64,7 +64,7 @@ impl Array {
         self.left() > 0 && place >= self.made && !self.dropped.contains(&place)
     }
 
-    /// The place of the next task that becomes a job, which does now.
+    /// Makes the next task a job; returns its place.
     pub(crate) fn make_next(&mut self) -> u32 {
         while self.dropped.remove(&self.made) {
             self.made += 1;
@@ -73,29 +73,29 @@ impl Array {
         self.made - 1
     }
 
-    /// Returns true if none of its tasks will run any more.
+    /// Returns true if none of its tasks will run in the future.
     pub(crate) fn is_over(&self) -> bool {
         self.left() == 0 && self.live() == 0
     }
 
-    /// The number as a job of the task at `place`.
+    /// Returns the job number of the task at `place`.
     pub fn job_at(own: JobId, place: u32) -> JobId {
         JobId(own.0 + 1 + u64::from(place))
     }
 
-    /// The numbers as jobs of the tasks from `place` on.
+    /// Returns the job numbers of the tasks from `place` on.
     pub(crate) fn numbers(&self, own: JobId, place: u32) -> RangeInclusive<JobId> {
         Self::job_at(own, place)..=Self::job_at(own, self.tasks.count() - 1)
     }
 
-    /// The place of the task that is this job, in the array of that number.
+    /// Returns the place of the task with this job number, in the array `own`.
     pub fn place_of(&self, own: JobId, job: JobId) -> Option<u32> {
         let place = u32::try_from(job.0.checked_sub(own.0 + 1)?).ok()?;
         (place < self.tasks.count()).then_some(place)
     }
 }
 
-/// The array that a job is a task of.
+/// Returns the array of a task.
 pub(crate) fn array_of(arrays: &BTreeMap<JobId, Array>, job: JobId) -> Option<(JobId, &Array)> {
     let (own, array) = arrays.range(..job).next_back()?;
     array.place_of(*own, job).map(|_| (*own, array))
@@ -108,7 +108,7 @@ impl State {
         self.array_of(job).and_then(coming).unwrap_or(false)
     }
 
-    /// The array that a job is a task of, and its number.
+    /// Returns the array of a task, and its number.
     pub(crate) fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
         array_of(&self.arrays, job)
     }

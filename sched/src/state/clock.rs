@@ -1,17 +1,17 @@
-//! How the cluster's time relates to wall time. Events carry wall times where people or the grid name them (limits, prices,
-//! budgets, reservations, begins, deadlines); the state keeps them in cluster time, so that a decision never depends on a
-//! wall clock, and they move when the offset changes. Requests, which jobs share, keep wall times and are read through
-//! [`Clock::cluster`].
+//! The relation of the cluster's time to wall time. Events have wall times if people or the grid set them (limits,
+//! prices, budgets, reservations, begins, deadlines); the state keeps them in cluster time, so that a decision never
+//! depends on a wall clock, and they move when the offset changes. Requests, which jobs share, keep wall times and are
+//! read through [`Clock::cluster`].
 
 use limo_model::{Budgets, Curve, Reservation, Span, Time, Wall, Window};
 use serde::{Deserialize, Serialize};
 
-/// Wall time beside cluster time, and the source of the cluster's time.
+/// Wall time relative to cluster time, and the source of the cluster's time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clock {
     /// Wall time less cluster time.
     pub offset: Span,
-    /// The boot id of the kernel whose clock tells the cluster's time; empty before the first that is known.
+    /// Boot id of the kernel whose clock gives the cluster's time; empty before the first known one.
     pub boot: String,
     /// The cluster's time when that kernel booted.
     pub since: Time,
@@ -27,17 +27,17 @@ impl Clock {
         Wall::from_unix_ms(self.shown(at).unix_ms())
     }
 
-    /// The same, for a message or a record: times in these are wall times.
+    /// Converts to wall time, for a message or a record.
     pub fn shown(&self, at: Time) -> Time {
         at.moved(self.offset)
     }
 
-    /// The cluster's time when the wall clock says `wall`, a time of a message or a request.
+    /// Converts the wall time of a message or a request to the cluster's time.
     pub fn cluster(&self, wall: Time) -> Time {
         wall.moved(self.back())
     }
 
-    /// From wall time to cluster time.
+    /// Returns the offset from wall time to cluster time.
     fn back(&self) -> Span {
         Span::ZERO - self.offset
     }
@@ -55,7 +55,7 @@ impl Clock {
         wall.moved(self.back())
     }
 
-    /// A curve of the state as people know it: in wall time.
+    /// Converts a curve of the state to wall time.
     pub fn shown_curve<T: Clone>(&self, curve: &Curve<T>) -> Curve<T> {
         curve.moved(self.offset)
     }
@@ -70,7 +70,7 @@ impl Clock {
         reservation.moved(self.offset)
     }
 
-    /// When the day, week or month ends that contains `now`, by the calendar of the wall clock.
+    /// Returns the end of the day, week or month that contains `now`, by the calendar of the wall clock.
     pub(crate) fn window_end(&self, window: Window, now: Time) -> Time {
         self.cluster(window.end(self.shown(now)))
     }

@@ -1,4 +1,4 @@
-//! What is recorded of a job: where it is in its life, and what is expected of it while it is on its nodes.
+//! The record of a job: its phase, and its expected values while it is on its nodes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::round::Account;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Shared with jobs that ask for the same.
+    /// Request, shared with jobs that have the same.
     pub request: Arc<Request>,
     pub submitted: Time,
     /// Attempts made so far.
     pub attempts: u32,
-    /// Usage of attempts after which it was requeued.
+    /// Usage of attempts that were requeued.
     pub(crate) lost: Account,
     pub phase: Phase,
-    /// How often it ran and was ended to run again.
+    /// Number of times it was ended to run again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
     /// The user who holds it, if it is held.
@@ -31,7 +31,7 @@ pub struct Job {
     /// Dependencies on other jobs that are not met yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Dependency>,
-    /// Since when it may run, where that is not since its submission.
+    /// Time since which it may run, if that is not its submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) eligible: Option<Time>,
 }
@@ -44,12 +44,12 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// With the reason last told, once a round has looked at it.
+    /// Waiting, with the last reason, once a round has considered it.
     Waiting(Option<Wait>),
-    /// Assigned; its node has not said that it runs.
+    /// Assigned; its node has not reported that it runs.
     Starting(Assignment),
     Running(Assignment, Running),
-    /// Its processes stand still for these causes; it keeps its cores and its memory.
+    /// Suspended for these causes; it keeps its cores and its memory.
     Suspended(Assignment, Running, Causes),
 }
 
@@ -57,31 +57,31 @@ pub enum Phase {
 pub struct Assignment {
     pub attempt: Attempt,
     pub placement: Placement,
-    /// As it was started.
+    /// Estimate at its start.
     pub estimate: Estimate,
-    /// Draw above idle that is expected of it now: the estimate, corrected by readings, under the caps of now; none while
-    /// it is suspended.
+    /// Draw above idle that is expected now: the estimate, corrected by readings, under the present caps; zero while it
+    /// is suspended.
     pub draw: Power,
-    /// How `draw` is divided among its units, in the order of its placement; evenly if empty.
+    /// Division of `draw` among its units, in the order of its placement; even if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) shares: Vec<Power>,
-    /// By how much suspension and changed caps put off its expected end, and its time limit.
+    /// Time by which suspension and changed caps delay its expected end and its time limit.
     pub held: Span,
     pub assigned: Time,
-    /// Since when its draw is taken from its estimate on the nodes whose readings do not show it.
+    /// Time since which its draw comes from its estimate on nodes whose readings do not show it.
     pub(crate) hidden_since: Time,
-    /// Reason why it shall end, and whether the command to end it was given.
+    /// Reason why it is to end, and true if the command was given.
     pub stop: Option<(StopReason, bool)>,
-    /// The nodes on which its part has ended, while others still run.
+    /// Nodes on which its part has ended, while others still run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<PartEnd>,
     /// True if no other job may be on its nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
-    /// How long its nodes may run it without the master. Only a requeueable job has one.
+    /// Time for which its nodes may run it without the master. Only a requeueable job has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// Expected draw that is not drawn yet, because one of its nodes wakes.
+    /// Part of the expected draw that begins later, because one of its nodes is waking.
     #[serde(default, skip_serializing_if = "super::is_nothing")]
     pub(crate) pending: Power,
 }
@@ -91,25 +91,25 @@ pub struct Running {
     pub started: Time,
     /// Nodes whose readings contain its draw.
     pub seen_on: BTreeSet<NodeId>,
-    /// Its draw by readings, in thousandths of the expected one.
+    /// Draw by readings, in thousandths of the expected one.
     pub measured_permille: i64,
-    /// What it used until `since`, from when on it draws what is expected of it now.
+    /// Energy used until `since`; from then on it draws the expected power.
     pub spent: Energy,
     pub since: Time,
-    /// Since when it runs without a pause.
+    /// Time since which it runs without a pause.
     pub resumed: Time,
     /// True if it runs as it was started.
     pub steady: bool,
     /// True if it was warned of its time limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) warned: bool,
-    /// Usage at the time when its user was told that the allowance is used up.
+    /// Usage at the time of the report that the allowance is used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
 }
 
 impl Running {
-    /// Expected usage until now.
+    /// Returns the expected usage until now.
     pub fn used(&self, assignment: &Assignment, now: Time) -> Energy {
         self.spent + assignment.draw * (now - self.since)
     }
@@ -134,7 +134,7 @@ impl Job {
         matches!(self.phase, Phase::Waiting(_))
     }
 
-    /// Since when it may run: for how long a policy has let it wait.
+    /// Returns the time since which it may run, from which a policy counts its wait.
     pub fn eligible(&self) -> Time {
         self.eligible.unwrap_or(self.submitted)
     }
@@ -148,7 +148,7 @@ impl Job {
         }
     }
 
-    /// Since it began, where it did.
+    /// Returns the data since its begin, if it began.
     pub fn running(&self) -> Option<&Running> {
         match &self.phase {
             Phase::Waiting(_) | Phase::Starting(_) => None,
@@ -174,7 +174,7 @@ impl Job {
         }
     }
 
-    /// Reason why it stands still, if it does.
+    /// Returns the causes of its suspension, if it is suspended.
     pub fn causes(&self) -> Option<&Causes> {
         match &self.phase {
             Phase::Suspended(_, _, causes) => Some(causes),
@@ -187,18 +187,18 @@ impl Job {
         self.causes().is_some_and(|causes| causes.by().is_some())
     }
 
-    /// Returns true if it stands still without a cause: the next plan decides about it.
+    /// Returns true if it is suspended without a cause: the next plan decides about it.
     pub(crate) fn may_continue(&self) -> bool {
         let ends = self.assignment().is_some_and(|assignment| assignment.stop.is_some());
         !ends && self.causes().is_some_and(Causes::is_empty)
     }
 
-    /// Since when it stands still for the upper limit.
+    /// Returns the time since which it is suspended for the upper limit.
     pub(crate) fn limited_since(&self) -> Option<Time> {
         self.causes()?.since_of(Cause::Limit)
     }
 
-    /// When its estimate ends, from its start on. A suspended job has no end.
+    /// Returns the end of its estimate, counted from its start. A suspended job has none.
     pub(crate) fn estimated_end(&self) -> Option<Time> {
         match &self.phase {
             Phase::Waiting(_) | Phase::Suspended(..) => None,
@@ -209,7 +209,7 @@ impl Job {
         }
     }
 
-    /// When it reaches its time limit, if nobody has told it to end.
+    /// Returns the time of its time limit, unless it is being ended.
     pub(crate) fn limit_end(&self) -> Option<Time> {
         match &self.phase {
             Phase::Running(assignment, running) if assignment.stop.is_none() => {
@@ -219,27 +219,27 @@ impl Job {
         }
     }
 
-    /// When it is to be warned that its time limit comes, if it was not yet.
+    /// Returns the time of its warning before the time limit, if it is still due.
     pub(crate) fn warning_at(&self) -> Option<Time> {
         let before = self.request.warning?.before;
         let is_warned = self.running().is_some_and(|running| running.warned);
         self.limit_end().filter(|_| !is_warned).map(|end| end - before)
     }
 
-    /// Returns true if what it uses is to be looked at: it runs, something is allowed, and nobody was told yet that it is used.
+    /// Returns true if its usage must be checked: it runs with an allowance, and was not reported yet.
     pub(crate) fn is_on_allowance(&self) -> bool {
         self.request.allowance.is_some()
             && self.is_running_on()
             && self.running().is_some_and(|running| running.used_up.is_none())
     }
 
-    /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
-    /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
+    /// Returns the expected end, seen from `now`. An overdue job is expected to take as long again as it is overdue,
+    /// and at least a twentieth of its time, because nothing better is known.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
         let duration = self.assignment()?.estimate.duration;
         let least = duration.scaled(1, 20).max(Span::from_ms(1));
         if let Phase::Suspended(assignment, running, causes) = &self.phase {
-            // As if it went on now: nobody knows when it will.
+            // As if it continued now: the time of its resumption is unknown.
             let end = running.started + assignment.estimate.duration + assignment.held;
             return Some(now + (end - causes.since()).max(least));
         }
@@ -247,13 +247,13 @@ impl Job {
         Some(if end > now { end } else { now + (now - end).max(least) })
     }
 
-    /// Returns true if it has a unit, was not told to end, and is not suspended.
+    /// Returns true if it has a unit, is not being ended, and is not suspended.
     pub(crate) fn is_active_and_kept(&self) -> bool {
         let kept = self.assignment().is_some_and(|assignment| assignment.stop.is_none());
         kept && !matches!(self.phase, Phase::Suspended(..))
     }
 
-    /// Returns true if it runs and was not told to end.
+    /// Returns true if it runs and is not being ended.
     pub(crate) fn is_running_on(&self) -> bool {
         matches!(&self.phase, Phase::Running(assignment, _) if assignment.stop.is_none())
     }
@@ -265,13 +265,13 @@ impl Assignment {
         self.stop.as_ref().is_some_and(|(why, _)| why.runs_again())
     }
 
-    /// Milliseconds of cores in that time.
+    /// Returns the core time of a span, in milliseconds.
     pub(crate) fn core_ms(&self, span: Span) -> u64 {
         let cores: u64 = self.placement.iter().map(|part| u64::from(part.cores) * u64::from(part.count)).sum();
         cores.saturating_mul(u64::try_from(span.ms()).unwrap_or(0))
     }
 
-    /// Its part if it is on one unit of one node.
+    /// Returns its part if it is on one unit of one node.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
         match &self.placement[..] {
             [part] if part.count == 1 => Some(part),
@@ -279,24 +279,24 @@ impl Assignment {
         }
     }
 
-    /// Its units, each with its part, in the order of its placement.
+    /// Returns its units, each with its part, in the order of its placement.
     pub(crate) fn units(&self) -> impl Iterator<Item = (UnitId, &Part)> {
         self.placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)))
     }
 
-    /// Its expected draw on each of its units, if that is even.
+    /// Returns its expected draw on each of its units, if the division is even.
     pub(crate) fn even_share(&self) -> Option<Power> {
         self.shares.is_empty().then(|| self.draw.scaled(1, i64::from(width(&self.placement))))
     }
 
-    /// Its expected draw on each of its units, in the order of its placement.
+    /// Returns its expected draw on each of its units, in the order of its placement.
     pub(crate) fn draw_by_unit(&self) -> impl Iterator<Item = (UnitId, Power)> {
         let even = self.even_share();
         let share = move |index: usize| even.or_else(|| self.shares.get(index).copied()).unwrap_or_default();
         self.units().enumerate().map(move |(index, (unit, _))| (unit, share(index)))
     }
 
-    /// Its expected draw on `node`.
+    /// Returns its expected draw on `node`.
     pub(crate) fn draw_on(&self, node: NodeId) -> Power {
         if let Some(share) = self.even_share() {
             let parts = self.placement.iter().filter(|part| part.is_on(node)).count();
@@ -305,7 +305,7 @@ impl Assignment {
         self.draw_by_unit().filter(|(unit, _)| unit.node == node).map(|(_, draw)| draw).sum()
     }
 
-    /// The sum of its expected draws on its units: `draw`, rounded as its shares are.
+    /// Returns the sum of its expected draws on its units: `draw`, rounded like its shares.
     pub(crate) fn draw_of_units(&self) -> Power {
         match self.even_share() {
             Some(share) => share.scaled(i64::from(width(&self.placement)), 1),

@@ -17,29 +17,30 @@ pub struct Node {
     pub(crate) suspect_until: Option<Time>,
     pub(crate) sleep: Sleep,
     pub(crate) reading: Option<Reading>,
-    /// Its draw without jobs that no reading shows: its fresh reading, else its idle or sleeping draw.
+    /// Draw without jobs that no reading shows: its fresh reading, else its idle or sleeping draw.
     pub(crate) own: Power,
     /// Energy and cost of `own` until `since`.
     pub(crate) bill: Bill,
     pub(crate) since: Time,
-    /// Since when no job is on it.
+    /// Time since which no job is on it.
     pub(crate) idle_since: Time,
     pub(crate) caps: Caps,
-    /// Orders about jobs that it has not confirmed, and the error of its readings until then.
+    /// Unconfirmed orders about jobs, and the error of its readings until then.
     pub(crate) unseen: Vec<(Change, Power)>,
-    /// Since when it is unreachable, in cluster time. None while it is connected, and for a node that never registered.
+    /// Time since which it is unreachable, in cluster time. `None` while it is connected, and for a node that never
+    /// registered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) away_since: Option<Time>,
-    /// Since when it is lost. Cleared when it registers.
+    /// Time since which it is lost. Cleared when it registers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lost: Option<Time>,
     /// Attempts that were on it when it was lost and may still run there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) held: Vec<Held>,
-    /// Before then it is not put to sleep, because it did not sleep when it was told to.
+    /// Time before which it is not put to sleep, because it failed to sleep as ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) awake_until: Option<Time>,
-    /// As of when it began to be as awake as it is.
+    /// Energy at the beginning of its present power state.
     #[serde(default, skip_serializing_if = "Slept::is_nothing")]
     pub(crate) slept: Slept,
 }
@@ -49,8 +50,7 @@ pub struct Node {
 pub struct Held {
     pub job: JobId,
     pub attempt: Attempt,
-    /// What it was expected to draw on this node when it ended. Zero as long as the job is not over: its own draw then
-    /// counts.
+    /// Expected draw on this node at its end. Zero while the job is not over: its own draw then counts.
     pub draw: Power,
 }
 
@@ -59,23 +59,23 @@ pub struct Held {
 pub(crate) enum Change {
     /// A job runs under other caps.
     Caps(JobId),
-    /// It stands still, or goes on.
+    /// A job is suspended or resumed.
     Pause(JobId),
 }
 
-/// The caps of a node's units, as they were told.
+/// The last ordered caps of a node's units.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Caps {
-    /// By unit; shorter where the rest has none.
+    /// Caps by unit; shorter if the remaining units have none.
     pub limits: Vec<Option<Power>>,
     pub generation: u64,
-    /// When they last changed.
+    /// Time of the last change.
     pub changed: Time,
     /// Units, by index, whose cap the node could not set.
     pub failed: BTreeSet<u16>,
 }
 
-/// The power state of a node. Switching is a state of the node, never a job.
+/// The power state of a node. Falling asleep and waking are states of the node, never jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sleep {
@@ -116,22 +116,22 @@ impl Node {
         self.connected
     }
 
-    /// Since when it is unreachable, if it ever was reachable.
+    /// Returns the time since which it is unreachable, if it ever was reachable.
     pub fn away_since(&self) -> Option<Time> {
         self.away_since
     }
 
-    /// Time since which it is lost; its jobs ended without a report.
+    /// Returns the time since which it is lost; its jobs ended without a report.
     pub fn lost_since(&self) -> Option<Time> {
         self.lost
     }
 
-    /// Attempts that ended without its word and may still draw power on it.
+    /// Returns the attempts that ended without its report and may still draw power on it.
     pub fn held(&self) -> &[Held] {
         &self.held
     }
 
-    /// The sum of what is held for it.
+    /// Returns the sum of its held draws.
     pub fn held_draw(&self) -> Power {
         self.held.iter().map(|held| held.draw).sum()
     }
@@ -162,7 +162,7 @@ impl Node {
         self.sleep == Sleep::Awake
     }
 
-    /// Returns true if a job could be put on it at once.
+    /// Returns true if a job could start on it at once.
     pub(crate) fn is_usable(&self, now: Time) -> bool {
         self.is_available(now) && self.sleep == Sleep::Awake
     }
@@ -172,7 +172,7 @@ impl Node {
         self.caps.limits.get(usize::from(unit)).copied().flatten()
     }
 
-    /// The caps of its units, as they were told last, and the number of that telling.
+    /// Returns the last ordered caps of its units, and the number of the order.
     pub fn caps(&self) -> (u64, Vec<Option<Power>>) {
         (
             self.caps.generation,
@@ -180,13 +180,13 @@ impl Node {
         )
     }
 
-    /// The lowest and the highest cap of a unit, where it can be capped.
+    /// Returns the lowest and the highest cap of a unit, if it can be capped.
     pub(crate) fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
         let range = self.spec.units.get(usize::from(unit))?.caps;
         range.filter(|_| !self.caps.failed.contains(&unit))
     }
 
-    /// Its draw with no job on it and no reading.
+    /// Returns its draw without jobs and readings.
     pub(crate) fn still_draw(&self) -> Power {
         match (self.sleep, &self.spec.rest) {
             (Sleep::GoingDown, Some(rest)) => rest.down.draw,
@@ -196,7 +196,7 @@ impl Node {
         }
     }
 
-    /// Each unit.
+    /// Returns all of its units.
     pub fn units(&self) -> impl Iterator<Item = (UnitId, &UnitSpec)> {
         let id = |index: usize| UnitId { node: self.id, unit: u16::try_from(index).unwrap_or(u16::MAX) };
         self.spec.units.iter().enumerate().map(move |(index, spec)| (id(index), spec))

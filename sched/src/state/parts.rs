@@ -1,9 +1,9 @@
-//! A job over several nodes ends when each of its nodes has said how its part of it ended.
+//! The end of a multi-node job, from the reported ends of its parts.
 
 use limo_model::{NodeId, Outcome, Usage};
 use serde::{Deserialize, Serialize};
 
-/// The end of one node's part of a job whose other nodes have not all said theirs.
+/// The end of one node's part of a job, while other nodes have not reported theirs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartEnd {
     pub node: NodeId,
@@ -11,9 +11,9 @@ pub struct PartEnd {
     pub usage: Usage,
 }
 
-/// How a job ended whose parts ended so: lost where one of them was, else failed with the node of one of them, else not
-/// started where one was not, otherwise with the highest of the exit codes. What they used is added up, but for the time,
-/// which is that of the longest. Their energy is known where that of each is.
+/// Returns the end of a job from those of its parts. It is lost if one of them was, else failed with the node of one of
+/// them, else not started if one was not. Otherwise it has the highest exit code. Usages are added, but the time is the
+/// longest one. The energy is known if that of each part is.
 pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
     let weight = |outcome: &Outcome| {
         let kind = match outcome {
@@ -22,10 +22,10 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
             Outcome::NotStarted { .. } => 1,
             Outcome::Exited(_) | Outcome::Signaled(_) | Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_) => 0,
         };
-        // The node that ended its part at the time limit knows why the others were ended, too.
+        // The node that ended its part at the time limit also knows the reason for the others.
         (kind, outcome.exit_code(), outcome.clone().split_limit().1)
     };
-    // Of equals the first.
+    // The first of equal ones.
     let worst = parts.iter().rev().max_by_key(|part| weight(&part.outcome));
     let mut usage = Usage::default();
     for part in parts {

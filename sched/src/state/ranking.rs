@@ -1,4 +1,4 @@
-//! What is recorded of when the queue was ranked by priority, and when it is to be.
+//! The record of the last ranking of the queue by priority, and of the next one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(crate) struct Ranking {
     pub due: bool,
     /// Last.
     pub at: Option<Time>,
-    /// What then was added to priorities of jobs by their users; who is not here used nothing.
+    /// Points that were added to priorities of jobs then, by user; users who are not listed used nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub points: BTreeMap<String, i64>,
 }

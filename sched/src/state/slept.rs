@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::node::{Node, Sleep};
 
-/// Energy of one node, up to a moment.
+/// Energy of one node up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Slept {
     pub asleep: Energy,
-    /// On the way to sleep and back.
+    /// Energy while falling asleep and waking.
     pub switching: Energy,
-    /// All that the node itself had drawn at that moment.
+    /// Energy of the node itself up to that moment.
     mark: Energy,
 }
 
@@ -22,7 +22,7 @@ impl Slept {
 }
 
 impl Node {
-    /// Its energy asleep and while switching, until `now`.
+    /// Returns its energy asleep and while switching, until `now`.
     pub fn slept(&self, now: Time) -> Slept {
         let mut bill = self.bill;
         bill.add(self.own, self.since, now, None);

@@ -1,41 +1,42 @@
-//! What is recorded of users: what they used. And of jobs that their quotas have made room for: what that is.
+//! The record of users: their usage, and the charges of jobs to their quotas.
 
 use limo_model::{Energy, Fairshare, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::fairshare::decayed;
 
-/// What a job that its user's quota has made room for takes of that, as long as it runs or is about to.
+/// The charge of a running or starting job to its user's quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Charge {
     pub cores: u32,
-    /// Expected of it.
+    /// Expected energy of the job.
     pub energy: Energy,
 }
 
 /// Usage of a user. Jobs count when they end, or end to run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
-    /// The energy of the last day, week and month in which a job ended, and when those began, in wall time.
+    /// Energy of the last day, week and month in which a job ended, with their beginnings in wall time.
     pub energy: [(Time, Energy); 3],
-    /// What counts of all that was used, at this time: in mJ, and in milliseconds of a core.
+    /// Decayed usage at this time: in mJ, and in milliseconds of a core.
     pub(crate) counted: [u64; 2],
     pub(crate) at: Time,
 }
 
 impl Used {
-    /// Of the window that contains `wall`. If the clock was set back into an earlier window, what was used before counts.
+    /// Returns the energy in the window that contains `wall`. If the clock was set back into an earlier window, the
+    /// earlier usage counts.
     pub fn in_window(&self, window: Window, wall: Time) -> Energy {
         let (begin, energy) = self.energy[window as usize];
         if begin >= window.begin(wall) { energy } else { Energy::ZERO }
     }
 
-    /// The part of it that counts now.
+    /// Returns the decayed usage now.
     pub fn counted(&self, fairshare: &Fairshare, now: Time) -> u64 {
         decayed(self.counted[fairshare.measure as usize], now - self.at, fairshare.half_life)
     }
 
-    /// Brings up to date what counts, and adds to it.
+    /// Decays the usage to the present, and adds to it.
     pub(crate) fn count(&mut self, now: Time, more: [u64; 2], half_life: Span) {
         for (counted, more) in self.counted.iter_mut().zip(more) {
             *counted = decayed(*counted, now - self.at, half_life).saturating_add(more);

@@ -1,9 +1,9 @@
 //! A set of positions `0..len`, one bit each, worked on a word (64 positions) at a time.
 //!
-//! For sets asked for their lowest members and for runs of neighbours: free nodes. It does not grow by itself: a
-//! position at or above `len` is a mistake of the caller and panics on insertion. Beside the words it keeps the number
-//! of members, and for each word a bit that tells whether it has any, so that scans leap over what is empty: all of
-//! 80,640 empty positions are 20 steps.
+//! For sets whose lowest members and runs of neighbours are searched: free nodes. It does not grow by itself: a
+//! position at or above `len` is a mistake of the caller and panics on insertion. It also stores the number of members,
+//! and for each word a bit that is set if the word has any, so that scans skip empty parts: all of 80,640 empty
+//! positions are 20 steps.
 
 mod sets;
 
@@ -21,12 +21,12 @@ pub(crate) struct Bits {
     count: u32,
 }
 
-/// The word of a position, and its bit there.
+/// Returns the word of a position, and its bit there.
 fn place(position: u32) -> (usize, u64) {
     ((position / WORD) as usize, 1 << (position % WORD))
 }
 
-/// Calls `each` with the words that a range touches, and the bits of the range in each. Stops when it is told so.
+/// Calls `each` with the words that a range touches, and the bits of the range in each. Stops if `each` breaks.
 #[inline]
 fn masks(range: Range<u32>, mut each: impl FnMut(usize, u64) -> ControlFlow<()>) {
     if range.is_empty() {
@@ -41,7 +41,7 @@ fn masks(range: Range<u32>, mut each: impl FnMut(usize, u64) -> ControlFlow<()>)
         }
         mask = u64::MAX;
     }
-    // Either the first word, or only the last: then both ends cut it.
+    // Either the first word, or only the last, which both ends cut.
     let _ = each(last, mask & below);
 }
 
@@ -57,7 +57,7 @@ fn run_in_word(mut word: u64, n: u32) -> Option<u32> {
 }
 
 impl Bits {
-    /// The empty set of positions `0..len`. `len` is at most 2^32 - 64.
+    /// Makes the empty set of positions `0..len`. `len` is at most 2^32 - 64.
     pub(crate) fn new(len: u32) -> Self {
         let mut bits = Self { words: Vec::new(), some: Vec::new(), len: 0, count: 0 };
         bits.grow(len);
@@ -74,12 +74,12 @@ impl Bits {
         }
     }
 
-    /// How many positions there are, members or not.
+    /// Returns the number of positions, members or not.
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
@@ -90,7 +90,7 @@ impl Bits {
         self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// Adds the bits to the word; how many are new.
+    /// Adds the bits to the word; returns the number of new ones.
     #[inline]
     fn add(&mut self, at: usize, bits: u64) -> u32 {
         let added = (bits & !self.words[at]).count_ones();
@@ -100,7 +100,7 @@ impl Bits {
         added
     }
 
-    /// Takes the bits from the word; how many it had.
+    /// Removes the bits from the word; returns the number of removed ones.
     #[inline]
     fn drop(&mut self, at: usize, bits: u64) -> u32 {
         let dropped = (bits & self.words[at]).count_ones();
@@ -112,7 +112,7 @@ impl Bits {
         dropped
     }
 
-    /// Returns true if it was not a member before. Panics at and above `len`.
+    /// Adds a position; returns true if it was not a member before. Panics at and above `len`.
     #[inline]
     pub(crate) fn insert(&mut self, position: u32) -> bool {
         assert!(position < self.len, "position {position} of {}", self.len);
@@ -120,14 +120,14 @@ impl Bits {
         self.add(at, bit) == 1
     }
 
-    /// Returns true if it was a member before.
+    /// Removes a position; returns true if it was a member before.
     #[inline]
     pub(crate) fn remove(&mut self, position: u32) -> bool {
         let (at, bit) = place(position);
         at < self.words.len() && self.drop(at, bit) == 1
     }
 
-    /// How many of the range were no members before. Panics when it reaches beyond `len`.
+    /// Adds a range; returns the number of new members. Panics if the range reaches beyond `len`.
     pub(crate) fn insert_range(&mut self, range: Range<u32>) -> u32 {
         assert!(range.end <= self.len, "positions up to {} of {}", range.end, self.len);
         let mut added = 0;
@@ -138,7 +138,7 @@ impl Bits {
         added
     }
 
-    /// How many of the range were members before.
+    /// Removes a range; returns the number of removed members.
     pub(crate) fn remove_range(&mut self, range: Range<u32>) -> u32 {
         let mut removed = 0;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -148,7 +148,7 @@ impl Bits {
         removed
     }
 
-    /// The first word from `from` on that has members.
+    /// Returns the first word from `from` on that has members.
     #[inline]
     fn next_word(&self, from: usize) -> Option<usize> {
         let mut at = from / WORD as usize;
@@ -160,7 +160,7 @@ impl Bits {
         Some(at * WORD as usize + some.trailing_zeros() as usize)
     }
 
-    /// The words by 64, and for each 64 which of them have members.
+    /// Returns the words in blocks of 64, with a bit for each word that has members.
     fn blocks(&self) -> impl Iterator<Item = (&[u64], u64)> {
         self.words.chunks(WORD as usize).zip(self.some.iter().copied())
     }
@@ -185,7 +185,7 @@ impl Bits {
         found
     }
 
-    /// Returns true if the whole range are members, as it is for an empty range.
+    /// Returns true if the whole range are members, also for an empty range.
     pub(crate) fn contains_range(&self, range: Range<u32>) -> bool {
         let mut all = range.is_empty() || range.end <= self.len;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -195,7 +195,7 @@ impl Bits {
         all
     }
 
-    /// How many of the range are members.
+    /// Returns the number of members in the range.
     #[cfg(test)]
     pub(crate) fn count_range(&self, range: Range<u32>) -> u32 {
         let mut count = 0;
@@ -206,9 +206,9 @@ impl Bits {
         count
     }
 
-    /// Hands out the lowest `n` members, or all when there are fewer, as runs in ascending order, and returns how many.
-    /// The runs are as long as possible; the last one is cut where `n` is reached. Cost: the words that have members, up
-    /// to the last one needed.
+    /// Calls `each` with the lowest `n` members, or all if there are fewer, as runs in ascending order; returns their
+    /// number. The runs are as long as possible; the last one is cut at `n`. Cost: the words that have members, up to
+    /// the last one needed.
     pub(crate) fn lowest(&self, n: u32, mut each: impl FnMut(Range<u32>)) -> u32 {
         let mut missing = n;
         let mut runs = self.runs();
@@ -221,7 +221,7 @@ impl Bits {
         n - missing
     }
 
-    /// The runs of neighbouring members, as long as possible, in ascending order.
+    /// Returns the runs of neighbouring members, as long as possible, in ascending order.
     pub(crate) fn runs(&self) -> Runs<'_> {
         Runs { bits: self, at: 0, rest: self.words.first().copied().unwrap_or(0) }
     }
@@ -229,7 +229,7 @@ impl Bits {
     /// The run of members around a member.
     pub(crate) fn run_around(&self, position: u32) -> Range<u32> {
         let (word, bit) = ((position / WORD) as usize, position % WORD);
-        // Members from the position downwards, then upwards, each until the first that is none.
+        // Members from the position downwards, then upwards, each until the first non-member.
         let below = (!(self.words[word] << (WORD - 1 - bit))).leading_zeros();
         let mut start = position + 1 - below;
         if below > bit {
@@ -253,14 +253,14 @@ impl Bits {
         self.runs().flatten()
     }
 
-    /// Finds the begin of the first run of at least `n` members; 0 is read as 1. Cost: a few steps per word that has members,
-    /// however they are scattered.
+    /// Returns the beginning of the first run of at least `n` members; 0 is read as 1. Cost: a few steps per word that
+    /// has members, however they are scattered.
     pub(crate) fn first_run(&self, n: u32) -> Option<u32> {
         let n = n.max(1);
         if self.count < n {
             return None;
         }
-        // How many members end the word before without a gap.
+        // Number of members at the end of the previous word.
         let mut before = 0;
         for (block, (words, some)) in self.blocks().enumerate() {
             if some == 0 {
@@ -315,13 +315,13 @@ impl Iterator for Runs<'_> {
             }
         }
         let start = self.at as u32 * WORD + self.rest.trailing_zeros();
-        // The zeros below the run are filled, so that the run and they are one block of ones.
+        // The zeros below the run are filled, so that they and the run form one block of ones.
         let filled = self.rest | (self.rest - 1);
         if filled != u64::MAX {
             self.rest &= filled + 1;
             return Some(start..self.at as u32 * WORD + filled.trailing_ones());
         }
-        // It goes on in the next word, if there is one.
+        // The run continues in the next word, if there is one.
         self.rest = 0;
         let mut end = (self.at as u32 + 1) * WORD;
         while let Some(word) = self.bits.words.get(self.at + 1) {

@@ -1,7 +1,7 @@
-//! Jobs by number, for numbers that are given out one after the other and come and go mostly in that order.
+//! Jobs by number, for consecutive numbers that come and go mostly in order.
 //!
-//! A window of pages from the smallest number to the largest that is in use: what is asked for is found by its place.
-//! Memory follows the jobs that are there, and one word for every 64 numbers between the first and the last of them.
+//! A window of pages from the smallest to the largest number in use, with access by index. Memory grows with the stored
+//! jobs, plus one word for every 64 numbers between the first and the last of them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Numbers in a page: the bits of a word.
 const PAGE: u64 = 64;
 
-/// What is read may not spread over more numbers: its window would not fit the memory.
+/// Largest range of numbers that can be read: a larger window would not fit the memory.
 const WIDEST: u64 = 1 << 32;
 
-/// Pages in a row; an empty one costs nothing but its place.
+/// Pages in a row; an empty one costs only its place.
 #[derive(Debug, Clone)]
 struct Window<P> {
     /// The number of the first page.
@@ -45,7 +45,7 @@ impl<P: Default> Window<P> {
         self.pages.get_mut(place)
     }
 
-    /// The page of that number, with all between it and the others.
+    /// Returns the page of that number; adds all pages up to it.
     fn reach(&mut self, page: u64) -> &mut P {
         let place = self.place(page).filter(|place| *place < self.pages.len()).unwrap_or_else(|| self.widen(page));
         &mut self.pages[place]
@@ -66,7 +66,7 @@ impl<P: Default> Window<P> {
         place
     }
 
-    /// Leaves out pages before the first that is not empty.
+    /// Removes empty pages at the front.
     fn trim(&mut self, is_empty: impl Fn(&P) -> bool) {
         while self.pages.pop_front_if(|page| is_empty(page)).is_some() {
             self.first += 1;
@@ -77,7 +77,7 @@ impl<P: Default> Window<P> {
 /// Numbers of jobs, in order.
 #[derive(Clone, Default)]
 pub struct JobSet {
-    /// A bit for each number. The first word has one.
+    /// A bit for each number, from the first word on.
     words: Window<u64>,
     len: usize,
 }
@@ -95,7 +95,7 @@ impl JobSet {
         self.words.get(job.0 / PAGE).is_some_and(|word| word >> (job.0 % PAGE) & 1 == 1)
     }
 
-    /// Returns true if it is new.
+    /// Returns true if the job is new.
     pub fn insert(&mut self, job: JobId) -> bool {
         let (word, bit) = (self.words.reach(job.0 / PAGE), 1 << (job.0 % PAGE));
         let is_new = *word & bit == 0;
@@ -104,7 +104,7 @@ impl JobSet {
         is_new
     }
 
-    /// Returns true if it was there.
+    /// Returns true if the job was a member.
     pub fn remove(&mut self, job: JobId) -> bool {
         let bit = 1 << (job.0 % PAGE);
         let Some(word) = self.words.get_mut(job.0 / PAGE).filter(|word| **word & bit != 0) else { return false };
@@ -119,7 +119,7 @@ impl JobSet {
         Some(JobId((self.words.first + page as u64) * PAGE + u64::from(word.ilog2())))
     }
 
-    /// Those that were read.
+    /// Makes a set of the jobs that were read.
     pub(super) fn of<E: Error>(jobs: impl Iterator<Item = JobId>) -> Result<Self, E> {
         let (mut set, mut spread) = (Self::default(), Spread::default());
         for job in jobs {
@@ -133,7 +133,7 @@ impl JobSet {
         self.iter_from(JobId(0))
     }
 
-    /// Those from this number on.
+    /// Returns the jobs from this number on.
     pub fn iter_from(&self, from: JobId) -> impl Iterator<Item = JobId> {
         let before = usize::try_from((from.0 / PAGE).saturating_sub(self.words.first)).unwrap_or(usize::MAX);
         let words = (self.words.first..).zip(&self.words.pages).skip(before);
@@ -214,7 +214,7 @@ impl<T> JobMap<T> {
         Some(value)
     }
 
-    /// How many pages there are, empty ones in between included.
+    /// Returns the number of pages, including empty ones.
     #[cfg(test)]
     pub(super) fn pages(&self) -> usize {
         self.pages.pages.len()
@@ -224,7 +224,7 @@ impl<T> JobMap<T> {
         self.iter_from(JobId(0))
     }
 
-    /// Those from this number on.
+    /// Returns the jobs from this number on.
     pub fn iter_from(&self, from: JobId) -> impl Iterator<Item = (JobId, &T)> {
         self.keys.iter_from(from).filter_map(|job| self.get(job).map(|value| (job, value)))
     }
@@ -256,7 +256,7 @@ impl<T: Serialize> Serialize for JobMap<T> {
     }
 }
 
-/// The numbers that were read so far.
+/// Range of the numbers that were read so far.
 #[derive(Default)]
 struct Spread(Option<(JobId, JobId)>);
 

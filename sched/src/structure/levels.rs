@@ -1,14 +1,14 @@
 //! The nodes of one class by their free cores, for best fit.
 //!
-//! Positions in the class stand for nodes. For each number of free cores that occurs there is the set of the usable
-//! positions that have it. An unusable position (asleep, drained, lost) keeps its level, and its cores may be given back,
-//! but it is in no set and is never handed out. Which job holds what is not known here.
+//! Positions in the class stand for nodes. For each occurring number of free cores there is the set of the usable
+//! positions that have it. An unusable position (asleep, drained, lost) keeps its level, and its cores may be returned,
+//! but it is in no set and is never given out. The owners of cores are not stored.
 
 use std::ops::Range;
 
 use super::Bits;
 
-/// How many sets are kept before an empty one is used for another level. Nodes seldom have more cores than this, so in
+/// Number of sets from which an empty one is reused for another level. Nodes seldom have more cores than this, so in
 /// practice each level keeps its set.
 const SETS: usize = 260;
 
@@ -21,25 +21,25 @@ pub(crate) struct Levels {
     /// Ascending; `sets[i]` holds the usable positions with `levels[i]` free cores. A set that became empty stays.
     levels: Vec<u32>,
     sets: Vec<Bits>,
-    /// By level, the place of its set, or `NOWHERE`; only for the levels that nodes have in practice.
+    /// Place of each level's set, or `NOWHERE`; only for the levels that nodes have in practice.
     places: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Levels {
-    /// No position yet, of nodes with so many cores each.
+    /// Starts without positions, for nodes with this many cores each.
     pub(crate) fn new(cores: u32) -> Self {
         let places = vec![NOWHERE; (cores as usize + 1).min(SETS)];
         Self { cores, free: Vec::new(), usable: Bits::new(0), levels: Vec::new(), sets: Vec::new(), places }
     }
 
-    /// How many positions there are, usable or not.
+    /// Returns the number of positions, usable or not.
     pub(crate) fn len(&self) -> u32 {
         self.usable.len()
     }
 
-    /// Appends a position with `level` free cores. Panics when that is more than a node has.
+    /// Appends a position with `level` free cores. Panics if a node does not have that many.
     pub(crate) fn push(&mut self, level: u32, usable: bool) {
         assert!(level <= self.cores, "{level} free of {} cores", self.cores);
         let position = self.len();
@@ -51,7 +51,7 @@ impl Levels {
         }
     }
 
-    /// The free cores at each position, and whether it is usable.
+    /// Returns the free cores at each position, and true if it is usable.
     #[cfg(debug_assertions)]
     pub(crate) fn positions(&self) -> Vec<(u32, bool)> {
         (0..self.len()).map(|position| (self.free(position), self.usable.contains(position))).collect()
@@ -62,7 +62,7 @@ impl Levels {
         self.free[position as usize]
     }
 
-    /// The positions that are handed out.
+    /// Returns the usable positions.
     pub(crate) fn usable(&self) -> &Bits {
         &self.usable
     }
@@ -76,7 +76,7 @@ impl Levels {
         self.usable.remove(position) && self.set(level).remove(position)
     }
 
-    /// The set of a level, made when there is none.
+    /// Returns the set of a level; makes it if it is missing.
     fn set(&mut self, level: u32) -> &mut Bits {
         let at = match self.places.get(level as usize) {
             Some(at) if *at != NOWHERE => *at as usize,
@@ -113,7 +113,7 @@ impl Levels {
         at
     }
 
-    /// Sets the level of a position, usable or not. Panics when that is more than a node has.
+    /// Sets the level of a position, usable or not. Panics if a node does not have that many cores.
     pub(crate) fn put(&mut self, position: u32, level: u32) {
         let before = self.free(position);
         assert!(level <= self.cores, "{level} free of {} cores", self.cores);
@@ -123,12 +123,12 @@ impl Levels {
         }
     }
 
-    /// Takes `cores` at each position of a run, usable or not. Panics when one of them has fewer.
+    /// Takes `cores` at each position of a run, usable or not. Panics if one of them has fewer.
     pub(crate) fn take(&mut self, run: Range<u32>, cores: u32) {
         self.shift(run, |level| level.checked_sub(cores), cores);
     }
 
-    /// Gives `cores` back at each position of a run, usable or not. Panics when one of them had them all.
+    /// Returns `cores` to each position of a run, usable or not. Panics if a position would exceed the cores of a node.
     pub(crate) fn give(&mut self, run: Range<u32>, cores: u32) {
         let most = self.cores;
         self.shift(run, |level| level.checked_add(cores).filter(|level| *level <= most), cores);
@@ -146,9 +146,9 @@ impl Levels {
         }
     }
 
-    /// The positions at the front of a run that have the level of its first. Never empty when the run is not.
+    /// Returns the positions at the front of a run that have the level of its first. Not empty unless the run is.
     fn same_level(&mut self, run: Range<u32>, level: u32) -> Range<u32> {
-        // Nearly always all are usable and equal, and then the set knows; 64 at once.
+        // Usually all are usable and equal, so the set can answer for 64 at once.
         if run.end - run.start == 1 || self.set(level).contains_range(run.clone()) {
             return run;
         }
@@ -157,7 +157,7 @@ impl Levels {
         run.start..run.start + same as u32
     }
 
-    /// All positions of the piece were at one level and are at another now: the usable ones change their set.
+    /// Moves the usable positions of a piece from the set of one level to that of another.
     fn move_sets(&mut self, piece: Range<u32>, old: u32, new: u32) {
         let size = piece.end - piece.start;
         let usable = self.set(old).remove_range(piece.clone());
@@ -178,13 +178,13 @@ impl Levels {
         &self.sets[first..]
     }
 
-    /// How many usable positions have `cores` or more free. Cost: the levels that occur.
+    /// Returns the number of usable positions with at least `cores` free. Cost: the occurring levels.
     pub(crate) fn count_at_least(&self, cores: u32) -> u32 {
         self.fitting(cores).iter().map(Bits::count).sum()
     }
 
-    /// Hands out `n` usable positions with `cores` or more free, or all when there are fewer, and returns how many: first
-    /// those with the fewest free cores, of equal ones the lowest. They come as runs of one level each.
+    /// Calls `each` with `n` usable positions with at least `cores` free, or all if there are fewer; returns their
+    /// number. Positions with the fewest free cores come first, among equal ones the lowest. Each run has one level.
     pub(crate) fn lowest_fit(&self, cores: u32, n: u32, mut each: impl FnMut(Range<u32>)) -> u32 {
         let mut missing = n;
         for set in self.fitting(cores) {
@@ -196,7 +196,7 @@ impl Levels {
         n - missing
     }
 
-    /// The same of the members of a set.
+    /// Does the same for the members of a set.
     pub(crate) fn lowest_fit_of(&self, of: &Bits, cores: u32, n: u32, mut each: impl FnMut(Range<u32>)) {
         let mut missing = n;
         for set in self.fitting(cores) {
@@ -209,13 +209,13 @@ impl Levels {
         }
     }
 
-    /// The usable positions at one level.
+    /// Returns the usable positions at one level.
     pub(crate) fn at(&self, level: u32) -> Option<&Bits> {
         self.levels.binary_search(&level).ok().map(|at| &self.sets[at])
     }
 
-    /// All usable positions with `cores` or more free. `scratch` lends its memory when they are of several levels; what
-    /// was in it is lost.
+    /// Returns all usable positions with at least `cores` free. `scratch` lends its memory if there are several levels;
+    /// its contents are lost.
     pub(crate) fn members<'a>(&'a self, cores: u32, scratch: &'a mut Bits) -> &'a Bits {
         let mut sets = self.fitting(cores).iter().filter(|set| set.count() > 0);
         let Some(first) = sets.next() else {
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(levels.sets.len(), SETS);
         assert_eq!(fit(&levels, 35_536, 3), [1..2, 0..1, 2..3]);
         assert_eq!(levels.count_at_least(35_537), 2);
-        // Up again over other levels, so that the set that is used again lies below.
+        // Back up over other levels, so that the reused set lies below.
         for given in 1..=10_000 {
             levels.give(1..2, 2);
             assert_eq!(levels.count_at_least(35_536 + 2 * given), 3);

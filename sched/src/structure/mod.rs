@@ -1,6 +1,7 @@
-//! Structures that make a round cost what changed: sets of positions, queues searched by need, nodes by free cores.
+//! Structures that make the cost of a round proportional to the changes: sets of positions, queues searched by need,
+//! nodes by free cores.
 //!
-//! They know numbers only: no jobs, no nodes, no policy, no time.
+//! They contain numbers only: no jobs, nodes, policies or times.
 
 mod bits;
 mod jobs;

@@ -1,6 +1,6 @@
-//! The queue: jobs at places, in order. A job's place is its number, until the queue is ranked: then the jobs have the
-//! same places among them, in another order. Only of jobs whose place is not their number more than a bit is kept, so
-//! that a queue in the order of submission costs what a set of numbers costs. Decides no order itself.
+//! The queue: jobs at places, in order. A job's place is its number, until the queue is ranked: then the jobs occupy
+//! the same places in another order. More than a bit is stored only for jobs whose place differs from their number, so
+//! a queue in the order of submission costs as much as a set of numbers. The caller decides the order.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::JobSet;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Those that are taken.
+    /// Occupied places.
     places: JobSet,
     /// Jobs at places that differ from their numbers, both ways.
     at: BTreeMap<JobId, JobId>,
@@ -49,8 +49,8 @@ impl Queue {
         if self.at.is_empty() { place } else { self.at.get(&place).copied().unwrap_or(place) }
     }
 
-    /// Returns its place: its number or, where another job is there, the number of that, and so on. That ends, since no
-    /// two jobs have one place. Nothing where the job has a place.
+    /// Inserts a job and returns its place: its number or, if another job is there, the number of that job, and so on.
+    /// This ends, because places are unique. Returns `None` if the job has a place already.
     pub fn insert(&mut self, job: JobId) -> Option<u64> {
         if self.is_ranked() {
             return self.insert_among_ranked(job);
@@ -79,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Returns the place that it had.
+    /// Removes a job; returns its place.
     pub fn remove(&mut self, job: JobId) -> Option<u64> {
         let place = JobId(self.place(job)?);
         self.places.remove(place);
@@ -90,12 +90,12 @@ impl Queue {
         Some(place.0)
     }
 
-    /// In order.
+    /// Returns the jobs in order.
     pub fn iter(&self) -> impl Iterator<Item = JobId> {
         self.places.iter().map(|place| self.job_at(place.0))
     }
 
-    /// Jobs with their places, in order.
+    /// Returns the jobs with their places, in order.
     pub fn places(&self) -> impl Iterator<Item = (u64, JobId)> {
         self.places.iter().map(|place| (place.0, self.job_at(place.0)))
     }
@@ -104,8 +104,8 @@ impl Queue {
         self.places.last().map(|place| self.job_at(place.0))
     }
 
-    /// Gives the places that are taken to the jobs of the queue in this order, which must be all of them; whether one has
-    /// another place then.
+    /// Gives the occupied places to the jobs of the queue in this order, which must contain all of them. Returns true
+    /// if a place changed.
     pub fn rank(&mut self, order: &[JobId]) -> bool {
         debug_assert_eq!(order.len(), self.len(), "all jobs of the queue");
         if self.iter().eq(order.iter().copied()) {
@@ -119,7 +119,7 @@ impl Queue {
     }
 }
 
-/// One job of a queue: its number, or a place and the job that has it.
+/// A job of a queue: its number, or a place and the job there.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum QueueSeat {
@@ -127,7 +127,7 @@ enum QueueSeat {
     Other(JobId, JobId),
 }
 
-/// A list in order; as long as every job is at the place that its number gives it, a list of numbers.
+/// Writes a list in order: a list of numbers if every job is at the place of its number.
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seat = |(place, job): (u64, JobId)| match place == job.0 {
@@ -193,7 +193,7 @@ mod tests {
         rank(&mut queue, &[3, 1, 2]);
         assert_eq!((queue.remove(JobId(3)), queue.remove(JobId(3))), (Some(1), None));
         assert_eq!((order(&queue), queue.len()), (vec![1, 2], 2));
-        // At 3 is job 2, at 2 is job 1, and 1 is free.
+        // Job 2 is at place 3, job 1 at 2, and 1 is free.
         assert_eq!((queue.insert(JobId(3)), queue.insert(JobId(3))), (Some(1), None));
         assert_eq!(order(&queue), [3, 1, 2]);
         assert_eq!(

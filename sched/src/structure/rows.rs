@@ -5,7 +5,7 @@
 pub(crate) struct Rows {
     cells: Vec<i64>,
     rows: Vec<Row>,
-    /// Cells that a row gets with its first one.
+    /// Number of cells that a row gets with its first one.
     usual: usize,
 }
 
@@ -17,7 +17,7 @@ struct Row {
 }
 
 impl Rows {
-    /// As many empty rows, of which most will have at most `usual` cells.
+    /// Makes empty rows, most of which will have at most `usual` cells.
     pub(crate) fn new(rows: usize, usual: usize) -> Self {
         Self { cells: Vec::new(), rows: vec![Row::default(); rows], usual }
     }
@@ -40,7 +40,8 @@ impl Rows {
         self.rows[row].len = 0;
     }
 
-    /// Makes room for `count` cells before the one at `place`; they keep what they had or are zero. Returns the row.
+    /// Makes room for `count` cells before the one at `place`; the new cells keep old contents or are zero. Returns the
+    /// row.
     pub(crate) fn insert(&mut self, row: usize, place: usize, count: usize) -> &mut [i64] {
         let Row { start, len, room } = self.rows[row];
         if len + count > room {

@@ -1,11 +1,10 @@
 //! The waiting jobs of one kind in queue order, searched by need.
 //!
-//! A tree of least needs over blocks of neighbouring places: a search leaves out every subtree whose least need does not
-//! fit, and looks through the blocks that are left.
-//! It is keyed by a number that ascends in queue order and knows nothing else of jobs. A removed job leaves an empty
-//! place behind; when the places are used up, the living move together, so memory follows the number that wait and the
-//! cost of a job does not depend on how many have passed. Searching costs about log(n) for each block that looks as if
-//! it fits; blocks that mix needs (one job small, its neighbour short) are looked through in vain.
+//! A tree of least needs over blocks of neighbouring places: a search skips every subtree whose least need does not
+//! fit, and searches the remaining blocks. Keys ascend in queue order; nothing else of jobs is stored. A removed job
+//! leaves an empty place behind; when the places are used up, the jobs move together, so memory depends on the number
+//! of waiting jobs, and the cost of a job does not depend on earlier ones. Searching costs about log(n) for each block
+//! that may fit; blocks that mix needs (one job small, its neighbour short) are searched in vain.
 
 use std::ops::Range;
 
@@ -33,18 +32,19 @@ impl Need {
     }
 }
 
-/// Places in a leaf of the tree. Of 4, 8, 16 and 32 this searched a queue of 20,000 fastest: 170 to 260 ns, mixed needs.
+/// Places in a leaf of the tree. Of 4, 8, 16 and 32 this one searched a queue of 20,000 fastest: 170 to 260 ns, mixed
+/// needs.
 const BLOCK: usize = 4;
 
-/// So that a short queue is not rebuilt again and again.
+/// Fewest places, so that a short queue is not rebuilt repeatedly.
 const FEWEST_PLACES: usize = 64;
 
 /// Jobs in the order of their keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
-    /// Strictly ascending, also those of empty places.
+    /// Keys, strictly ascending, also for empty places.
     keys: Vec<u64>,
-    /// As long as `keys`.
+    /// Needs, as many as `keys`.
     needs: Vec<Need>,
     /// `tree[blocks + i]` is the least need of block `i`, `tree[i]` that of `tree[2 * i]` and `tree[2 * i + 1]`. Twice as
     /// long as there are blocks, a power of two; 0 is not used.
@@ -73,7 +73,7 @@ impl Waiting {
         self.needs.get(place).copied().filter(|need| !need.is_none())
     }
 
-    /// How many wait.
+    /// Returns the number of waiting jobs.
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -89,17 +89,17 @@ impl Waiting {
         self.len > 0 && self.keys.last().is_some_and(|last| *last >= from)
     }
 
-    /// How many there is room for.
+    /// Returns the number of places.
     fn places(&self) -> usize {
         self.tree.len() / 2 * BLOCK
     }
 
-    /// The node of the tree that stands for the block of a place.
+    /// Returns the node of the tree for the block of a place.
     fn leaf(&self, place: usize) -> usize {
         self.tree.len() / 2 + place / BLOCK
     }
 
-    /// The least need of a block.
+    /// Returns the least need of a block.
     fn least_of(&self, block: usize) -> Need {
         let end = self.needs.len().min((block + 1) * BLOCK);
         self.needs[block * BLOCK..end].iter().fold(Need::NONE, |least, need| least.least(need))
@@ -139,7 +139,7 @@ impl Waiting {
         let mut at = self.leaf(place);
         while at > 0 {
             let least = self.tree[at].least(&need);
-            // The nodes above are not larger than this one.
+            // The nodes above are at most as large as this one.
             if least == self.tree[at] {
                 break;
             }
@@ -154,7 +154,7 @@ impl Waiting {
         let need = self.needs[place];
         self.clear_place(place);
         if self.len == 0 {
-            // All of the tree is empty, too: begin anew for nothing.
+            // All of the tree is empty, too: starting again costs nothing.
             self.keys.clear();
             self.needs.clear();
             self.head = 0;
@@ -192,7 +192,7 @@ impl Waiting {
         (self.keys.get(place) == Some(&key) && !self.needs[place].is_none()).then_some(place)
     }
 
-    /// The first place with this key or a larger one, or `keys.len()`.
+    /// Returns the first place with this key or a larger one, or `keys.len()`.
     fn lower_bound(&self, key: u64) -> usize {
         let (Some(first), Some(last)) = (self.keys.first(), self.keys.last()) else { return 0 };
         if key <= *first {
@@ -201,7 +201,7 @@ impl Waiting {
         if key > *last {
             return self.keys.len();
         }
-        // Keys ascend by 1 at least, so the place is no further from either end than the key is.
+        // Keys ascend by at least 1, so the place is at most as far from either end as the key is.
         let end = self.keys.len() - 1;
         let most = (key - first).min(end as u64) as usize;
         if self.keys[most] == key {
@@ -216,19 +216,19 @@ impl Waiting {
         (self.len > 0).then(|| (self.keys[self.head], self.needs[self.head]))
     }
 
-    /// The least of each need over all that wait; seldom the need of one job.
+    /// Returns the least of each need over all waiting jobs; seldom the need of one job.
     #[cfg(test)]
     pub(crate) fn least(&self) -> Option<Need> {
         (self.len > 0).then_some(self.tree[1])
     }
 
-    /// The first job from key `from` on, itself included, whose need fits. When `fits` refuses a need it must refuse
-    /// every need that is nowhere smaller; it is also asked about least needs of several jobs.
+    /// Returns the first job from key `from` on, inclusive, whose need fits. If `fits` refuses a need, it must refuse
+    /// every need that is at least as large in all parts; it is also called with the least needs of several jobs.
     pub(crate) fn next(&self, from: u64, mut fits: impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
         if !self.reaches(from) || !fits(&self.tree[1]) {
             return None;
         }
-        // Mostly it is asked from before the first on, and looking for the place would cost more than all the rest.
+        // Most searches start before the first job, and finding the place would cost more than the rest.
         let start = if self.keys[self.head] >= from { self.head } else { self.lower_bound(from).max(self.head) };
         if !start.is_multiple_of(BLOCK)
             && let Some(found) = self.next_in(start..start.next_multiple_of(BLOCK), &mut fits)
@@ -264,15 +264,15 @@ impl Waiting {
         }
     }
 
-    /// The first job at these places whose need fits.
+    /// Returns the first job at these places whose need fits.
     fn next_in(&self, places: Range<usize>, fits: &mut impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
         let (from, to) = (places.start, places.end.min(self.needs.len()));
         let found = self.needs[from..to].iter().position(|need| !need.is_none() && fits(need))?;
         Some((self.keys[from + found], self.needs[from + found]))
     }
 
-    /// Moves the living together, with one more at its place in the order if there is one, and leaves at least as many
-    /// places free as are taken: then that many insertions pay for it. Places that are far too many are given back.
+    /// Moves the jobs together, with one more at its place in the order if given. Leaves at least as many places free
+    /// as are taken: then that many insertions pay for it. Frees excess places.
     #[cold]
     fn rebuild(&mut self, more: Option<(u64, Need)>) {
         let len = self.len + usize::from(more.is_some());

@@ -26,9 +26,9 @@ pub(super) struct Value {
 /// The distance of an estimate from the measured runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Grounds {
-    /// The count of cores that was measured, if it is another.
+    /// Measured number of cores, if it differs.
     pub cores: Option<u32>,
-    /// Between measured caps, or beyond them.
+    /// True for a cap between or beyond measured ones.
     pub caps: bool,
     /// Between measured sizes.
     pub sizes: bool,
@@ -45,8 +45,8 @@ struct MeasuredPoint {
 pub(super) struct Table(Vec<MeasuredPoint>);
 
 impl Value {
-    /// The conclusions from the runs of a profile. Few runs prove little, and a wide spread less. A learned duration is
-    /// the median plus the spread plus, after n runs, the n-th part of it.
+    /// Converts the runs of a profile to estimates. Few runs prove little, and a wide spread less. A learned duration
+    /// is the median plus the spread plus, after n runs, the n-th part of it.
     fn measured(profile: &Profile) -> Self {
         let Profile { duration, power, energy, spread_permille, runs, source } = *profile;
         let margin = match source {
@@ -61,7 +61,7 @@ impl Value {
         Self { duration, power, energy: power * duration, grounds, ..self }
     }
 
-    /// A part `fraction` of the way to `other`, by logarithms.
+    /// Interpolates a part `fraction` of the way to `other`, by logarithms.
     pub fn towards(self, other: &Self, fraction: f64) -> Self {
         let duration = Span::from_ms(between(self.duration.ms(), other.duration.ms(), fraction));
         let power = Power::from_mw(between(self.power.mw(), other.power.mw(), fraction));
@@ -73,7 +73,7 @@ impl Value {
     }
 }
 
-/// By logarithms; of what has none, linearly.
+/// Interpolates by logarithms, or linearly for values without a logarithm.
 fn between(from: i64, to: i64, fraction: f64) -> i64 {
     let (low, high) = (from as f64, to as f64);
     let value = if from > 0 && to > 0 {
@@ -113,7 +113,7 @@ impl Table {
         self.exactly(Some(cores), cap).or_else(|| self.exactly(None, cap))
     }
 
-    /// Without a cap.
+    /// Returns the estimate without a cap.
     pub fn free(&self, unit: &UnitSpec, cores: u32) -> Option<Value> {
         if let Some(value) = self.measured(cores, None) {
             return Some(value);
@@ -153,8 +153,8 @@ impl Table {
         self.0.iter().filter_map(alone).max_by_key(|value| (value.power, value.duration))
     }
 
-    /// Under a cap between those that were measured, or between the highest of them and where caps begin to bite. `free` is
-    /// the same run without a cap. `None` if that is not known.
+    /// Returns the estimate under a cap between measured ones, or between the highest of them and the lowest
+    /// ineffective one. `free` is the same run without a cap. `None` if that is not known.
     pub fn capped(&self, unit: &UnitSpec, (cores, cap): (u32, Power), free: &Value) -> Option<Value> {
         let counts = self.0.iter().filter(|point| point.cap.is_some()).map(|point| point.cores);
         // Data for the same number of cores, else for any, else for the nearest number.

@@ -1,4 +1,4 @@
-//! Estimates between and beyond what was measured, worked out by hand.
+//! Estimates between and beyond measured values, calculated by hand.
 
 use limo_model::{Cores, Energy, UnitKind};
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ fn unit() -> UnitSpec {
     }
 }
 
-/// Application, size, cores, cap in W; then seconds and watts.
+/// Makes profiles from application, size, cores and cap in W, with seconds and watts.
 fn profiles(source: EstimateSource, given: &[(TableKey<'_>, i64, i64)]) -> BTreeMap<ProfileKey, Profile> {
     let one = |((application, size, cores, cap), secs, watts): &(TableKey<'_>, i64, i64)| {
         let (application, size, hardware) = ((*application).to_owned(), (*size).to_owned(), "xeon".to_owned());
@@ -62,7 +62,7 @@ fn cores_are_scaled_so_that_no_draw_is_expected_too_low() {
     // The nameplate's share of one core is 10 W, less than the 16 W of two. One core takes at most twice as long.
     case.of(("a", "", 1), None, (200_000, 10_000), "imported of a, scaled from 2 cores to 1 core");
     let hot = ProfileTable::imported(&[(("a", "", Some(1), None), 100, 30)]);
-    // In proportion it would be 120 W, but four cores are not rated more than 40 W.
+    // In proportion it would be 120 W, but four cores are rated at 40 W at most.
     hot.of(("a", "", 4), None, (100_000, 40_000), "imported of a, scaled from 1 core to 4 cores");
     let any = ProfileTable::imported(&[(("a", "", None, None), 100, 30)]);
     any.of(("a", "", 4), None, (100_000, 30_000), "imported of a");
@@ -81,7 +81,7 @@ fn caps_are_interpolated_between_those_that_were_measured() {
     case.of(("a", "", 8), Some(70), (100_000, 64_000), "imported of a");
     // The cap slows 4 cores down as much as 8 cores, which draw twice as much.
     case.of(("a", "", 4), Some(32), (141_421, 16_000), "imported of a, between measured caps");
-    // Below what was measured: 0.75 x 64 / 8 times as long.
+    // Below the measured values: 0.75 x 64 / 8 times as long.
     case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
 }
 

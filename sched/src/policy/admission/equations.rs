@@ -1,14 +1,13 @@
 //! `limo-prototype`: Algorithm 3.3 of limo-2018, section 3.3.3, to the letter.
 //!
 //! Idea: dispatch in order of submission as long as the mode allows it: in the high mode always, in the low mode only
-//! while the draw C is below the lower limit. A unit is taken if the draw with the job stays below the upper limit
+//! while the draw C is below the lower limit. A unit is used if the draw with the job stays below the upper limit
 //! (equation 3.3); in the high mode also if the draw is below the lower limit, whatever the upper one says (equation
-//! 3.4), so that a band narrower than any job can be reached at all.
-//! Constraints: one job on a unit at a time, as its protocol has it. C is the idle draw plus the sum of estimates.
-//! Ignores: deadlines, how fast or frugal a unit is, what the limits will be, anything measured.
-//! Where the letter leaves something open: when no unit takes the first job the loop of the paper would run for ever, so
-//! it ends there; a job for which no node is up is passed over, since nothing the algorithm does could start it.
-//! Cost: one look at each unit for each job started. No options.
+//! 3.4), so that a band narrower than any job can be reached at all. Constraints: one job on a unit at a time, as its
+//! protocol has it. C is the idle draw plus the sum of estimates. Ignores: deadlines, the speed and efficiency of
+//! units, later limits, measurements. Where the text is not clear: if no unit can run the first job, the loop of the
+//! paper would never end, so it stops there; a job whose nodes are all down is skipped, because the algorithm could
+//! never start it. Cost: one check of each unit for each started job. No options.
 
 use limo_model::{Band, Mode, Power, Wait};
 
@@ -17,7 +16,7 @@ use crate::policy::order::{Decision, PlanBuilder};
 use crate::policy::placement::Offer;
 
 impl PlanBuilder<'_> {
-    /// The draw as limo-2018's prototype knows it, with what this plan has started.
+    /// Returns the draw as in limo-2018's prototype, including the starts of this plan.
     fn prototype_draw(&self) -> Power {
         self.view.estimated_draw() + self.started
     }
@@ -43,12 +42,12 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// The condition of the while loop, line 1.
+/// Evaluates the condition of the while loop, line 1.
 fn may_dispatch(mode: Mode, draw: Power, band: Band) -> bool {
     mode == Mode::High || draw < band.low()
 }
 
-/// The condition of line 5 for a job that adds `extra` to the draw.
+/// Evaluates the condition of line 5 for a job that adds `extra` to the draw.
 fn admits(mode: Mode, draw: Power, extra: Power, band: Band) -> bool {
     match mode {
         Mode::High => draw + extra < band.high() || draw < band.low(),
@@ -90,7 +89,7 @@ mod tests {
         // 3.4: inside the band the upper limit holds in the high mode too...
         check(Mode::High, 40, 19, band(39, 60), true);
         check(Mode::High, 40, 20, band(39, 60), false);
-        // ...below it, it does not: violating the upper limit is the lesser evil there (assumption 2).
+        // ...but not below it: violating the upper limit is the lesser evil there (assumption 2).
         check(Mode::High, 37, 62, band(39, 60), true);
         // In the low mode it is the greater one (assumption 1).
         check(Mode::Low, 37, 62, band(39, 60), false);

@@ -1,11 +1,12 @@
-//! Power and energy: whether the cluster may draw what one more job adds.
+//! Power and energy: the test if the cluster may draw the power of one more job.
 //!
-//! `easy` asks nothing. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit and,
-//! while a budget's period runs, below the rate at which it is released. `energybud` (section IV) keeps what is released
-//! and not drawn from becoming negative for as long as any job is expected to run; once the first job has waited for
-//! `hold_after` its reservation is included. `reducepc` (section IV-D) lets jobs in order of the queue do the same, and
-//! later ones only what the rate leaves, lowered by the energy that the first job will need above it, spread until its start.
-//! The estimated draw is the idle draw of all nodes, also of those that sleep, and the estimates of all active jobs.
+//! `easy` tests nothing. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit
+//! and, while a budget's period runs, below the rate at which it is released. `energybud` (section IV) keeps the
+//! released minus the drawn energy from becoming negative for as long as any job is expected to run; once the first job
+//! has waited for `hold_after` its reservation is included. `reducepc` (section IV-D) applies the same rule to jobs in
+//! queue order. Later jobs may only use the power that the rate leaves, reduced by the energy that the first job will
+//! need above the rate, spread until its start. The estimated draw is the idle draw of all nodes, also of those that
+//! sleep, and the estimates of all active jobs.
 
 use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
 
@@ -22,18 +23,18 @@ pub(in crate::policy) struct Gate<'a> {
     now: Time,
     /// The estimated draw.
     draw: Power,
-    /// `reducepc`, once there is a reservation: the most that later jobs may take the draw to.
+    /// With `reducepc`, once there is a reservation: the highest draw that later jobs may cause.
     reduced: Option<Power>,
     /// Energy of the first job above the rate.
     reserved: Energy,
     reserves: bool,
-    /// With one limit for all time: when the first job is planned, and what it then leaves to others.
+    /// With one limit for all time: the planned time of the first job, and the power that it then leaves to others.
     beside: Option<(Time, Power)>,
 }
 
 enum PowerLimit {
     Free,
-    /// One limit for all the time that is known.
+    /// One limit for all known time.
     Cap(Power),
     /// Limits that change, or budgets.
     Ledger,
@@ -74,13 +75,13 @@ impl<'a> Gate<'a> {
         matches!(self.kind, PowerLimit::Ledger)
     }
 
-    /// Made when it is asked for the first time.
+    /// Returns the ledger, which is made on first use.
     fn ledger(&mut self) -> &mut Ledger {
         let (view, draw) = (&self.view, self.draw);
         self.ledger.get_or_insert_with(|| Box::new(ledger_of(view, draw)))
     }
 
-    /// The same for a job that adds at least that and ends at the earliest then: what this rejects would be rejected.
+    /// Returns false only if no job with at least this power, whose end is not before this one, would be admitted.
     pub fn admits_at_least(&mut self, power: Power, end: Time) -> bool {
         self.admits(power, Some(end))
     }
@@ -191,7 +192,7 @@ fn next_change(view: &View<'_>) -> Option<Time> {
     [limits, budgets].into_iter().flatten().min()
 }
 
-/// The next monitoring stage of the period that runs.
+/// Returns the next monitoring stage of the current period.
 fn next_stage(view: &View<'_>) -> Option<Time> {
     let budget = view.settings().budgets.at(view.now())?;
     let every = view.options().monitor_every.max(Span::from_ms(1));
@@ -221,7 +222,7 @@ fn kind(view: &View<'_>) -> PowerLimit {
 fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
     let (now, high) = (view.now(), view.band().high());
     let periods = view.settings().budgets.from_then_on(now);
-    // A job that is never ended by its walltime is never counted as gone.
+    // A job that its walltime does not end has no known end.
     let mut endless = false;
     let sure = view.index().ends.iter().filter(|(_, release)| {
         endless |= !release.is_sure;

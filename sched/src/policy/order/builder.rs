@@ -1,6 +1,6 @@
-//! A plan in the making for `fifo`, `limo-prototype` and `limo`: goes through the queue once, or until no other job can start
-//! where another plan follows. Under the conservative order a job that waits also gets a planned start, which no later job
-//! may delay. Decides nothing about the price: that is [`Aim`].
+//! A plan in the making for `fifo`, `limo-prototype` and `limo`: goes through the queue once, or until no other job can
+//! start if another plan follows. Under the conservative order a waiting job also gets a planned start, which no later
+//! job may delay. [`Aim`] decides about the price.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ pub(in crate::policy) enum Decision {
         at: Time,
         wait: Wait,
     },
-    /// Waits without a planned start; with `holds`, only pressed jobs may pass it.
+    /// The job waits without a planned start; with `holds`, only pressed jobs may pass it.
     Wait {
         wait: Wait,
         holds: bool,
@@ -38,7 +38,7 @@ pub(in crate::policy) enum Decision {
 pub(in crate::policy) struct AskedJob<'d> {
     pub job: &'d Job,
     pub ways: &'d Ways,
-    /// True if it gets a wait reason.
+    /// True if the job gets a wait reason.
     pub tells: bool,
 }
 
@@ -54,29 +54,29 @@ pub(in crate::policy) struct PlanBuilder<'a> {
     pub parts: Parts,
     /// Running jobs and the starts of this plan.
     pub actual: Future<'a>,
-    /// The same and what is planned for later.
+    /// The same, with later planned starts.
     pub planned: Future<'a>,
     pub reserved: Vec<Reserved>,
-    /// The first job that holds back those behind it.
+    /// The first job that holds later ones back.
     pub holder: Option<JobId>,
     aim: Aim,
-    /// The jobs to decide about, and how many of them were asked for.
+    /// The jobs to decide about, and the number of those already returned.
     jobs: Vec<(JobId, &'a Job)>,
     asked: usize,
-    /// Nodes that take jobs, with what this plan has put on them.
+    /// Nodes that take jobs, including the starts of this plan.
     pools: Pools<'a>,
     /// The candidates of the considered jobs, on these nodes.
     ways: AllWays<'a>,
-    /// The draw that the jobs which this plan starts add.
+    /// Additional draw of the jobs that this plan starts.
     pub started: Power,
     has_started: bool,
-    /// True if something was started or refused: then another plan follows, which tells why jobs wait.
+    /// True if a job was started or refused: then another plan follows, which gives the wait reasons.
     is_followed: bool,
-    /// True if that happened since it was asked whether another job can start.
+    /// True if that happened since the last check if another job can start.
     is_new: bool,
     /// True if the last job waits.
     waits: bool,
-    /// The starts that are planned for later, with their nodes.
+    /// The later planned starts, with their nodes.
     later: Vec<Later>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> PlanBuilder<'a> {
         if parts.admission == AdmissionRule::Band {
             suspended(view).into_iter().for_each(|(draw, rest)| planned.plan_resume(draw, rest, margin));
         }
-        // Fillers come after all others: they take what is left over.
+        // Fillers come after all others: they use only the remaining power.
         let (fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
         Self {
             view: *view,
@@ -176,7 +176,7 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
     }
 }
 
-/// Nodes on their way to sleep or to wake take no job before they can be there.
+/// Plans nodes that are falling asleep or waking, which take no job before they are ready.
 fn hold_switching(view: &View<'_>, future: &mut Future<'_>) {
     if view.index().sleeping == 0 {
         return;
@@ -243,7 +243,7 @@ impl<'a> PlanBuilder<'a> {
         }
     }
 
-    /// Every way to run the job on nodes that take jobs.
+    /// Returns every candidate for the job on nodes that take jobs.
     pub(in crate::policy) fn ways(&self, request: &'a Request) -> Rc<Ways> {
         self.ways.of(&self.view, &self.pools, request, self.parts.caps == CapRule::Moved)
     }
@@ -265,7 +265,8 @@ impl<'a> PlanBuilder<'a> {
         !behind.iter().any(|(_, job)| may_begin(&job.request))
     }
 
-    /// The ways on which the job fits now, in order of nodes and units; `whole`: on units that no job is on.
+    /// Returns the candidates on which the job fits now, in order of nodes and units; with `whole`, on units without
+    /// any job.
     pub(in crate::policy) fn fit_now<'o>(
         &self,
         future: &Future<'_>,
@@ -281,17 +282,17 @@ impl<'a> PlanBuilder<'a> {
         found
     }
 
-    /// The first time from `from` on at which the job delays nothing that is running or planned, on one way.
+    /// Returns the first time from `from` on at which one candidate delays no running or planned job.
     pub(in crate::policy) fn earliest<'o>(&self, offer: &'o Offer, from: Time) -> Option<Found<'o>> {
         self.earliest_for(offer, offer.ask(from, self.respect()))
     }
 
-    /// The same for what is asked.
+    /// Returns the same for a prepared question.
     pub(in crate::policy) fn earliest_for<'o>(&self, offer: &'o Offer, ask: Ask) -> Option<Found<'o>> {
         offer.find(&self.planned, &self.pools, ask)
     }
 
-    /// The same on each way, in order of nodes and units.
+    /// Returns the same for each candidate, in order of nodes and units.
     pub(in crate::policy) fn starts<'o>(&self, offers: &'o [Offer], from: Time) -> Vec<Found<'o>> {
         let mut found: Vec<Found<'o>> = offers.iter().filter_map(|offer| self.earliest(offer, from)).collect();
         found.sort_unstable_by_key(|found| found.first);
@@ -303,7 +304,7 @@ impl<'a> PlanBuilder<'a> {
         found.choice(&self.planned, &self.pools)
     }
 
-    /// The verdict for a job whose best start is `best`, which is not now.
+    /// Returns the verdict for a job whose best start is `best`, which is later.
     pub(in crate::policy) fn later(&self, asked: AskedJob<'_>, best: Option<&Found<'_>>) -> Decision {
         let wait = self.obstacle(asked, best.map(|found| found.at));
         match best.and_then(|found| Some((found.at, self.choice(found)?))) {
@@ -326,7 +327,7 @@ impl<'a> PlanBuilder<'a> {
             (Against::Band { needs, left }, _) => Wait::Band { needs, left, until },
             (Against::Room, _) => Wait::Resources { until },
             (Against::Others, Some(first)) => Wait::Behind { job: first.job, until: Some(first.at) },
-            // Suspended jobs are planned before all that wait.
+            // Suspended jobs are planned before all waiting ones.
             (Against::Others, None) => match self.view.index().suspended.first() {
                 Some(job) => Wait::Behind { job: *job, until: None },
                 None => Wait::Resources { until },
@@ -351,7 +352,7 @@ impl<'a> PlanBuilder<'a> {
         Against::Others
     }
 
-    /// The next start that is planned for its price: it may be at no event.
+    /// Returns the next start that is planned for its price, which may not coincide with an event.
     fn next_by_price(&self) -> Option<Time> {
         self.view.prices()?;
         let waits_for_it = |request: &Request| request.deadline.is_some() || request.start_by.is_some();

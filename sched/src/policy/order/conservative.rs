@@ -1,15 +1,14 @@
 //! `conservative`: backfilling in which every job that waits has a planned start that no later job may delay.
 //!
 //! Idea (the other of the two classic ways to backfill; energy-budget-2017 builds on EASY alone): jobs in order of
-//! submission; each gets the earliest time at which enough is free for all of its walltime beside what runs and what was
-//! planned before it ([`Planner`]); who can start now starts. Plans are made anew in each round, so an early end moves
-//! them forward.
-//! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
-//! `default_duration`. A plan counts everything that a job asks of a node: cores, accelerators, memory, and whether it may
-//! have the node then. A job is planned within one class of nodes, unless it needs more nodes than any class has.
-//! Ignores: power, price, budgets, deadlines. A job that reservations keep away now is not planned.
-//! Cost: jobs looked at (at most `depth`) x running and planned jobs; where jobs take parts of nodes also x nodes.
-//! Options: `allocation`, `default_duration`, `depth`.
+//! submission; each gets the earliest time at which enough resources are free for all of its walltime, in addition to
+//! running and earlier planned jobs ([`Planner`]). A job whose time is now starts. Plans are made anew in each round,
+//! so an early end moves them forward. Constraints: expectations are walltimes, and jobs are ended at them; a job
+//! without one is expected to take `default_duration`. A plan counts everything that a job requests on a node: cores,
+//! accelerators, memory, and the permission to use the node then. A job is planned within one class of nodes, unless it
+//! needs more nodes than any class has. Ignores: power, price, budgets, deadlines. A job that reservations exclude now
+//! is not planned. Cost: considered jobs (at most `depth`) x running and planned jobs; if jobs take parts of nodes also
+//! x nodes. Options: `allocation`, `default_duration`, `depth`.
 
 use limo_model::{JobId, Time, Wait};
 
@@ -22,7 +21,8 @@ use crate::plan::{Plan, Start};
 use crate::state::Job;
 use crate::view::View;
 
-/// A plan that starts something ends when so many jobs in a row could not start: in a full cluster the others hardly can.
+/// Number of jobs in a row that could not start, after which a plan with a start ends: in a full cluster the others can
+/// hardly start.
 const MISSED: u32 = 3;
 
 pub(crate) struct ConservativePass<'a> {
@@ -35,11 +35,11 @@ pub(crate) struct ConservativePass<'a> {
     /// The last job that got a wait reason.
     last: Option<JobId>,
     has_started: bool,
-    /// Jobs in a row that could not start, since one did.
+    /// Number of jobs that could not start since the last one that did.
     missed: u32,
     /// True if the last start was a task of an array.
     is_task: bool,
-    /// The starts that are planned for later.
+    /// The later planned starts.
     planned: Vec<Later>,
 }
 
@@ -97,14 +97,14 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
         Verdict::Wait(wait)
     }
 
-    /// The next task of an array may come before those behind the one that starts.
+    /// Returns true after a start if the next task of an array may come before later jobs.
     fn is_over(&mut self, _: &Plan) -> bool {
         self.is_task || self.missed == MISSED
     }
 
     fn close(&mut self, plan: &mut Plan) -> Option<PlanCache> {
         if self.has_started {
-            // Another plan follows, and tells why the others wait.
+            // Another plan follows, and gives the other wait reasons.
             plan.waits.clear();
             plan.refusals.clear();
             return None;
@@ -131,7 +131,7 @@ pub(super) fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
     (!is_kept_away(view, job)).then_some(Asker { job, shape })
 }
 
-/// The start of a job that may have any nodes of the classes that could run it.
+/// Returns the start of a job that may have any nodes of the classes that could run it.
 pub(super) fn later(Asker { job, shape }: Asker<'_>, at: Time) -> Later {
     let classes = shape.ways.iter().map(|way| way.class).collect();
     Later { at, wanted: Wanted::Some { count: job.request.nodes.get(), classes } }

@@ -1,20 +1,19 @@
 //! `easy`, `powercap`, `energybud`, `reducepc`: backfilling with a reservation for the first job that waits.
 //!
-//! Idea (energy-budget-2017, Algorithm 1): jobs in the order of the queue start while there is room; the first that has to
-//! wait gets a reservation at the earliest time at which enough running jobs are expected to have ended; a later job may
-//! start now if it is expected to end before that, or leaves what the reservation needs. With a power limit or an energy
-//! budget ([`Gate`]) "room" also means power and energy, and the reservation holds them too (Algorithm 2).
-//! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
-//! `default_duration`, and is never ended. All jobs that are expected to end at the instant of the reservation count for
-//! it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is the first run of nodes that
-//! is long enough, and no other job may reach into it. The reservation counts everything that the first job asks of a node:
-//! cores, accelerators, memory, and whether it may have the node at all.
-//! Ignores: prices (but for the release of a budget), deadlines, how fast or frugal a node is.
-//! A plan starts one job at most; the core asks again until nothing more starts. What was found to be out of the
-//! question stays so until something else happens than a submission, so a round costs what changed.
-//! Where the paper is silent: nodes are taken from those with the least room, lowest first, nodes that sleep last.
-//! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
-//! `hold_after`, `monitor_every`.
+//! Idea (energy-budget-2017, Algorithm 1): jobs in the order of the queue start while there is room; the first job that
+//! has to wait gets a reservation at the earliest time at which enough running jobs are expected to have ended. A later
+//! job may start now if it is expected to end before that, or leaves the resources of the reservation free. With a
+//! power limit or an energy budget ([`Gate`]) "room" also means power and energy, and the reservation holds them too
+//! (Algorithm 2). Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to
+//! take `default_duration`, and is never ended. All jobs that are expected to end at the instant of the reservation
+//! count for it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is the first run of
+//! nodes that is long enough, and no other job may reach into it. The reservation counts everything that the first job
+//! requests on a node: cores, accelerators, memory, and the permission to use the node. Ignores: prices (except for the
+//! release of a budget), deadlines, the speed and efficiency of nodes. A plan starts one job at most; the core makes
+//! plans until nothing more starts. A job that was found impossible stays so until an event other than a submission, so
+//! a round costs only what changed. Where the paper is not clear: nodes with the least room are taken first, by number,
+//! and sleeping nodes last. Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not,
+//! before a plan gives up), `hold_after`, `monitor_every`.
 
 use limo_model::{CapRule, Estimate, JobId, Placement, Power, Span, Time, Wait};
 
@@ -33,41 +32,42 @@ use crate::structure::Need;
 use crate::view::View;
 
 impl PlanCache {
-    /// Returns true if the first job would still draw what is held for it: after a start it may be on other nodes.
+    /// Returns true if the first job would still draw the power that is held for it: after a start it may be on other
+    /// nodes.
     fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
         self.wait.is_some() || self.reservation.power == head_power(view, head)
     }
 }
 
-/// One plan in the making.
+/// A plan in the making.
 pub(in crate::policy) struct EasyPass<'a> {
     view: View<'a>,
     gate: Gate<'a>,
     /// True if a job may start at a cap of its profile.
     has_caps: bool,
     has_begun: bool,
-    /// Once the first job cannot start.
+    /// Set once the first job cannot start.
     behind: Option<Box<Behind>>,
     /// The job to decide about.
     candidate: Option<Candidate<'a>>,
     /// The cache for the next plan.
     found: Option<PlanCache>,
-    /// The first job, which waits, and when it is expected to start.
+    /// The first job, which waits, and its expected start.
     head: Option<(JobId, Time)>,
 }
 
-/// Later jobs are decided about, beside the reservation of the first one.
+/// Decisions about later jobs, with the reservation of the first one.
 struct Behind {
     cache: PlanCache,
-    /// True if an earlier plan has found it.
+    /// True if an earlier plan has found the reservation.
     is_known: bool,
 }
 
-/// A job that waits, as the loops see it.
+/// A waiting job in the loops of a plan.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     id: JobId,
-    /// In the queue.
+    /// Place in the queue.
     place: u64,
     job: &'a Job,
     shape: &'a Shape,
@@ -141,7 +141,7 @@ impl<'a> EasyPass<'a> {
         Self { view: *view, gate: Gate::of(view), has_caps, has_begun: false, behind, candidate, found, head }
     }
 
-    /// The first job, or the one after those that an earlier plan has decided about.
+    /// Returns the first job, or the one after those that an earlier plan has decided about.
     fn begin(&mut self) -> Option<Candidate<'a>> {
         let (view, now) = (self.view, self.view.now());
         self.has_begun = true;
@@ -155,12 +155,12 @@ impl<'a> EasyPass<'a> {
         Some(head)
     }
 
-    /// Returns the next job that looks possible beside the reservation. `None` if all were checked, or too many looked
-    /// possible.
+    /// Returns the next job that looks possible in addition to the reservation. `None` if all were checked, or too many
+    /// looked possible.
     fn next_behind(&mut self, mut behind: Box<Behind>) -> Option<Candidate<'a>> {
         let is_enough = behind.cache.misses >= self.view.options().depth;
         if is_enough && behind.is_known {
-            // A plan without what is known could come further: it must not change what is decided.
+            // Without the cache a plan could get further, which must not change the decisions.
             self.gate = Gate::of(&self.view);
             return self.first();
         }
@@ -206,7 +206,7 @@ impl<'a> EasyPass<'a> {
         self.candidate(shape, (key, need))
     }
 
-    /// Starts the job now if there is room for it beside what the first job has reserved; at a cap if it needs one.
+    /// Starts the job now if there is room for it in addition to the reservation; at a cap if it needs one.
     fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
         let placement = least_room::find(&self.view, candidate.shape, candidate.job, reservation)?;
@@ -217,7 +217,7 @@ impl<'a> EasyPass<'a> {
         if self.has_caps && candidate.need.parts == 1 { self.start_capped(candidate, cache) } else { None }
     }
 
-    /// The same at the highest cap of its profile that leaves room, on units that no job is on.
+    /// Starts the job at the highest cap of its profile that leaves room, on units without any job.
     fn start_capped(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let (view, job) = (self.view, candidate.job);
         let reservation = cache.map(|cache| &cache.reservation);
@@ -231,7 +231,7 @@ impl<'a> EasyPass<'a> {
         Some(Start { job: candidate.id, placement, estimate: at(power) })
     }
 
-    /// Returns true if a start leaves the first job what it has reserved, and there are power and energy for it.
+    /// Returns true if a start leaves the first job its reservation, and there are power and energy for it.
     fn leaves_room(
         &mut self,
         candidate: &Candidate<'_>,
@@ -258,10 +258,10 @@ impl<'a> EasyPass<'a> {
         PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
-    /// Returns true if a plan after a start beside the reservation would find the same again, but for the power of the first job:
-    /// the same reservation, and that no job before `next` may start. With a budget the reservation comes later; with
-    /// neighbours only, or nodes that sleep, it may have become another one; and what looked possible once may have
-    /// become so on other nodes.
+    /// Returns true if a plan after a start beside the reservation would have the same findings, except for the power
+    /// of the first job: the same reservation, and no possible job before `next`. With a budget the reservation moves
+    /// to a later time. With neighbours only, or with nodes that sleep, it may change. Jobs that looked possible before
+    /// may have become so on other nodes.
     fn outlives_a_start(&self, cache: &PlanCache) -> bool {
         cache.misses == 0
             && !self.gate.is_ledger()
@@ -270,7 +270,7 @@ impl<'a> EasyPass<'a> {
             && !self.asks_each(cache.head)
     }
 
-    /// Returns true if each node has to be asked for the job, so that its nodes are not counted.
+    /// Returns true if each node must be checked for the job, so that its nodes are not counted.
     fn asks_each(&self, job: JobId) -> bool {
         let shape = self.view.job(job).and_then(|job| self.view.index().shapes.find(&job.request));
         shape.is_none_or(|shape| asks_each(&self.view, shape))
@@ -286,7 +286,7 @@ impl<'a> EasyPass<'a> {
         head.and_then(|head| others.obstacle(head, until)).unwrap_or(Wait::Resources { until })
     }
 
-    /// The first job from `cache.next` on that looks possible: of the heads of all shapes the earliest.
+    /// Returns the first job from `cache.next` on that looks possible: the earliest of the heads of all shapes.
     fn next_possible(&mut self, cache: &PlanCache) -> Option<Candidate<'a>> {
         let now = self.view.now();
         let mut best: Option<(u64, Need, &'a Shape)> = None;
@@ -296,7 +296,7 @@ impl<'a> EasyPass<'a> {
             let looks_possible = |need: &Need| {
                 let end = now + Span::from_ms(need.span);
                 let passes = end <= cache.reservation.at || need.parts <= spare;
-                // At a cap the job may need less power than that.
+                // At a cap the job may need less power.
                 let has_power = |gate: &mut Gate<'_>| {
                     (has_caps && need.parts == 1) || gate.admits_at_least(Power::from_mw(need.power), end)
                 };
@@ -311,7 +311,7 @@ impl<'a> EasyPass<'a> {
         self.candidate(shape, (key, need))
     }
 
-    /// No job waits that could ever run.
+    /// Ends a plan in which no waiting job could ever run.
     fn nobody_waits(&mut self, plan: &mut Plan) {
         for (id, job) in self.view.untold() {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
@@ -319,7 +319,8 @@ impl<'a> EasyPass<'a> {
         }
     }
 
-    /// Nothing starts: tells the first job and those that are new why. Returns what the next plan need not find again.
+    /// Ends a plan without a start: gives reasons to the first job and to new ones. Returns the cache for the next
+    /// plan.
     fn settle(&mut self, mut cache: PlanCache, plan: &mut Plan) -> Option<PlanCache> {
         let view = self.view;
         let all = cache.misses < view.options().depth;
@@ -343,14 +344,14 @@ impl<'a> EasyPass<'a> {
         plan.reserved = self.gate.reserved();
         cache.wait = Some(wait);
         cache.until = cache.until.min(self.next_end(&cache));
-        // Only what a plan without it would find again: what a job that asks for memory or names nodes could have is not
+        // Only findings of a plan without the cache: nodes for a job that requests memory or names nodes are not
         // counted exactly.
         let asks_each = self.asks_each(cache.head);
         self.head = Some((cache.head, cache.reservation.at));
         Some(cache).filter(|_| all && !asks_each)
     }
 
-    /// Until when jobs end as expected: those that do not end in time are expected later and later.
+    /// Returns the time until which jobs end as expected: overdue jobs are expected later and later.
     fn next_end(&self, cache: &PlanCache) -> Time {
         let soon = self.view.now() + Span::from_ms(1);
         if cache.reservation.is_guess {

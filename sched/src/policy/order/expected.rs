@@ -1,4 +1,4 @@
-//! The expected time and draw of a job under the orders that go by walltimes.
+//! The expected time and draw of a job under the orders that use walltimes.
 
 use limo_model::{Estimate, Placement, Power, UnitKind};
 
@@ -7,7 +7,7 @@ use crate::policy::placement::least_room;
 use crate::state::Job;
 use crate::view::View;
 
-/// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum
+/// Returns the estimate of a job on a placement: its walltime after the time to wake its nodes. Its draw is the sum
 /// over its nodes.
 pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
     let (known, classes) = (Known::of(view.state()), &view.index().classes);
@@ -15,7 +15,7 @@ pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Est
     let (mut source, mut runs) = (limo_model::EstimateSource::Nameplate, 0);
     let mut last: Option<((usize, u16), Power)> = None;
     for part in placement {
-        // Neighbouring parts are mostly of one class.
+        // Adjacent parts usually have one class.
         let class = classes.place_of(part.unit.node).map_or(usize::MAX, |(class, _)| class);
         let key = (class, part.unit.unit);
         let each = match last {

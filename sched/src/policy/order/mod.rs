@@ -1,4 +1,4 @@
-//! Orders: which job is next, and which may pass one that cannot start.
+//! Orders: the next job, and the jobs that may pass one that cannot start.
 
 mod builder;
 mod conservative;

@@ -1,25 +1,24 @@
 //! `limo`: the concept of limo-2018, section 3.1.3 and Figure 3.4, with forecast and deadlines.
 //!
-//! Idea: while energy is expensive (low mode) a job goes where it needs least energy, and only as many run as hold the lower
-//! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that
-//! brings the draw into it comes before both; if none does, a unit is capped so that the job fits. A job that may wait (it
-//! has a deadline or a latest start) is planned for the cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
-//! less a reserve, for all of its expected duration, as far as the limits are known; so a limit that falls finds no job
-//! above it. The lower limit is held by best effort, `lead` ahead of an expected end. Below it, where nothing else can start, a
-//! job that may be suspended starts although it will have to give way when the upper limit falls.
-//! Without a lower limit the bottom of the band is no draw at all: while a price says that energy is expensive, jobs wait.
-//! Sparing: section 3.1.3 asks "to stay at the lower power limit, to avoid running out of executable jobs" if there are
-//! just a few. Where the energy of the jobs at hand is less than what holding the lower limit needs for `sparing` from now
-//! on, the bottom of the band is aimed for in the high mode too, and each job goes where it holds the lower limit with most
-//! energy: what it draws beyond the limit is lost for that. A way that does not reach the band is taken only where other
-//! units can do the rest.
-//! Fillers (limo-2018, section 3.3.3: ad-hoc jobs that hold the lower limit) start after all others, and only below it.
-//! Constraints: a later job passes an earlier one only where that does not delay the earlier one's planned start. A job
-//! without deadline waits for the mode at most as long as `weigh` says, and `max_delay`; after that, and from a job's latest start on, it is pressed:
-//! only room can hold it back. `--immediate` looks at room only.
-//! Ignores: what the end of the known prices may bring; jobs further back than `depth`.
-//! Cost: jobs looked at x (kinds of units x nodes + running and planned jobs).
-//! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`,
+//! Idea: while energy is expensive (low mode) a job goes to the unit on which it needs the least energy, and only
+//! enough jobs run to hold the lower limit. While it is cheap (high mode) a job goes to the unit on which it ends
+//! soonest, up to the upper limit. Below the band, a unit that brings the draw into it comes before both; if none does,
+//! a unit is capped so that the job fits. A job that may wait (it has a deadline or a latest start) is planned for the
+//! cheapest possible hour. The upper limit is strict: a job starts only if the draw with it stays below the limit minus
+//! a reserve for all of its expected duration, as far as the limits are known. So no job is above a limit that falls.
+//! The lower limit is held by best effort, `lead` ahead of an expected end. Below it, if nothing else can start, a job
+//! that may be suspended starts even if the upper limit will fall during its run. Without a lower limit the bottom of
+//! the band is zero: while energy is expensive, jobs wait. Sparing: section 3.1.3 asks "to stay at the lower power
+//! limit, to avoid running out of executable jobs" if there are just a few. If the available jobs have less energy than
+//! the lower limit needs for `sparing` from now on, the bottom of the band is the target in the high mode too. Each job
+//! then goes to the unit on which it holds the lower limit with the most energy, because draw beyond the limit is
+//! wasted. A candidate that does not reach the band is used only if other units can do the rest. Fillers (limo-2018,
+//! section 3.3.3: ad-hoc jobs that hold the lower limit) start after all others, and only below it. Constraints: a
+//! later job passes an earlier one only if that does not delay the earlier one's planned start. A job without a
+//! deadline waits for the mode for the time from `weigh`, at most for `max_delay`. After that, and from a job's latest
+//! start on, it is pressed: only missing room can hold it back. `--immediate` considers room only. Ignores: prices
+//! after the known ones; jobs beyond `depth`. Cost: considered jobs x (kinds of units x nodes + running and planned
+//! jobs). `weigh` computes the cost of a start. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`,
 //! `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
 use limo_model::{CapRule, Energy, Mode, ModeSetting, Money, Parts, PlacementRule, Power, Request, Span, Time, Wait};
@@ -32,12 +31,12 @@ use crate::policy::order::{AskedJob, Decision, PlanBuilder};
 use crate::state::{Clock, Job};
 use crate::view::View;
 
-/// Holding the lower limit takes more than the energy between idle draw and limit, since a draw that is a sum of jobs
-/// lies above the limit most of the time: by half of a typical job, which is about a quarter of the need for bands like
-/// those of limo-2018, Table 4.6.
+/// Factor for the energy needed to hold the lower limit, in thousandths. The draw is a sum of jobs, so it is above the
+/// limit most of the time: by half of a typical job, which is about a quarter of the need for bands like those of
+/// limo-2018, Table 4.6.
 const SPARING_PERMILLE: i64 = 1_250;
 
-/// A deadline is kept with a tenth of the expected duration to spare: profiles have a spread.
+/// Part of the expected duration, one tenth, that must be left before a deadline, because profiles have a spread.
 const DEADLINE_SLACK: i64 = 10;
 
 /// Returns true if the bottom of the band is aimed for.
@@ -45,11 +44,11 @@ pub(in crate::policy) fn aims_low(view: &View<'_>) -> bool {
     Aim::of(view, view.parts()).bottom
 }
 
-/// The aim of this round.
+/// The target of this round.
 pub(in crate::policy) struct Aim {
-    /// The bottom of the band, if it has one.
+    /// True if the target is the bottom of the band.
     bottom: bool,
-    /// Because the queue is too short, not because energy is expensive.
+    /// True if that is because the queue is too short, not because energy is expensive.
     sparing: bool,
     /// Time for which a job waits for the mode.
     patience: Span,
@@ -116,8 +115,8 @@ impl Aim {
         }
     }
 
-    /// Below the lower limit, where nothing that can start now reaches it: the ways on units that can be capped, at the cap
-    /// at which the job fits.
+    /// Returns candidates for a draw below the lower limit that no job can reach now: on units that can be capped, at
+    /// the cap at which the job fits.
     fn fitted(
         &self,
         builder: &PlanBuilder<'_>,
@@ -138,7 +137,8 @@ impl Aim {
         ways.iter().filter_map(fit).collect()
     }
 
-    /// The bottom of the band is aimed for and reached, or is left only in a moment and nothing would change that.
+    /// Decides for a job while the bottom of the band is the target and is reached, or is left only for a moment that
+    /// no start would change.
     fn hold(&self, builder: &PlanBuilder<'_>) -> Decision {
         let (draw, low) = (builder.actual.draw_at(builder.view.now()), builder.view.band().low());
         let wait = match builder.view.mode() {
@@ -148,9 +148,10 @@ impl Aim {
         Decision::Wait { wait, holds: true }
     }
 
-    /// By price: least energy or shortest time (Figure 3.4); before that, where the draw is below the band, what brings it
-    /// into it: several small jobs that do not would take the room of the one that does. `None` where nothing can start
-    /// now; where something can and the draw is not below the lower limit, a faster unit may still be worth waiting for.
+    /// Chooses by price: the least energy or the shortest time (Figure 3.4). If the draw is below the band, a candidate
+    /// that brings it into the band comes first: several small jobs that do not would take its room. `None` if nothing
+    /// can start now. If something can and the draw is not below the lower limit, waiting for a faster unit may still
+    /// be better.
     fn choose(&self, builder: &PlanBuilder<'_>, starts: &[Found<'_>], pressed: bool) -> Option<Decision> {
         let now = builder.view.now();
         let startable = || starts.iter().filter(|found| found.at == now);
@@ -177,8 +178,8 @@ impl Aim {
         })
     }
 
-    /// From when on the price must not hold the job back any more: from its latest start on the unit where that is last;
-    /// without one, when its patience is over, and in any case when it has waited for `max_delay`.
+    /// Returns the time from which the price must not hold the job back: its latest start on the unit with the latest
+    /// one; without one, the end of its patience, and in any case the end of `max_delay`.
     fn pressed_at(&self, job: &Job, clock: &Clock, offers: &[Offer]) -> Time {
         let latest = offers.iter().filter_map(|offer| latest_start(&job.request, clock, offer)).max();
         let start_by = job.request.start_by.map(|at| clock.cluster(at));
@@ -198,7 +199,7 @@ impl Aim {
             self.pressed_at(job, view.clock(), ways.as_deref().map_or(&[], |ways| ways))
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
-        // A faster unit is waited for only while the lower limit is held.
+        // The job waits for a faster unit only while the lower limit is held.
         let holds = (self.bottom && builder.holder.is_some())
             || plan.waits.iter().any(|(_, wait)| matches!(wait, Wait::Sooner { .. }));
         let below = if holds { builder.actual.first_below(view.band().low()) } else { None };
@@ -208,7 +209,7 @@ impl Aim {
 }
 
 impl PlanBuilder<'_> {
-    /// The lower of the draw now and the one that is expected `lead` ahead.
+    /// Returns the lower of the draw now and the one expected `lead` ahead.
     fn trough(&self) -> Power {
         let now = self.view.now();
         self.actual.draw_at(now).min(self.actual.draw_at(now + self.view.options().lead))
@@ -223,8 +224,8 @@ impl PlanBuilder<'_> {
         self.trough() + offer.estimate.power >= self.view.band().low()
     }
 
-    /// Returns true if the draw, which is below the lower limit by `gap`, reaches it with `offer` and some others that draw so much,
-    /// the largest first.
+    /// Returns true if the draw, which is below the lower limit by `gap`, reaches it with `offer` and some others with
+    /// these draws, the largest first.
     fn reaches(&self, gap: Power, offer: &Offer, others: impl Iterator<Item = Power>) -> bool {
         let mut others: Vec<Power> = others.collect();
         others.sort_unstable_by_key(|power| std::cmp::Reverse(*power));
@@ -239,8 +240,9 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Below the lower limit: the start of a job that fits until the upper limit falls and can give way then, for longer than
-/// `lead`; less would be over before it shows. When it goes on it comes before those that wait, so nobody may wait before it.
+/// Returns a start below the lower limit of a job that fits until the upper limit falls and can be suspended then. The
+/// time must exceed `lead`, or the start would have no effect. When the job continues it comes before waiting jobs, so
+/// no job may wait before it.
 fn until_the_fall(builder: &PlanBuilder<'_>, AskedJob { job, ways, .. }: AskedJob<'_>) -> Option<Decision> {
     let (now, view) = (builder.view.now(), &builder.view);
     let gives_way = job.request.may_suspend && view.options().preempt >= Preempt::Suspend;
@@ -260,16 +262,16 @@ fn until_the_fall(builder: &PlanBuilder<'_>, AskedJob { job, ways, .. }: AskedJo
     least.and_then(|found| builder.choice(found)).map(Decision::Start)
 }
 
-/// The last moment at which the job may start on this way.
+/// Returns the last moment at which the job may start by this candidate.
 fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time> {
     let duration = offer.estimate.duration;
     let to_end = request.deadline.map(|at| clock.cluster(at) - duration - duration.scaled(1, DEADLINE_SLACK));
     [to_end, request.start_by.map(|at| clock.cluster(at))].into_iter().flatten().min()
 }
 
-/// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
-/// the one with least energy. Candidates are the earliest possible start and every later one at which the price changes, or
-/// at whose end it does. A start at a time without a known price comes after all others.
+/// Returns the possible start with the least weighed cost, for a job that may wait; among equal ones the earliest, then
+/// the one with the least energy. Possible starts are the earliest one and every later one at which the price changes,
+/// or at whose end it does. A start at a time without a known price comes last.
 fn cheapest(builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
     let AskedJob { job, ways, .. } = asked;
     let (now, prices) = (builder.view.now(), builder.view.prices());
@@ -297,7 +299,7 @@ fn cheapest(builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
     let mean = |from| prices.and_then(|prices| Some(prices.mean(from, choice.estimate.duration)?.0));
     let wait = match (mean(now).zip(mean(at)), soonest) {
         _ if at == now => return Decision::Start(choice),
-        // It could start now, and waits for the price; else it waits for room.
+        // If the job could start now, it waits for the price; else it waits for room.
         (Some((price, then)), Some(possible)) if possible.at == now => Wait::Price { now: price, then, at },
         _ => builder.obstacle(asked, Some(at)),
     };

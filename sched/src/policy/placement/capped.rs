@@ -1,10 +1,10 @@
-//! Starts at a cap of which a profile tells (`caps=from-profile`).
+//! Starts at a cap with a profile (`caps=from-profile`).
 //!
-//! Idea: a job for which there is not enough power, or energy, starts at the highest cap at which there is. The cap is set before
-//! the job starts, so the job counts as what its profile says of that cap, and it keeps the cap until it ends.
-//! Constraints: the job is on one unit, which obeys the cap and has no other job; the profile says that the job ends before
-//! its time limit also at that cap. Other jobs start only at full speed.
-//! Ignores: energy and price. A lower cap may cost more energy in all.
+//! Idea: if there is not enough power, or energy, for a job, it starts at the highest cap for which there is. The cap
+//! is set before the job starts, so the job counts with its profile at that cap, and it keeps the cap until it ends.
+//! Constraints: the job is on one unit, which obeys the cap and has no other job; by the profile, the job ends before
+//! its time limit also at that cap. Other jobs start only at full speed. Ignores: energy and price. A lower cap may
+//! cost more energy in total.
 
 use limo_model::{Placement, Power};
 
@@ -12,7 +12,7 @@ use crate::facts::{Known, Looked};
 use crate::state::Job;
 use crate::view::View;
 
-/// The caps at which the job could run on a placement, highest first, each with its expected draw.
+/// Returns the caps at which the job could run on a placement, highest first, each with its expected draw.
 pub(in crate::policy) fn caps(view: &View<'_>, job: &Job, placement: &Placement) -> Vec<(Power, Power)> {
     let [part] = &placement[..] else { return Vec::new() };
     let Some((node, unit)) = view.unit(part.unit).filter(|_| part.count == 1) else { return Vec::new() };
@@ -21,7 +21,7 @@ pub(in crate::policy) fn caps(view: &View<'_>, job: &Job, placement: &Placement)
     let obeyed = |cap: &Power| node.cap_range(part.unit.unit).is_some_and(|(low, high)| (low..=high).contains(cap));
     let drawn = |cap: Power| {
         let estimate = looked.under_cap(known, request, unit, Some(cap));
-        // A run that would take longer is expected to end at the limit.
+        // A longer run is expected to end at the limit.
         let is_in_time = request.time_limit.is_none_or(|limit| estimate.duration < limit);
         is_in_time.then_some((cap, estimate.power))
     };

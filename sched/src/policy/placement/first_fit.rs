@@ -1,9 +1,9 @@
-//! `fifo`: what a general-purpose manager does, and the baseline of limo-2018, section 4.4.
+//! `fifo`: the behaviour of a general-purpose manager, and the baseline of limo-2018, section 4.4.
 //!
-//! Idea: jobs in order of submission, each on the first node with room, or on the first nodes that have it together.
-//! Constraints: cores and memory; nothing passes a job that waits for room. Ignores: power, price, deadlines, how fast or
-//! frugal a unit is. A job for which no node is up holds nobody back. Cost: for each job until the first that waits one look
-//! at each kind of unit, and at the nodes that may be free soonest. No options.
+//! Idea: jobs in order of submission, each on the first node with room, or on the first nodes that together have room.
+//! Constraints: cores and memory; no job passes one that waits for room. Ignores: power, price, deadlines, the speed
+//! and efficiency of units. A job for which no node is up holds no other job back. Cost: for each job up to the first
+//! that waits, one check of each kind of unit, and of the nodes that may be free soonest. No options.
 
 use crate::policy::order::{AskedJob, Decision, PlanBuilder};
 

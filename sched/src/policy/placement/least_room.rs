@@ -1,4 +1,4 @@
-//! Which nodes a job gets: those with the least room that fits, lowest first; nodes that sleep last; or a run of
+//! The nodes that a job gets: those with the least room that fits, lowest first; sleeping nodes last; or a run of
 //! neighbours.
 
 use std::ops::Range;
@@ -13,8 +13,8 @@ use crate::state::{Job, Sleep};
 use crate::structure::Bits;
 use crate::view::{View, on_units};
 
-/// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
-/// would not. Bounds; the second is exact where all units are taken whole.
+/// Returns the most nodes that a job of the shape could have now: one that would be over before the reservation, and
+/// one that would not. Both are bounds; the second is exact if all units are taken whole.
 pub(in crate::policy) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation) -> (u32, u32) {
     if asks_each(view, shape) {
         return (u32::MAX, u32::MAX);
@@ -31,8 +31,8 @@ pub(in crate::policy) fn room(view: &View<'_>, shape: &Shape, reservation: &Head
     })
 }
 
-/// A placement for the job now, if there is one. With neighbours only, a job that would not be over before the
-/// reservation stays out of its nodes.
+/// Returns a placement for the job now, if there is one. With neighbours only, a job that would not be over before the
+/// reservation does not get its nodes.
 pub(in crate::policy) fn find(
     view: &View<'_>,
     shape: &Shape,
@@ -59,7 +59,7 @@ pub(in crate::policy) fn find(
     (missing == 0).then_some(placement)
 }
 
-/// The same on units that no other job is on, so that they can be held at a cap of the job.
+/// Returns a placement on units without any job, so that they can be held at a cap of the job.
 pub(in crate::policy) fn find_unshared(
     view: &View<'_>,
     shape: &Shape,
@@ -70,7 +70,7 @@ pub(in crate::policy) fn find_unshared(
     find(view, &shape, job, reservation)
 }
 
-/// Adds as many nodes of a class as are wanted, or as there are, and returns how many.
+/// Adds as many nodes of a class as are wanted or available; returns their number.
 fn add_some(
     view: &View<'_>,
     placement: &mut Placement,
@@ -111,20 +111,20 @@ fn add_some(
     found
 }
 
-/// The units of a way's type that are free on a node, as many as the job wants.
+/// Returns the free units of a candidate's type on a node, as many as the job wants.
 fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u16> {
     let units = view.node(node).map_or(&[][..], |node| &node.spec.units);
     let is_free = |unit: &u16| view.index().cores_used(UnitId { node, unit: *unit }) == 0;
     units_like(units, way.unit).filter(is_free).take(units_wanted(&job.request)).collect()
 }
 
-/// The job's accelerators on a node that has room for it.
+/// Adds the job's accelerators on a node with room for it.
 fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
     let units = free_units(view, job, (way, node));
     placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory), way.host));
 }
 
-/// The first run of free neighbours in one class.
+/// Returns the first run of free neighbours in one class.
 fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&HeadReservation>) -> Option<Placement> {
     let wanted = job.request.nodes.get();
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);

@@ -1,8 +1,8 @@
-//! The ways to run a job: units that are alike are one way, however many there are, and are asked for together.
+//! The candidates for a job: equal units are one candidate, however many there are, and are checked together.
 //!
-//! A job on several nodes gets the same hardware, the same cores and the same cap on each of them; only where there are
-//! not enough nodes of any one hardware it gets what there is, uncapped. It gets the first nodes that are free together,
-//! in order; neighbours become one part. Decides nothing about when and whether.
+//! A job on several nodes gets the same hardware, the same cores and the same cap on each of them. Only if no single
+//! type of hardware has enough nodes, it gets mixed ones, uncapped. It gets the first nodes that are free together, in
+//! order; neighbours become one part. The order decides when a job starts.
 
 mod fitted;
 mod pools;
@@ -27,25 +27,25 @@ struct Source {
     kind: PoolKind,
     /// The allowed nodes, if only some of the kind are.
     named: Option<Vec<NodeId>>,
-    /// Alone on its nodes.
+    /// True if the job is alone on its nodes.
     alone: bool,
     /// Bytes.
     memory: i64,
-    /// Free cores that it needs of the unit, for its own cores and for the cap.
+    /// Free cores that the job needs of the unit, for its own cores and for the cap.
     taken: u32,
     cores: u32,
     /// Units of one type.
     units: usize,
-    /// Cores of the CPU beside them.
+    /// Cores of the CPU next to them.
     host: Option<Host>,
     /// Cores of the whole unit.
     total: u32,
     each: Estimate,
-    /// How its nodes wake, where they sleep.
+    /// Waking of its nodes, if they sleep.
     wakes: Option<Waking>,
 }
 
-/// One way to run a job.
+/// A candidate: a set of equal possibilities to run a job.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct Offer {
     sources: Vec<Source>,
@@ -55,7 +55,7 @@ pub(in crate::policy) struct Offer {
     rank: usize,
     memory: limo_model::Memory,
     alone: bool,
-    /// How long its nodes need to wake; zero if all are awake.
+    /// Time for its nodes to wake; zero if all are awake.
     wake: Span,
     /// Estimate for the whole job: the sum of its draws, the duration of the slowest part once its nodes are awake.
     pub estimate: Estimate,
@@ -66,21 +66,21 @@ pub(in crate::policy) struct Offer {
 pub(in crate::policy) struct Ask {
     pub from: Time,
     pub span: Span,
-    /// No start after that is of any interest.
+    /// Latest start of interest.
     pub latest: Time,
     pub respect: Respect,
-    /// True if units must be free of all jobs.
+    /// True if units must have no jobs.
     pub whole: bool,
 }
 
-/// The first start on one way.
+/// The first start by one candidate.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::policy) struct Found<'o> {
     pub at: Time,
     pub offer: &'o Offer,
     ask: Ask,
     seat: Seat,
-    /// The time that its nodes need to wake and the place of its first part, which order candidates.
+    /// Wake time of the nodes and place of the first part, which order candidates.
     pub first: (Span, NodeId, u16, usize),
 }
 
@@ -160,7 +160,7 @@ pub(in crate::policy) fn offers<'a>(
         }
     }
     let enough = |sources: &[Source]| distinct(pools, sources) >= nodes;
-    // Beside a way on nodes of which some have to be woken, the same on those that are awake.
+    // In addition to a candidate with sleeping nodes, the same candidate on awake nodes.
     let all_awake: Vec<_> =
         alike.iter().filter_map(|(unit, cap, rank, of)| Some((*unit, *cap, *rank, awake(of)?))).collect();
     alike.extend(all_awake);
@@ -178,16 +178,16 @@ pub(in crate::policy) fn offers<'a>(
     both.map(|sources| offer(sources, None, 0)).collect()
 }
 
-/// The sources whose nodes are awake, where others are not.
+/// Returns the sources whose nodes are awake, if others are not.
 fn awake(sources: &[Source]) -> Option<Vec<Source>> {
     let awake: Vec<Source> = sources.iter().filter(|source| source.wakes.is_none()).cloned().collect();
     (awake.len() < sources.len()).then_some(awake)
 }
 
-/// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
-/// cap that there is. Over several units it is never capped. Alone, it goes without one or with each that is `profiled`. A
-/// job on several nodes needs the same cap everywhere, so it may wait until the others are gone; so does one that has its
-/// nodes alone.
+/// Returns the caps at which a job can be placed on a unit, and true if the unit must then have no other jobs: with
+/// them the job gets the present cap. On several units it is never capped. Alone, it has no cap or each that is
+/// `profiled`. A job on several nodes needs the same cap everywhere, so it may wait until the others are gone; so does
+/// a job that has its nodes alone.
 fn caps_of(request: &Request, kind: &PoolKind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
     if wants_several(request) {
         return vec![(None, false)];
@@ -216,7 +216,8 @@ fn distinct(pools: &Pools<'_>, sources: &[Source]) -> usize {
     nodes.len()
 }
 
-/// Of a job on `nodes` nodes, wherever the sources differ the least draw that it can have and the longest duration.
+/// Returns the estimate of a job on `nodes` nodes: if the sources differ, the least possible draw and the longest
+/// duration.
 fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
     let count = i64::try_from(nodes).unwrap_or(i64::MAX);
     let least = sources.iter().map(|source| source.each).min_by_key(|each| each.power);
@@ -246,7 +247,7 @@ impl Source {
         }
     }
 
-    /// The same of the units that the job gets.
+    /// Returns the same for the units that the job gets.
     fn units_need(&self, ask: &Ask) -> NodeNeed {
         let unit = self.kind.unit;
         let of = match self.is_single() {
@@ -258,7 +259,7 @@ impl Source {
 }
 
 impl Offer {
-    /// The first start from then on for as long as the job takes.
+    /// Returns the question for the first start from then on for the duration of the job.
     pub fn ask(&self, from: Time, respect: Respect) -> Ask {
         let span = self.estimate.duration.max(Span::from_ms(1));
         Ask { from, span, latest: Time::MAX, respect, whole: false }
@@ -270,7 +271,7 @@ impl Offer {
             Respect::Resources => Some(at),
             Respect::ResourcesAndBand => future.earliest_power(draw, (at, ask.latest), ask.span),
         };
-        // Nowhere it draws less than that: before then, no node need be asked.
+        // No placement draws less than that, so before then no node need be checked.
         let mut at = powered(self.estimate.power, ask.from).filter(|at| *at <= ask.latest)?;
         loop {
             let (seat, draw) = self.seated(future, pools, Ask { from: at, ..ask })?;
@@ -288,7 +289,7 @@ impl Offer {
         }
     }
 
-    /// The first seat of the first start, apart from power, and what all of them draw.
+    /// Returns the first seat of the first start, apart from power, and the draw of all seats.
     fn seated(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
         if self.nodes == 1 && self.sources.iter().all(Source::is_single) {
             let seat = self.first_seat(future, pools, ask)?;
@@ -324,7 +325,7 @@ impl Offer {
         }
     }
 
-    /// The earliest seat, of equal ones the first.
+    /// Returns the earliest seat; among equal ones the first.
     fn first_seat(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Seat> {
         let mut best: Option<Seat> = None;
         for (index, source) in self.sources.iter().enumerate() {
@@ -337,7 +338,7 @@ impl Offer {
         best
     }
 
-    /// The first seat on each node, in order of nodes.
+    /// Returns the first seat on each node, in order of nodes.
     fn all_seats(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Vec<Seat> {
         let mut seats = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
@@ -357,7 +358,7 @@ impl Offer {
         seats.iter().map(|seat| self.sources[seat.source].each.power).sum::<Power>() + self.waking(seats)
     }
 
-    /// What the nodes of these seats draw more that have to be woken.
+    /// Returns the additional draw of the nodes of these seats that have to be woken.
     fn waking(&self, seats: &[Seat]) -> Power {
         seats.iter().filter_map(|seat| self.sources[seat.source].wakes).map(|wakes| wakes.draw).sum()
     }

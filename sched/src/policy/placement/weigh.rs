@@ -1,4 +1,4 @@
-//! What a start costs, all things weighed: one sum of money, by which `limo` compares the starts that a job may wait for.
+//! The cost of a start as one sum of money, by which `limo` compares the possible starts of a job that may wait.
 //!
 //! For a job of energy E that would start at t, take D, draw P and was submitted at s:
 //!
@@ -10,8 +10,8 @@
 //!
 //! So a job waits an hour longer only where that saves more than `waiting_weight` on each MWh, and not at all where it
 //! brings the draw into the band, unless that is dearer by more than `band_weight`. Deadlines and latest starts are no
-//! terms: a start that would miss them is not compared. Carbon is in the price, where the operator has it weighed.
-//! A job without a deadline waits for the mode, not for an hour; [`patience`] is how long, by the same weight.
+//! terms: a start that would miss them is not compared. Carbon is in the price, where the operator has it weighed. A
+//! job without a deadline waits for the mode, not for an hour; [`patience`] is how long, by the same weight.
 
 use limo_model::{Estimate, Mode, ModeSetting, Money, Power, Price, Span, Time};
 
@@ -23,7 +23,7 @@ const HOUR: i64 = 3_600_000;
 /// The terms of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weighed {
-    /// `None` if no price of its time is known.
+    /// Cost of the energy; `None` if no price of its time is known.
     pub energy: Option<Money>,
     pub waiting: Money,
     /// Zero or less.
@@ -36,7 +36,7 @@ impl Weighed {
     }
 }
 
-/// The terms of starting what is estimated so at `at`, where the draw is expected to be `draw` then.
+/// Computes the terms for a start of `estimate` at `at`, with the draw that is expected then.
 pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, draw): (Time, Power)) -> Weighed {
     let options = view.options();
     let until_end = (at + estimate.duration - submitted).max(Span::ZERO);
@@ -54,8 +54,8 @@ pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, 
     }
 }
 
-/// How long a job without a deadline waits for the high mode: until its age outweighs by how much energy is too dear, and
-/// at most `max_delay`. Where not the price has chosen the mode, only the latter.
+/// Returns the time for which a job without a deadline waits for the high mode: until its age outweighs the excess of
+/// the price, and at most `max_delay`. If the price has not chosen the mode, it is `max_delay`.
 pub(super) fn patience(view: &View<'_>) -> Span {
     let (settings, options) = (view.settings(), view.options());
     let by_price = settings.mode_setting == ModeSetting::Auto && view.mode() == Mode::Low;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::structure::{JobMap, JobSet};
 
-/// Numbers near each other, and now and then one far behind or ahead.
+/// Returns numbers close to each other, and now and then one far behind or ahead.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 1_000..1_300_u64, 1 => 0..64_u64, 1 => 3_000..3_200_u64]
 }

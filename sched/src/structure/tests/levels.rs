@@ -12,12 +12,12 @@ const CORES: u32 = 6;
 enum LevelsStep {
     Push(u32, bool),
     Usable(u32, bool),
-    /// As many cores as all positions of the run have, at most these.
+    /// Takes the cores that all positions of the run have, at most this many.
     Take(Range<u32>, u32),
     Give(Range<u32>, u32),
 }
 
-/// Positions are taken modulo the number there is.
+/// Returns a step. Positions are taken modulo their number.
 fn step() -> impl Strategy<Value = LevelsStep> {
     let run = || (0u32..150, 0u32..150).prop_map(|(a, b)| a.min(b)..a.max(b));
     prop_oneof![

@@ -1,4 +1,4 @@
-//! Each structure against a naive one that is plainly right, step by step.
+//! Compares each structure with a simple, obviously correct one, step by step.
 
 mod bits;
 mod jobs;

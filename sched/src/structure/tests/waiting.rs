@@ -1,4 +1,4 @@
-//! `Waiting` against a `BTreeMap` that is searched from one end to the other.
+//! Compares `Waiting` with a `BTreeMap` that is searched from one end to the other.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ enum WaitingStep {
     Append(u64, Need),
     Insert(u64, Need),
     Remove(u64),
-    /// So many from the front.
+    /// Removes this many from the front.
     Drain(usize),
 }
 

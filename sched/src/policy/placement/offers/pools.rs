@@ -1,4 +1,4 @@
-//! The nodes that jobs may have, by kind of unit: units of one kind are one way to run a job, however many there are.
+//! The nodes that jobs may have, by kind of unit: units of one kind are one candidate, however many there are.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use crate::view::View;
 pub(super) struct PoolKind {
     pub class: usize,
     pub unit: u16,
-    /// Its present cap, if it has jobs.
+    /// Present cap, if the unit has jobs.
     pub shared: Option<Option<Power>>,
-    /// True if it can be capped.
+    /// True if the unit can be capped.
     pub obeys: bool,
-    /// Where its node sleeps, how it wakes.
+    /// Waking of the node, if it sleeps.
     pub waking: Option<Waking>,
 }
 
-/// How a node wakes: how long it takes, and what it then draws more than asleep.
+/// Waking of a node: the time, and the additional draw compared with sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waking {
     pub span: Span,
@@ -68,7 +68,7 @@ impl<'a> Pools<'a> {
         pools
     }
 
-    /// A job is put on these units: from now on they have its cap. Whether there are other kinds of units now.
+    /// Places a job on these units: from now on they have its cap. Returns true if the kinds of units changed.
     pub fn take(&mut self, view: &View<'_>, placement: &[Part]) -> bool {
         let mut others = false;
         for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {

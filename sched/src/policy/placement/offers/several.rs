@@ -1,5 +1,5 @@
-//! The parts of a job at the seats that it gets: one unit of each node, or several of one type, perhaps with cores of the CPU
-//! beside them. Decides nothing.
+//! The parts of a job at its seats: one unit of each node, or several of one type, perhaps with cores of the CPU next
+//! to them. Decides nothing.
 
 use limo_model::{NodeId, Part, Placement, Request, UnitSpec};
 
@@ -8,8 +8,8 @@ use crate::facts::{HostCores, host_cores, units_like, wants_host_cores};
 use crate::future::Future;
 use crate::view::{View, on_units};
 
-/// The nodes that a job may have which wants several units of them: those of the class, whichever of its units are taken.
-/// They are asked for once: at the first unit of the type, in the first kind.
+/// Returns the nodes for a job that wants several units of each: those of the class, regardless of taken units. Called
+/// once: for the first unit of the type, in the first kind.
 pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind: &PoolKind) -> Option<Vec<NodeId>> {
     let units = &view.index().classes.class(kind.class).units;
     let mut alike = units_like(units, kind.unit);
@@ -26,7 +26,7 @@ pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind:
     Some(nodes)
 }
 
-/// Cores of a CPU that a job takes beside its accelerators.
+/// Cores of a CPU that a job takes next to its accelerators.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Host {
     takes: HostCores,
@@ -37,14 +37,14 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// The cores that must be free; with `whole`, no other job may be on the CPU.
+    /// Returns the cores that must be free; with `whole`, no other job may be on the CPU.
     pub fn need(self, whole: bool) -> HostCores {
         HostCores { cores: if whole { self.total } else { self.needs }, ..self.takes }
     }
 }
 
-/// The nodes that a job may have, by what it needs there of the CPU beside its accelerators; for one that needs nothing there,
-/// all of them. `named`: as in [`super::Source`].
+/// Returns the nodes that a job may have, by its needs on the CPU next to its accelerators; without such needs, all of
+/// them. `named`: as in [`super::Source`].
 pub(super) fn by_host(
     pools: &Pools<'_>,
     request: &Request,

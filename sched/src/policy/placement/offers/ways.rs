@@ -1,4 +1,4 @@
-//! The ways to run jobs, found once for all jobs that ask for the same, and what stands against them. Decides nothing.
+//! The candidates for jobs, found once for all jobs with the same request, and the obstacles to them. Decides nothing.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -12,15 +12,15 @@ use super::{Offer, Pools, offers};
 use crate::future::{Future, Respect};
 use crate::view::View;
 
-/// Every way to run a job.
+/// All candidates for a job.
 #[derive(Debug)]
 pub(in crate::policy) struct Ways {
     offers: Vec<Offer>,
-    /// What stands against a start now while nothing is started.
+    /// The obstacle to a start now while nothing is started.
     pub against: OnceCell<Against>,
 }
 
-/// What stands against a start now, apart from jobs that are planned.
+/// The obstacle to a start now, apart from planned jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::policy) enum Against {
     Room,
@@ -28,7 +28,7 @@ pub(in crate::policy) enum Against {
         needs: Power,
         left: Power,
     },
-    /// Only jobs before it.
+    /// Only jobs before this one.
     Others,
 }
 
@@ -40,7 +40,7 @@ impl Deref for Ways {
     }
 }
 
-/// All that ways depend on but the time limit: jobs with the same have the same ways.
+/// Everything that candidates depend on except the time limit: jobs with equal keys have the same candidates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct WaysKey<'a> {
     cores: Cores,
@@ -53,27 +53,27 @@ struct WaysKey<'a> {
     size: &'a str,
     hardware: &'a [String],
     variants: &'a [String],
-    /// Where there may be nodes that the job must not have.
+    /// Set if some nodes may be denied to the job.
     named: Option<Named<'a>>,
 }
 
-/// All that says which nodes a job may have: included, excluded, its reservation, its user.
+/// Everything that determines the nodes that a job may have: included and excluded nodes, its reservation, its user.
 type Named<'a> = (&'a [String], &'a [String], Option<&'a str>, &'a str);
 
-/// By time limit.
+/// Candidates by time limit.
 #[derive(Debug, Default)]
 struct ByLimit {
-    /// Those of all whose limit is at least that: profiles say that the job is over by then, wherever it runs.
+    /// Candidates of all jobs whose limit is at least that: by the profiles the job is over by then on any unit.
     longer: Option<(Span, Rc<Ways>)>,
     exactly: BTreeMap<Option<Span>, Rc<Ways>>,
 }
 
-/// The ways that were found for the jobs of a plan.
+/// The candidates that were found for the jobs of a plan.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct AllWays<'a>(RefCell<BTreeMap<WaysKey<'a>, ByLimit>>);
 
 impl<'a> AllWays<'a> {
-    /// Every way to run the job on the nodes of `pools`, which are the same as when it was asked before.
+    /// Returns all candidates for the job on the nodes of `pools`, which must be the same as in the last call for it.
     pub fn of(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Rc<Ways> {
         let is_named = view.may_be_denied(request);
         let asked = WaysKey {
@@ -103,7 +103,8 @@ impl<'a> AllWays<'a> {
         }
         let ways = Rc::new(Ways { offers: offers(view, pools, request, caps), against: OnceCell::new() });
         known.exactly.insert(request.time_limit, ways.clone());
-        // Which nodes may be had depends on the limit where some are reserved; and which are alike where it shortens runs.
+        // The allowed nodes depend on the limit if some are reserved. Equal candidates depend on it if it shortens
+        // runs.
         let is_plain = !is_named && request.nodes.get() == 1;
         let longest = ways.iter().map(|offer| offer.estimate.duration).max();
         if let Some((longest, limit)) = longest.zip(request.time_limit)
@@ -115,8 +116,8 @@ impl<'a> AllWays<'a> {
         ways
     }
 
-    /// Something was put on nodes; `others`: so that there are other kinds of units now. A job on one unit of any node
-    /// depends on nothing else.
+    /// Drops candidates after a placement; `others` is true if the kinds of units changed. Candidates of a job on one
+    /// unit of any node stay valid otherwise.
     pub fn forget(&mut self, others: bool) {
         let one = NonZeroU32::MIN;
         let is_plain = |asked: &WaysKey<'_>| {
@@ -126,7 +127,7 @@ impl<'a> AllWays<'a> {
     }
 }
 
-/// The most that nodes have free now, by class and unit.
+/// The most free resources of nodes now, by class and unit.
 pub(in crate::policy) struct Room(BTreeMap<(usize, u16), i64>);
 
 impl Room {
@@ -142,11 +143,11 @@ impl Room {
 }
 
 impl Offer {
-    /// Returns true if it could be that a job starts on this way now: where not, it does not, however few jobs are planned.
+    /// Returns true if a job might start by this candidate now; false is certain, however few jobs are planned.
     pub fn may_begin(&self, future: &Future<'_>, room: &Room, respect: Respect) -> bool {
         let has_room = self.sources.iter().any(|source| {
             let most = room.0.get(&(source.kind.class, source.kind.unit));
-            // Of several units it may get others of the type.
+            // A job on several units may get others of the type.
             !source.is_single() || most.is_some_and(|most| i64::from(source.taken) <= *most)
         });
         has_room && (respect == Respect::Resources || future.has_power_now(self.estimate.power))
@@ -165,7 +166,7 @@ mod tests {
 
     const NOW: Time = Time::from_unix_ms(1_000);
 
-    /// Two types of hardware in turns; runs of one of two applications are known, also under a cap.
+    /// Makes two types of hardware in turns; runs of one of two applications are known, also under a cap.
     fn core() -> Core {
         let mut core = Core::new(NOW, Preset::Limo, Options::default());
         let caps = Some((Power::from_watts(5), Power::from_watts(60)));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// They are those that are found anew, also after something was put on nodes.
+        /// Stored candidates equal those that are found anew, also after placements.
         #[test]
         fn ways_that_are_known_are_the_ways_that_there_are(
             requests in proptest::collection::vec(request(), 1..60),
