@@ -40,7 +40,7 @@ pub struct Account {
     in_flight: Arc<Semaphore>,
     /// Room for frames that are being read.
     reading: Arc<Semaphore>,
-    /// Frames that wait for such room.
+    /// Frames that wait for room.
     announced: AtomicUsize,
     uid: u32,
     operator: bool,
@@ -197,7 +197,7 @@ impl Account {
     }
 }
 
-/// Counts itself from its creation until it is dropped.
+/// Counts a waiting frame from its creation until it is dropped.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {

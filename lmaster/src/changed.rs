@@ -23,10 +23,10 @@ pub const LOST: &str = "lmaster";
 pub struct Changed {
     /// The subject: changes with the same subject follow one another.
     pub subject: String,
-    /// In words; empty if there was no value.
+    /// Old value in words; empty if there was none.
     pub old: String,
     pub new: String,
-    /// `None` if it cannot be undone.
+    /// Values to go back to; `None` if the change cannot be undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
@@ -307,7 +307,7 @@ fn service(core: &Core, node: limo_model::NodeId, new: Option<Drained>) -> Optio
     Some(changed(&format!("node {name}"), shown, Some(Back::Node { name, old, new })))
 }
 
-/// Actions on a job of another user.
+/// Returns the change by an action on a job of another user.
 fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option<Back>) -> Option<Changed> {
     let job = core.job(id).filter(|job| job.request.user != by)?;
     let (old, new) = words;
@@ -343,7 +343,7 @@ fn price(price: &Price) -> String {
     price.to_string()
 }
 
-/// The periods that are not over.
+/// Formats the periods that are not over.
 fn budgets(budgets: &Budgets, now: Time) -> String {
     match budgets.from_then_on(now) {
         [] => "none".into(),

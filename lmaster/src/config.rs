@@ -152,7 +152,7 @@ pub struct ProgramSettings {
     /// Time between two signs of life.
     pub heartbeat: Duration,
     pub controller: controller::Settings,
-    /// Valid as far as can be known without asking the feeds.
+    /// Checked as far as possible without asking the feeds.
     pub feeds: FeedTables,
     pub grid: grid::GridSources,
 }

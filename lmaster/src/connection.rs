@@ -40,7 +40,7 @@ enum Item {
     /// An encoded message; true if it is an answer.
     Message(Bytes, Held, bool),
     Data(Data, Held),
-    /// Marks that everything before it was taken; reported to the controller.
+    /// Marks that everything before it was read; reported to the controller.
     Drained,
 }
 
@@ -58,7 +58,7 @@ struct Queued {
     messages: AtomicUsize,
     data: AtomicUsize,
     answers: AtomicUsize,
-    /// Time at which the last answer was taken, or the oldest waiting one was queued.
+    /// Time at which the last answer was read, or the oldest waiting one was queued.
     since: Mutex<Instant>,
 }
 
@@ -186,7 +186,7 @@ impl<M: Outgoing> Link<M> {
         self.account.as_ref().map(|account| account.uid())
     }
 
-    /// Reports to the controller when everything that is queued now was taken.
+    /// Reports to the controller when everything that is queued now was read.
     pub fn tell_when_drained(&self) {
         self.queue(Item::Drained);
     }

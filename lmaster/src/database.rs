@@ -20,13 +20,13 @@ use crate::{energy, history};
 /// Databases that the master can read. Each method fails if its database cannot be read. Tests have a model of it.
 #[async_trait]
 pub trait Database: Send + Sync {
-    /// The job that was submitted with a key, and the uid that submitted it.
+    /// Returns the job that was submitted with a key, and the uid that submitted it.
     async fn job_of_key(&self, key: &SubmissionKey) -> Result<Option<(JobId, u32)>>;
 
     /// A finished job.
     async fn finished_job(&self, job: JobId) -> Result<Option<JobReport>>;
 
-    /// Finished jobs, in the order of `jobs`; jobs that are not found are left out.
+    /// Returns finished jobs, in the order of `jobs`; omits jobs that are not found.
     async fn finished_jobs(&self, jobs: &[JobId]) -> Result<Vec<JobReport>> {
         let mut reports = Vec::new();
         for job in jobs {
@@ -41,14 +41,14 @@ pub trait Database: Send + Sync {
     /// The newest job of a uid, finished or not.
     async fn newest_of(&self, uid: u32) -> Result<Option<JobId>>;
 
-    /// The draw of a node, or of the cluster if `node` is empty, in the intervals that begin in `[from, until)`; at
-    /// most `limit`.
+    /// Returns the draw of a node, or of the cluster if `node` is empty, in the intervals that begin in `[from,
+    /// until)`; at most `limit`.
     async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>>;
 
     /// Changes of operators, newest first.
     async fn changes(&self, query: ChangesQuery) -> Result<Vec<ChangeRow>>;
 
-    /// The change of this number, or the newest that can be undone.
+    /// Returns the change with this number, or the newest that can be undone.
     async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>>;
 
     /// Sums of energy and cost.

@@ -14,13 +14,13 @@ pub struct Limits {
     pub reading: usize,
     /// Requests that wait for the answers to earlier ones.
     pub requests: usize,
-    /// Jobs that are not over. An array is one.
+    /// Unfinished jobs. An array counts as one.
     pub jobs: u32,
-    /// Memory of those jobs' launches; each distinct launch counts once.
+    /// Memory of the launches of these jobs; each distinct launch counts once.
     pub launches: usize,
-    /// The same for all users together.
+    /// Memory of the launches of all users together.
     pub all_launches: usize,
-    /// Size of those jobs in the journal, where each has its own launch.
+    /// Size of these jobs in the journal, where each has its own launch.
     pub submissions: usize,
     /// Job numbers in one wait or one change.
     pub wait_numbers: u32,

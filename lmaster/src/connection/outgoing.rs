@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A message of the master over a connection.
 pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
-    /// Returns true if the peer asked for it, and must read it soon.
+    /// Returns true if the peer requested the message, and must read it soon.
     fn is_answer(&self) -> bool;
 
     /// True if the peer must give signs of life. A client need not, because its user may have stopped it.

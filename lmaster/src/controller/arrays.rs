@@ -11,7 +11,7 @@ use super::{Controller, Live};
 use crate::report;
 
 impl Live {
-    /// Returns the task that a job is in this array, if it is an array.
+    /// Returns the data of a job as an array, if it is one.
     pub fn task(&self, job: JobId) -> Option<Task> {
         let array = self.launch.array.as_ref()?;
         let place = u32::try_from(job.0.checked_sub(Array::job_at(self.job, 0).0)?).ok()?;

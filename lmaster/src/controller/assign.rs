@@ -7,11 +7,11 @@
 //! | state in the core | report of the node | result |
 //! |---|---|---|
 //! | starting | held | `Go` (again): the assignment is durable, and held is not running; taken back if it is being cancelled |
-//! | starting | running, ended | that is recorded |
+//! | starting | running, ended | the report is recorded |
 //! | starting | nothing, and no `Go` was sent | taken back |
 //! | starting | nothing, `Go` may have been sent, same incarnation | taken back: the intent is on record before `JobAck`, `Go` follows `JobAck`, and the record stays until `EndedAck`, so an attempt without a record was not started |
 //! | starting | nothing, `Go` may have been sent, another or an unknown incarnation | lost: the record may have gone with the state directory or the power |
-//! | running | running, ended | that is recorded |
+//! | running | running, ended | the report is recorded |
 //! | running | held, nothing | lost |
 //!
 //! An incarnation of a node is a state directory and a boot of the kernel. A job that may have been started runs again

@@ -38,7 +38,7 @@ pub(super) enum After {
     /// A job is suspended, or resumes.
     Pause(JobId, Attempt, bool),
     Waiting(JobId, Wait),
-    /// A job, its node and its unit.
+    /// A job with its node and its unit.
     Running(JobId, String, String),
     /// A client that attaches to an unfinished job, with its offsets in stdout and stderr.
     Attach(PeerId, Attach),

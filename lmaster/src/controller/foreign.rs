@@ -7,10 +7,10 @@ use limo_model::{Span, Time};
 use limo_proto::{FOREIGN_LIMIT, ForeignReport};
 use limo_sched::Clock;
 
-/// Time for which they are shown.
+/// Time for which these jobs are shown.
 const SHOWN: Span = Span::from_secs(24 * 60 * 60);
 
-/// By node: time and number of the last report of such jobs.
+/// Time and number of the last report of such jobs, by node.
 #[derive(Debug, Default)]
 pub(super) struct Foreign(BTreeMap<String, (Time, u32)>);
 

@@ -20,7 +20,7 @@ pub struct Live {
     pub uid: u32,
     /// Encoded bytes of its request and its command.
     own_size: u32,
-    /// Encoded bytes of its launch, once that is shared.
+    /// Encoded bytes of the launch, once it is shared.
     launch_size: u32,
     /// Shared with the core, which drops it before the end is on disk.
     pub request: Arc<Request>,
@@ -37,7 +37,7 @@ impl Live {
         Self { job, key, uid, own_size, launch_size: 0, request, argv, launch: Arc::new(launch) }
     }
 
-    /// Returns the bytes of its request and its launch in the journal.
+    /// Returns the bytes of the job's request and its launch in the journal.
     pub(super) fn size(&self) -> usize {
         self.own_size as usize + self.launch_size as usize
     }
@@ -91,18 +91,18 @@ pub struct Launches {
     users: BTreeMap<u32, Used>,
     /// Sum of all users.
     memory: usize,
-    /// Freed and not yet returned to the kernel.
+    /// Bytes freed and not yet returned to the kernel.
     freed: usize,
 }
 
 /// Sums over the unfinished jobs of a user.
 #[derive(Debug, Default)]
 struct Used {
-    /// An array counts as one.
+    /// Number of jobs; an array counts as one.
     jobs: u32,
-    /// Requests and commands, and each distinct launch once.
+    /// Memory for requests and commands, and each distinct launch once.
     memory: usize,
-    /// In the journal each job has its own launch.
+    /// Size in the journal, where each job has its own launch.
     journal: usize,
 }
 

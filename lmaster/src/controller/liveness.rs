@@ -22,7 +22,7 @@ use crate::changed::{CONFIGURATION, LOST};
 #[derive(Debug, Default)]
 pub(super) struct Liveness {
     away: BTreeMap<NodeId, Time>,
-    /// Time of the next decision about each of them.
+    /// Times of the next decisions, by node.
     due: BTreeSet<(Time, NodeId)>,
 }
 
@@ -33,7 +33,8 @@ impl Liveness {
 }
 
 impl Controller {
-    /// After the state was restored: every disconnected node counts as unreachable from now on, at the latest.
+    /// Continues after the state was restored: every disconnected node counts as unreachable from now on, at the
+    /// latest.
     pub(super) fn take_up_liveness(&mut self) {
         self.liveness.due.clear();
         let away: Vec<NodeId> =
@@ -122,7 +123,7 @@ impl Controller {
         }
     }
 
-    /// Attempts that the core has on a node and that are not over there.
+    /// Returns the attempts that the core has on a node and that are not over there.
     fn open_attempts(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
         let mut attempts = self.attempts_on(node);
         attempts.retain(|(job, _)| self.open_nodes(*job).contains(&node));

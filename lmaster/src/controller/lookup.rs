@@ -116,7 +116,7 @@ impl Reply {
         self.0.fail(reason)
     }
 
-    /// Goes on with the answer.
+    /// Continues with the answer.
     ///
     /// # Errors
     /// The reason if there is no answer.

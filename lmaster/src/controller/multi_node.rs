@@ -1,14 +1,14 @@
-//! Jobs of several tasks, and over several nodes: who has which tasks, and how all of them start and end as one.
+//! Jobs of several tasks, and over several nodes: the distribution of tasks, and the common start and end.
 //!
-//! Each node of a job gets a `DoExec` of its own. Once all have acknowledged theirs, the first gets `Go`, and when it has
-//! begun (its files are open and, where they are everybody's, truncated), the others do. The job is started when the last of
-//! its nodes has begun, or has ended already. What each node's part ended with is recorded ([`Event::PartEnded`]) before that
-//! node hears `EndedAck`; with the last part's end the job ends. Where one part is lost or cannot start, or fails and the user
-//! asked for that (`-K`), the others are stopped.
+//! Each node of a job gets its own `DoExec`. Once all have acknowledged theirs, the first node gets `Go`. When it has
+//! begun (it has opened its files and truncated shared ones), the others get `Go`. The job is started when all of its
+//! nodes have begun or ended. The end of each node's part is recorded ([`Event::PartEnded`]) before that node gets
+//! `EndedAck`. The last part ends the job. If a part is lost or cannot start, or fails and the user requested that
+//! (`-K`), the others are stopped.
 //!
-//! Before `Go` the job is taken back whole: `Go` is sent when the intent of every node is on record, so a node of the same
-//! incarnation without a record of it proves that no part of it has begun. Who has acknowledged and who has begun is not on
-//! disk: nodes say it again when they register.
+//! Before `Go` the whole job can be taken back: `Go` is sent when the intent of every node is on record. So if a node
+//! of the same incarnation has no record of it, no part of the job has begun. Acknowledgements and begun parts are not
+//! on disk: nodes report them again when they register.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
 use super::assign::{UNWANTED, Verdict};
 use super::{Controller, Live, PeerId};
 
-/// The nodes of a job, each once, in the order of its tasks.
+/// Returns the nodes of a job, each once, in the order of its tasks.
 pub(super) fn nodes_of(assignment: &Assignment) -> Vec<NodeId> {
     nodes(&assignment.placement).collect()
 }
 
-/// Returns the number of its nodes.
+/// Returns the number of the job's nodes.
 pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
     match &assignment.placement[..] {
         [part] => part.count,
@@ -56,7 +56,7 @@ fn is_multi_node(assignment: &Assignment) -> bool {
     }
 }
 
-/// The share that one node has in a placement.
+/// Returns the share of one node in a placement.
 pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
     let here = assignment.placement.iter().filter(|part| part.is_on(node));
     here.map(|part| Part { unit: limo_model::UnitId { node, ..part.unit }, count: 1, ..*part }).collect()
@@ -81,7 +81,7 @@ impl Controller {
         self.core.job(job).and_then(|job| job.assignment()).is_some_and(is_multi_node)
     }
 
-    /// Returns the nodes of a job that have not ended their part of it.
+    /// Returns the nodes of a job that have not ended their part.
     pub(super) fn open_nodes(&self, job: JobId) -> Vec<NodeId> {
         let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
         let mut nodes = nodes_of(assignment);
@@ -213,7 +213,8 @@ impl Controller {
         })
     }
 
-    /// Puts a verdict about a job over several nodes into force; returns what the node is told. What may go now is released when the node has been told that it is registered.
+    /// Applies a verdict about a multi-node job; returns the message for the node. Parts that may start now are
+    /// released after the node's registration is confirmed.
     pub(super) fn follow_part(
         &mut self,
         (job, attempt): (JobId, Attempt),
@@ -222,11 +223,11 @@ impl Controller {
     ) -> Option<MasterToNode> {
         match verdict {
             Verdict::Forget if self.assignments.may_be_released(job, attempt) => {
-                // Others may have begun: this one ends as they do, without having begun.
+                // Others may have begun, so this part ends with them, without having begun.
                 return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
             }
             Verdict::Forget => self.take_back(job, attempt, UNWANTED),
-            // None of them has begun: a node that has no record was not released, and `Go` follows the intent of all.
+            // None of them has begun: a node without a record was not released, and `Go` follows the intents of all.
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::Release => self.assignments.part_held(job, attempt, node),
             Verdict::Started => self.part_started(job, attempt, node),

@@ -10,11 +10,11 @@ use super::{NodeIncarnation, PeerId};
 /// One connection of a node.
 #[derive(Debug)]
 pub(super) enum NodePeer {
-    /// It has not named its node.
+    /// The node has not sent its name.
     Nameless,
-    /// It has named its node, and reports its attempts.
+    /// The node has sent its name, and reports its attempts.
     Registering(Box<Registration>),
-    /// Its old incarnation is being settled; keeps the frames that arrive meanwhile.
+    /// The node's old incarnation is being settled; keeps the frames that arrive meanwhile.
     Settling(Vec<Frame<NodeToMaster>>),
     Registered(NodeId),
 }

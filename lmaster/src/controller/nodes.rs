@@ -79,7 +79,7 @@ impl Controller {
             (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
             (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
             (Some(NodePeer::Registering(_)), Frame::Message(message)) => self.registering(peer, message),
-            // Its output is sent again once it is registered.
+            // The node sends the output again once it is registered.
             (Some(NodePeer::Registering(_)), Frame::Data(_)) => {}
             (Some(NodePeer::Settling(early)), Frame::Message(message)) if early.len() < EARLY_LIMIT => {
                 early.push(Frame::Message(message));
@@ -223,8 +223,9 @@ impl Controller {
         if same_incarnation {
             return self.registered(peer, registration);
         }
-        // Another incarnation: what the core has on the node and the node does not report is judged by the old one, and
-        // that must be on disk before the new one is remembered. Else it would be judged again, as if it were of the new.
+        // Another incarnation: attempts that the core has on the node and the node does not report are judged by the
+        // old one, and the result must be on disk before the new one is remembered. Otherwise they would be judged
+        // again, as part of the new one.
         if let Some(node) = node {
             for (job, attempt, verdict) in self.verdicts(node, false, attempts) {
                 if super::assign::reported(attempts, (job, attempt)).is_none() {
@@ -236,8 +237,8 @@ impl Controller {
         self.after(After::Settled(peer, Box::new(registration)));
     }
 
-    /// Takes out of a registration what belongs to other journals. The node ends those jobs by itself. Here they are
-    /// logged, and numbers of this cluster from an earlier incarnation are not used again.
+    /// Removes from a registration the attempts of other journals, which the node ends by itself. Logs them, and blocks
+    /// numbers of this cluster from an earlier incarnation.
     fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
         let own = |report: &AttemptReport| self.journal.owns(report.journal);
         let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
@@ -251,7 +252,7 @@ impl Controller {
         }
         self.foreign.add(node, foreign.len(), self.now);
         let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
-        // Includes own ones: numbers that this journal does not know show that it was restored to an earlier state.
+        // Includes own jobs: numbers that this journal does not have show that it was restored to an earlier state.
         let named = |report: &&AttemptReport| report.journal != JournalId::default();
         let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
         registration.attempts = own;
@@ -271,7 +272,7 @@ impl Controller {
         let early = std::mem::take(early);
         let NewSlave { spec, instance, boot, .. } = &registration.slave;
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
-        // In the batch of its registration: no assignment goes out before that is on disk.
+        // In the batch of its registration: no assignment is sent before that is on disk.
         self.commits.batch().incarnation(NodeRow {
             name: name.clone(),
             instance: instance.clone(),
@@ -289,7 +290,7 @@ impl Controller {
         let name = spec.name.clone();
         let node = self.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
-        // Withdrawn before the node is up again, so that one round sees both.
+        // Withdrawn before the node is up again, so that one round handles both.
         let (withdrawn, others): (Vec<_>, Vec<_>) =
             verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_) | Verdict::Forget));
         let mut orders = Vec::new();

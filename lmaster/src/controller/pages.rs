@@ -42,7 +42,7 @@ enum More {
     Numbers(Numbers),
     /// Finished jobs of the query; `limit` counts the remaining ones.
     Finished(Finished),
-    /// The same, with one job more than requested, which is not sent: it shows that more follow.
+    /// Finished jobs with one more than requested, which is not sent: it shows that more follow.
     History(Finished),
     /// The numbers of these jobs.
     Selected(Numbers),
@@ -57,7 +57,7 @@ impl Cursor {
         Self { made, more, changed: false }
     }
 
-    /// All nodes.
+    /// Makes the list of all nodes.
     pub(super) fn nodes() -> Self {
         Self::of(Answer::Nodes(Vec::new()), More::Nodes(0))
     }
@@ -67,12 +67,12 @@ impl Cursor {
         Self::of(Answer::Jobs(Vec::new()), More::Numbers(jobs))
     }
 
-    /// These reports, and those of finished jobs.
+    /// Makes the list of these reports, and those of finished jobs.
     pub(super) fn jobs(reports: Vec<JobReport>, finished: Finished) -> Self {
         Self::of(Answer::Jobs(reports), More::Finished(finished))
     }
 
-    /// The numbers of these jobs.
+    /// Makes the list of the numbers of these jobs.
     pub(super) fn selected(jobs: Numbers) -> Self {
         Self::of(Answer::Selected(Vec::new()), More::Selected(jobs))
     }
@@ -145,12 +145,12 @@ impl Controller {
         }
     }
 
-    /// Acts on jobs in slices, then confirms it.
+    /// Acts on jobs in slices, then confirms the action.
     pub(super) fn do_all(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
         self.do_all_and_answer(peer, deed, jobs, Answer::Done);
     }
 
-    /// The same with another answer.
+    /// Acts on jobs in slices, then sends another answer.
     pub(super) fn do_all_and_answer(&mut self, peer: PeerId, deed: Deed, jobs: Numbers, answer: Answer) {
         let more = More::Deeds(Doing::new(deed, jobs), Numbers::default());
         self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(answer, more) });

@@ -1,5 +1,5 @@
-//! Persons suspend running jobs and let them continue. All jobs of one request or none; of an array, the tasks for which it is
-//! possible.
+//! Persons suspend and resume running jobs. A request applies to all of its jobs or to none; for an array, to the tasks
+//! for which it is possible.
 
 use limo_model::{Cause, JobId};
 use limo_proto::Answer;
@@ -35,7 +35,7 @@ impl Controller {
         self.do_all_and_answer(peer, Deed::Resume, jobs, answer);
     }
 
-    /// Only an operator resumes a job that an operator suspended.
+    /// Checks that the caller may resume a job: only operators resume one that an operator suspended.
     fn may_resume(&self, peer: PeerId, job: JobId) -> Result<(), String> {
         self.core.check_resume(job).map_err(|refused| refused.to_string())?;
         let owner = self.live_of(job).map(|live| live.request.user.as_str());

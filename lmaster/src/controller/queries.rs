@@ -24,7 +24,7 @@ const LOOKS: usize = 20_000;
 /// Cost of a report that the filter rejects, in encoded bytes.
 const REPORT_COST: usize = 100;
 
-/// One finished job.
+/// A finished job.
 #[derive(Debug)]
 struct JobLookup(JobId);
 

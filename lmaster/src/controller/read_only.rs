@@ -30,7 +30,7 @@ impl Controller {
         }
     }
 
-    /// For display only: the core is read back from disk before anything is decided again.
+    /// Shows a node as away. For display only: the core is read back from disk before it decides again.
     fn show_away(&mut self, node: NodeId) {
         if let Err(refused) = self.core.apply(self.now, &Event::NodeAway { node }) {
             tracing::error!(%refused, "a node cannot be shown as away");
@@ -38,7 +38,7 @@ impl Controller {
     }
 
     /// Returns attempts that are starting in `on_disk`, the next state, and may run. Remembers those that run in the
-    /// present state: their nodes stay connected and do not report it again.
+    /// present state: their nodes stay connected and do not report them again.
     pub(super) fn unwritten_starts(&mut self, on_disk: &Core) -> Vec<(JobId, Attempt)> {
         let is_starting = |(job, attempt): &(JobId, Attempt)| {
             let phase = on_disk.job(*job).map(|job| &job.phase);

@@ -10,7 +10,7 @@ use super::{Live, PeerId};
 /// Offsets of one stream. The end of the stream counts as one more byte.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Flow {
-    /// The receiver has consumed everything below.
+    /// Offset below which the receiver has consumed everything.
     pub(super) taken: u64,
     /// Offset up to which data was passed on.
     pub(super) passed: u64,
@@ -67,7 +67,7 @@ pub(super) struct Route {
     pub(super) stdin_is_over: bool,
     /// Offset of stdin on each node of a multi-node job; the lowest is the stream's.
     pub(super) stdin_on: BTreeMap<NodeId, u64>,
-    /// Output of each of its nodes, as far as any has come.
+    /// Output of each of its nodes, for the nodes from which any has come.
     pub(super) outputs: Vec<Outputs>,
     /// The nodes that still have output of the job, once the job is over.
     over_on: Vec<NodeId>,
@@ -225,7 +225,7 @@ impl Routes {
         self.orphans.insert((give_up_at, job));
     }
 
-    /// A client is gone: its jobs are given up at that time, unless it comes back.
+    /// Sets the time at which the jobs of a disconnected client are abandoned, unless the client returns.
     pub(super) fn client_gone(&mut self, client: PeerId, give_up_at: Time) {
         let own = |(job, route): (&JobId, &Route)| (route.client == Some(client)).then_some(*job);
         for job in self.routes.iter().filter_map(own).collect::<Vec<_>>() {
@@ -233,14 +233,14 @@ impl Routes {
         }
     }
 
-    /// The job is over; its output is still on its nodes.
+    /// Notes that a job is over while its output is still on its nodes.
     pub(super) fn over(&mut self, job: JobId, nodes: Vec<NodeId>) {
         if let Some(route) = self.routes.get_mut(&job) {
             route.over_on = nodes;
         }
     }
 
-    /// A node of a job over several has taken stdin below `offset`.
+    /// Notes that a node of a multi-node job has consumed stdin below `offset`.
     pub(super) fn stdin_on(&mut self, job: JobId, node: NodeId, offset: u64) {
         if let Some(route) = self.routes.get_mut(&job) {
             let known = route.stdin_on.entry(node).or_default();

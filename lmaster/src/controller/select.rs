@@ -21,7 +21,7 @@ const TASKS_LIMIT: u64 = 100_000;
 /// The purpose of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// List their numbers; with `live` only of unfinished ones.
+    /// List the numbers; with `live` only of unfinished jobs.
     Tell {
         live: bool,
     },
@@ -278,7 +278,7 @@ impl Controller {
     }
 }
 
-/// A range of one number.
+/// Returns a range of one number.
 fn only(job: JobId) -> (u64, u64) {
     (job.0, job.0)
 }

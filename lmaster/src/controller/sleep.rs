@@ -3,16 +3,16 @@
 //! The stage of a node's sleep is state of the core, so a restarted master continues from it. This module keeps only
 //! data that may start anew: the deadlines of answers, and the count of attempts to wake a node.
 //!
-//! | the core has it | what happens | and then |
+//! | state in the core | event | result |
 //! |---|---|---|
-//! | going down | it falls asleep, as it says | its connection is closed; it is asleep when its time to get there is over |
-//! | going down | it refuses, or does not answer in time | awake, and not told again for `sleep_again_after` |
-//! | going down | its connection breaks before it answers | unreachable, as any other node |
-//! | going down | the master was restarted, and it does not register in time | asleep |
-//! | asleep | nothing is heard of it | no lease runs: nothing is missed |
-//! | waking | it does not register in time | woken again, `wake_tries` times in all; then drained, its jobs taken back |
-//! | going down, asleep | it registers unasked | awake, and not told again for `sleep_again_after` |
-//! | waking | it registers | awake |
+//! | going down | the node confirms | its connection is closed; it is asleep when its time to fall asleep is over |
+//! | going down | the node refuses, or does not answer in time | awake, and no new order for `sleep_again_after` |
+//! | going down | its connection breaks before the answer | unreachable, as any other node |
+//! | going down | the master was restarted, and the node does not register in time | asleep |
+//! | asleep | silence | none: no lease runs |
+//! | waking | the node does not register in time | woken again, `wake_tries` times in total; then drained, its jobs taken back |
+//! | going down, asleep | the node registers without an order | awake, and no new order for `sleep_again_after` |
+//! | waking | the node registers | awake |
 //!
 //! A job on waking nodes is sent only when all of them have registered.
 
@@ -112,7 +112,7 @@ impl Controller {
         let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
         for (node, sleep) in nodes {
             match sleep {
-                // Its order may have been lost: then it registers.
+                // The order may have been lost; then the node registers.
                 Sleep::GoingDown => {
                     let until =
                         self.now + self.settings.idle.sleep_timeout.max(self.span_of(node, |rest| rest.down.span));

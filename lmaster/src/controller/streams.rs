@@ -146,7 +146,7 @@ impl Controller {
         let nodes: Option<Vec<NodeId>> = report.nodes.iter().map(node).collect();
         match nodes.filter(|nodes| ran && !nodes.is_empty()) {
             Some(nodes) => self.routes.finished(report.job, nodes),
-            // It has no output to wait for.
+            // The job has no output to wait for.
             None => self.routes.remove(report.job),
         }
     }

@@ -43,7 +43,7 @@ pub(super) struct Attach {
 struct Known {
     job: JobId,
     uid: u32,
-    /// Set once it is over.
+    /// Report; set once the job is over.
     report: Option<Box<JobReport>>,
 }
 
@@ -154,7 +154,7 @@ impl Controller {
     pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
         let Some(caller) = self.caller(peer).cloned() else { return };
         if let Some(job) = self.submissions.by_key(&exec.key) {
-            // It was submitted on two connections at once.
+            // The same job was submitted on two connections at once.
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
@@ -193,7 +193,7 @@ impl Controller {
         }
         self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
         let attached = launch.io == Io::Attached;
-        // It was recorded just now.
+        // The job was recorded just now.
         if let Some(request) = self.core.job(job).map(|job| Arc::clone(&job.request)) {
             self.submissions.insert(Live::new((job, key, caller.uid), request, launch));
         }
@@ -258,7 +258,7 @@ impl Controller {
             return;
         }
         if !self.submissions.contains(job) {
-            // Its end was written meanwhile, and reported to the earlier client.
+            // The end was written meanwhile, and reported to the earlier client.
             return self.ask(peer, AttachLookup(attach));
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
@@ -269,7 +269,7 @@ impl Controller {
         match self.core.job(job).map(|job| job.phase.clone()) {
             Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
             Some(Phase::Running(..) | Phase::Suspended(..)) => self.after_start(job),
-            // Its end will be reported soon.
+            // The end will be reported soon.
             None => self.connect_ends(job),
             _ => {}
         }
@@ -293,7 +293,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     }
 }
 
-/// Makes those checks that the core does not make.
+/// Makes the checks that the core does not make.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;

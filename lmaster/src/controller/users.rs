@@ -12,7 +12,7 @@ use super::{Controller, PeerId};
 /// Longest name of a user in bytes: enough for a directory, and short enough for a table.
 const NAME_LIMIT: usize = 256;
 
-/// Shortest time of fair share: ranking costs work, and a shorter half-life would forget all use.
+/// Shortest half-life: ranking costs work, and a shorter one would forget all usage.
 const SHORTEST: Span = Span::from_secs(1);
 
 impl Serve for UsersQuery {

@@ -1,5 +1,5 @@
-//! Clients that wait until jobs are over. What a user has open is bounded: numbers are kept as ranges, and each end of a job
-//! looks only at the waits that name it.
+//! Clients that wait until jobs are over. The open waits of a user are bounded: numbers are stored as ranges, and each
+//! end of a job only concerns the waits that name it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -26,7 +26,7 @@ struct Waiter {
     peer: PeerId,
     uid: u32,
     jobs: Numbers,
-    /// Number of its unfinished jobs.
+    /// Number of unfinished jobs of the wait.
     left: usize,
 }
 
@@ -41,7 +41,7 @@ impl Waits {
         self.held.get(&uid).copied().unwrap_or(0)
     }
 
-    /// `left` are those of its jobs that are not over.
+    /// Opens a wait. `left` are its unfinished jobs.
     fn open(&mut self, number: u64, (peer, uid): (PeerId, u32), jobs: Numbers, left: &[JobId]) {
         self.by_job.extend(left.iter().map(|job| (*job, number)));
         *self.held.entry(uid).or_default() += jobs.len();
@@ -64,7 +64,7 @@ impl Waits {
         Some(waiter)
     }
 
-    /// These jobs are over. Returns the waits that are over with them.
+    /// Handles finished jobs. Returns the waits that end with them.
     fn over(&mut self, jobs: RangeInclusive<JobId>) -> Vec<(PeerId, Numbers)> {
         let named: Vec<(JobId, u64)> =
             self.by_job.range((*jobs.start(), 0)..=(*jobs.end(), u64::MAX)).copied().collect();
@@ -139,14 +139,14 @@ impl Controller {
         self.sessions.waits().open(number, (peer, uid), jobs, &left);
     }
 
-    /// A job is over, and that is on disk; with an array all its tasks are, also those that never became jobs.
+    /// Handles a finished job whose end is on disk; an array also ends its tasks that never became jobs.
     pub(super) fn waited_for(&mut self, job: JobId, tasks: u32) {
         for (peer, jobs) in self.sessions.waits().over(job..=JobId(job.0 + u64::from(tasks))) {
             self.waited(peer, jobs);
         }
     }
 
-    /// After a commit that failed: a job that was never accepted does not end.
+    /// Closes waits after a failed commit: a job that was never accepted does not end.
     pub(super) fn waiters_of_lost_jobs(&mut self) {
         let (live, core) = (&self.submissions, &self.core);
         let is_there = |job: JobId| live.contains(job) || core.job(job).is_some() || core.array_of(job).is_some();

@@ -1,4 +1,4 @@
-//! Warnings about changes that were accepted and have no effect, or an unexpected one, with the values. Changes nothing.
+//! Warnings about accepted changes without an effect, or with an unexpected one, including the values. Changes nothing.
 
 use limo_model::{Band, Parts, Power, Preset};
 use limo_sched::Event;
@@ -16,7 +16,7 @@ impl Controller {
         }
     }
 
-    /// The bands that the operator set, from now on.
+    /// Returns the operator's bands from now on.
     fn bands(&self) -> Vec<Band> {
         let limits = self.core.settings().operator_limits();
         std::iter::once(limits.band(self.now)).chain(limits.bands(self.now).map(|(_, band)| band)).collect()
@@ -73,7 +73,7 @@ impl Controller {
     }
 }
 
-/// Names policies, such as `limo and easy`.
+/// Formats policies, such as `limo and easy`.
 fn names(which: impl Fn(Parts) -> bool) -> String {
     let names: Vec<&str> = Preset::ALL.into_iter().filter(|preset| which(preset.parts())).map(Preset::name).collect();
     match names.split_last() {
@@ -82,7 +82,7 @@ fn names(which: impl Fn(Parts) -> bool) -> String {
     }
 }
 
-/// Subject of an event, as far as there are warnings about it.
+/// Subject of an event for which there are warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum About {
     Limits,

@@ -26,7 +26,7 @@ pub fn kept(text: Option<&String>) -> Kept {
     text.map(read).unwrap_or_default()
 }
 
-/// Starts a task for each source. What they say goes to `words` with the number of the source. They end when the set is
+/// Starts a task for each source. Messages go to `words` with the index of the source. The tasks end when the set is
 /// dropped.
 ///
 /// # Errors

@@ -7,18 +7,18 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A later form of the text has another number.
+/// Version of the text's format.
 const FORM: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeptFeeds {
     form: u32,
-    /// By [`key`].
+    /// Feeds by [`key`].
     feeds: BTreeMap<String, Value>,
 }
 
-/// The key of a feed: slots of another currency belong to another feed.
+/// Returns the key of a feed: slots of another currency belong to another feed.
 pub fn key(kind: &str, name: &str, currency: &str) -> String {
     format!("{kind} {name} in {currency}")
 }
@@ -37,7 +37,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Value>> {
     Ok(stored.feeds)
 }
 
-/// The text that [`read`] reads.
+/// Returns the text for [`read`].
 ///
 /// # Errors
 /// If it cannot be written as JSON.

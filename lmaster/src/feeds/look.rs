@@ -1,5 +1,4 @@
-//! One feed from the outside: when it is asked next, and what became of it so far. Says in the log when that changes, not
-//! each time.
+//! The schedule and the state of one feed. Logs changes of the state, not each query.
 
 use std::time::Duration;
 
@@ -17,15 +16,15 @@ use tokio::time::Instant;
 /// The state of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Not asked yet.
+    /// Never asked.
     New,
     Good,
-    /// It answers, but there is nothing.
+    /// The feed answers without values.
     Unpublished,
     Failing,
 }
 
-/// A time of the wall clock, which never is further away than when it was set: the clock may be set back.
+/// A wall-clock time that never moves further away than when it was set: the clock may be set back.
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
     pub at: Time,
@@ -43,7 +42,7 @@ impl Due {
     }
 }
 
-/// A feed, and what became of it.
+/// A feed and its state.
 pub struct Look<V> {
     pub feed: Feed<V>,
     kind: FeedKind,
@@ -58,7 +57,7 @@ pub struct Look<V> {
 }
 
 impl<V: Quantity> Look<V> {
-    /// To be asked at once.
+    /// Makes a feed to be queried at once.
     ///
     /// # Errors
     /// If its certificate authorities cannot be used.
@@ -89,7 +88,7 @@ impl<V: Quantity> Look<V> {
         })
     }
 
-    /// A look is over; `known_until` is with what it brought.
+    /// Ends a query; `known_until` includes its results.
     pub fn end(&mut self, now: Time, loaded: &Loaded<V>, known_until: Option<Time>) {
         let state = match &loaded.failure {
             None => State::Good,
@@ -122,7 +121,7 @@ impl<V: Quantity> Look<V> {
         };
         let Feed { every, day_ahead, .. } = self.feed;
         let polled = Polled { now, every, known_until, failures: self.failures, retry_after, day_ahead };
-        // Different for each feed and each cluster, which is all that is asked of it.
+        // Different for each feed and each cluster, which is sufficient.
         let seed = now.unix_ms().unsigned_abs() ^ (u64::from(std::process::id()) << 32) ^ self.feed.name.len() as u64;
         next_look(&polled, seed)
     }

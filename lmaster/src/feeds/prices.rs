@@ -1,5 +1,6 @@
-//! Feeds of prices and of carbon intensities: asks each when it is due, in a task of its own, keeps what came, and tells the
-//! controller the curve that follows: whenever it may have changed, and once a minute, since the controller may have had to forget it.
+//! Feeds of prices and of carbon intensities: queries each when it is due, in its own task, and stores the results.
+//! Sends the resulting curve to the controller whenever it may have changed, and once a minute, because the controller
+//! may have dropped it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,10 +23,10 @@ use crate::serve::now;
 
 const LONGEST_PAUSE: Span = Span::from_secs(60);
 
-/// Between two rounds of this loop, whatever a feed says.
+/// Shortest time between two rounds of this loop.
 const SHORTEST_PAUSE: Span = Span::from_ms(50);
 
-/// A look that is over.
+/// A finished query.
 enum Came {
     Prices(usize, Loaded<Price>),
     Carbon(Loaded<Intensity>),
@@ -35,7 +36,7 @@ struct Telling {
     prices: Vec<Look<Price>>,
     carbon: Option<Look<Intensity>>,
     outlook: Outlook,
-    /// For the journal; `None` until a feed told something.
+    /// Text for the journal; `None` until a feed has reported.
     kept: Option<String>,
     came: Sender<Came>,
 }
@@ -93,7 +94,7 @@ impl Telling {
         }
     }
 
-    /// Begins all looks that are due.
+    /// Begins all due queries.
     fn ask(&mut self) {
         let at = now();
         for (index, look) in self.prices.iter_mut().enumerate() {

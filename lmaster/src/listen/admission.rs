@@ -1,7 +1,7 @@
-//! Limits on the connections of each user, and on those that have not greeted. Knows no sockets.
+//! Limits on the connections of each user, and on those that have not greeted. Independent of sockets.
 //!
-//! Half of the process's descriptors is kept for operators, to whom the nodes belong, and for files: all other users
-//! together get the other half, and each of them a sixteenth at most.
+//! Half of the process's descriptors is reserved for operators, to whom the nodes belong, and for files. All other
+//! users share the other half, and each of them gets a sixteenth at most.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 /// Descriptors of the process for each connection that one user may have.
 const DESCRIPTORS_PER_CONNECTION: u64 = 16;
 
-/// Lines in the log about callers of one user that were turned away, in each interval.
+/// Most log lines about rejected callers of one user in each interval.
 const LINES: u32 = 10;
 const INTERVAL: Duration = Duration::from_secs(60);
 
@@ -29,12 +29,12 @@ pub struct ConnectionLimits {
     pub ungreeted_per_user: usize,
     /// Connections of all users who are not operators.
     pub users: usize,
-    /// From being accepted to having greeted.
+    /// Longest time from the accept to the greeting.
     pub greeting_time: Duration,
 }
 
 impl ConnectionLimits {
-    /// Leaves the share of one user and of all within what `descriptors` of the process allow.
+    /// Reduces the shares of one user and of all to the limits that `descriptors` of the process allow.
     #[must_use]
     pub fn within(self, descriptors: u64) -> Self {
         let at_most = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).max(1);
@@ -56,9 +56,9 @@ pub enum Full {
 struct Visitor {
     connections: usize,
     greeting: Arc<Semaphore>,
-    /// Callers that were turned away since the last line in the log.
+    /// Rejected callers since the last log line.
     unlogged: u64,
-    /// Begin of the interval, and its lines.
+    /// Beginning of the interval, and the number of its lines.
     logged: Option<(Instant, u32)>,
 }
 
@@ -76,7 +76,7 @@ pub struct Admission {
     accounts: Arc<Mutex<Visitors>>,
 }
 
-/// One connection of one user; given back when dropped.
+/// A connection of a user, freed when dropped.
 #[derive(Debug)]
 pub struct Place {
     admission: Admission,
@@ -93,10 +93,10 @@ impl Admission {
         &self.limits
     }
 
-    /// A connection for `uid`. Operators have no limit: every node is a connection of theirs.
+    /// Takes a connection for `uid`. Operators have no limit: every node is a connection of theirs.
     ///
     /// # Errors
-    /// [`Full`] if the user, or all users together, have as many as they may.
+    /// [`Full`] if the user, or all users together, have as many as allowed.
     pub fn take(&self, uid: u32, is_operator: bool) -> Result<Place, Full> {
         let mut accounts = self.lock();
         let everybody = accounts.connections;
@@ -114,8 +114,7 @@ impl Admission {
         Ok(Place { admission: self.clone(), uid, is_operator })
     }
 
-    /// Counts a caller of this user that was turned away. Returns how many there were since the last time that this was to
-    /// be logged, if it is to be logged now.
+    /// Counts a rejected caller of this user. Returns the number since the last log line, if one is due now.
     pub fn turned_away(&self, uid: u32, now: Instant) -> Option<u64> {
         let mut accounts = self.lock();
         let account = accounts.account(uid, &self.limits);
@@ -132,7 +131,7 @@ impl Admission {
     }
 
     fn lock(&self) -> MutexGuard<'_, Visitors> {
-        // The counts are complete at every moment, whatever became of the thread that held them.
+        // The counts are complete at every moment, even if a thread panicked with the lock.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

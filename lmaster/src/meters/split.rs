@@ -1,10 +1,11 @@
-//! One meter's watts as those of the nodes that it serves. Pure.
+//! Divides one meter's value over the nodes that it serves. Pure.
 
 use limo_model::Power;
 
-/// Parts of `total` in proportion to `beliefs`, in their order, which add up to it exactly. Rounded down to mW; what is left
-/// over goes, 1 mW each, to those that rounding took most from, the first of equals first. A belief below nothing counts as
-/// nothing; where nobody is believed to draw anything, all parts are even. A `total` below nothing is none.
+/// Returns parts of `total` in proportion to `beliefs`, in their order, which add up to it exactly. Parts are rounded
+/// down to mW. The remainder goes, 1 mW each, to those that rounding reduced most; among equal ones the first comes
+/// first. A negative belief counts as zero. If all beliefs are zero, all parts are equal. A negative `total` counts as
+/// zero.
 pub fn split(total: Power, beliefs: &[Power]) -> Vec<Power> {
     let total = i128::from(total.mw().max(0));
     let mut weights: Vec<i128> = beliefs.iter().map(|belief| i128::from(belief.mw().max(0))).collect();
@@ -15,7 +16,7 @@ pub fn split(total: Power, beliefs: &[Power]) -> Vec<Power> {
     let mut parts: Vec<i128> = weights.iter().map(|weight| total * weight / sum).collect();
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(total * weights[*index] % sum));
-    // Each part lacks less than 1 mW, so fewer are left over than there are parts.
+    // Each part lacks less than 1 mW, so the remainder is smaller than the number of parts.
     let left = usize::try_from(total - parts.iter().sum::<i128>()).unwrap_or(0);
     for index in order.into_iter().take(left) {
         parts[index] += 1;

@@ -1,4 +1,4 @@
-//! Of the table of what was drawn: borders, gaps, roundings.
+//! Tests of the table of draws: borders, gaps, roundings.
 
 use proptest::prelude::*;
 
@@ -77,7 +77,7 @@ fn the_cluster_draws_what_was_believed_and_counts_its_nodes_looks() {
     assert_eq!((row.node.as_str(), node.node.as_str()), ("", "n1"));
     assert_eq!((row.drawn.energy, row.drawn.looks), (Energy::from_joules(400), 1));
     assert_eq!((row.drawn.low, row.drawn.high), (Power::from_watts(10), Power::from_watts(20)));
-    // Not more than once a minute.
+    // At most once a minute.
     assert_eq!(ledger.due(), Some(at(130_000)));
     // The machine slept.
     ledger.pass(at(70_000 + 600_001), Some(Power::from_watts(20)));
@@ -98,7 +98,7 @@ fn a_node_that_is_silent_is_over_in_the_end() {
 }
 
 proptest! {
-    /// However samples and intervals lie, the energies add up to the integral, to half a millijoule.
+    /// For any samples and intervals, the energies add up to the integral, to half a millijoule.
     #[test]
     fn energies_add_up(samples in prop::collection::vec((0_i64..10_000, 0_i64..100_000_000), 1..300), resolution in 1_i64..50) {
         let resolution = Span::from_ms(resolution * 777);

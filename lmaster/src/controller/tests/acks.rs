@@ -1,4 +1,4 @@
-//! From assignment to start: a node that does not acknowledge loses the job, and the job loses nothing.
+//! From assignment to start: a node that does not acknowledge loses the job, and the job is not lost.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn silence_moves_the_job_to_another_node() {
     let orders = bench.orders(n2);
     let [MasterToNode::DoExec(exec)] = orders.as_slice() else { panic!("{orders:?}") };
     assert_eq!((exec.job, exec.attempt), (JOB, Attempt(2)));
-    // The node wakes up, and has the attempt on record.
+    // The node continues, and has a record of the attempt.
     let held = AttemptReport {
         journal: Default::default(),
         job: JOB,

@@ -1,4 +1,4 @@
-//! There is one backup at a time, and it goes with the connection of whoever asked for it.
+//! There is one backup at a time, which ends with its client's connection.
 
 use limo_proto::Change;
 

@@ -1,4 +1,4 @@
-//! Budgets: what can be set, and an account that goes on over stages, crashes and snapshots.
+//! Budgets: valid settings, and an account that continues over stages, crashes and snapshots.
 
 use limo_model::{Budget, Budgets, Energy, Release};
 use limo_proto::{AttemptState, BudgetAccount, Change, Status};
@@ -35,7 +35,7 @@ fn status(bench: &mut Bench) -> Status {
     *status
 }
 
-/// Released and spent until now, in J.
+/// Returns the released and the used energy until now, in J.
 fn account(bench: &mut Bench) -> (i64, i64) {
     let BudgetAccount { released, spent, .. } = status(bench).account.expect("a period runs");
     (released.mj() / 1_000, spent.mj() / 1_000)
@@ -49,7 +49,7 @@ fn measured(bench: &mut Bench, node: PeerId, secs: i64) {
     }
 }
 
-/// A job that is estimated at 60 W and draws 20 W, on a node of 10 W, and 100 W for an hour.
+/// Starts a job that is estimated at 60 W and draws 20 W, on a node of 10 W, with 100 W for an hour.
 fn with_a_job() -> (Bench, PeerId) {
     let mut bench = Bench::new();
     let node = bench.node("n1");
@@ -59,7 +59,7 @@ fn with_a_job() -> (Bench, PeerId) {
     (bench, node)
 }
 
-/// The job goes on, and a second after the node is back its reading counts again.
+/// The job continues, and a second after the node's return its reading counts again.
 fn back(bench: &mut Bench) -> PeerId {
     let report = AttemptReport {
         journal: Default::default(),

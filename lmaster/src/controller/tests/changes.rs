@@ -1,4 +1,4 @@
-//! Who may change what, and that it is in force and recorded.
+//! Permissions for changes; accepted changes are in force and recorded.
 
 use limo_model::{Curve, EstimateSource, Mode, Profile, ProfileKey};
 use limo_proto::Change;

@@ -1,4 +1,4 @@
-//! The wall clock jumps: what runs is left alone, and what people tied to the wall clock follows it.
+//! Jumps of the wall clock: running jobs do not change, and times that users gave follow the wall clock.
 
 use limo_model::{Budget, Budgets, Conditions, Curve, Energy, Price, Release, Reservation, Wait};
 use limo_proto::{Change, JobState, Status};
@@ -12,13 +12,13 @@ fn secs(secs: i64) -> Span {
     Span::from_secs(secs)
 }
 
-/// So long after the beginning, on either clock.
+/// Returns the time `secs` after the beginning, on either clock.
 fn at(secs: i64) -> Time {
     Time::from_unix_ms(START) + Span::from_secs(secs)
 }
 
 impl Bench {
-    /// The wall clock is set forward by so much.
+    /// Sets the wall clock forward.
     fn jump(&mut self, by: i64) {
         self.ahead = self.ahead + secs(by);
         self.input(Input::Timer);
@@ -39,7 +39,7 @@ fn status(bench: &mut Bench) -> Status {
     *status
 }
 
-/// Hands in a detached job that must not begin before `begin`.
+/// Submits a detached job that must not begin before `begin`.
 fn beginning(bench: &mut Bench, begin: Time) -> JobId {
     let client = bench.client(7);
     let conditions = Conditions { begin: Some(begin), ..Conditions::default() };
@@ -83,7 +83,7 @@ fn a_running_job_keeps_its_time_limit() {
         bench.pass(secs(1_790));
         assert_eq!(stops(&bench.orders(node)), 0, "after a jump by {jump} s");
         assert_eq!(report(&mut bench, job).state, JobState::Running);
-        // With the time that its node has to end it.
+        // Includes the time that the node has to end the job.
         bench.pass(secs(60));
         assert_eq!(stops(&bench.orders(node)), 1, "after a jump by {jump} s");
         bench.report(node, ended(job, attempt, 143));
@@ -208,7 +208,7 @@ fn budgets_follow_the_wall_clock_and_release_no_more_than_they_have() {
     let account = |bench: &mut Bench| status(bench).account.expect("a period runs");
     bench.pass(secs(600));
     assert_eq!(account(&mut bench).released, Energy::from_joules(60_000));
-    // Half an hour is skipped: what is left is released in the time that is left.
+    // Half an hour is skipped: the remaining energy is released in the remaining time.
     bench.jump(1_800);
     bench.pass(secs(600));
     assert_eq!(account(&mut bench).budget, periods[0]);

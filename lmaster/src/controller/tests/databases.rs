@@ -43,7 +43,7 @@ impl Database for Disk {
         Ok(number.and_then(|number| self.found(number)))
     }
 
-    // Its sums are the journal's.
+    // The journal computes the sums.
     async fn energy(&self, _: EnergyQuery) -> anyhow::Result<EnergyReport> {
         Ok(EnergyReport::default())
     }

@@ -1,4 +1,4 @@
-//! The disk fails: who waits for an answer hears so, the state goes back, and nothing that nodes reported is lost.
+//! The disk fails: waiting clients get an error, the state goes back, and reports of nodes are not lost.
 
 use limo_journal::NoRoom;
 use limo_proto::{AttemptState, Change, JobState};
@@ -47,7 +47,7 @@ fn new_jobs_are_refused_until_the_ballast_is_back() {
     let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no status") };
     let Answer::Status(status) = *answer else { panic!("no status") };
     assert!(status.trouble.is_some() && status.waiting == 1);
-    // Cancelling makes room, and is possible once the pause is over.
+    // Cancelling frees space, and is possible once the pause is over.
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.jobs()[0].state, JobState::Cancelled);
@@ -76,7 +76,7 @@ fn new_jobs_are_refused_before_the_disk_is_full() {
         refusal(bench.heard(client).first()),
         "new jobs are not accepted: the disk under the journal is almost full: 5 MiB are free, new jobs need 32 MiB"
     );
-    // Cancelling makes room and is possible at once.
+    // Cancelling frees space and is possible at once.
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
     assert_eq!(bench.jobs()[0].state, JobState::Cancelled);
     bench.heard(client);
@@ -116,7 +116,7 @@ fn an_end_that_was_not_written_is_told_again() {
     assert!(words(&bench.heard(client)).contains(&"Finished".to_owned()));
 }
 
-/// The withdrawal was not written, but the node has dropped the attempt: it was never released, and that is known.
+/// The withdrawal was not written, but the node has dropped the attempt: it is known that it was never released.
 #[test]
 fn an_unwritten_withdrawal_is_no_loss() {
     let mut bench = Bench::new();
@@ -156,7 +156,7 @@ fn the_pause_between_attempts_grows() {
     assert!((5..15).contains(&attempts), "{attempts} attempts in a minute");
 }
 
-/// The submission is looked up in the journal; when the answer comes, the state to which it would be added is gone.
+/// The submission is looked up in the journal. When the answer comes, the state for it is gone.
 #[test]
 fn what_is_asked_before_a_failure_is_served_after_it() {
     let mut bench = Bench::new();
@@ -202,7 +202,8 @@ fn a_journal_that_cannot_be_read_back_is_tried_again() {
 
 const FULL: &str = "the disk under the journal is full: no space left on device";
 
-/// A master that has just become read-only while it wrote the submission of a second job, its node and a client.
+/// Returns a master that has just become read-only while it wrote the submission of a second job, with its node and a
+/// client.
 fn read_only() -> (Bench, PeerId, PeerId, (JobId, Attempt)) {
     let mut bench = Bench::new();
     let (node, client) = (bench.node("n1"), bench.client(7));
@@ -255,7 +256,7 @@ fn a_read_only_master_passes_stdio_on_and_leaves_ends_at_their_nodes() {
     bench.submit(client, 4);
 }
 
-/// A node that the state on disk knows keeps its leases and its stdio; it gets no orders, and nothing is recorded.
+/// A node that is in the state on disk keeps its leases and its stdio. It gets no orders, and nothing is recorded.
 #[test]
 fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
     let (mut bench, _, _, (job, attempt)) = read_only();
@@ -282,7 +283,7 @@ fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
     assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
 }
 
-/// What a job took of stdin is forgotten with its end, which stays at the node: its client is not told to send it again.
+/// The offset of stdin is lost with the job's end, which stays at the node: its client is not told to send again.
 #[test]
 fn a_job_that_ended_while_the_master_was_away_keeps_its_client_and_its_output() {
     let (mut bench, _, _, (job, attempt)) = read_only();

@@ -1,4 +1,4 @@
-//! Jobs that may not run yet: who may hold and release them, and what they depend on.
+//! Jobs that may not run yet: permissions for holding and releasing, and dependencies.
 
 use limo_model::{Condition, Conditions, Dependency};
 use limo_proto::{Change, JobState};
@@ -32,7 +32,7 @@ fn held(key: u8) -> ClientToMaster {
     with(key, Conditions { hold: true, ..Conditions::default() })
 }
 
-/// The number of the job, or why there is none.
+/// Returns the number of the job, or the reason for its refusal.
 fn submit(bench: &mut Bench, client: PeerId, exec: ClientToMaster) -> Result<JobId, String> {
     bench.heard(client);
     bench.say(client, exec);
@@ -43,7 +43,7 @@ fn submit(bench: &mut Bench, client: PeerId, exec: ClientToMaster) -> Result<Job
     }
 }
 
-/// A job that ran and ended with this code.
+/// Returns a job that ran and ended with this code.
 fn over(bench: &mut Bench, client: PeerId, node: PeerId, (key, code): (u8, u8)) -> JobId {
     let (job, attempt) = bench.running(client, node, key);
     bench.report(node, ended(job, attempt, code));
@@ -99,7 +99,7 @@ fn a_job_is_requeued_where_its_user_allowed_that() {
     assert!(matches!(bench.orders(node)[..], [MasterToNode::Stop { job, .. }] if job == waits));
     let twice = "job 2 is being ended already".to_owned();
     assert_eq!(change(&mut bench, owner, Change::Requeue(vec![waits])), Err(twice));
-    // Held before its attempt is over, it does not run again before it is released.
+    // The job is held before its attempt is over, so it does not run again before its release.
     change(&mut bench, owner, Change::Hold(vec![waits])).expect("it comes back");
     bench.report(node, ended(waits, attempt, 143));
     assert_eq!(state(&mut bench, waits), JobState::Waiting);
@@ -146,7 +146,7 @@ fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
     bench.heard(owner);
     bench.slow_answers = true;
     bench.say(owner, on(3, Condition::AfterOk, &[first, second.0]));
-    // What became of the first one is asked.
+    // The end of the first job is queried.
     bench.report(node, ended(second, attempt, 5));
     bench.heard(owner);
     bench.answer_one();

@@ -1,5 +1,5 @@
-//! What the controller logs as an error, for tests that want to know: an event that had to be possible and was refused, a plan that
-//! broke a rule. Knows nothing of what is expected.
+//! Collects errors that the controller logs, for tests that check them: a refused event that should be possible, or a
+//! plan that broke a rule. Does not know expected errors.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -10,12 +10,12 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The errors of one thread since they were last taken.
+/// The errors of one thread since the last call.
 #[derive(Debug, Clone, Default)]
 pub struct Errors(Arc<Mutex<Vec<String>>>);
 
 impl Errors {
-    /// Listens until the guard is dropped.
+    /// Collects errors until the guard is dropped.
     pub fn listen() -> (Self, DefaultGuard) {
         let errors = Self::default();
         let guard = tracing::subscriber::set_default(errors.clone());

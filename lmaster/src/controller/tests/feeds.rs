@@ -37,7 +37,7 @@ fn status(bench: &mut Bench) -> limo_proto::Status {
     }
 }
 
-/// How often prices were recorded.
+/// Returns the number of recorded prices.
 fn recorded(bench: &Bench) -> usize {
     bench.disk.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Event(Event::PricesSet { .. }))).count()
 }
@@ -72,7 +72,7 @@ fn an_operators_prices_hold_until_they_are_given_back() {
     assert_eq!(bench.controller.core.prices(), price(5).as_ref(), "over a restart, too");
     assert!(is_done(&set(&mut bench, Change::FollowFeeds)));
     assert_eq!(bench.controller.core.prices(), price(91).as_ref());
-    // To know of no prices is a setting like any other.
+    // Having no prices is a setting like any other.
     assert!(is_done(&set(&mut bench, Change::Prices(None))));
     tell(&mut bench, price(92));
     assert_eq!(bench.controller.core.prices(), None);

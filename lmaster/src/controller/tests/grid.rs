@@ -1,4 +1,5 @@
-//! Limits of the grid in the controller: in force and in the journal when they change, lost words, and both over a crash.
+//! Limits of the grid in the controller: changes come into force and into the journal, connections are lost, and both
+//! survive a crash.
 
 use limo_feeds::grid::{Failsafe, Limit, Word};
 use limo_model::Curve;
@@ -114,7 +115,7 @@ fn the_operators_band_stays_known_beside_the_grids() {
     let narrowed = Band::new(Power::from_watts(10), Power::from_watts(50)).expect("a band");
     let bands = |bench: &mut Bench| (bench.status().band, bench.status().own_band);
     assert_eq!(bands(&mut bench), (narrowed, Some(own)));
-    // Over a crash, where it is set back and again, and where the source is taken out of the configuration.
+    // The next master lowers them and raises them again, and then has no such source in its configuration.
     let mut bench = bench.killed();
     assert_eq!(bands(&mut bench), (narrowed, Some(own)));
     let grids = Band::new(Power::ZERO, Power::from_watts(50)).expect("a band");

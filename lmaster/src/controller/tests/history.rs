@@ -1,4 +1,4 @@
-//! What operators changed is remembered, and set back.
+//! Changes by operators are recorded, and can be undone.
 
 use limo_model::{Band, Curve, ModeSetting, Power};
 use limo_proto::{ChangeReport, ChangesQuery, Undo, UndoReport};
@@ -59,7 +59,7 @@ fn each_act_is_one_change_with_old_and_new() {
     let mut bench = bench.killed();
     let root = bench.client(0);
     let list = changes(&mut bench, root);
-    // Newest first; what a user does to an own job is no change of the cluster.
+    // Newest first. A user's change of an own job is not a change of the cluster.
     let newest: Vec<Vec<String>> = list.iter().take(list.len() - first).map(lines).collect();
     assert_eq!(
         newest,
@@ -87,7 +87,7 @@ fn an_undo_sets_the_old_value_back_and_is_a_change() {
     assert_eq!(bench.controller.core.settings().mode_setting, ModeSetting::Low, "nothing else");
     let newest = changes(&mut bench, root).remove(0);
     assert_eq!((newest.undo_of, lines(&newest)), (Some(set), vec!["limits: at most 60.0 W -> none".to_owned()]));
-    // Once undone it is not so any more; the undo itself can be undone.
+    // An undone change cannot be undone again, but the undo can.
     let refused = undo(&mut bench, root, set, false).expect_err("undone already");
     assert_eq!(refused, format!("what change {set} made of limits was changed again by change {}", newest.number));
     undo(&mut bench, root, newest.number, false).expect("possible");

@@ -1,4 +1,4 @@
-//! The life of a job: what is told to whom, and not before it is on disk.
+//! The life of a job: its messages, each after its precondition is on disk.
 
 use limo_model::{JobEnd, Outcome};
 use limo_proto::{Change, JobState};
@@ -20,10 +20,10 @@ fn nothing_is_told_before_it_is_on_disk() {
     assert_eq!(words(&bench.heard(client)), ["Accepted"]);
     assert_eq!(words(&bench.orders(node)), ["DoExec"]);
     let (job, attempt) = (JobId(1), Attempt(1));
-    // Go depends on nothing that is not on disk already.
+    // All preconditions of Go are already on disk.
     bench.report(node, NodeToMaster::JobAck { job, attempt });
     assert_eq!(words(&bench.orders(node)), ["Go"]);
-    // That it runs is the word of its node, which gives it again to whoever asks: it is passed on, and nobody waits for it.
+    // The node reports the start to every master again, so the message is passed on without waiting for the disk.
     bench.report(node, NodeToMaster::Started { job, attempt });
     assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
     assert_eq!(words(&bench.orders(node)), ["ReadFrom"]);
@@ -98,7 +98,7 @@ fn the_same_submission_again_is_the_same_job() {
     bench.slow_disk = true;
     bench.say(first, exec(1));
     bench.input(Input::Gone(first));
-    // Before it is on disk, after that, and after the job is over.
+    // Before the job is on disk, after that, and after the job is over.
     let second = bench.client(7);
     bench.say(second, exec_again(1));
     assert!(bench.heard(second).is_empty(), "accepted before it is on disk");
@@ -119,7 +119,7 @@ fn the_same_submission_again_is_the_same_job() {
     assert_eq!(bench.jobs().len(), 1);
 }
 
-/// The numbers of one answer, and where to go on.
+/// Returns the numbers of one answer, and the place of the next one.
 fn page(bench: &mut Bench, client: PeerId, from: u64) -> (Vec<u64>, Option<JobId>) {
     bench.heard(client);
     let query = Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(from), ended: 0 });
@@ -183,7 +183,7 @@ fn cancelling_before_go_withdraws_and_after_it_stops() {
     assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
     let grace = Span::from_secs(30);
     assert_eq!(bench.orders(n2), [MasterToNode::Stop { job: running, attempt, grace }]);
-    // An acknowledgement that was under way.
+    // An acknowledgement that was on its way.
     bench.report(n1, NodeToMaster::JobAck { job, attempt });
     assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
     let states: Vec<_> = bench.jobs().iter().map(|report| report.state).collect();
@@ -193,7 +193,7 @@ fn cancelling_before_go_withdraws_and_after_it_stops() {
     assert_eq!(bench.jobs()[1].state, JobState::Cancelled);
 }
 
-/// A job with a time limit of 5 s has just started; with its client and its node.
+/// Starts a job with a time limit of 5 s; returns its client and its node.
 fn limited() -> (Bench, PeerId, PeerId) {
     let mut bench = Bench::new();
     let node = bench.node("n1");
@@ -217,7 +217,7 @@ fn a_job_that_its_node_does_not_end_at_its_time_limit_is_stopped() {
 
 #[test]
 fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
-    // A little before the master's own timer, and after it.
+    // Shortly before the master's own timer, and after it.
     for after in [4_990, 5_010] {
         let (mut bench, _, node) = limited();
         bench.pass(Span::from_ms(after));
@@ -271,7 +271,7 @@ fn bad_submissions_are_refused() {
     check("the application is empty", &|exec| exec.request.application.clear());
     check("control characters", &|exec| exec.request.name = "a\nb".into());
     check("the file for output: `%q` is unknown", &|exec| exec.launch.files.stdout = Some(b"%q".to_vec()));
-    // It came in one frame, and would go out in one that is too large.
+    // The job came in one frame, but would be sent in one that is too large.
     let large = vec![b'x'; limo_proto::BODY_LIMIT - 4096];
     check("the limit is 1044480", &|exec| exec.launch.carried = Some(large.clone()));
     check("the umask 1777", &|exec| exec.launch.umask = 0o1777);

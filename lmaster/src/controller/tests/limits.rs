@@ -1,4 +1,4 @@
-//! What one user may have at a time: each limit is a refusal that names it, and leaves other users alone.
+//! Limits of one user: each refusal names the limit, and does not affect other users.
 
 use limo_proto::{Change, Selection, Selector};
 
@@ -14,7 +14,7 @@ impl Bench {
         jobs
     }
 
-    /// Clients take what they were sent.
+    /// Lets clients read everything.
     pub(super) fn drain(&mut self) {
         for peer in std::mem::take(&mut self.undrained) {
             self.input(Input::Drained(peer));
@@ -38,7 +38,7 @@ fn listed(heard: &[MasterToClient]) -> Vec<u64> {
     jobs.iter().map(|job| job.job.0).collect()
 }
 
-/// Jobs 1 to `count` of user 7, which wait.
+/// Submits jobs 1 to `count` of user 7, which wait.
 fn waiting(count: u8) -> (Bench, PeerId) {
     let mut bench = Bench::new();
     let owner = bench.client(7);
@@ -117,7 +117,7 @@ fn a_request_has_at_most_so_many_selectors() {
     assert_eq!(**answer, Answer::Selected([1, 2, 3].map(JobId).to_vec()));
 }
 
-/// A submission that waits, with a name that makes its report long.
+/// Returns a submission that waits, with a name that makes its report long.
 pub(super) fn named(key: u32) -> ClientToMaster {
     let ClientToMaster::SendExec(mut exec) = exec(1) else { panic!("another message") };
     exec.key[..4].copy_from_slice(&key.to_le_bytes());
@@ -127,7 +127,7 @@ pub(super) fn named(key: u32) -> ClientToMaster {
 
 const LONG: u64 = 1_500;
 
-/// So many jobs of user 7 that are over.
+/// Runs several jobs of user 7 to their ends.
 fn over() -> (Bench, PeerId) {
     let mut bench = Bench::new();
     let owner = bench.client(7);
@@ -141,7 +141,7 @@ fn over() -> (Bench, PeerId) {
     (bench, owner)
 }
 
-/// The numbers of the jobs in each page, and how many bytes it takes.
+/// Returns the numbers of the jobs in each page, and the encoded size.
 fn pages(heard: &[MasterToClient]) -> Vec<(Vec<u64>, usize)> {
     let page = |message: &MasterToClient| {
         let (MasterToClient::Piece(page) | MasterToClient::Answer(page)) = message else { panic!("{message:?}") };
@@ -234,7 +234,7 @@ fn a_user_has_one_query_running_and_four_waiting() {
     let other = bench.client(9);
     bench.say(other, list());
     assert_eq!(words(&bench.heard(other)), ["Piece"], "another user has a turn of its own");
-    // A client that leaves makes room.
+    // A client that disconnects frees a place.
     bench.input(Input::Gone(clients[0]));
     assert_eq!(words(&bench.heard(clients[1])), ["Piece"]);
     bench.slow_clients = false;
@@ -273,7 +273,7 @@ fn requests_that_wait_are_counted_in_bytes_over_all_connections_of_a_user() {
     assert!(reason.contains("without waiting for an answer (limits.requests)"), "{reason}");
 }
 
-/// A submission with so many bytes of environment.
+/// Returns a submission with `size` bytes of environment.
 fn sized(key: u32, size: usize) -> ClientToMaster {
     let ClientToMaster::SendExec(mut exec) = named(key) else { panic!("another message") };
     exec.launch.env = vec![(key.to_string().into_bytes(), vec![b'x'; size])];
@@ -299,7 +299,7 @@ fn waiting_jobs_of_a_user_take_a_bounded_number_of_bytes_which_are_given_back() 
     assert!(reason.ends_with("and the limit is 64 MiB (limits.launches)"), "{reason}");
     bench.say(other, sized(1_000, size));
     assert_eq!(words(&bench.heard(other)), ["Accepted"], "another user has limits of its own");
-    // After a restart it is counted again.
+    // After a restart the count starts again.
     let mut bench = bench.killed();
     let owner = bench.client(7);
     bench.say(owner, sized(2_000, size));

@@ -1,4 +1,4 @@
-//! Reports of nodes whose commits fail. Nodes that stay connected to a read-only master are not asked again.
+//! Reports of nodes whose commits fail. Nodes that stay connected to a read-only master do not report again.
 
 use limo_model::{Band, Curve};
 use limo_proto::{AttemptState, Change, Channel, Data, JobState, Parallel, StreamId};
@@ -8,7 +8,7 @@ use super::*;
 
 const FULL: &str = "the disk under the journal is read-only";
 
-/// The batch under way fails, and nothing can be written from now on.
+/// Fails the running commit; nothing can be written from now on.
 fn become_read_only(bench: &mut Bench) {
     bench.disk.read_only = Some(FULL.into());
     bench.fail();
@@ -20,14 +20,14 @@ fn stdin(job: JobId) -> Frame<ClientToMaster> {
     Frame::Data(Data { stream, offset: 0, bytes: b"on and on".as_slice().into() })
 }
 
-/// What the node reports when it registers again.
+/// Reconnects the node, which reports this state.
 fn back(bench: &mut Bench, state: AttemptState) -> PeerId {
     let (journal, kept) = (Default::default(), Default::default());
     let report = AttemptReport { journal, job: JOB, attempt: ATTEMPT, state, stdin_offset: 0, kept };
     bench.node_with("n1", "boot", vec![report])
 }
 
-/// A job that was released, with its node and its client.
+/// Releases a job; returns it with its node and its client.
 fn released() -> (Bench, PeerId, PeerId) {
     let mut bench = Bench::new();
     let (node, client) = (bench.node("n1"), bench.client(7));
@@ -38,7 +38,7 @@ fn released() -> (Bench, PeerId, PeerId) {
     (bench, node, client)
 }
 
-/// The job is shown as running, its client knows that, and its stdin reaches the node.
+/// Checks that the job is shown as running, that its client knows this, and that its stdin reaches the node.
 #[track_caller]
 fn runs(bench: &mut Bench, node: PeerId, client: PeerId) {
     assert_eq!(bench.jobs()[0].state, JobState::Running);
@@ -46,7 +46,7 @@ fn runs(bench: &mut Bench, node: PeerId, client: PeerId) {
     assert_eq!(bench.data.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [node]);
 }
 
-/// There is room again: the node registers anew, and that the job runs becomes durable.
+/// Restores free space: the node registers again, and the start becomes durable.
 #[track_caller]
 fn room_again(mut bench: Bench) {
     bench.disk.read_only = None;
@@ -109,7 +109,7 @@ fn a_master_that_starts_read_only_shows_the_jobs_that_nodes_report_as_running() 
     room_again(bench);
 }
 
-/// It runs when all of its nodes have begun, also if some of them said so before the failure and others after it.
+/// The job runs when all of its nodes have begun, even if some reported it before the failure and others after it.
 #[test]
 fn a_start_on_several_nodes_is_shown_when_all_have_begun() {
     let mut it = wide(Parallel::default());
@@ -126,7 +126,7 @@ fn a_start_on_several_nodes_is_shown_when_all_have_begun() {
     assert!(it.bench.closed.is_empty());
 }
 
-/// A node that says it holds its caps, or that a job stands still, is asked again when it registers anew.
+/// Confirmed caps and suspensions are repeated when the node registers again.
 #[test]
 fn unwritten_confirmations_of_caps_and_pauses_are_asked_for_again() {
     let mut bench = Bench::new();
@@ -156,7 +156,7 @@ fn unwritten_confirmations_of_caps_and_pauses_are_asked_for_again() {
     assert!(["Caps", "Suspend"].iter().all(|order| orders.contains(&(*order).to_owned())), "{orders:?}");
 }
 
-/// The machine sleeps once its connection has ended, which the master sees to when it has read the state back.
+/// The machine sleeps once its connection has ended. The master closes it after reading the state back.
 #[test]
 fn a_node_that_fell_asleep_while_nothing_could_be_written_is_asleep_afterwards() {
     let (mut bench, node) = super::sleep::going_down();

@@ -1,4 +1,4 @@
-//! A meter that serves several nodes: its watts are theirs, exactly, and where it fails they are estimated.
+//! A meter that serves several nodes: their draws add up to its value exactly, and are estimated while it fails.
 
 use limo_proto::{MeterReport, Status};
 use limo_sched::Event;
@@ -20,7 +20,7 @@ fn bench(serves: &[&str]) -> Bench {
     bench
 }
 
-/// A node without a meter of its own; its unit may draw 60 W above its idle 10 W.
+/// Registers a node without its own meter, whose unit may draw 60 W above its idle 10 W.
 fn bare(bench: &mut Bench, name: &str) -> PeerId {
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
@@ -35,7 +35,7 @@ fn show(bench: &mut Bench, mw: i64) {
     bench.pass(Span::from_secs(1));
 }
 
-/// What each node is believed to draw, in mW.
+/// Returns the believed draw of each node, in mW.
 fn draws(bench: &Bench) -> Vec<i64> {
     bench.controller.core.nodes().iter().map(|node| bench.controller.core.node_draw(node.id()).mw()).collect()
 }
@@ -62,7 +62,7 @@ fn the_parts_are_one_event_and_add_up() {
         _ => None,
     });
     assert_eq!(readings.collect::<Vec<_>>(), [[25_001, 25_000]]);
-    // Others are not served.
+    // The meter does not serve other nodes.
     bare(&mut bench, "n3");
     assert_eq!(bench.controller.core.nodes()[2].spec().meter, Meter::None);
     show(&mut bench, 60_000);
@@ -97,13 +97,13 @@ fn a_nodes_own_meter_says_how_much_of_it_is_its() {
     assert_eq!(draws(&bench), [30_000, 10_000], "nothing is known of the whole");
     show(&mut bench, 60_000);
     assert_eq!(draws(&bench), [45_000, 15_000]);
-    // The whole is what the shared meter shows, whatever its own says.
+    // The total is the value of the shared meter, regardless of the node's own meter.
     bench.report(own, NodeToMaster::Reading(Sample::once(Power::from_watts(20))));
     bench.pass(Span::from_secs(1));
     assert_eq!(draws(&bench), [45_000, 15_000]);
     show(&mut bench, 60_000);
     assert_eq!(draws(&bench), [40_000, 20_000]);
-    // Once that fails, its own counts again.
+    // If the shared meter fails, the node's own counts again.
     bench.input(Input::Metered(0, Err("no route to host".into())));
     bench.report(own, NodeToMaster::Reading(Sample::once(Power::from_watts(25))));
     bench.pass(Span::from_secs(1));
@@ -131,7 +131,7 @@ fn a_meter_that_fails_is_shown_and_its_readings_grow_stale() {
     assert_eq!(draws(&bench), [10_000], "it is estimated");
     show(&mut bench, 34_000);
     assert_eq!((status(&mut bench).meters[0].failing.clone(), draws(&bench)), (None, vec![34_000]));
-    // It hangs: nothing comes at all.
+    // The meter hangs: it sends no values.
     bench.pass(Span::from_secs(15));
     assert_eq!((status(&mut bench).meters[0].draw, draws(&bench)), (None, vec![10_000]));
 }
@@ -149,7 +149,7 @@ fn what_is_measured_is_in_the_table_too() {
         let rows = bench.disk.readings.iter().filter(|((_, node, _), _)| node == name);
         rows.map(|(_, drawn)| drawn.energy.mj()).sum()
     };
-    // Of 69 s, to the rounding of two rows each.
+    // The energy of 69 s, within the rounding of two rows each.
     assert!((of("n1") + of("n2") - 69 * 30_001).abs() <= 2, "{} and {}", of("n1"), of("n2"));
 }
 

@@ -1,4 +1,5 @@
-//! The controller without sockets: nodes and clients are inputs, the disk is a list of batches that the test commits or fails.
+//! The controller without sockets: nodes and clients are inputs, and the disk is a list of batches that the test
+//! commits or fails.
 
 mod acks;
 mod arrays;
@@ -147,19 +148,19 @@ impl Disk {
     }
 }
 
-/// A controller with its surroundings. What it sent is kept until a test takes it.
+/// A controller with its surroundings. Sent messages are kept until a test takes them.
 struct Bench {
-    /// By how much the wall clock is ahead of cluster time.
+    /// Time by which the wall clock is ahead of cluster time.
     ahead: Span,
     controller: Controller,
     disk: Disk,
     settings: Settings,
     now: Time,
-    /// Commits are answered by the test, not at once.
+    /// True if the test ends commits, which otherwise end at once.
     slow_disk: bool,
-    /// So are questions and recoveries.
+    /// True if the test answers questions and recoveries.
     slow_answers: bool,
-    /// Clients take nothing of what they are sent until the test says so.
+    /// True if clients read messages only when the test tells them to.
     slow_clients: bool,
     undrained: Vec<PeerId>,
     /// True if the test gives turns to queries.
@@ -183,7 +184,7 @@ impl Bench {
         Self::on(Disk::default(), Time::from_unix_ms(START))
     }
 
-    /// A master that begins with what is on disk.
+    /// Starts a master from the state on disk.
     fn on(disk: Disk, now: Time) -> Self {
         Self::started(disk, now, Span::ZERO)
     }
@@ -219,7 +220,7 @@ impl Bench {
         bench
     }
 
-    /// `kill -9`, and another process on the same disk.
+    /// Kills the master with `kill -9`, and starts another one on the same disk.
     fn killed(self) -> Self {
         Self::started(self.disk, self.now, self.ahead)
     }
@@ -269,7 +270,7 @@ impl Bench {
         Input::Answered(ticket, samples::at_once(question.answer(&self.disk)))
     }
 
-    /// The oldest question or recovery is answered.
+    /// Answers the oldest question or recovery.
     fn answer_one(&mut self) {
         if let Some(input) = self.answers.pop_front() {
             self.input(input);
@@ -308,12 +309,12 @@ impl Bench {
         self.heard(client).pop().expect("an answer")
     }
 
-    /// What a client was told since the last time.
+    /// Returns the messages to a client since the last call.
     fn heard(&mut self, client: PeerId) -> Vec<MasterToClient> {
         self.to_clients.extract_if(.., |(peer, _)| *peer == client).map(|(_, message)| message).collect()
     }
 
-    /// What a node was told since the last time.
+    /// Returns the messages to a node since the last call.
     fn orders(&mut self, node: PeerId) -> Vec<MasterToNode> {
         self.to_nodes.extract_if(.., |(peer, _)| *peer == node).map(|(_, message)| message).collect()
     }
@@ -322,7 +323,7 @@ impl Bench {
         self.node_with(name, "boot", Vec::new())
     }
 
-    /// A node registers, and is told so.
+    /// Registers a node, and waits for the confirmation.
     fn node_with(&mut self, name: &str, boot: &str, attempts: Vec<AttemptReport>) -> PeerId {
         let peer = self.peer();
         self.input(Input::NodeConnected(peer));
@@ -340,7 +341,7 @@ impl Bench {
         self.input(Input::Node(node, Frame::Message(message)));
     }
 
-    /// Hands in a job and returns its number.
+    /// Submits a job and returns its number.
     fn submit(&mut self, client: PeerId, key: u8) -> JobId {
         self.heard(client);
         self.say(client, exec(key));

@@ -1,4 +1,4 @@
-//! Jobs over several nodes start and end as one, whoever is killed in between.
+//! Jobs over several nodes start and end as one, even if a program is killed in between.
 
 use limo_model::{Outcome, Spread};
 use limo_proto::{AttemptState, Change, Channel, JobState, Parallel, StreamId};
@@ -8,7 +8,7 @@ use super::*;
 pub const JOB: JobId = JobId(1);
 pub const ATTEMPT: Attempt = Attempt(1);
 
-/// A job over three nodes, which have been told of it.
+/// A job over three nodes, which have received it.
 pub struct Wide {
     pub bench: Bench,
     pub nodes: Vec<PeerId>,
@@ -64,19 +64,19 @@ impl Wide {
         self.bench.jobs()[0].state
     }
 
-    /// Runs on all three, and nobody has anything left to hear.
+    /// Starts the job on all three nodes, and takes all messages.
     pub fn running(parallel: Parallel) -> Self {
         let mut it = wide(parallel);
         (0..3).for_each(|index| it.ack(index));
         (0..3).for_each(|index| it.started(index));
-        // By then it is on disk that it runs.
+        // By then the start is on disk.
         it.bench.pass(Span::from_ms(5));
         (0..3).for_each(|index| drop(it.orders(index)));
         it.bench.heard(it.client);
         it
     }
 
-    /// The same after a `kill -9` of the master; no node is there yet.
+    /// Does the same after a `kill -9` of the master, without any node yet.
     pub fn killed(self) -> Self {
         let mut bench = self.bench.killed();
         let client = bench.client(7);
@@ -125,7 +125,7 @@ fn one_that_refuses_takes_all_back_and_is_alone_to_blame() {
     it.bench.report(it.nodes[1], NodeToMaster::JobRefused { job: JOB, attempt: ATTEMPT, reason: "full".into() });
     assert_eq!((it.orders(0), it.orders(2)), (vec!["Drop".to_owned()], vec!["Drop".to_owned()]));
     assert_eq!(it.state(), JobState::Waiting);
-    // The late acknowledgement of what is gone.
+    // A late acknowledgement of a job that is gone.
     it.ack(2);
     assert_eq!(it.orders(2), ["Drop"]);
     let suspects: Vec<bool> =
@@ -151,7 +151,7 @@ fn the_job_ends_with_the_last_part_and_the_highest_code() {
     it.ended(1, 7);
     assert_eq!((it.orders(0), it.orders(1)), (vec![], vec!["EndedAck".to_owned()]), "the others go on");
     assert_eq!(it.state(), JobState::Running);
-    // Told again, it counts once.
+    // A repeated end counts once.
     it.ended(1, 9);
     assert_eq!(it.orders(1), ["EndedAck"]);
     it.ended(0, 0);
@@ -171,7 +171,7 @@ fn parts_are_on_disk_before_they_are_acknowledged() {
     assert!(it.orders(1).is_empty());
     it.bench.commit();
     assert_eq!(it.orders(1), ["EndedAck"]);
-    // The acknowledgement was lost with the master, and with it the node's way to be told: it says it again.
+    // The acknowledgement was lost with the master, and so was the connection of the node, which repeats its report.
     let mut it = it.killed();
     let end = AttemptState::Ended { outcome: Outcome::Exited(9), usage: Usage::default() };
     it.back("n2", Some(end));
@@ -190,7 +190,7 @@ fn a_part_that_is_lost_ends_the_others() {
     let mut it = Wide::running(Parallel::default());
     it.bench.input(Input::Gone(it.nodes[1]));
     assert_eq!((it.state(), it.orders(0)), (JobState::Running, vec![]), "it may come back");
-    // What it has not delivered does not come any more.
+    // Output that the node has not delivered is lost.
     assert_eq!(it.back("n2", None), ["Registered", "ReadFrom"]);
     assert_eq!((it.orders(0), it.orders(2)), (vec!["Stop".to_owned()], vec!["Stop".to_owned()]));
     it.ended(0, 0);
@@ -213,7 +213,7 @@ fn killed_before_anybody_was_told() {
     let mut it = wide(Parallel::default()).killed();
     assert_eq!(it.back("n1", Some(AttemptState::Held)), ["Registered"]);
     assert_eq!(it.back("n3", Some(AttemptState::Held)), ["Registered"], "nobody goes alone");
-    // Its intent is on record before any `Go`: without one nobody went.
+    // All intents are on record before any `Go`: without this one, no node was released.
     it.back("n2", None);
     assert_eq!(it.orders(0)[0], "Drop");
     assert_eq!(it.state(), JobState::Starting, "again, on all three");
@@ -266,7 +266,7 @@ fn stdin_goes_as_far_as_the_slowest_node_has_taken_it() {
     };
     assert_eq!((taken(&mut it, 0, 10), taken(&mut it, 1, 4)), (vec![], vec![]));
     assert_eq!(taken(&mut it, 2, 7), [MasterToClient::StreamAck { stream, offset: 4 }]);
-    // Whose tasks are over holds nobody up.
+    // A node with finished tasks does not block the others.
     it.ended(1, 0);
     assert_eq!(it.bench.heard(it.client), [MasterToClient::StreamAck { stream, offset: 7 }]);
 }

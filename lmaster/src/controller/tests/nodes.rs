@@ -1,4 +1,4 @@
-//! Which nodes may register, and whose word counts.
+//! Registration of nodes, and the validity of their reports.
 
 use limo_model::{ClusterId, Incarnation, JournalId};
 use limo_proto::{AttemptState, JobState};
@@ -34,7 +34,7 @@ fn a_name_in_use_is_refused() {
     let mut other = slave("n1", "boot", Vec::new());
     other.slave.instance = "another".into();
     assert_eq!(refused(&mut bench, other), "the node name `n1` is in use by another node");
-    // The node itself may have called again before its old connection was seen to break.
+    // The node itself may have connected again before its old connection was seen to break.
     let again = bench.node("n1");
     assert_eq!(bench.closed.last(), Some(&(node, "the node has connected again".to_owned())));
     assert!(words(&bench.orders(again)).contains(&"Registered".to_owned()));
@@ -121,7 +121,7 @@ fn readings_are_recorded_in_order_and_not_too_often() {
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.disk.entries.len(), entries + 2, "one event, one round");
     assert_eq!(bench.controller.core.node_draw(limo_model::NodeId(0)), Power::from_watts(19));
-    // A reading from before a start must not be taken for one that shows it.
+    // A reading from before a start must not count as one that includes it.
     let client = bench.client(7);
     let job = bench.submit(client, 1);
     bench.report(node, NodeToMaster::JobAck { job, attempt: Attempt(1) });
@@ -137,7 +137,7 @@ fn a_registration_in_pieces_is_judged_at_its_end() {
     let client = bench.client(7);
     let job = bench.submit(client, 1);
     let ended = || AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() };
-    // More than one message holds, not in order, of attempts that are over.
+    // More reports than fit into a message, unordered, of finished attempts.
     let report = |attempt| AttemptReport { attempt: Attempt(attempt), ..report_of(job.0, ended()) };
     let reports: Vec<_> = (1_000..13_000).rev().map(report).collect();
     let peer = bench.peer();
@@ -190,7 +190,7 @@ fn of(cluster: ClusterId, incarnation: u64, job: u64, state: AttemptState) -> At
     AttemptReport { journal, ..report_of(job, state) }
 }
 
-/// A master whose journal is incarnation 2 of [`CLUSTER`].
+/// Starts a master whose journal is incarnation 2 of [`CLUSTER`].
 fn restored_bench() -> Bench {
     let mut bench = Bench::new();
     bench.disk.journal = JournalId { cluster: CLUSTER, incarnation: Incarnation(2) };

@@ -1,4 +1,4 @@
-//! What single nodes of a job over several say, early, late or twice, and what the others hear of it.
+//! Messages of single nodes of a multi-node job, early, late or repeated, and the messages to the other nodes.
 
 use limo_model::Outcome;
 use limo_proto::{AttemptState, Change, Channel, Data, JobState, Parallel, StreamId};
@@ -10,7 +10,7 @@ fn all_or_none() -> Parallel {
     Parallel { kill_on_bad_exit: true, ..Parallel::default() }
 }
 
-/// All three hold it, and the first was released.
+/// All three nodes hold the job, and the first was released.
 fn released(parallel: Parallel) -> Wide {
     let mut it = wide(parallel);
     (0..3).for_each(|index| it.ack(index));
@@ -49,7 +49,7 @@ fn a_part_that_may_have_begun_is_not_taken_back() {
     let mut it = released(Parallel::default());
     it.bench.input(Input::Gone(it.nodes[0]));
     assert_eq!((it.state(), it.orders(1), it.orders(2)), (JobState::Starting, vec![], vec![]));
-    // A master that was away learns from the first that it runs.
+    // A restarted master learns from the first node that it runs.
     let mut it = released(Parallel::default()).killed();
     it.back("n1", Some(AttemptState::Running));
     it.back("n2", Some(AttemptState::Held));
@@ -60,7 +60,7 @@ fn a_part_that_may_have_begun_is_not_taken_back() {
 #[test]
 fn a_part_that_is_over_has_begun() {
     let mut it = released(Parallel::default());
-    // What it did took no time: its end is the first that is heard of it.
+    // The part took no time: its end is its first message.
     it.ended(0, 0);
     assert_eq!((it.orders(1), it.orders(2)), (vec!["Go".to_owned()], vec!["Go".to_owned()]));
     it.started(1);
@@ -132,7 +132,7 @@ fn a_client_comes_back_while_the_first_node_is_away() {
     assert_eq!(words(&it.bench.heard(client)), ["Accepted", "Running", "Attached"]);
 }
 
-/// A job on neighbours and one more: two parts, each node with its own.
+/// A job on adjacent nodes and one more: two parts, and each node gets its own.
 #[test]
 fn each_node_has_what_is_on_it() {
     let mut bench = Bench::new();
@@ -158,7 +158,7 @@ fn each_node_has_what_is_on_it() {
     assert!(bench.orders(nodes[1]).iter().all(|order| !matches!(order, MasterToNode::DoExec(_))));
 }
 
-/// What only some of several nodes have of stdin is gone with the client that sent it.
+/// Stdin that only some of several nodes have is lost with the client that sent it.
 #[test]
 fn another_client_sends_no_stdin_to_several_nodes() {
     let mut it = Wide::running(Parallel::default());
@@ -169,8 +169,8 @@ fn another_client_sends_no_stdin_to_several_nodes() {
     assert!(matches!(&heard[..], [MasterToClient::TakenUp { streams, .. }] if streams.stdin.is_none()), "{heard:?}");
 }
 
-/// The nodes were told to forget it, and the master was killed before that was on disk: `Go` may have been sent for all that the
-/// next one knows. A node that has no record of its part proves that none was.
+/// The nodes were told to forget the job, and the master was killed before that was on disk. `Go` may have been sent,
+/// as far as the next master knows. A node without a record of its part proves that it was not.
 #[test]
 fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
     let mut it = wide(Parallel::default());
@@ -184,7 +184,7 @@ fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
         assert_eq!(it.back(name, None), ["Registered"]);
     }
     assert_eq!(it.state(), JobState::Cancelled);
-    // One that holds its part does not know whether others have begun.
+    // A node that holds its part does not know if others have begun.
     let mut it = released(Parallel::default());
     it.bench.say(it.client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JOB]))));
     let mut it = it.killed();

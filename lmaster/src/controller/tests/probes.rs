@@ -1,4 +1,4 @@
-//! What a node says of itself is asked for, and the client hears of it in its turn, or why not.
+//! A node is asked for its hardware, and the client gets the report, or the reason for its absence, in turn.
 
 use limo_proto::{NodeDetail, NodeState, PROBE_LIMIT};
 
@@ -8,7 +8,7 @@ fn ask(bench: &mut Bench, client: PeerId) {
     bench.say(client, ClientToMaster::Ask(Box::new(Query::Node(NodeQuery("n1".into())))));
 }
 
-/// The ticket with which the node was asked.
+/// Returns the ticket with which the node was asked.
 fn ticket(bench: &mut Bench, node: PeerId) -> u64 {
     match bench.orders(node).as_slice() {
         [MasterToNode::Probe { ticket }] => *ticket,
@@ -22,7 +22,7 @@ fn detail(message: Option<&MasterToClient>) -> NodeDetail {
     detail.as_ref().clone()
 }
 
-/// Its report, its only answer.
+/// Returns the report, which is the only answer.
 fn answered(bench: &mut Bench, client: PeerId) -> NodeDetail {
     let heard = bench.heard(client);
     assert_eq!(heard.len(), 1, "{heard:?}");
@@ -42,10 +42,10 @@ fn the_nodes_answer_is_the_clients() {
     let (mut bench, node, client) = set_up();
     ask(&mut bench, client);
     let ticket = ticket(&mut bench, node);
-    // What is asked later waits, so that answers come in order.
+    // Later queries wait, so that answers come in order.
     bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     assert!(bench.heard(client).is_empty());
-    // Another node's word for it, and another ticket, are nobody's answer.
+    // A message of another node, and another ticket, answer nothing.
     let other = bench.node("n2");
     bench.report(other, NodeToMaster::Probed { ticket, report: "not n1".into() });
     bench.report(node, NodeToMaster::Probed { ticket: ticket + 1, report: "another".into() });
@@ -71,7 +71,7 @@ fn a_node_that_does_not_answer_is_not_waited_for() {
     assert_eq!(answered(&mut bench, client).probe, Err("the node has not answered for 10s".into()));
     bench.report(node, NodeToMaster::Probed { ticket, report: "late".into() });
     assert!(bench.heard(client).is_empty());
-    // One that hangs up.
+    // A client that closes its connection.
     ask(&mut bench, client);
     bench.input(Input::Gone(node));
     let found = answered(&mut bench, client);

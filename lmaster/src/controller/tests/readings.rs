@@ -1,4 +1,4 @@
-//! What was drawn is in the table after a while, costs no commit of its own where there is another, and adds up.
+//! Draws are in the table after a while, need no commit of their own if there is another one, and add up.
 
 use limo_model::Energy;
 
@@ -16,7 +16,7 @@ fn read(bench: &mut Bench, node: Option<&str>) -> Vec<Drawn> {
     }
 }
 
-/// `secs` seconds with a reading of so many watts each.
+/// Sends readings of `watts`, one a second for `secs` seconds.
 fn measured(bench: &mut Bench, node: PeerId, secs: i64, watts: i64) {
     for _ in 0..secs {
         bench.pass(Span::from_secs(1));
@@ -34,7 +34,7 @@ fn the_tables_energy_is_the_integral() {
     let node = bench.node("n1");
     measured(&mut bench, node, 90, 30);
     measured(&mut bench, node, 60, 50);
-    // The first reading has none before it.
+    // The first reading has no earlier one.
     bench.input(Input::Stop);
     let own = read(&mut bench, Some("n1"));
     assert_eq!(own.iter().map(|drawn| drawn.seen).collect::<Vec<_>>(), [59, 60, 30].map(Span::from_secs));
@@ -44,7 +44,7 @@ fn the_tables_energy_is_the_integral() {
         (Power::from_watts(40), Power::from_watts(30), Power::from_watts(50))
     );
     assert_eq!(own.iter().map(|drawn| drawn.looks).sum::<u64>(), 150);
-    // The cluster's is the bill that the core keeps.
+    // The cluster's energy is the bill that the core keeps.
     let cluster = read(&mut bench, None);
     let now = bench.now;
     let sums = bench.controller.core.sums();
@@ -61,13 +61,13 @@ fn rows_go_with_other_commits_and_else_once_a_minute() {
     let node = bench.node("n1");
     let entries = |bench: &Bench| bench.disk.entries.len();
     measured(&mut bench, node, 130, 30);
-    // As many events and rounds as there would be without the table: one each for each second, but the last.
+    // As many events and rounds as without the table: one each for each second but the last.
     let recorded = entries(&bench);
     assert!(bench.disk.readings.keys().any(|(_, node, _)| node == "n1"), "{:?}", bench.disk.readings);
     bench.pass(Span::from_secs(20));
     let quiet = entries(&bench);
     assert!(quiet <= recorded + 4, "the last reading, and that it is stale");
-    // Nothing happens any more, but time passes.
+    // No event happens, but time passes.
     let (rows, mut commits) = (bench.disk.readings.len(), 0);
     bench.slow_disk = true;
     for _ in 0..600 {
@@ -94,7 +94,7 @@ fn a_restart_loses_nothing_that_was_told_to_stop_and_little_else() {
     bench.input(Input::Stop);
     let own = read(&mut bench, Some("n1"));
     assert_eq!(sum(&own), Energy::from_joules(30 * 30 + 20 * 60), "two parts of one minute");
-    // Killed: what was under way is gone, nothing else.
+    // After a kill only the running commit is lost.
     measured(&mut bench, node, 150, 60);
     let on_disk = bench.disk.readings.iter().filter(|((_, node, _), _)| node == "n1");
     let before = Energy::from_mj(on_disk.map(|(_, drawn)| drawn.energy.mj()).sum());
@@ -107,7 +107,7 @@ fn a_restart_loses_nothing_that_was_told_to_stop_and_little_else() {
 fn no_time_before_now_is_missing() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
-    // The bench begins at a full minute; the first reading has none before it.
+    // The bench begins at a full minute; the first reading has no earlier one.
     measured(&mut bench, node, 90, 30);
     let own = read(&mut bench, Some("n1"));
     assert_eq!(own.iter().map(|drawn| drawn.seen).collect::<Vec<_>>(), [59, 30].map(Span::from_secs));
@@ -115,7 +115,7 @@ fn no_time_before_now_is_missing() {
     let cluster = read(&mut bench, None);
     let last = cluster.last().expect("an interval");
     assert_eq!(last.at + last.seen, bench.now);
-    // What was under way before a restart, and what is now, are one interval.
+    // Rows from before and after a restart form one interval.
     bench.input(Input::Stop);
     let mut bench = bench.killed();
     let node = bench.node("n1");

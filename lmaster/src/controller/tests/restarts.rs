@@ -1,5 +1,5 @@
-//! The master is killed at every step of a job's start, and the node at some: nothing is lost that can be known, and
-//! nothing runs twice.
+//! The master is killed at every step of a job's start, and the node at some: no knowable result is lost, and nothing
+//! runs twice.
 
 use limo_model::Outcome;
 use limo_proto::{AttemptState, JobState};
@@ -20,7 +20,7 @@ fn reported(state: AttemptState) -> Vec<AttemptReport> {
     }]
 }
 
-/// A master that was killed right after the assignment was on disk.
+/// Returns a master that was killed right after the assignment was on disk.
 fn killed_while_starting() -> Bench {
     let mut bench = Bench::new();
     bench.node("n1");
@@ -60,7 +60,7 @@ fn no_record_in_another_life_is_a_loss() {
     assert_eq!(state(&mut bench), JobState::Lost);
 }
 
-/// Else a second crash at the wrong moment would take the loss for an attempt of the new incarnation that never started.
+/// Otherwise, after a second crash, the lost attempt could count as one of the new incarnation that never started.
 #[test]
 fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
     let mut bench = killed_while_starting();
@@ -88,7 +88,7 @@ fn ended_while_the_master_was_away() {
     let node = bench.node_with("n1", "boot", reported(end.clone()));
     assert_eq!(words(&bench.orders(node)), ["Registered", "EndedAck"]);
     assert_eq!(state(&mut bench), JobState::Completed);
-    // The acknowledgement was lost with the next master.
+    // The next master lost the acknowledgement.
     let mut bench = bench.killed();
     let node = bench.node_with("n1", "boot", reported(end));
     assert_eq!(words(&bench.orders(node)), ["Registered", "EndedAck"]);

@@ -1,4 +1,4 @@
-//! What nodes and clients say.
+//! Messages of nodes and clients.
 
 use limo_model::{Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
 
@@ -30,12 +30,12 @@ pub fn exec(key: u8) -> ClientToMaster {
     exec_with(key, |_| ())
 }
 
-/// The same submission, sent another time.
+/// Returns the same submission, sent again.
 pub fn exec_again(key: u8) -> ClientToMaster {
     exec_with(key, |exec| exec.again = true)
 }
 
-/// A submission; its key is sixteen times `key`.
+/// Returns a submission whose key is `key` repeated sixteen times.
 pub fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster {
     let request = Request { user: "somebody else".into(), name: "cg".into(), ..Request::one_core("cg") };
     let launch = Launch {
@@ -59,7 +59,7 @@ pub fn ended(job: JobId, attempt: Attempt, code: u8) -> NodeToMaster {
     NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(code), usage }
 }
 
-/// The output of a future that waits for nothing.
+/// Returns the output of a future that is ready at once.
 pub fn at_once<T>(future: impl Future<Output = T>) -> T {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {
@@ -68,7 +68,7 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// The first word of each message, for comparing what was said.
+/// Returns the first word of each message, for comparisons.
 pub fn words<M: std::fmt::Debug>(messages: &[M]) -> Vec<String> {
     let word = |message: &M| {
         let text = format!("{message:?}");
@@ -118,20 +118,20 @@ pub fn idle() -> IdleSettings {
     }
 }
 
-/// A moment at which the wall clock is so far ahead.
+/// Returns a moment at which the wall clock is ahead by `ahead`.
 pub fn moment(at: Time, ahead: Span) -> Now {
     Now { wall: Wall::from_unix_ms((at + ahead).unix_ms()), ..Now::simulated(at) }
 }
 
 impl Bench {
-    /// The commit under way reaches the disk.
+    /// Completes the running commit.
     pub fn commit(&mut self) {
         let batch = self.committing.pop_front().expect("a commit under way");
         self.disk.write(batch);
         self.input(Input::Committed(Ok(None)));
     }
 
-    /// The commit under way does not.
+    /// Fails the running commit.
     pub fn fail(&mut self) {
         self.committing.pop_front().expect("a commit under way");
         let why =
@@ -139,13 +139,13 @@ impl Bench {
         self.input(Input::Committed(Err(why.into())));
     }
 
-    /// A job that runs on `node`.
+    /// Starts a job on `node`.
     pub fn running(&mut self, client: PeerId, node: PeerId, key: u8) -> (JobId, Attempt) {
         let job = self.submit(client, key);
         let attempt = Attempt(1);
         self.report(node, NodeToMaster::JobAck { job, attempt });
         self.report(node, NodeToMaster::Started { job, attempt });
-        // On disk.
+        // The start is on disk.
         self.pass(Span::from_ms(5));
         self.orders(node);
         (job, attempt)

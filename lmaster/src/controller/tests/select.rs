@@ -1,4 +1,4 @@
-//! Whose jobs words and ranges mean, and what becomes of them.
+//! Jobs selected by words and ranges, and the actions on them.
 
 use limo_proto::{Change, JobFilter, JobState, Selection, Selector};
 
@@ -24,7 +24,7 @@ pub(super) fn cancel(
     bench.heard(client);
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::CancelSelected { selection, signal })));
     let heard = bench.heard(client);
-    // Its jobs' ends are told to it, too.
+    // The client also gets the ends of its jobs.
     let mut answers = heard.iter().filter(|message| !matches!(message, MasterToClient::Finished { .. }));
     selected(answers.next_back().expect("an answer"))
 }
@@ -40,7 +40,7 @@ fn range(from: u64, to: u64) -> [Selector; 1] {
     [Selector::Range(JobId(from), JobId(to))]
 }
 
-/// Jobs 1 and 3 are the owner's, 2 is another's; 1 is over.
+/// Makes jobs 1 and 3 of the owner and 2 of another user; 1 is over.
 fn three() -> (Bench, PeerId, PeerId) {
     let mut bench = Bench::new();
     let (owner, other) = (bench.client(7), bench.client(8));
@@ -79,7 +79,7 @@ fn a_selection_is_ended_as_a_whole_or_not_at_all() {
     let filter = Selection { which: vec![], filter: of(&["user8"]) };
     assert_eq!(cancel(&mut bench, owner, filter, None), belongs);
     assert_eq!(tell(&mut bench, owner, &range(1, 9), true), Ok(vec![2, 3]), "nothing happened");
-    // Without users a filter means the caller's.
+    // Without users, a filter selects the caller's jobs.
     let waiting = JobFilter { states: vec![JobState::Waiting], ..JobFilter::default() };
     assert_eq!(cancel(&mut bench, other, Selection { which: vec![], filter: waiting }, None), Ok(vec![2]));
     let root = bench.client(0);
@@ -101,7 +101,7 @@ fn signals_go_to_those_that_run() {
     let nobody = "job 2 does not run yet: nobody is there to take signal 10";
     assert_eq!(cancel(&mut bench, client, named(), Some(10)), Err(nobody.into()));
     assert_eq!(cancel(&mut bench, client, named(), Some(0)), Err("0 is not a signal: 1 to 64".into()));
-    // One that ends commands ends what waits.
+    // A signal that ends commands ends waiting jobs.
     assert_eq!(cancel(&mut bench, client, named(), Some(15)), Ok(vec![2]));
     assert_eq!(tell(&mut bench, client, &ALL, true), Ok(vec![running.0]));
 }

@@ -1,4 +1,4 @@
-//! Nodes that sleep: told to, woken, given up; and the master killed at every step of it.
+//! Nodes that sleep: orders, waking, giving up; and the master killed at every step.
 
 use limo_model::{Mac, NodeSpec, Rest, Switch, Wake};
 use limo_proto::{Change, JobState, NodeReport, NodeSleep, NodeState};
@@ -15,7 +15,7 @@ fn rest(wake: Wake) -> Rest {
     Rest { draw: Power::from_watts(1), down: switch(DOWN, 8), up: switch(UP, 9), wake: Some(wake) }
 }
 
-/// A master that puts nodes to sleep as soon as they have no job.
+/// Starts a master that puts nodes to sleep as soon as they have no job.
 fn sleepy() -> Bench {
     let mut bench = Bench::new();
     let options = Options { rest: RestRule::Idle(Span::ZERO), ..bench.settings.options };
@@ -68,7 +68,7 @@ fn job_state(bench: &mut Bench) -> JobState {
     bench.jobs().first().expect("a job").state
 }
 
-/// A cluster of one node, which was told to sleep.
+/// Starts a cluster of one node, which was ordered to sleep.
 pub fn going_down() -> (Bench, PeerId) {
     let mut bench = sleepy();
     let node = connect(&mut bench, "n1", "boot");
@@ -76,7 +76,7 @@ pub fn going_down() -> (Bench, PeerId) {
     (bench, node)
 }
 
-/// A cluster of one node, which is asleep.
+/// Starts a cluster of one node, which is asleep.
 fn asleep() -> Bench {
     let (mut bench, node) = going_down();
     bench.report(node, NodeToMaster::FallingAsleep);
@@ -87,7 +87,7 @@ fn asleep() -> Bench {
     bench
 }
 
-/// The same, and the node is woken for a job.
+/// Does the same, and the node is woken for a job.
 fn waking() -> Bench {
     let mut bench = asleep();
     let client = bench.client(7);
@@ -97,7 +97,7 @@ fn waking() -> Bench {
     bench
 }
 
-/// The node is awake, and its job runs.
+/// Wakes the node, and checks that its job runs.
 fn proceeds(mut bench: Bench, boot: &str) {
     let node = connect(&mut bench, "n1", boot);
     let orders = bench.orders(node);
@@ -123,11 +123,11 @@ fn an_idle_node_sleeps_and_is_woken_for_a_job() {
     };
     let joules = limo_model::Energy::from_joules;
     assert_eq!(slept(&mut bench), (joules(8 * 20), joules(0)));
-    // Nothing is missed while it sleeps, however long.
+    // No lease runs while the node sleeps, however long.
     bench.pass(Span::from_secs(86_400));
     assert_eq!((words_of(&mut bench, 0), slept(&mut bench)), ("asleep".into(), (joules(8 * 20), joules(86_400))));
     proceeds(waking(), "boot");
-    // A machine that was switched off has another boot: nothing of the job was there to be lost.
+    // A machine that was switched off has another boot id: no part of the job was there to be lost.
     proceeds(waking(), "another boot");
 }
 
@@ -147,7 +147,7 @@ fn what_a_node_draws_on_its_way_is_what_it_registered() {
 
 #[test]
 fn a_master_that_is_killed_goes_on_from_each_state() {
-    // Told to sleep; the node is still there, and says so.
+    // Ordered to sleep; the node is still connected, and reports it.
     let mut bench = sleepy();
     connect(&mut bench, "n1", "boot");
     let mut bench = killed(bench);
@@ -156,7 +156,7 @@ fn a_master_that_is_killed_goes_on_from_each_state() {
     assert_eq!(words(&bench.orders(node)), ["Registered"]);
     bench.pass(bench.settings.idle.sleep_again_after);
     assert_eq!(words(&bench.orders(node)), ["Sleep"]);
-    // On its way, as it said to the master before: it is not heard of, and counts as asleep.
+    // Falling asleep, as it reported to the earlier master: silence counts as sleep.
     bench.report(node, NodeToMaster::FallingAsleep);
     let mut bench = killed(bench);
     bench.pass(bench.settings.idle.sleep_timeout);
@@ -167,7 +167,7 @@ fn a_master_that_is_killed_goes_on_from_each_state() {
     assert_eq!(words_of(&mut bench, 0), "asleep");
     let client = bench.client(7);
     bench.submit(client, 1);
-    // Waking: it is woken again, since nobody knows how far the last attempt got.
+    // Waking: the node is woken again, because the progress of the last attempt is unknown.
     let bench = killed(bench);
     assert_eq!(bench.woken.len(), 1);
     proceeds(bench, "another boot");
@@ -175,14 +175,14 @@ fn a_master_that_is_killed_goes_on_from_each_state() {
 
 #[test]
 fn a_node_that_is_killed_on_its_way_to_sleep_comes_back_awake() {
-    // Before it said that it falls asleep.
+    // Before it reported that it falls asleep.
     let mut bench = sleepy();
     let node = connect(&mut bench, "n1", "boot");
     bench.input(Input::Gone(node));
     assert_eq!(words_of(&mut bench, 0), "unreachable");
     let node = connect(&mut bench, "n1", "boot");
     assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
-    // After that.
+    // After that report.
     bench.report(node, NodeToMaster::FallingAsleep);
     bench.input(Input::Gone(node));
     connect(&mut bench, "n1", "boot");
@@ -207,10 +207,10 @@ fn a_node_that_refuses_to_sleep_stays_up_and_is_left_alone_for_a_while() {
     assert_eq!(words(&bench.orders(node)), Vec::<String>::new());
     bench.pass(Span::from_secs(1));
     assert_eq!(words(&bench.orders(node)), ["Sleep"]);
-    // One that does not answer has refused.
+    // A node that does not answer has refused.
     bench.pass(bench.settings.idle.sleep_timeout);
     assert_eq!(words_of(&mut bench, 0), "up");
-    // So has one that registers again and says why it did not sleep.
+    // A node that registers again with the reason has refused, too.
     bench.pass(again);
     bench.report(node, NodeToMaster::FallingAsleep);
     let node = connect(&mut bench, "n1", "boot");
@@ -237,7 +237,7 @@ fn a_node_that_does_not_wake_is_drained_and_its_job_waits() {
     let reason = report.reason.clone().expect("a reason");
     assert_eq!(reason, "did not wake within 5min, tried 3 times (lmaster)");
     assert_eq!((job_state(&mut bench), report.draw), (JobState::Waiting, Power::from_watts(10)));
-    // Late, but there: it takes jobs again when an operator says so.
+    // Late, but present: it takes jobs again when an operator resumes it.
     let node = connect(&mut bench, "n1", "boot");
     assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("drained".into(), vec!["Registered".into()]));
     let root = bench.client(0);
@@ -292,7 +292,7 @@ fn a_job_over_several_nodes_is_sent_when_the_last_of_them_is_awake() {
     let second = connect(&mut bench, "n2", "boot");
     assert_eq!(words(&bench.orders(second)), ["Registered", "DoExec"]);
     assert_eq!(words(&bench.orders(first)), ["DoExec"]);
-    // The master is killed when one of them is awake.
+    // The master is killed when one of the nodes is awake.
     let mut bench = two();
     connect(&mut bench, "n1", "boot");
     let mut bench = killed(bench);

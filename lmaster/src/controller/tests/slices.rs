@@ -1,4 +1,4 @@
-//! What is done to many jobs, or looked for among them, gives way to others after each slice.
+//! Actions and searches on many jobs let other requests pass after each slice.
 
 use limo_proto::{Change, JobState, Selection};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const COUNT: u64 = 1_500;
 
-/// That many jobs of user 7, which wait. Turns are given by the test.
+/// Submits many waiting jobs of user 7. The test gives turns.
 fn queue() -> (Bench, PeerId) {
     let mut bench = Bench::new();
     let owner = bench.client(7);
@@ -23,7 +23,7 @@ fn change(change: Change) -> ClientToMaster {
     ClientToMaster::ChangeConf(Box::new(change))
 }
 
-/// Gives turns until none is wanted; another user is answered in between. Returns how many jobs `done` finds after each.
+/// Gives turns until none is wanted; another user is answered in between. Returns the result of `done` after each turn.
 fn turns(bench: &mut Bench, done: impl Fn(&Controller) -> usize) -> Vec<usize> {
     let other = bench.client(8);
     let mut found = Vec::new();
@@ -55,7 +55,7 @@ fn changes_of_many_jobs_are_made_in_slices() {
     bench.say(owner, change(Change::Cancel(all())));
     bench.input(Input::Turn);
     assert_eq!(left(&bench.controller), 1_000);
-    // What ends between two slices needs no more.
+    // Jobs that end between two slices need no action.
     let root = bench.client(0);
     bench.say(root, change(Change::Cancel((1_400..=1_500).map(JobId).collect())));
     assert_eq!(turns(&mut bench, left), [399, 0]);

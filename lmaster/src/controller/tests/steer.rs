@@ -1,23 +1,23 @@
-//! Caps, suspension and requeueing: told once they are durable, told again when a node is back, confirmed by the node.
+//! Caps, suspension and requeueing: ordered once they are durable, repeated when a node returns, confirmed by the node.
 
 use limo_model::{Band, Curve, Outcome};
 use limo_proto::{Answer, AttemptState, Change, JobState};
 
 use super::*;
 
-/// Of the whole cluster; a node has 10 W of its own, its job 60 W.
+/// Limits the whole cluster; a node has an idle draw of 10 W, its job 60 W.
 fn limit(bench: &mut Bench, watts: i64) {
     let root = bench.client(0);
     let band = Band::new(Power::ZERO, Power::from_watts(watts)).expect("a band");
     bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Limits(Curve::constant(band)))));
 }
 
-/// A job that may be suspended, or run again, runs on `n1`.
+/// Starts a job on `n1` that may be suspended, or requeued.
 fn running(requeue: bool) -> (Bench, PeerId, JobId) {
     running_for(requeue, None)
 }
 
-/// The same with a time limit.
+/// Starts such a job with a time limit.
 fn running_for(requeue: bool, limit: Option<Span>) -> (Bench, PeerId, JobId) {
     let mut bench = Bench::new();
     let (node, client, root) = (bench.node("n1"), bench.client(7), bench.client(0));
@@ -54,7 +54,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
         "658 thousandths of 60 W: 10 W of its own, and 1 % of 50 W stays free"
     );
     assert_eq!(draw(&bench), Power::from_mw(49_480));
-    // Of a moment at which the node had not heard of it.
+    // A reading from before the node got the order.
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_mw(49_480)));
@@ -62,7 +62,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(49))));
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_watts(49)));
-    // A node that is back may have missed it.
+    // A node that reconnects may have missed the order.
     let again = bench.node_with(
         "n1",
         "boot",
@@ -101,7 +101,7 @@ fn a_job_stands_still_and_goes_on() {
     let (mut bench, node, job) = running(false);
     let attempt = Attempt(1);
     limit(&mut bench, 25);
-    // 20 W is the lowest cap, and too much.
+    // 20 W, with the lowest cap, is still too much.
     assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"]);
     assert_eq!((bench.jobs()[0].state, draw(&bench)), (JobState::Suspended, Power::from_watts(10)));
     bench.report(node, NodeToMaster::Paused { job, attempt, paused: true });
@@ -196,7 +196,7 @@ fn another_node_does_not_speak_for_a_job() {
     assert!(!bench.controller.core.node_named("n2").expect("known").is_connected());
 }
 
-/// Says it as the user of that number; the answer is a refusal or done.
+/// Sends a change as the user `uid`; returns the refusal, or that it is done.
 fn change(bench: &mut Bench, uid: u32, change: Change) -> Result<Answer, String> {
     let client = bench.client(uid);
     bench.say(client, ClientToMaster::ChangeConf(Box::new(change)));

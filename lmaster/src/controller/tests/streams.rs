@@ -205,7 +205,7 @@ fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
     assert!(it.bench.orders(it.node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 0, stderr: 0 }));
 }
 
-/// What the shell does not send is sent again by the node, and what comes behind it meanwhile is not passed on.
+/// Output that the shell drops is sent again by the node. Later output is not passed on meanwhile.
 #[test]
 fn dropped_output_is_sent_again_when_the_client_has_taken_what_is_queued() {
     let mut it = running();
@@ -223,7 +223,7 @@ fn dropped_output_is_sent_again_when_the_client_has_taken_what_is_queued() {
     it.bench.drain();
     assert_eq!(it.bench.orders(it.node), [MasterToNode::ReadFrom { job: it.job, stdout: 3, stderr: 0 }]);
     it.bench.data.clear();
-    // It was under way before the node was told.
+    // This data was on its way before the node got the request.
     it.write(Channel::Stdout, 6, b"ghi");
     let again = [it.write(Channel::Stdout, 3, b"defghi"), it.write(Channel::Stdout, 9, b"")];
     assert_eq!(it.bench.data, again.map(|data| (it.client, data)));

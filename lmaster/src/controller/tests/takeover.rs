@@ -1,4 +1,4 @@
-//! Another client gets the streams of a job: of whom, of which jobs, and where they are.
+//! Another client takes over the streams of a job: permissions, suitable jobs, and offsets.
 
 use bytes::Bytes;
 use limo_proto::{AttemptState, Channel, Data, Kept, Positions, StreamId};
@@ -7,7 +7,7 @@ use super::*;
 
 const JOB: JobId = JobId(1);
 
-/// A job that runs on `n1`, and its client.
+/// Starts a job on `n1`; returns its client and node.
 fn running() -> (Bench, PeerId, PeerId) {
     let mut bench = Bench::new();
     let node = bench.node("n1");
@@ -45,7 +45,7 @@ fn the_streams_of_a_job_are_its_users_alone() {
     bench.input(Input::Gone(client));
     for uid in [8, 0] {
         let other = bench.client(uid);
-        // Its key, which the answer has, would be enough to attach.
+        // The answer contains the key, which would be enough to attach.
         let refused = take_up(&mut bench, other, (JOB, true)).expect_err("of another");
         assert_eq!(refused, format!("job 1 belongs to user7, not to user{uid}"));
     }

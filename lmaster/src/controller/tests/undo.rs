@@ -1,4 +1,4 @@
-//! Each kind of change is set back: to what was before, in the operator's name, and not over the head of a later one.
+//! Each kind of change is undone: to the previous value, in the operator's name, and not if there was a later change.
 
 use limo_model::{
     Budget, Budgets, Curve, EstimateSource, Price, Profile, ProfileKey, QuotaLimit, Release, Reservation,
@@ -18,7 +18,7 @@ fn done(bench: &mut Bench, peer: PeerId, one: Change) {
     assert!(is_done(&answer), "{answer:?}");
 }
 
-/// The newest first, and whether there are more.
+/// Returns the changes, newest first, and true if there are more.
 fn changes(bench: &mut Bench, limit: u32) -> (Vec<ChangeReport>, bool) {
     let root = bench.client(0);
     let query = Query::Changes(ChangesQuery { limit, ..ChangesQuery::default() });
@@ -40,7 +40,7 @@ fn undo(bench: &mut Bench, number: u64) -> Result<(), String> {
     }
 }
 
-/// All that operators change.
+/// Returns everything that operators change.
 fn state(bench: &Bench) -> String {
     let core = &bench.controller.core;
     let nodes: Vec<_> = core.nodes().iter().map(|node| node.drained().map(|drained| &drained.reason)).collect();
@@ -92,7 +92,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
     let reservation = Reservation { nodes: vec!["n1".into()], from, until, users: Vec::new(), reason: "fans".into() };
     let reserve = Change::Reserve { name: "maint".into(), reservation: Box::new(reservation) };
     let job = || vec![JobId(1)];
-    // A change, and another one of the same.
+    // Pairs of a change and another one of the same kind.
     let pairs = [
         [limits(60), limits(80)],
         [Change::Mode(ModeSetting::Low), Change::Mode(ModeSetting::High)],
@@ -202,7 +202,7 @@ fn feeds_and_the_configuration_change_but_are_no_operators() {
     bench.input(news(80_000));
     let (by, _, can_undo) = words(newest(&mut bench));
     assert_eq!((by.as_str(), can_undo), ("price feed", false));
-    // An operator's prices are undone: the feeds', as they are by now, are in force again.
+    // After the undo of an operator's prices, the present prices of the feeds are in force.
     let root = bench.client(0);
     done(&mut bench, root, prices(5));
     let number = newest(&mut bench).number;

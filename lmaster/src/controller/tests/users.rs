@@ -1,4 +1,4 @@
-//! What is told of users, and which priority each may give.
+//! Reports about users, and the priorities that they may set.
 
 use limo_proto::{Array, Change, Parallel, UserReport};
 

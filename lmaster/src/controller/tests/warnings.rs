@@ -1,11 +1,11 @@
-//! Changes that are accepted without the effect that they seem to have are warned of, with the values.
+//! Accepted changes without their apparent effect cause warnings, with the values.
 
 use limo_model::{Budget, Budgets, Curve, Energy, Release};
 use limo_proto::Change;
 
 use super::*;
 
-/// The warnings about a change that is made.
+/// Makes a change; returns the warnings about it.
 fn warnings(bench: &mut Bench, change: Change) -> Vec<String> {
     let root = bench.client(0);
     bench.say(root, ClientToMaster::ChangeConf(Box::new(change)));
@@ -38,7 +38,7 @@ fn limits_that_the_policy_ignores() {
     let upper = "limo-prototype, limo, powercap, energybud and reducepc do not";
     let expected = format!("the policy easy ignores the upper limit 60.0 W: {upper}");
     assert_eq!(warnings(&mut bench, limits(0, Some(60))), [expected.as_str()]);
-    // The other way round: it stands when the policy comes.
+    // The other order: the setting exists when the policy changes.
     assert_eq!(warnings(&mut bench, Change::Policy(Preset::Limo)), [""; 0]);
     assert_eq!(warnings(&mut bench, Change::Policy(Preset::Easy)), [expected]);
     let expected = format!("the policy easy ignores the lower limit 40.0 W and the upper limit 60.0 W: {upper}");

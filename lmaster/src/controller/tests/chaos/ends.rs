@@ -1,4 +1,4 @@
-//! The end of a world: no more faults, nobody stands in the way, and everything that was accepted is over as it should be.
+//! The end of a world: no more faults or obstacles, and all accepted jobs end as they should.
 
 use limo_model::{Became, Condition, Curve, Dependency, JobEnd, StopReason};
 use limo_proto::{Change, JobState, UsersChange};
@@ -6,7 +6,7 @@ use limo_proto::{Change, JobState, UsersChange};
 use super::*;
 
 impl World {
-    /// Everything that was accepted comes to its end.
+    /// Brings all accepted jobs to their ends.
     pub fn heal(&mut self) {
         self.healed = true;
         for peer in std::mem::take(&mut self.dead) {
@@ -33,7 +33,7 @@ impl World {
             self.pass(Span::from_ms(200));
             self.look();
             if self.is_over() {
-                // The output of what was over before a kill is kept for a client that may come back.
+                // The output of a job that ended before a kill is kept for a client that may reconnect.
                 return self.pass(self.bench.settings.orphan_grace + Span::from_ms(1));
             }
         }
@@ -54,7 +54,7 @@ impl World {
         quiet && all && told && controller.core.jobs().next().is_none() && controller.nodes.len().1 == NODES
     }
 
-    /// Nobody holds anything back any more.
+    /// Removes everything that holds jobs back.
     fn clear_the_way(&mut self) {
         let core = &self.bench.controller.core;
         let held: Vec<JobId> = core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id).collect();
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// What is over leaves nothing behind.
+    /// Checks that finished jobs leave nothing behind.
     fn nothing_is_left(&self) {
         let controller = &self.bench.controller;
         let Controller { submissions, assignments, questions, sessions, probes, .. } = controller;
@@ -124,7 +124,7 @@ impl World {
         let state = serde_json::to_value(controller.core.state()).expect("written");
         for table in ["jobs", "queue", "blocked", "over_quota", "charges", "active", "arrays", "finished"] {
             let of = &state[table];
-            // One that is empty may not be written at all.
+            // An empty collection may be omitted.
             assert!(["null", "{}", "[]"].contains(&of.to_string().as_str()), "{table}: {of}");
         }
     }
@@ -175,7 +175,7 @@ impl World {
         }
     }
 
-    /// What a job became; a task that never became one is as good as cancelled.
+    /// Returns the end of a job; a task that never became a job counts as cancelled.
     fn became(&self, job: JobId) -> Became {
         let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());
         end.map_or(Became::Cancelled, Became::of)
@@ -189,7 +189,7 @@ impl World {
         assert!(other.is_none_or(|other| other.ended <= report.started), "job {job} ran too early: {on}");
     }
 
-    /// Each task of an array is over once; those of one that was cancelled may never have become jobs.
+    /// Checks that each task of an array is over once; tasks of a cancelled array may never have become jobs.
     fn check_array(&self, report: &JobReport, end: &JobEnd) {
         let own = report.job;
         let array = report.array.as_ref().expect("an array");

@@ -1,4 +1,4 @@
-//! Faults that are injected into the node and the master: the worlds find each of them.
+//! Faults that are injected into the node and the master: the random worlds find each of them.
 
 use std::panic::{catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,10 @@ use limo_node::Fault as OfNode;
 use super::*;
 use crate::controller::faults::{self as of_master, Fault as OfMaster};
 
-/// A fault is found in this many worlds of each kind, or it is not found.
+/// Number of worlds of each kind in which a fault must be found.
 const SEEDS: u64 = 200;
 
-/// Each fault, and what a world says that finds it.
+/// Each fault, and the message of a world that finds it.
 const FAULTS: [(Injected, &str); 10] = [
     (Injected::Node(OfNode::ToldBeforeDurable), "recorded: None"),
     (Injected::Node(OfNode::ForgottenEarly), "was lost without need"),
@@ -40,7 +40,7 @@ impl Injected {
         }
     }
 
-    /// The first seed whose world notices it.
+    /// Returns the first seed whose world notices the fault.
     fn found(self) -> Option<u64> {
         let (errors, _guard) = Errors::listen();
         self.inject();
@@ -61,7 +61,7 @@ impl Injected {
 fn each_injected_fault_is_found() {
     let all = OfNode::ALL.map(Injected::Node).into_iter().chain(OfMaster::ALL.map(Injected::Master));
     assert_eq!(all.collect::<Vec<_>>(), FAULTS.map(|(fault, _)| fault));
-    // The panics of these worlds are what is wanted: they are kept, and not shown.
+    // The panics of these worlds are expected: they are kept, and not shown.
     let (own, said) = (thread::current().id(), Arc::new(Mutex::new(String::new())));
     let (usual, kept) = (take_hook(), Arc::clone(&said));
     set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! A machine of a world: the step of a real node, with a disk, an `lshepherd` and processes that the world makes up.
+//! A machine of a world: the step of a real node, with a simulated disk, `lshepherd` and processes.
 
 use std::time::Duration;
 
@@ -10,38 +10,38 @@ use limo_shepherd::{BootTime, Ended, Handle, Identity, Order, Why};
 
 use super::*;
 
-/// Which attempt of which job.
+/// Job and attempt.
 pub type Key = (JobId, Attempt);
 
 pub struct Host {
     pub name: String,
     boot: u32,
-    /// Daemons that ran on it.
+    /// Number of daemons that ran on the machine.
     daemons: u8,
     node: Node,
     pub link: Option<PeerId>,
-    /// True if the master has heard who it is on this connection.
+    /// True if the master knows the node on this connection.
     pub introduced: bool,
-    /// On its disk.
+    /// Records on the disk.
     pub records: BTreeMap<Key, Found>,
     /// Records on their way to the disk, in order.
     writes: VecDeque<(Ticket, Record)>,
-    /// True if the disk takes nothing until the connection ends.
+    /// True if the disk accepts nothing until the connection ends.
     pub is_stuck: bool,
-    /// What the daemon hears later.
+    /// Inputs that the daemon gets later.
     later: VecDeque<Happened>,
     pub processes: BTreeMap<Handle, Process>,
-    /// The daemon is killed before its next but so many deed.
+    /// Number of effects after which the daemon is killed.
     pub doomed: Option<usize>,
-    /// The caps that are set.
+    /// Generation of the caps that are set.
     pub capped: Option<u64>,
-    /// Since when the master does not answer it.
+    /// Time since which the master does not answer.
     pub silent_since: Option<Time>,
-    /// The leases and time limits of attempts that have one.
+    /// Leases and time limits of attempts that have one.
     pub leases: BTreeMap<Key, Span>,
     pub limits: BTreeMap<Key, Span>,
     pub out: VecDeque<NodeToMaster>,
-    /// What of it has reached the master.
+    /// Messages that have reached the master.
     pub said: Vec<NodeToMaster>,
 }
 
@@ -123,7 +123,7 @@ impl Host {
         }
     }
 
-    /// A job that another master gave to the node waits on its disk. `number` is that of a job here, too.
+    /// Leaves a job of another master on the node's disk. `number` is also the number of a job here.
     pub fn keep_foreign(&mut self, number: u64) {
         let (job, attempt) = (JobId(number), Attempt(1));
         let journal = JournalId { incarnation: Incarnation(99), ..JournalId::default() };
@@ -148,19 +148,19 @@ impl Host {
         self.write(Record::Intent(Box::new(Intent { exec, cookie: "foreign".into(), boot: self.boot.to_string() })));
     }
 
-    /// When the node has something to do.
+    /// Returns the time of the node's next action.
     pub fn due(&self) -> Option<Duration> {
         self.node.deadline()
     }
 
-    /// An attempt whose command may have run, and whose end is not on the disk.
+    /// Returns true if the attempt's command may have run and its end is not on the disk.
     pub fn is_open(&self, key: Key) -> bool {
         self.records.get(&key).is_some_and(|found| found.going && found.end.is_none())
     }
 }
 
 impl World {
-    /// A daemon that begins with what is on its disk.
+    /// Starts a daemon with the records on its disk.
     pub fn begin_daemon(&mut self, index: usize) {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
@@ -174,7 +174,7 @@ impl World {
         self.happens(index, Happened::Recovered(records));
     }
 
-    /// `kill -9` of the daemon: `lshepherd` ends the jobs. Records that were being written may be on the disk.
+    /// Kills the daemon with `kill -9`: `lshepherd` ends the jobs. Records that were being written may be on the disk.
     pub fn kill_daemon(&mut self, index: usize) {
         self.seen.saw("kill of a node's daemon");
         let count = self.dice.roll(self.hosts[index].writes.len() + 1);
@@ -189,7 +189,7 @@ impl World {
         self.begin_daemon(index);
     }
 
-    /// Another kernel: nothing runs, and what was not flushed to the disk is gone.
+    /// Boots another kernel: nothing runs, and data that was not flushed to the disk is lost.
     pub fn lose_power(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         host.boot += 1;
@@ -198,7 +198,7 @@ impl World {
         self.begin_daemon(index);
     }
 
-    /// The daemon of a node hears of something, and everything follows that follows at once.
+    /// Gives an input to a node's daemon, with all immediate consequences.
     pub fn happens(&mut self, index: usize, happened: Happened) {
         let mut inputs = VecDeque::from([happened]);
         while let Some(input) = inputs.pop_front() {
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// A record that waits reaches the disk, or the daemon hears of something that it was to hear later.
+    /// Writes a waiting record to the disk, or gives the daemon a delayed input.
     pub fn settle(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         if let Some((ticket, record)) = host.writes.pop_front_if(|_| !host.is_stuck) {
@@ -252,7 +252,7 @@ impl World {
         Vec::new()
     }
 
-    /// At once, unless something is to come before it or the world is slow.
+    /// Gives inputs at once, unless others come first or the world is slow.
     fn soon(&mut self, index: usize, inputs: Vec<Happened>) -> Vec<Happened> {
         if self.hosts[index].later.is_empty() && !self.rarely(8) {
             return inputs;
@@ -322,7 +322,7 @@ impl World {
                 let kill_at = now + Span::from_ms(i64::try_from(grace).expect("not long"));
                 process.is_told_to_stop = true;
                 process.kill_at = Some(process.kill_at.map_or(kill_at, |before| before.min(kill_at)));
-                // It may take its time.
+                // The answer may be late.
                 if self.dice.roll(2) == 0 {
                     return self.exits(index, handle, 15, Why::Stop);
                 }
@@ -344,7 +344,7 @@ impl World {
         Vec::new()
     }
 
-    /// A command is over; `status` is as `waitpid(2)` gives it.
+    /// Ends a command; `status` is as in `waitpid(2)`.
     fn exits(&mut self, index: usize, handle: Handle, status: i32, why: Why) -> Vec<Happened> {
         let host = &mut self.hosts[index];
         let Some(process) = host.processes.remove(&handle) else { return Vec::new() };
@@ -363,7 +363,7 @@ impl World {
         self.soon(index, inputs)
     }
 
-    /// Time limits, leases and the ends of graces, which `lshepherd` enforces.
+    /// Fires time limits, leases and the ends of graces, which `lshepherd` enforces.
     pub fn timers(&mut self, index: usize, span: Span) {
         let (now, boot) = (self.bench.now, node_moment(self.bench.now).boot);
         let mut over = Vec::new();

@@ -1,8 +1,8 @@
-//! Random faults: the master is killed, commits fail, connections break, daemons of nodes are killed, nodes reboot, refuse, keep
-//! silent, say things twice and lose records, while people hand in jobs and arrays and do to them whatever can be done at any moment. Whatever
-//! happens, no accepted job is lost, none runs twice but where its user allowed it, a job is reported lost only where its
-//! node was rebooted or its daemon killed, and in the end nothing of what is over is left. The nodes are the real ones
-//! (`limo-node`), each with a disk and processes that its world makes up.
+//! Random faults: the master is killed, commits fail, connections break, daemons of nodes are killed. Nodes reboot,
+//! refuse, keep silent, repeat messages and lose records. Meanwhile users submit jobs and arrays and act on them at any
+//! moment. In all cases no accepted job is lost, and none runs twice unless its user allowed it. A job is reported lost
+//! only if its node was rebooted or its daemon killed. In the end nothing is left of finished jobs. The nodes are the
+//! real ones (`limo-node`), each with a simulated disk and simulated processes.
 
 mod ends;
 mod faults;
@@ -21,12 +21,12 @@ use host::Host;
 use seen::{BUSY, Seen};
 
 const STEPS: usize = 400;
-/// Where nodes take their time and jobs wait for one another.
+/// Number of steps if nodes are slow and jobs wait for one another.
 const BUSY_STEPS: usize = 600;
 const NODES: usize = 3;
 const LEASE: Span = Span::from_secs(2);
 
-/// What the controller says of what these worlds do to it. Any other error is one of its own.
+/// Errors that the controller may log in these worlds. Any other error is a fault of the controller.
 const EXPECTED: [&str; 9] = [
     "a node had a job of another journal",
     "a job of another journal than the master's is ended",
@@ -51,12 +51,12 @@ impl Dice {
     }
 }
 
-/// What a world is like.
+/// Properties of a world.
 #[derive(Debug, Clone, Copy)]
 struct WorldKind {
-    /// True if jobs are over several nodes.
+    /// True if jobs run on several nodes.
     wide: bool,
-    /// True if people do more than hand in jobs, and nodes more than run them.
+    /// True if users do more than submit jobs, and nodes more than run them.
     busy: bool,
 }
 
@@ -68,37 +68,37 @@ struct World {
     busy: bool,
     preset: Preset,
     stormy: bool,
-    /// Whether nodes reboot in it, and whether one has.
+    /// True if nodes reboot in the world, and true if one has.
     reboots: bool,
     rebooted: bool,
-    /// Connections that are dead, which the master has not noticed.
+    /// Dead connections that the master has not noticed.
     dead: Vec<PeerId>,
-    /// No more faults.
+    /// True if there are no more faults.
     healed: bool,
-    /// The connections of who hands in jobs, of the same user at another terminal, and of an operator.
+    /// The connections of a submitter, of the same user at another terminal, and of an operator.
     client: PeerId,
     steering: PeerId,
     root: PeerId,
     next_key: u8,
-    /// What was handed in, accepted or not.
+    /// Submissions, accepted or not.
     plans: BTreeMap<u8, SendExec>,
     accepted: BTreeSet<JobId>,
-    /// Jobs and arrays that somebody may have cancelled, and jobs that somebody may have requeued.
+    /// Jobs and arrays that may have been cancelled, and jobs that may have been requeued.
     unwanted: BTreeSet<JobId>,
     again: BTreeSet<JobId>,
-    /// How often each job was started in each attempt on each node.
+    /// Number of starts of each job, by attempt and node.
     starts: BTreeMap<JobId, BTreeMap<(Attempt, String), u32>>,
-    /// What nodes told of the ends of attempts.
+    /// Reported ends of attempts.
     told: BTreeMap<(JobId, Attempt), Vec<Outcome>>,
-    /// How their processes ended.
+    /// Ends of the processes of attempts.
     exits: BTreeMap<(JobId, Attempt, String), Outcome>,
     /// Jobs that ran when the daemon of their node was killed.
     cut_down: BTreeSet<JobId>,
-    /// True if a node was ever out of reach for its lease.
+    /// True if a node was ever unreachable for its lease.
     lost: bool,
-    /// Jobs with an attempt that ended because its node was out of reach or its daemon was killed.
+    /// Jobs with an attempt that ended because its node was unreachable or its daemon was killed.
     failed: BTreeSet<JobId>,
-    /// Jobs of which a part did not end well.
+    /// Jobs with a part that failed.
     spoiled: BTreeSet<JobId>,
     errors: Errors,
     seen: Seen,
@@ -154,7 +154,7 @@ impl World {
         world
     }
 
-    /// A whole world, from its beginning to its end.
+    /// Runs a whole world, from its beginning to its end.
     fn run(seed: u64, kind: WorldKind, errors: Errors) -> Self {
         let mut world = Self::new(seed, kind, errors);
         for _ in 0..if kind.busy { BUSY_STEPS } else { STEPS } {
@@ -171,12 +171,12 @@ impl World {
         self.root = self.bench.client(0);
     }
 
-    /// Returns true if something happens now that happens once in so many times, to a world that is busy and not healed.
+    /// Returns true with a probability of one in `times`, in a world that is busy and not healed.
     fn rarely(&mut self, times: usize) -> bool {
         self.busy && !self.healed && self.dice.roll(times) == 0
     }
 
-    /// Returns true if a fault that is due comes: in most worlds in which people are busy, few do, so that jobs get far.
+    /// Returns true if a due fault happens: in most worlds with busy users only few do, so that jobs make progress.
     fn strikes(&mut self) -> bool {
         !self.busy || self.stormy || self.dice.roll(5) == 0
     }
@@ -214,14 +214,14 @@ impl World {
     }
 
     fn pass(&mut self, span: Span) {
-        // Deadlines that wait for a commit do not come: the disk is slow.
+        // Deadlines that wait for a commit do not fire: the disk is slow.
         self.bench.now = self.bench.now + span;
-        // Nodes count from their last answer, the master from later: they are before it.
+        // Nodes count from their last answer, which is earlier than the master's time, so they come first.
         (0..NODES).for_each(|node| self.time_passes(node, span));
         self.bench.input(Input::Timer);
     }
 
-    /// Short leases in half of the worlds, so that they end while nodes are away.
+    /// Sets short leases in half of the worlds, so that they end while nodes are away.
     fn configure(&mut self) {
         if !self.reboots {
             return;
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// What the master has told people, on whom it hung up, and what it found wrong with itself.
+    /// Checks the messages to users, the closed connections, and the errors of the master.
     fn look(&mut self) {
         for message in self.bench.heard(self.client) {
             match message {
@@ -258,7 +258,7 @@ impl World {
                 self.seen.saw("acknowledgement missed");
             }
             if let Some(node) = self.hosts.iter().position(|host| host.link == Some(peer)) {
-                // Something of what was sent may still arrive.
+                // Sent messages may still arrive.
                 for _ in 0..self.dice.roll(4) {
                     self.deliver(node);
                 }
@@ -270,7 +270,8 @@ impl World {
         assert_eq!(own, None);
     }
 
-    /// `kill -9`: a commit under way may have reached the disk. Messages on the wire may still arrive.
+    /// Kills the master with `kill -9`: a running commit may have reached the disk. Messages on the wire may still
+    /// arrive.
     fn kill(&mut self) {
         self.seen.saw("kill");
         if self.dice.roll(2) == 0
@@ -295,7 +296,7 @@ impl World {
         }
     }
 
-    /// The daemon of a node is killed: now, or in the middle of what it does next.
+    /// Kills the daemon of a node: now, or during its next action.
     fn threaten(&mut self, node: usize) {
         if !self.strikes() {
             return;
@@ -307,7 +308,7 @@ impl World {
         }
     }
 
-    /// The number and the submission of a job, or of the array that it is a task of, once that is on disk.
+    /// Returns the number and the submission of a job, or of its array, once it is on disk.
     fn plan_of(&self, job: JobId) -> Option<(JobId, &SendExec)> {
         let known = |(key, exec): (&u8, _)| Some((self.bench.disk.keys.get(&[*key; 16])?.0, exec));
         let mut known = self.plans.iter().filter_map(known);
@@ -317,13 +318,13 @@ impl World {
         })
     }
 
-    /// Returns true if somebody may have cancelled a job, or the array that it is a task of.
+    /// Returns true if a job, or its array, may have been cancelled.
     fn is_unwanted(&self, job: JobId) -> bool {
         let own = self.plan_of(job).map(|(own, _)| own);
         self.unwanted.contains(&job) || own.is_some_and(|own| self.unwanted.contains(&own))
     }
 
-    /// Returns true if the core may requeue a job, or somebody has.
+    /// Returns true if the core may requeue a job, or a user has.
     fn may_run_again(&self, job: JobId) -> bool {
         let allowed = self.plan_of(job).is_some_and(|(_, exec)| exec.request.may_requeue);
         allowed && (self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))
@@ -341,7 +342,7 @@ impl World {
     }
 }
 
-/// How many jobs came to their ends, and what happened to them.
+/// Runs worlds; returns the number of ended jobs, and their events.
 fn worlds(seeds: u64, kind: WorldKind) -> (usize, Seen) {
     let (errors, _guard) = Errors::listen();
     let (mut finished, mut seen) = (0, Seen::default());
@@ -360,7 +361,7 @@ fn no_job_is_lost_and_none_runs_twice() {
     assert!(finished > 700, "the worlds are too quiet to mean anything: {finished} jobs");
 }
 
-/// All nodes of a job or none of them.
+/// All nodes of a job, or none of them.
 #[test]
 fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
     let (finished, _) = worlds(100, WorldKind { wide: true, busy: false });

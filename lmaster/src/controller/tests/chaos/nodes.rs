@@ -1,5 +1,5 @@
-//! The nodes of a world and their connections: what they hear, what they say, which of it is lost, and what they say without
-//! reason. What a node decides is the step of `limo-node`; `host` has the machine around it.
+//! The nodes of a world and their connections: messages to and from nodes, lost messages, and messages without reason.
+//! The step of `limo-node` decides for a node; `host` has the machine around it.
 
 use limo_model::JobEnd;
 use limo_node::Input as Happened;
@@ -9,7 +9,7 @@ use limo_shepherd::Why;
 use super::host::{Host, Key, node_moment};
 use super::*;
 
-/// Which attempt of which job a message is about.
+/// Returns the job and the attempt of a message.
 fn about(message: &NodeToMaster) -> Option<Key> {
     match message {
         NodeToMaster::JobAck { job, attempt }
@@ -39,7 +39,7 @@ impl World {
         self.happens(node, Happened::Connected(Identity { journal, epoch }));
     }
 
-    /// The connection of a node is no more, and what was under way on it is gone.
+    /// Breaks the connection of a node; messages on it are lost.
     pub fn hang_up(&mut self, node: usize) -> Option<PeerId> {
         let host = &mut self.hosts[node];
         let peer = host.link.take()?;
@@ -50,7 +50,7 @@ impl World {
         Some(peer)
     }
 
-    /// A node says something: nothing that is not on its disk.
+    /// Sends a message of a node, which must be on its disk.
     pub fn says(&mut self, node: usize, message: NodeToMaster) {
         let Host { name, records, capped, .. } = &self.hosts[node];
         match &message {
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// A node tells how an attempt ended: as its process did, and as its records say.
+    /// Reports the end of an attempt as its process ended, and as its records contain it.
     fn tells(&mut self, node: usize, key: Key, outcome: &Outcome) {
         let (job, attempt) = key;
         let Host { name, records, .. } = &self.hosts[node];
@@ -108,7 +108,7 @@ impl World {
         if about(&message).is_some() {
             host.said.push(message.clone());
         }
-        // A registration arrives whole, so that the worlds are about what follows it.
+        // A registration arrives completely, so that the worlds test the events after it.
         let registers = matches!(message, NodeToMaster::NewSlave(_));
         host.introduced |= registers;
         let rest = if registers { std::mem::take(&mut host.out) } else { VecDeque::new() };
@@ -145,7 +145,7 @@ impl World {
         self.happens(node, Happened::FromMaster(Frame::Message(message)));
     }
 
-    /// What the master may ask, and what the world remembers of it.
+    /// Checks an order of the master, and updates the world's record.
     fn ordered_by_master(&mut self, node: usize, message: &MasterToNode) {
         match message {
             MasterToNode::Registered => self.hosts[node].silent_since = None,
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// No more tasks of an array are on their way or run than its user wants at a time.
+    /// Checks that at most the wanted number of tasks of an array start or run.
     fn at_a_time(&self, job: JobId) {
         let core = &self.bench.controller.core;
         let Some((own, array)) = core.array_of(job) else { return };
@@ -189,7 +189,8 @@ impl World {
         assert!(active <= limit.get() as usize, "{active} tasks of array {own} at a time, {limit} are allowed");
     }
 
-    /// A command ends by itself. In the end none does that the master wants to stop and has not told so: it waits for that.
+    /// Ends a command by itself. In the end this excludes commands that the master wants to stop but has not told so:
+    /// it waits for them.
     pub fn finish_one(&mut self, node: usize) {
         self.settle(node);
         let core = &self.bench.controller.core;
@@ -208,12 +209,12 @@ impl World {
         }
     }
 
-    /// A node says again what it said once, or what another one said, or something of a job that never was.
+    /// Repeats an earlier message of a node, sends one of another node, or one about a job that never existed.
     pub fn babble(&mut self, node: usize) {
         let whose = if self.wide { node } else { self.dice.roll(NODES) };
         let message = match (self.hosts[whose].said.len(), self.dice.roll(8)) {
             (_, 0 | 2) | (0, _) => {
-                // Of an attempt that never was, of a job that never was or of any other.
+                // An attempt that never existed, of a job that never existed or of any other.
                 let job = if self.dice.roll(2) == 0 { JobId(5_000) } else { self.some_job() };
                 let attempt = Attempt(77);
                 match self.dice.roll(4) {
@@ -235,14 +236,14 @@ impl World {
         }
     }
 
-    /// A connection breaks; both sides notice, what was under way is gone.
+    /// Breaks a connection; both sides notice, and messages on it are lost.
     pub fn cut(&mut self, node: usize) {
         if let Some(peer) = self.hang_up(node) {
             self.bench.input(Input::Gone(peer));
         }
     }
 
-    /// The connection of a node ends with its daemon, which the master may notice late. What was sent may arrive.
+    /// Ends a node's connection with its daemon, which the master may notice late. Sent messages may arrive.
     pub fn part(&mut self, node: usize) {
         for _ in 0..self.dice.roll(4) {
             let host = &mut self.hosts[node];
@@ -261,7 +262,7 @@ impl World {
         }
     }
 
-    /// The master notices that a connection is dead, after its node may have connected again.
+    /// Lets the master notice a dead connection, perhaps after its node has reconnected.
     pub fn notice(&mut self) {
         if !self.dead.is_empty() {
             let peer = self.dead.remove(0);
@@ -272,7 +273,7 @@ impl World {
 
     pub fn reboot(&mut self, node: usize) {
         self.rebooted = true;
-        // What of it the node never reports may run elsewhere when its lease is over.
+        // An attempt that the node never reports may run elsewhere after its lease.
         self.failed.extend(self.hosts[node].leases.keys().map(|(job, _)| *job));
         self.lose_power(node);
         if self.dice.roll(4) == 0 {
@@ -280,7 +281,7 @@ impl World {
         }
     }
 
-    /// An operator has seen that a node was restarted.
+    /// Declares a node dead, as an operator who has seen its restart.
     fn declared_dead(&mut self, node: usize) {
         let name = self.hosts[node].name.clone();
         let core = &self.bench.controller.core;
@@ -289,7 +290,7 @@ impl World {
         self.operator(Change::NodesLost(vec![name]));
     }
 
-    /// Time has passed on a node: its master has answered it if it is there, and what is due happens.
+    /// Lets time pass on a node: its master answers if it is connected, and due events happen.
     pub fn time_passes(&mut self, node: usize, span: Span) {
         let now = self.bench.now;
         let host = &self.hosts[node];
@@ -297,8 +298,8 @@ impl World {
         if host.link.is_some() && silent.is_none() {
             self.happens(node, Happened::Answered { sent: node_moment(now).since });
         }
-        // What the node never hears of may run elsewhere when its lease is over. So may one that is over: its end may be
-        // heard too late.
+        // An attempt whose stop the node never receives may run elsewhere after its lease. This also holds for a
+        // finished one, whose end may arrive too late.
         if let Some(silent) = silent {
             self.lost |= silent >= LEASE;
             let leases = self.hosts[node].leases.iter();
@@ -318,7 +319,7 @@ impl World {
         }
     }
 
-    /// Returns true if an attempt of the job ended because its node was out of reach.
+    /// Returns true if an attempt of the job ended because its node was unreachable.
     pub fn has_failed(&self, job: JobId) -> bool {
         let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::NodeFailed { .. });
         let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());

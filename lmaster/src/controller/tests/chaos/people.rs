@@ -1,4 +1,4 @@
-//! The people of a world: what they hand in, and what they do to it at any moment.
+//! The users of a world: their submissions, and their actions at any moment.
 
 use limo_model::{
     Allowance, Condition, Conditions, Curve, Dependency, Energy, Price, QuotaLimit, Spread, Tasks, WhenUsed,
@@ -9,7 +9,7 @@ use limo_sched::{Assignment, Phase};
 use super::*;
 
 impl World {
-    /// What a job is is chosen once: it is the same each time it is handed in.
+    /// Submits a job. Its properties are chosen once, and are the same in each submission.
     pub fn submit(&mut self) {
         let key = self.next_key;
         if key < 24 {
@@ -80,7 +80,7 @@ impl World {
         conditions
     }
 
-    /// A job that is not over, a task whose turn has not come, or any number that was ever given, or not yet.
+    /// Returns an unfinished job, a task whose turn has not come, or any number, used or not.
     pub fn some_job(&mut self) -> JobId {
         let core = &self.bench.controller.core;
         let live: Vec<JobId> = core.jobs().map(|(job, _)| job).collect();
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Any other job where there is none of these.
+    /// Returns one of these jobs, or any job if there are none.
     fn one_of(&mut self, jobs: Vec<JobId>) -> JobId {
         if jobs.is_empty() { self.some_job() } else { jobs[self.dice.roll(jobs.len())] }
     }
@@ -104,7 +104,7 @@ impl World {
         self.one_of(active)
     }
 
-    /// Somebody does something to a job, a node, or what holds for all of them.
+    /// Acts on a job, a node, or a setting for all of them.
     pub fn meddle(&mut self) {
         match self.dice.roll(100) {
             0..14 => {
@@ -170,7 +170,7 @@ impl World {
         self.bench.say(self.steering, ClientToMaster::ChangeConf(Box::new(change)));
     }
 
-    /// How a job is at present, for counting what is done to it when.
+    /// Returns the phase of a job, to count actions by phase.
     fn stage(&self, job: JobId) -> &'static str {
         let controller = &self.bench.controller;
         let is_task = controller.core.array_of(job).is_some();
@@ -309,7 +309,7 @@ impl World {
         }
     }
 
-    /// Questions change nothing, and are answered.
+    /// Makes queries, which are answered and change nothing.
     fn look_around(&mut self) {
         let query = match self.dice.roll(5) {
             0 => Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 10 }),

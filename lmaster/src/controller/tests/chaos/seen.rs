@@ -1,8 +1,8 @@
-//! What happened in the worlds, and how often: faults that never meet what they are meant for find nothing.
+//! Counts of events in the worlds: faults that never meet their targets find nothing.
 
 use std::collections::BTreeMap;
 
-/// What must happen in worlds that are busy, and how often at least: a third of what did when this was written.
+/// Events that must happen in busy worlds, each with its least count: a third of the count when this was written.
 pub const BUSY: [(&str, u32); 40] = [
     ("kill of a node's daemon", 60),
     ("a time limit", 1),
@@ -60,7 +60,7 @@ impl Seen {
         }
     }
 
-    /// Each of these at least so often.
+    /// Checks that each event happened often enough.
     pub fn check(&self, least: &[(&str, u32)]) {
         let count = |what: &str| self.0.get(what).copied().unwrap_or_default();
         let rare: Vec<_> = least.iter().filter(|(what, least)| count(what) < *least).collect();
