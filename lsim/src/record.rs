@@ -52,9 +52,9 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Completed,
-    /// It ran longer than its walltime.
+    /// Ended, because it ran longer than its walltime.
     Killed,
-    /// It needs more processors than the platform has; never queued.
+    /// Never queued, because it needs more processors than the platform has.
     Refused,
     /// The simulation ended before the job; it has a start if it was running.
     Unfinished,

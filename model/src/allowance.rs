@@ -22,7 +22,7 @@ pub struct Allowance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenUsed {
-    /// It is ended, as at its time limit.
+    /// The job is ended, as at its time limit.
     #[default]
     Stop,
     /// The job continues, and its user gets a message.

@@ -1,7 +1,7 @@
-//! The name by which a job's profiles are known: what its submitter calls it, else its user, its command and the shape
-//! of its arguments.
+//! The name by which a job's profiles are known: the name that its submitter gives, else its user, its command and the
+//! shape of its arguments.
 //!
-//! `ada+cg+-n+N` is what user `ada` runs as `cg -n 5` and as `cg -n 70`; the numbers are the size class. An interpreter
+//! `ada+cg+-n+N` is the name if user `ada` runs `cg -n 5` or `cg -n 70`; the numbers are the size class. An interpreter
 //! is not an application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which other names
 //! cannot contain.
 

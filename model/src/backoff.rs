@@ -1,4 +1,4 @@
-//! Pauses between attempts that fail: they double up to a limit. Knows no clock and draws no random numbers.
+//! Pauses between failing attempts: they double up to a limit. Uses no clock and draws no random numbers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Backoff {
     /// After the first failure.
     pub first: Duration,
-    /// After many failures.
+    /// Longest pause.
     pub longest: Duration,
 }
 

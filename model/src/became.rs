@@ -11,23 +11,23 @@ use crate::{JobEnd, StopReason};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
-    /// By itself, with this code.
+    /// Ended by itself, with this code.
     Exited(u8),
-    /// By itself, by this signal.
+    /// Ended by itself, by this signal.
     Signaled(i32),
-    /// Its command could not be executed.
+    /// Not started, because its command could not be executed.
     NotStarted,
-    /// Its node does not know how it ended.
+    /// Lost: the node does not know the end.
     Lost,
     /// Cancelled before or during its run, by a user or because of another job's end.
     Cancelled,
-    /// At its time limit.
+    /// Ended at its time limit.
     TimedOut,
-    /// It required an immediate start, which was impossible.
+    /// Refused, because an immediate start was required and impossible.
     Refused,
-    /// It was ended because it had used its allowance of energy or money.
+    /// Ended, because the allowance of energy or money was used up.
     UsedUp,
-    /// Its node was declared lost.
+    /// Ended, because its node was declared lost.
     NodeFailed,
 }
 

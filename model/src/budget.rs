@@ -142,7 +142,7 @@ impl Budgets {
         &self.0[self.0.partition_point(|period| period.until <= at)..]
     }
 
-    /// The period that contains `at`.
+    /// Returns the period that contains `at`.
     pub fn at(&self, at: Time) -> Option<&Budget> {
         self.from_then_on(at).first().filter(|period| period.contains(at))
     }

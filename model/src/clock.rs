@@ -18,11 +18,11 @@ pub struct Wall(i64);
 /// One moment on all three clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// For timeouts and leases.
+    /// Time for timeouts and leases.
     pub mono: Mono,
     /// Cluster time: never goes back, and passes as fast as `mono`.
     pub at: Time,
-    /// For people and other machines.
+    /// Time for people and other machines.
     pub wall: Wall,
 }
 
@@ -32,7 +32,7 @@ impl Mono {
         Self(ms)
     }
 
-    /// In milliseconds since the boot of the machine.
+    /// Returns the milliseconds since the boot of the machine.
     pub const fn ms(self) -> i64 {
         self.0
     }
@@ -58,12 +58,12 @@ impl Wall {
         Self(ms)
     }
 
-    /// In milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
 
-    /// Wall time less cluster time, if it is `self` when the cluster's time is `at`.
+    /// Returns wall time minus cluster time, if it is `self` when the cluster's time is `at`.
     pub fn ahead_of(self, at: Time) -> Span {
         Span::from_ms(self.0.saturating_sub(at.unix_ms()))
     }

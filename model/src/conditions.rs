@@ -33,13 +33,13 @@ pub struct Dependency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Condition {
-    /// It has begun, or is over without having begun.
+    /// The other job has begun, or is over without having begun.
     After,
-    /// It is over.
+    /// The other job is over.
     AfterAny,
-    /// It ended with exit code 0, by itself.
+    /// The other job ended with exit code 0, by itself.
     AfterOk,
-    /// It ended otherwise.
+    /// The other job ended in any other way.
     AfterNotOk,
 }
 

@@ -97,29 +97,29 @@ impl<T> Curve<T> {
         self.until.filter(|until| *until <= now)
     }
 
-    /// The number of steps that begin at `at` or before.
+    /// Returns the number of steps that begin at `at` or before.
     fn begun(&self, at: Time) -> usize {
         self.steps.partition_point(|(start, _)| *start <= at)
     }
 
-    /// The value at `at`; `None` before the first and after the end.
+    /// Returns the value at `at`; `None` before the first and after the end.
     pub fn at(&self, at: Time) -> Option<&T> {
         let step = self.steps.get(self.begun(at).checked_sub(1)?)?;
         self.until.is_none_or(|until| at < until).then_some(&step.1)
     }
 
-    /// The changes strictly after `at`, in order; the end is a change to `None`.
+    /// Returns the changes strictly after `at`, in order; the end is a change to `None`.
     pub fn changes(&self, at: Time) -> impl Iterator<Item = (Time, Option<&T>)> {
         let steps = self.steps[self.begun(at)..].iter().map(|(start, value)| (*start, Some(value)));
         steps.chain(self.until.filter(|until| *until > at).map(|until| (until, None)))
     }
 
-    /// The time of the next change strictly after `at`: a step or the end.
+    /// Returns the time of the next change strictly after `at`: a step or the end.
     pub fn next_change(&self, at: Time) -> Option<Time> {
         self.changes(at).next().map(|(time, _)| time)
     }
 
-    /// The pieces of `[from, to)` that have a value: start, end, value. Empty if `to` is not after `from`.
+    /// Returns the pieces of `[from, to)` that have a value: start, end, value. Empty if `to` is not after `from`.
     pub fn pieces(&self, from: Time, to: Time) -> impl Iterator<Item = (Time, Time, &T)> {
         let first = self.begun(from).saturating_sub(1);
         let last = self.until.unwrap_or(Time::MAX);
@@ -133,8 +133,8 @@ impl<T> Curve<T> {
 }
 
 impl Curve<Price> {
-    /// The mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, with the time that
-    /// has a price. For an empty span it is the price at `from`. `None` if no price is known.
+    /// Returns the mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, with the time
+    /// that has a price. For an empty span it is the price at `from`. `None` if no price is known.
     pub fn mean(&self, from: Time, span: Span) -> Option<(Price, Span)> {
         if span.ms() <= 0 {
             return self.at(from).map(|price| (*price, Span::ZERO));
@@ -150,12 +150,12 @@ impl Curve<Price> {
 }
 
 impl Curve<Band> {
-    /// The band at `at`; no limits before the first and after the end.
+    /// Returns the band at `at`; no limits before the first and after the end.
     pub fn band(&self, at: Time) -> Band {
         self.at(at).copied().unwrap_or(Band::UNLIMITED)
     }
 
-    /// The changes of the band strictly after `at`, in order; at the end to no limits.
+    /// Returns the changes of the band strictly after `at`, in order; at the end to no limits.
     pub fn bands(&self, at: Time) -> impl Iterator<Item = (Time, Band)> {
         self.changes(at).map(|(time, band)| (time, band.copied().unwrap_or(Band::UNLIMITED)))
     }

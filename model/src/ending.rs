@@ -11,15 +11,15 @@ use crate::{Became, Dependency, Outcome, Power, Span, UsedUp, Wait};
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum StopReason {
-    /// A person cancelled it.
+    /// A person cancelled the job.
     Cancelled { by: String },
-    /// It reached its time limit.
+    /// The job reached its time limit.
     TimeLimit { limit: Span },
-    /// The upper limit is too low for it: it runs again from its beginning when power is available.
+    /// The upper limit is too low for the job: it runs again from its beginning when power is available.
     Requeued { draw: Power, high: Power },
-    /// A person requeued it, so it runs again from its beginning.
+    /// A person requeued the job, so it runs again from its beginning.
     RequeuedBy { by: String },
-    /// It has used up its allowance.
+    /// The job has used up its allowance.
     UsedUp { used_up: UsedUp },
 }
 
@@ -48,24 +48,24 @@ impl fmt::Display for StopReason {
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum JobEnd {
-    /// It was started at least once. `stopped` is the reason if it did not end by itself.
+    /// The job was started at least once. `stopped` is the reason if it did not end by itself.
     Ran { outcome: Outcome, stopped: Option<StopReason> },
-    /// A person cancelled it before it ran.
+    /// A person cancelled the job before it ran.
     Cancelled { by: String },
-    /// It required an immediate start (`--immediate`), which was impossible.
+    /// The job required an immediate start (`--immediate`), which was impossible.
     Refused { wait: Wait },
-    /// It did not run, because the end of another job made its dependency impossible.
+    /// The job did not run, because the end of another job made its dependency impossible.
     Unmet { dependency: Dependency, became: Became },
 }
 
 /// Counts of an array's tasks by their ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskCounts {
-    /// With exit code 0.
+    /// Tasks that ended with exit code 0.
     pub completed: u32,
-    /// In any other way after their start.
+    /// Tasks that ended in any other way after their start.
     pub failed: u32,
-    /// Cancelled one by one before they ran. Tasks that had not begun when the whole array was cancelled are not
+    /// Tasks cancelled one by one before they ran. Tasks that had not begun when the whole array was cancelled are not
     /// counted.
     pub cancelled: u32,
 }

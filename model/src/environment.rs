@@ -7,7 +7,7 @@ pub struct Variable {
     pub name: &'static str,
     /// The meaning, as a sentence without its full stop.
     pub meaning: &'static str,
-    /// The jobs that have it.
+    /// The jobs that have the variable.
     pub set: Set,
     /// The equivalent variable of Slurm, if any.
     pub slurm: Option<&'static str>,

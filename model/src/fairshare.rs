@@ -1,4 +1,4 @@
-//! Weights of the waiting time of a job and of the recent use of its user, beside the given priority.
+//! Weights of the waiting time of a job and of the recent use of its user, in addition to the given priority.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,7 +88,7 @@ impl Fairshare {
         self.age_weight > 0 || self.weight > 0
     }
 
-    /// The share of a user, 1 unless another is set.
+    /// Returns the share of a user, 1 unless another is set.
     pub fn share_of(&self, user: &str) -> u32 {
         self.shares.get(user).copied().unwrap_or(1)
     }

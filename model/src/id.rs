@@ -25,7 +25,7 @@ pub struct NodeId(pub u32);
 /// One unit of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnitId {
-    /// The node it is a unit of.
+    /// Node of the unit.
     pub node: NodeId,
     /// Index into the node's units, from 0.
     pub unit: u16,

@@ -30,8 +30,8 @@ pub struct JournalId {
 }
 
 impl JournalId {
-    /// Returns true if a job that is recorded under `record` is this journal's own. Records from before there were
-    /// cluster ids name neither cluster nor incarnation; they belong to journals without an incarnation.
+    /// Returns true if a job that is recorded under `record` is this journal's own. Records from before cluster ids
+    /// name neither cluster nor incarnation; they belong to journals without an incarnation.
     pub fn owns(self, record: Self) -> bool {
         let nameless = record == Self::default() && self.incarnation == Incarnation::default();
         record == self || nameless

@@ -28,13 +28,13 @@ pub struct Request {
     pub size: String,
     /// Number of nodes, each with the same share of the job.
     pub nodes: NonZeroU32,
-    /// Cores on each of its nodes. A job that asks for accelerators takes them only with [`Request::with_cores`].
+    /// Cores on each of its nodes. A job that requests accelerators takes them only with [`Request::with_cores`].
     pub cores: Cores,
     /// Memory on each of its nodes; zero if not requested.
     pub memory: Memory,
     /// The job is ended after this time, if set.
     pub time_limit: Option<Span>,
-    /// Start at once or refuse.
+    /// True to refuse the job unless it starts at once.
     pub immediate: bool,
     /// Latest desired end: the job may wait for a cheaper hour until it would miss this time.
     pub deadline: Option<Time>,
@@ -64,7 +64,7 @@ pub struct Request {
     /// Time from TERM to KILL, if it differs from the cluster's.
     #[serde(default)]
     pub kill_grace: Option<Span>,
-    /// Its allowance of energy and money.
+    /// Allowance of energy and money.
     #[serde(default)]
     pub allowance: Option<Allowance>,
     /// The wishes for its tasks, if it has several.
@@ -83,7 +83,8 @@ pub struct Request {
     /// for them. If unset, the job has one unit of a node: its CPU, or an accelerator for which it brings a variant.
     #[serde(default)]
     pub accelerators: Option<NonZeroU32>,
-    /// Beside its accelerators it takes its cores of the CPU of each node. Without accelerators it makes no difference.
+    /// True if it takes cores of the CPU of each node next to its accelerators. Without accelerators this makes no
+    /// difference.
     #[serde(default)]
     pub with_cores: bool,
 }
@@ -94,7 +95,7 @@ pub const PRIORITY_LIMIT: i32 = 10_000;
 /// A signal for the job's processes at a given time before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Warning {
-    /// Its number on Linux.
+    /// Number of the signal on Linux.
     pub signal: i32,
     /// Time before the time limit.
     pub before: Span,
@@ -197,12 +198,12 @@ pub struct Part {
 }
 
 impl Part {
-    /// Its nodes, in ascending order.
+    /// Returns the nodes of the part, in ascending order.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (self.unit.node.0..self.unit.node.0.saturating_add(self.count)).map(NodeId)
     }
 
-    /// Its units, one on each node.
+    /// Returns the units of the part, one on each node.
     pub fn units(&self) -> impl Iterator<Item = UnitId> + use<> {
         let unit = self.unit.unit;
         self.nodes().map(move |node| UnitId { node, unit })
@@ -253,7 +254,7 @@ pub enum Outcome {
     NotStarted { code: u8, reason: String },
     /// The node lost it: the command may or may not have run, and no longer runs.
     Lost { reason: String },
-    /// Its node was unreachable for longer than its lease, or an operator declared the node dead.
+    /// The node was unreachable for longer than its lease, or an operator declared it dead.
     NodeFailed { reason: String },
     /// Exit code, after its node ended it at its time limit.
     ExitedAtLimit(u8),

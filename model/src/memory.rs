@@ -31,22 +31,22 @@ impl Memory {
         ("GB", 1_000_000_000),
     ];
 
-    /// From bytes.
+    /// Makes a size from bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// In bytes.
+    /// Returns the bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 
-    /// The sum, at most 2^64 - 1 bytes.
+    /// Returns the sum, at most 2^64 - 1 bytes.
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, at least zero.
+    /// Returns the difference, at least zero.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

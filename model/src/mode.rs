@@ -1,4 +1,4 @@
-//! The mode: aim for the top or the bottom of the band, as set by the operator or the price.
+//! The mode: target the top or the bottom of the band, as set by the operator or the price.
 
 use std::fmt;
 use std::str::FromStr;

@@ -22,7 +22,7 @@ pub struct NodeSpec {
     pub idle: Power,
     /// The source of its measured draw.
     pub meter: Meter,
-    /// Its sleep state, if it can be switched off and on.
+    /// Sleep state, if the node can be switched off and on.
     pub rest: Option<Rest>,
 }
 
@@ -43,7 +43,7 @@ pub struct Rest {
 /// A transition between awake and asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
-    /// Its duration; not negative.
+    /// Duration of the change; not negative.
     pub span: Span,
     /// Draw of the whole node during the transition.
     pub draw: Power,
@@ -158,7 +158,7 @@ impl NodeSpec {
         Ok(())
     }
 
-    /// The unit of that name.
+    /// Returns the unit with that name.
     pub fn unit(&self, name: &str) -> Option<&UnitSpec> {
         self.units.iter().find(|unit| unit.name == name)
     }

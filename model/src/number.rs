@@ -21,7 +21,7 @@ pub enum UnitError {
     Negative { value: String },
 }
 
-/// One way to write a quantity: the suffix, and its value in base units.
+/// A way to write a quantity: the suffix, and its value in base units.
 pub(crate) type Suffix = (&'static str, i64);
 
 pub(crate) fn unit_list(units: &[Suffix]) -> String {
@@ -68,7 +68,7 @@ fn is_decimal(number: &str) -> bool {
     !(whole.is_empty() && fraction.is_empty()) && all_digits(whole) && all_digits(fraction)
 }
 
-/// `number * factor`, rounded half away from zero; `None` if it is not a decimal number or does not fit.
+/// Returns `number * factor`, rounded half away from zero; `None` if it is not a decimal number or does not fit.
 fn scaled(number: &str, factor: i64) -> Option<i64> {
     if !is_decimal(number) {
         return None;

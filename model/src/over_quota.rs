@@ -3,8 +3,7 @@
 use crate::{Energy, JobId, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
-/// The limit of its user's quota that a job waits for: the need of the job, the present use, and the most that is
-/// allowed.
+/// The limit of the user's quota that a job waits for: the need of the job, the present use, and the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -13,7 +12,7 @@ pub enum OverQuota {
     Jobs { has: u32, most: u32 },
     /// Cores of those jobs.
     Cores { needs: u32, has: u64, most: u32 },
-    /// Energy that was used in the day, week or month that ends then, plus the energy expected of those jobs.
+    /// Energy that was used in the present day, week or month, plus the energy expected of those jobs.
     Energy { needs: Energy, has: Energy, most: Energy, window: Window, until: Time },
     /// The quota has room, but the job before it comes first.
     Turn { job: JobId },

@@ -22,7 +22,7 @@ pub struct Overrides {
     /// The control of the power of running jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caps: Option<CapRule>,
-    /// What becomes of nodes that no job is on.
+    /// The treatment of nodes without jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleRule>,
 }

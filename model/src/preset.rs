@@ -73,13 +73,13 @@ pub enum CapRule {
     FromProfile,
 }
 
-/// What becomes of nodes that no job is on.
+/// The treatment of nodes without jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleRule {
-    /// They stay awake.
+    /// Idle nodes stay awake.
     StayOn,
-    /// Those that can sleep do so, and are woken for a job (energy-budget-2017, section III-A).
+    /// Idle nodes that can sleep do so, and are woken for a job (energy-budget-2017, section III-A).
     PowerOff,
 }
 

@@ -28,7 +28,7 @@ pub struct ProfileKey {
 pub struct Profile {
     /// From its start to its end.
     pub duration: Span,
-    /// Mean draw above idle: what limo-2018 calls the additional power draw.
+    /// Mean draw above idle: limo-2018's additional power draw.
     pub power: Power,
     /// Above idle.
     pub energy: Energy,

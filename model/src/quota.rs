@@ -13,18 +13,18 @@ use crate::units::Energy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Window {
-    /// From midnight on.
+    /// Since midnight.
     Day,
-    /// From Monday on.
+    /// Since Monday.
     Week,
-    /// From the first day of the month.
+    /// Since the first day of the month.
     Month,
 }
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
 impl Window {
-    /// All of them, the shortest first.
+    /// All windows, the shortest first.
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     /// Returns the typed name: `day`, `week`, `month`.
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn windows_of_the_calendar() {
-        // Of 2024-02-29, a Thursday, at 12:00.
+        // The time 2024-02-29, a Thursday, at 12:00.
         let at = Time::from_unix_ms(1_709_208_000_000);
         let check = |window: Window, begin: i64, end: i64| {
             let found = (window.begin(at).unix_ms(), window.end(at).unix_ms());

@@ -1,10 +1,10 @@
-//! Nodes that are kept for some users for a time. `sched` enforces it.
+//! Nodes that are reserved for some users for a time. `sched` enforces this.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Time};
 
-/// Nodes that are kept in `[from, until)` for those jobs of these users that ask for the reservation.
+/// Nodes reserved in `[from, until)` for jobs of these users that request the reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Names, each once.

@@ -1,4 +1,4 @@
-//! Text of a bounded length, for what peers and jobs choose.
+//! Text of a bounded length, for texts that peers and jobs choose.
 
 /// Marks the end of a clipped text.
 const ELLIPSIS: char = '…';

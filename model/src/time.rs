@@ -27,7 +27,7 @@ impl Time {
         Self(ms)
     }
 
-    /// In milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
@@ -63,7 +63,7 @@ impl Span {
         Self(secs * 1_000)
     }
 
-    /// In milliseconds.
+    /// Returns the milliseconds.
     pub const fn ms(self) -> i64 {
         self.0
     }
@@ -73,7 +73,7 @@ impl Span {
         self.0 as f64 / 1e3
     }
 
-    /// `self * numerator / denominator`, rounded half away from zero. A zero denominator counts as one.
+    /// Returns `self * numerator / denominator`, rounded half away from zero. A zero denominator counts as one.
     pub fn scaled(self, numerator: i64, denominator: i64) -> Self {
         let denominator = i128::from(denominator.max(1));
         let product = i128::from(self.0) * i128::from(numerator);

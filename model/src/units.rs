@@ -46,7 +46,7 @@ macro_rules! quantity {
                 Self(self.0.max(0))
             }
 
-            /// `self * numerator / denominator`, rounded half away from zero. A zero denominator counts as one.
+            /// Returns `self * numerator / denominator`, rounded half away from zero. A zero denominator counts as one.
             pub fn scaled(self, numerator: i64, denominator: i64) -> Self {
                 if numerator == denominator {
                     return self;

@@ -19,13 +19,13 @@ pub enum Wait {
     /// The energy that the budget will have released does not cover the job and the running jobs. `until` is the
     /// expected time of enough energy.
     Budget { needs: Energy, left: Energy, until: Option<Time> },
-    /// It would end later on the free units than on those that become free by `until`.
+    /// The job would end later on the free units than on those that become free by `until`.
     Sooner { until: Time },
     /// An earlier job must not be delayed by this one.
     Behind { job: JobId, until: Option<Time> },
     /// Low mode: the draw has reached the lower limit, and energy is expensive.
     LowMode { draw: Power, low: Power, price: Option<Price> },
-    /// It only serves to hold the lower limit, which other jobs hold.
+    /// The job only serves to hold the lower limit, which other jobs hold.
     Filler { draw: Power, low: Power },
     /// The waiting jobs are too few to hold the lower limit for `ahead`, so they are started slowly.
     Sparing {
@@ -36,13 +36,13 @@ pub enum Wait {
     },
     /// The job may wait, and energy will be cheaper. The prices are means over a run from now and over a run from `at`.
     Price { now: Price, then: Price, at: Time },
-    /// Its place in the queue is beyond the depth of a round.
+    /// The job's place in the queue is beyond the depth of a round.
     Depth { depth: u32 },
     /// The last plan broke a rule of the checker and was not executed.
     PlanRejected,
-    /// It is held until its release.
+    /// The job is held until its release.
     Held { by: String },
-    /// Its begin time is in the future.
+    /// The job's begin time is in the future.
     Begin { at: Time },
     /// The other job does not meet the condition yet.
     Dependency { job: JobId, condition: Condition },
@@ -50,14 +50,14 @@ pub enum Wait {
     Singleton { job: JobId },
     /// Reservations leave too few nodes for its duration; this is the first of them.
     Reserved { node: String, reservation: String, from: Time, until: Time },
-    /// Its own reservation begins then. `None` if the reservation is gone, is too short for the job, or excludes its
-    /// user.
+    /// The job's own reservation begins then. `None` if the reservation is gone, is too short for the job, or excludes
+    /// its user.
     Reservation { reservation: String, from: Option<Time> },
-    /// Its user's quota has no room for it.
+    /// The user's quota has no room for the job.
     Quota(OverQuota),
     /// The array has as many running tasks as its limit allows.
     ArrayLimit { limit: u32 },
-    /// It needs more power than the upper limit ever allows.
+    /// The job needs more power than the upper limit ever allows.
     Never { needs: Power, most: Power },
 }
 

@@ -33,7 +33,7 @@ pub enum State {
     /// `Go` came, but the command does not run yet.
     Starting(Box<Starting>),
     Running(Running),
-    /// Its processes are stopped until they are continued.
+    /// Processes are stopped until they are continued.
     Suspended(Running),
     /// TERM was sent, and KILL follows.
     Stopping(Running),

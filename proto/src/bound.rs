@@ -1,4 +1,4 @@
-//! Texts and lists of a bounded size. So no peer controls how much another one decodes, keeps or passes on.
+//! Texts and lists of a bounded size, so that no peer controls how much another one decodes, keeps or passes on.
 //!
 //! Decoding refuses larger values, and allocates no more than the bound first. A program's own values are either
 //! clipped ([`Text`], [`List::clipped`], [`clip`]) or refused ([`List::try_from`]). Human-readable formats (reports in
@@ -41,7 +41,7 @@ impl<const N: usize> Text<N> {
         Self(limo_model::clip_lossy(bytes, N))
     }
 
-    /// The text, at most `N` bytes.
+    /// Returns the text, at most `N` bytes.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -119,7 +119,7 @@ impl<T, const N: usize> List<T, N> {
         Self(entries)
     }
 
-    /// The entries, at most `N`.
+    /// Returns the entries, at most `N`.
     pub fn into_vec(self) -> Vec<T> {
         self.0
     }

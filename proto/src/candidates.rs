@@ -8,7 +8,7 @@ use crate::report::JobReport;
 /// The places for a waiting job, and their obstacles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// The job that was asked about.
+    /// The waiting job.
     pub job: JobReport,
     /// The mode in force.
     pub mode: Mode,
@@ -20,14 +20,14 @@ pub struct Explanation {
     pub band: Band,
     /// At most [`CANDIDATES_LIMIT`].
     pub candidates: Vec<Candidate>,
-    /// Number of candidates that were left out.
+    /// Number of omitted candidates.
     pub more: u32,
 }
 
 /// Most candidates in one answer.
 pub const CANDIDATES_LIMIT: usize = 1_000;
 
-/// One unit that could run a job.
+/// A unit that could run a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Name of the node.
@@ -42,7 +42,7 @@ pub struct Candidate {
     pub estimate: Estimate,
     /// Source of the estimate, in words.
     pub origin: String,
-    /// At the prices known for its duration, if it started now.
+    /// Cost at the known prices for its duration, if it started now.
     pub cost: Option<Money>,
     /// Value of the time until its end, which is added to the cost.
     pub waiting: Money,
@@ -55,9 +55,9 @@ pub struct Candidate {
 /// The answer to `--dry-run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRun {
-    /// The place where it would start now.
+    /// The place of an immediate start.
     pub start: Option<Candidate>,
-    /// The reason if it would wait.
+    /// The reason if the job would wait.
     pub wait: Option<Wait>,
     /// At most [`CANDIDATES_LIMIT`].
     pub candidates: Vec<Candidate>,

@@ -10,15 +10,15 @@ use crate::select::JobFilter;
 /// The grouping of sums.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EnergyBy {
-    /// The jobs of one user.
+    /// By user.
     User,
-    /// The runs of one application, by all users.
+    /// By application, over all users.
     Application,
-    /// One job.
+    /// By job.
     Job,
-    /// One node, from readings; the filter and the costs apply to jobs only.
+    /// By node, from readings; the filter and the costs apply to jobs only.
     Node,
-    /// Jobs that ended between two neighbours of this ascending list.
+    /// By time of the end: between two neighbours of this ascending list.
     Days(#[serde(deserialize_with = "list::<_, _, DAYS_LIMIT>")] Vec<Time>),
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::clip;
 
-/// One change, which may consist of several items.
+/// A change, which may consist of several items.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeReport {
     /// Counts from 1.
@@ -22,23 +22,23 @@ pub struct ChangeReport {
     pub more: u32,
 }
 
-/// One item, with its values before and after.
+/// An item, with its values before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReport {
     /// The subject, in words.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub subject: String,
-    /// Empty without an earlier value.
+    /// Value before; empty if there was none.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub old: String,
-    /// Empty without a later value.
+    /// Value after; empty if there is none.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub new: String,
     /// True if it can be undone, unless it was changed since.
     pub can_undo: bool,
 }
 
-/// The change to undo, and how.
+/// The change to undo, and the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
     /// `None` for the newest change that can be undone.

@@ -31,7 +31,7 @@ pub struct Launch {
     pub origin: Origin,
     /// The content of the file named by the first word of `argv`, if it travels with the job.
     pub carried: Option<Vec<u8>>,
-    /// The size of the terminal that an attached job has instead of pipes.
+    /// Size of the terminal that an attached job has instead of pipes.
     pub terminal: Option<WindowSize>,
     /// The tasks, if it is an array.
     pub array: Option<Array>,
@@ -99,7 +99,7 @@ pub struct WindowSize {
 /// The tasks of an array, which run the same command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Array {
-    /// Their numbers, and the most that may run at a time.
+    /// Task numbers, and the most that may run at a time.
     pub tasks: Tasks,
     /// The entry of each task in its environment, in order; empty if tasks have only numbers.
     pub entries: Vec<Vec<u8>>,
@@ -118,14 +118,14 @@ pub struct Task {
     pub lowest: u32,
     /// The highest number of a task.
     pub highest: u32,
-    /// Its entry besides its number; see [`Array::entries`].
+    /// Entry of the task, in addition to its number; see [`Array::entries`].
     pub entry: Option<Vec<u8>>,
 }
 
 /// The destination of a job's stdin, stdout and stderr.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Io {
-    /// Through the master to the client that submitted it.
+    /// Streams go through the master to the client that submitted the job.
     #[default]
     Attached,
     /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory. A task of an
@@ -223,7 +223,7 @@ impl Launch {
     }
 }
 
-/// The fields that a launch had before jobs had several tasks.
+/// The fields of a launch before jobs had several tasks.
 #[derive(Serialize, Deserialize)]
 struct Second {
     first: First,
@@ -241,7 +241,7 @@ impl From<Second> for Launch {
     }
 }
 
-/// The fields that a launch had first.
+/// The fields of a launch in the first version.
 #[derive(Serialize, Deserialize)]
 struct First {
     argv: Vec<Vec<u8>>,

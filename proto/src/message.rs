@@ -1,8 +1,8 @@
 //! The messages of version 1. NewSlave, SendExec, DoExec, JobAck, StreamData and ChangeConf are those of limo-2018,
-//! section 3.3.2; StreamData travels as [`crate::Data`], without encoding.
+//! section 3.3.2; StreamData is sent as [`crate::Data`], without encoding.
 //!
-//! How an assignment becomes a process, exactly once: the master makes the assignment durable and sends `DoExec`; the
-//! node records the intent and answers `JobAck`; the master sends `Go`, and only then the node runs the command. Without
+//! An assignment becomes a process exactly once: the master makes the assignment durable and sends `DoExec`; the node
+//! records the intent and answers `JobAck`; the master sends `Go`, and only then the node runs the command. Without
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
@@ -22,11 +22,11 @@ use crate::select::Selection;
 use crate::stream::{Positions, StreamId};
 use crate::users::UsersChange;
 
-/// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
+/// Chosen at random by the client for one submission, so that a repeated submission after a broken connection does not
 /// make a second job.
 pub type SubmissionKey = [u8; 16];
 
-/// From a node.
+/// Message from a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum NodeToMaster {
@@ -38,7 +38,7 @@ pub enum NodeToMaster {
     JobRefused { job: JobId, attempt: Attempt, reason: Reason },
     /// The command is running.
     Started { job: JobId, attempt: Attempt },
-    /// Repeated until `EndedAck`.
+    /// The attempt has ended. Repeated until `EndedAck`.
     Ended {
         job: JobId,
         attempt: Attempt,
@@ -48,7 +48,7 @@ pub enum NodeToMaster {
     },
     /// Draw of the node since the previous reading.
     Reading(Sample),
-    /// Bytes of a job's stdin below `offset` have been taken.
+    /// Bytes of a job's stdin below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
     /// Result of the caps of this generation: the units, by index, that do not hold theirs, with the reasons.
     Capped { generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS> },
@@ -72,7 +72,7 @@ pub type Reason = Text<REASON_LIMIT>;
 /// Most units of a node whose caps can fail: as many as a node has.
 pub const FAILED_CAPS: usize = 64;
 
-/// Longest report of what a node has, in bytes: some hundred lines, about ten for each of 64 units.
+/// Longest hardware report of a node, in bytes: some hundred lines, about ten for each of 64 units.
 pub const PROBE_LIMIT: usize = 64 * 1024;
 
 /// Several samples of a meter, combined.
@@ -97,7 +97,7 @@ impl Sample {
     }
 }
 
-/// From a client.
+/// Message from a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum ClientToMaster {
@@ -115,7 +115,7 @@ pub enum ClientToMaster {
     },
     /// A signal of Linux for the processes of the client's job.
     Signal { job: JobId, signal: i32 },
-    /// Bytes of stdout or stderr below `offset` have been taken.
+    /// Bytes of stdout or stderr below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
     /// A question. Answered by `Answer` or `Refused`.
     Ask(Box<Query>),
@@ -131,7 +131,7 @@ pub enum ClientToMaster {
 /// A submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendExec {
-    /// The same in every attempt to submit it.
+    /// Key, the same in every attempt to submit the job.
     pub key: SubmissionKey,
     /// `user` is filled in by the master.
     pub request: Request,
@@ -142,13 +142,13 @@ pub struct SendExec {
     pub again: bool,
 }
 
-/// To a client.
+/// Message to a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum MasterToClient {
     /// The job is on disk and has this number.
     Accepted { job: JobId },
-    /// The request was refused, with the reason; `hint` is something to type.
+    /// The request was refused, with the reason; `hint` is text that the user can type.
     Refused {
         #[serde(serialize_with = "clip::<_, REASON_LIMIT>")]
         reason: String,
@@ -169,7 +169,7 @@ pub enum MasterToClient {
     Attached { job: JobId, stdin_offset: u64 },
     /// The job is over, and that is on disk.
     Finished { job: JobId, report: Box<JobReport> },
-    /// Bytes of stdin below `offset` have been taken.
+    /// Bytes of stdin below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
     /// The answer to `Ask` or `ChangeConf`, or its last piece.
     Answer(Box<Answer>),
@@ -230,7 +230,7 @@ pub enum Change {
     Undo(Undo),
     /// Copies the master's databases without changing the cluster. Answered by [`Answer::Backup`].
     Backup,
-    /// Keeps nodes for some users for a time. The name must not be in use.
+    /// Reserves nodes for some users for a time. The name must not be in use.
     Reserve { name: String, reservation: Box<Reservation> },
     /// Ends a reservation.
     Unreserve { name: String },
@@ -246,8 +246,8 @@ pub enum Change {
     NodesLost(Vec<String>),
     /// Returns unused space of the journal to the file system. Answered by [`Answer::Compacted`].
     CompactJournal,
-    /// Jobs that run stand still until a person lets them continue.
+    /// Suspends running jobs until a person resumes them.
     SuspendJobs(Vec<JobId>),
-    /// Takes back what `SuspendJobs` did.
+    /// Undoes `SuspendJobs`.
     ResumeJobs(Vec<JobId>),
 }

@@ -7,7 +7,7 @@ use crate::launch::{Launch, Share, Task, WindowSize};
 use crate::message::Reason;
 use crate::stream::StreamId;
 
-/// To a node.
+/// Message to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum MasterToNode {
@@ -21,7 +21,7 @@ pub enum MasterToNode {
     Go {
         job: JobId,
         attempt: Attempt,
-        /// Expected draw on this node above idle: its weight if other jobs draw beside it.
+        /// Expected draw on this node above idle: its weight if other jobs also draw power.
         expected: Power,
     },
     /// Forget an attempt that was not released.
@@ -36,7 +36,7 @@ pub enum MasterToNode {
     ReadFrom { job: JobId, stdout: u64, stderr: u64 },
     /// The job's output is unwanted: stdin ends, output is dropped.
     Discard { job: JobId },
-    /// Bytes of stdout or stderr below `offset` have been taken.
+    /// Bytes of stdout or stderr below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
     /// The cap of each unit of the node, by index; `None` removes the cap. Holds until a message with a higher
     /// generation. Repeated after a broken connection.
@@ -47,7 +47,7 @@ pub enum MasterToNode {
     Resume { job: JobId, attempt: Attempt },
     /// Examine the devices, and answer with `Probed` and this ticket. Jobs and caps are not affected.
     Probe { ticket: u64 },
-    /// The terminal of the job's client has another size now.
+    /// The terminal of the job's client has another size.
     Resize { job: JobId, attempt: Attempt, size: WindowSize },
     /// A job that was suspended or slowed down may run for `limit` in total, pauses included. It applies if its own
     /// time limit without pauses ends earlier.
@@ -61,7 +61,7 @@ pub enum MasterToNode {
 pub struct DoExec {
     /// The master's journal, in which the job's number is valid.
     pub journal: JournalId,
-    /// Its number in that journal.
+    /// Number of the job in that journal.
     pub job: JobId,
     /// Number of the attempt.
     pub attempt: Attempt,
@@ -75,11 +75,11 @@ pub struct DoExec {
     pub user: String,
     /// The units, cores, memory and caps on all of its nodes.
     pub placement: Placement,
-    /// Without the array.
+    /// Launch without the array.
     pub launch: Launch,
     /// Longest run of the command, without suspensions. The node ends it then.
     pub time_limit: Option<Span>,
-    /// A signal that the node sends before that.
+    /// A signal that the node sends before the time limit.
     pub warning: Option<Warning>,
     /// Time between TERM and KILL when the node ends it.
     pub kill_grace: Span,
@@ -87,7 +87,7 @@ pub struct DoExec {
     pub restarts: u32,
     /// The task, if it is one of an array.
     pub task: Option<Task>,
-    /// The tasks that run here, if its launch is parallel.
+    /// The tasks that run on this node, if the launch is parallel.
     pub share: Option<Share>,
     /// Time for which the node may run it without an answer from the master. Only a requeueable job has one.
     pub lease: Option<Lease>,

@@ -8,9 +8,9 @@ use crate::bound::clip_some;
 /// The state of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedReport {
-    /// Its name in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// The kind of its reports.
+    /// Kind of the reports.
     pub of: FeedKind,
     /// The currency, or `g`.
     pub currency: String,
@@ -44,7 +44,7 @@ impl FeedKind {
 /// A source of limits of the grid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GridReport {
-    /// Its name in the configuration.
+    /// Name in the configuration.
     pub name: String,
     /// State of the contact.
     pub state: GridState,
@@ -53,18 +53,18 @@ pub struct GridReport {
     /// Reason for the failure of the last attempt, if it failed.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub fault: Option<String>,
-    /// Its present limit.
+    /// Present limit.
     pub limit: Option<GridLimit>,
 }
 
 /// The state of the contact with a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GridState {
-    /// The contact is alive.
+    /// The source is connected.
     Ok,
-    /// The contact is lost, without a substitute limit.
+    /// The source is lost, without a substitute limit.
     Stale,
-    /// The contact is lost, and its failsafe limit holds.
+    /// The source is lost, and its failsafe limit holds.
     Failsafe,
 }
 
@@ -84,22 +84,22 @@ impl GridState {
 pub struct GridLimit {
     /// The limits.
     pub band: Band,
-    /// `None` is until the source's next message.
+    /// End of the limit; `None` for the source's next message.
     pub until: Option<Time>,
-    /// Set if the source calls it an emergency.
+    /// True if the source marks the limit as an emergency.
     pub emergency: bool,
 }
 
 /// A meter at the master.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeterReport {
-    /// Its text in the configuration.
+    /// Text in the configuration.
     pub source: String,
-    /// The nodes that it measures; `None` is all of them.
+    /// Names of the measured nodes; `None` for all.
     pub serves: Option<Vec<String>>,
-    /// Its newest value, unless it is too old.
+    /// Newest value, unless it is too old.
     pub draw: Option<Power>,
-    /// Reason why it has no value.
+    /// Reason why there is no value.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub failing: Option<String>,
 }

@@ -15,7 +15,8 @@ use nix::unistd::{Uid, User};
 /// The kernel's default uid for users outside this user namespace.
 pub(crate) const OVERFLOW_UID: u32 = 65_534;
 
-/// The uid that owns the socket at `peer` which is connected to our socket at `local`; `None` if no such socket exists.
+/// Returns the uid that owns the socket at `peer` which is connected to our socket at `local`; `None` if no such socket
+/// exists.
 ///
 /// # Errors
 /// If the kernel does not answer.
@@ -34,7 +35,7 @@ pub(crate) fn owner_at_once(peer: SocketAddr, local: SocketAddr) -> io::Result<O
     Ok(diag::owner(peer, local)?.filter(|uid| *uid != OVERFLOW_UID))
 }
 
-/// The name of a user, or its number if it has none.
+/// Returns the name of a user, or its number if it has none.
 pub fn user_name(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,

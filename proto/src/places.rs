@@ -15,13 +15,14 @@ pub const SYSTEM_SOCKET: &str = "/run/limo/master.sock";
 const SYSTEM_STATE: &str = "/var/lib/limo";
 const SOCKET: &str = "limo/master.sock";
 
-/// The socket on which a master of this user listens, and to which its nodes connect. `None` if the user has no home.
+/// Returns the socket on which a master of this user listens, and to which its nodes connect. `None` if the user has no
+/// home.
 pub fn default_socket() -> Option<PathBuf> {
     let system = Path::new(SYSTEM_SOCKET);
     if is_root() || system.parent().is_some_and(is_own) { Some(system.to_owned()) } else { user_socket() }
 }
 
-/// The socket of this user's own master: in `$XDG_RUNTIME_DIR`, else beside its state. `None` for root.
+/// Returns the socket of this user's own master: in `$XDG_RUNTIME_DIR`, else next to its state. `None` for root.
 pub fn user_socket() -> Option<PathBuf> {
     if is_root() {
         return None;
@@ -29,7 +30,7 @@ pub fn user_socket() -> Option<PathBuf> {
     absolute(env::var_os("XDG_RUNTIME_DIR")).or_else(user_state).map(|directory| directory.join(SOCKET))
 }
 
-/// The state directory of `program`. `None` if the user has no home.
+/// Returns the state directory of `program`. `None` if the user has no home.
 pub fn default_state_dir(program: &str) -> Option<PathBuf> {
     let system = Path::new(SYSTEM_STATE).join(program);
     if is_root() || is_own(&system) { Some(system) } else { user_state().map(|home| home.join("limo").join(program)) }

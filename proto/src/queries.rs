@@ -13,7 +13,7 @@ use crate::report::{JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::users::UsersReport;
 
-/// A question of a type, with the type of its answer.
+/// A query of some type, with the type of its answer.
 pub trait Asking: Into<Query> {
     /// The type of the master's answer.
     type Answer;
@@ -24,7 +24,7 @@ pub trait Asking: Into<Query> {
     /// Takes the answer out of a message.
     ///
     /// # Errors
-    /// The message if it is the answer to something else.
+    /// The message if it answers another query.
     fn answer(found: Answer) -> Result<Self::Answer, Answer>;
 }
 
@@ -37,7 +37,7 @@ pub enum Cost {
     Heavy,
 }
 
-/// Lists all questions for a macro. The order is that of the wire, so a new one comes last. A line has the variant of
+/// Lists all queries for a macro. The order is that of the wire, so a new one comes last. A line has the variant of
 /// [`Query`] with its type, the [`Cost`], and the type of the answer with its place in [`Answer`].
 #[macro_export]
 macro_rules! for_each_query {
@@ -75,7 +75,7 @@ macro_rules! for_each_query {
 
 macro_rules! define {
     ($($name:ident($query:ty), $cost:ident, $answer:ty: match { $($found:pat => $value:expr),+ };)+) => {
-        /// A question on the wire; each is answered by one [`Answer`] or `Refused`.
+        /// A query on the wire; each is answered by one [`Answer`] or `Refused`.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "the types say what they ask")]
         pub enum Query {
@@ -116,12 +116,12 @@ macro_rules! define {
 
 for_each_query!(define);
 
-/// Waiting and running jobs that pass the filter, and finished ones after the last of them.
+/// Asks for waiting and running jobs that pass the filter, and for finished ones after the last of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobsQuery {
     /// The filter.
     pub filter: JobFilter,
-    /// From this number on.
+    /// First number.
     pub from: JobId,
     /// Most finished jobs, the newest first.
     pub ended: u32,
@@ -130,25 +130,25 @@ pub struct JobsQuery {
 /// The answer to a [`JobsQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobsPage {
-    /// By number.
+    /// Jobs by number.
     pub jobs: Vec<JobReport>,
     /// First number of the next page, if any.
     pub next: Option<JobId>,
 }
 
-/// One job, over or not.
+/// Asks for a job, finished or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobQuery(pub JobId);
 
-/// The reason why a job waits, and the places where it could run.
+/// Asks for the reason why a job waits, and the places where it could run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainQuery(pub JobId);
 
-/// Answered when all of these jobs are over.
+/// Waits until all of these jobs are over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitQuery(pub Vec<JobId>);
 
-/// All known nodes.
+/// Asks for all known nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodesQuery;
 
@@ -156,22 +156,22 @@ pub struct NodesQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusQuery;
 
-/// All profiles.
+/// Asks for all profiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesQuery;
 
-/// The expected fate of this job if it were submitted now.
+/// Asks for the expected fate of this job if it were submitted now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRunQuery(pub Box<Request>);
 
-/// One node with its own report; only for operators.
+/// Asks for a node with its own report; only for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeQuery(pub String);
 
-/// Draw of a node or of the cluster in the intervals that begin in `[from, until)`.
+/// Asks for the draw of a node or of the cluster in the intervals that begin in `[from, until)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadingsQuery {
-    /// `None` for the cluster.
+    /// Name of the node; `None` for the cluster.
     pub node: Option<String>,
     /// Begin of the time.
     pub from: Time,
@@ -184,7 +184,7 @@ pub struct ReadingsQuery {
 pub struct ReadingsReport {
     /// True if any of the watts are emulated.
     pub emulated: bool,
-    /// In the order of time.
+    /// Intervals in the order of time.
     pub intervals: Vec<Drawn>,
 }
 
@@ -209,11 +209,11 @@ pub struct HistoryPage {
 /// A part of the list of changes, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChangesQuery {
-    /// Made at this time or later.
+    /// Earliest time of the changes.
     pub since: Option<Time>,
-    /// Made by this operator.
+    /// Operator who made the changes.
     pub by: Option<String>,
-    /// Only changes with a lower number: continues a long list.
+    /// Exclusive upper bound of the numbers: continues a long list.
     pub before: Option<u64>,
     /// Most changes.
     pub limit: u32,
@@ -228,16 +228,16 @@ pub struct ChangesPage {
     pub more: bool,
 }
 
-/// At most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
+/// Asks for at most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupPartQuery {
-    /// Its place in the report of the backup.
+    /// Index in the report of the backup.
     pub file: u32,
     /// Offset of the first byte.
     pub offset: u64,
 }
 
-/// Reservations that are not over.
+/// Asks for the reservations that are not over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationsQuery;
 
@@ -249,41 +249,41 @@ pub struct UsersQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Answer {
-    /// To [`JobsQuery`], [`JobQuery`] and [`WaitQuery`].
+    /// Answer to [`JobsQuery`], [`JobQuery`] and [`WaitQuery`].
     Jobs(Vec<JobReport>),
-    /// To [`ExplainQuery`].
+    /// Answer to [`ExplainQuery`].
     Explanation(Box<Explanation>),
-    /// To [`NodesQuery`].
+    /// Answer to [`NodesQuery`].
     Nodes(Vec<NodeReport>),
-    /// To [`StatusQuery`].
+    /// Answer to [`StatusQuery`].
     Status(Box<Status>),
-    /// To [`ProfilesQuery`].
+    /// Answer to [`ProfilesQuery`].
     Profiles(Vec<(ProfileKey, Profile)>),
-    /// To [`DryRunQuery`].
+    /// Answer to [`DryRunQuery`].
     DryRun(Box<DryRun>),
     /// The change is on disk and in force.
     Done,
-    /// To [`NodeQuery`].
+    /// Answer to [`NodeQuery`].
     Node(Box<NodeDetail>),
-    /// In the order of time; `emulated` is true if any of the watts are.
+    /// Intervals in the order of time; `emulated` is true if any of the watts are.
     Readings { emulated: bool, intervals: Vec<Drawn> },
     /// The selected jobs.
     Selected(Vec<JobId>),
     /// Finished jobs; `more` is true if further ones follow.
     History { jobs: Vec<JobReport>, more: bool },
-    /// To [`EnergyQuery`].
+    /// Answer to [`EnergyQuery`].
     Energy(Box<EnergyReport>),
-    /// Newest first; `more` is true if further ones follow.
+    /// Changes, newest first; `more` is true if further ones follow.
     Changes { changes: Vec<ChangeReport>, more: bool },
     /// The undone items, or those that would be undone.
     Undone(Box<UndoReport>),
     /// A backup is ready to be fetched.
     Backup(BackupReport),
-    /// To [`BackupPartQuery`]: bytes from the offset on.
+    /// Answer to [`BackupPartQuery`]: bytes from the offset on.
     BackupPart(Vec<u8>),
-    /// By name.
+    /// Reservations by name.
     Reservations(Vec<(String, Reservation)>),
-    /// To [`UsersQuery`].
+    /// Answer to [`UsersQuery`].
     Users(Box<UsersReport>),
     /// Jobs below number `next`, which begins the next page.
     JobsUpTo { jobs: Vec<JobReport>, next: JobId },
@@ -294,7 +294,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Cuts a piece of at most `size` encoded bytes, but at least one entry, off a longer list.
+    /// Removes a piece of at most `size` encoded bytes, but at least one entry, from a longer list.
     pub fn cut(&mut self, size: usize) -> Option<Self> {
         Some(match self {
             Self::Jobs(list) => Self::Jobs(front(list, size)?),
@@ -311,7 +311,7 @@ impl Answer {
         })
     }
 
-    /// Puts the pieces of a list that were [`cut`](Self::cut) off before the last one.
+    /// Prepends the pieces of a list that were [`cut`](Self::cut) off before the last one.
     #[must_use]
     pub fn joined(mut self, pieces: Vec<Self>) -> Self {
         for piece in pieces.into_iter().rev() {

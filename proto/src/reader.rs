@@ -117,9 +117,9 @@ impl<In> Reader<In> {
 /// A received frame or sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received<In> {
-    /// For the owner of the connection.
+    /// Frame for the owner of the connection.
     Frame(Frame<In>),
-    /// For the connection itself.
+    /// Sign for the connection itself.
     Sign(Sign),
 }
 

@@ -16,9 +16,9 @@ pub const ATTEMPTS_PIECE: usize = 256;
 pub struct NewSlave {
     /// The master's journal, from the greeting.
     pub journal: JournalId,
-    /// Its name, units, memory and draws.
+    /// Name, units, memory and draws.
     pub spec: NodeSpec,
-    /// Random, made once per state directory: distinguishes this node from another with the same name.
+    /// Random identity, made once per state directory: distinguishes this node from another with the same name.
     pub instance: String,
     /// The kernel's boot id: a new one proves that no earlier process is left.
     pub boot: String,
@@ -29,7 +29,7 @@ pub struct NewSlave {
 pub struct Registration {
     /// The node's description.
     pub slave: NewSlave,
-    /// Its attempts of the master's jobs.
+    /// Attempts of the master's jobs.
     pub attempts: Vec<AttemptReport>,
 }
 
@@ -54,13 +54,13 @@ pub struct AttemptReport {
     /// The journal of its order. The node ends attempts of another journal than the master's, and forgets them once
     /// they were reported. The master does not accept them as its own.
     pub journal: JournalId,
-    /// Its number in that journal.
+    /// Number of the job in that journal.
     pub job: JobId,
     /// Number of the attempt.
     pub attempt: Attempt,
     /// Progress of the attempt.
     pub state: AttemptState,
-    /// Bytes of stdin that the job has taken.
+    /// Bytes of stdin that the job has consumed.
     pub stdin_offset: u64,
     /// Offsets of its streams.
     pub kept: Kept,
@@ -85,9 +85,9 @@ pub struct Kept {
 pub enum AttemptState {
     /// Acknowledged; waits for `Go`.
     Held,
-    /// Its command was started, and has not ended.
+    /// The command was started, and has not ended.
     Running,
-    /// It is over, and the master has not acknowledged the end.
+    /// The attempt is over, and the master has not acknowledged the end.
     Ended {
         #[serde(with = "crate::bound::outcome")]
         outcome: Outcome,

@@ -16,17 +16,17 @@ use crate::state::{JobState, NodeSleep, NodeState};
 /// A job in listings. Journals keep the reports of finished jobs: a new field goes to the end and has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// Its number; for a task of an array, that of the task.
+    /// Number; for a task of an array, that of the task.
     pub job: JobId,
-    /// Its state between submission and end.
+    /// State between submission and end.
     pub state: JobState,
     /// Name of the user who submitted it.
     pub user: String,
-    /// The name that its user chose, else the application.
+    /// Name chosen by the user, else the application.
     pub name: String,
-    /// Its name for profiles.
+    /// Name for profiles.
     pub application: String,
-    /// Formatted as shell input.
+    /// Command, formatted as shell input.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub command: String,
     /// Cores on each of its nodes.
@@ -41,7 +41,7 @@ pub struct JobReport {
     pub start_by: Option<Time>,
     /// Names of its nodes, in the order of its tasks; empty before its first start.
     pub nodes: Vec<String>,
-    /// As `node/unit`.
+    /// Units as `node/unit`.
     pub units: Vec<String>,
     /// Time at which the master accepted it.
     pub submitted: Time,
@@ -78,7 +78,7 @@ pub struct JobReport {
     /// The user who holds it.
     #[serde(default)]
     pub held: Option<String>,
-    /// Its begin time.
+    /// Begin time.
     #[serde(default)]
     pub begin: Option<Time>,
     /// The dependencies that are not met yet.
@@ -93,16 +93,16 @@ pub struct JobReport {
     /// Set for an array.
     #[serde(default)]
     pub array: Option<ArrayReport>,
-    /// Its allowance of energy and money.
+    /// Allowance of energy and money.
     #[serde(default)]
     pub allowance: Option<Allowance>,
     /// The exhausted limit, once its user was told of it.
     #[serde(default)]
     pub used_up: Option<UsedUp>,
-    /// Set while the job waits.
+    /// Priority; set while the job waits.
     #[serde(default)]
     pub priority: Option<Standing>,
-    /// Its unreachable nodes, each with the time since when, while the job is not over.
+    /// Unreachable nodes with the start of their absence, while the job is not over.
     #[serde(default)]
     pub unreachable: Vec<(String, Option<Time>)>,
     /// Set while the job is suspended.
@@ -113,7 +113,7 @@ pub struct JobReport {
 /// Causes for which a job is suspended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspension {
-    /// Since when it stands still.
+    /// Start of the suspension.
     pub since: Time,
     /// The person who suspended it, if one did.
     pub by: Option<String>,
@@ -161,12 +161,12 @@ impl ArrayReport {
 pub struct NodeReport {
     /// Unique within the cluster.
     pub name: String,
-    /// Decides if it gets new jobs.
+    /// State, which decides if the node gets new jobs.
     pub state: NodeState,
     /// Reason of its drain, with the operator.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub reason: Option<String>,
-    /// In the order of the node.
+    /// Units in the order of the node.
     pub units: Vec<UnitReport>,
     /// Memory for jobs.
     pub memory: Memory,
@@ -194,12 +194,12 @@ pub struct NodeReport {
     pub sleep: Option<NodeSleep>,
     /// Part of `energy`: asleep.
     pub asleep_energy: Energy,
-    /// Part of `energy`: on the way to sleep and back.
+    /// Part of `energy` used while falling asleep and waking.
     pub switching_energy: Energy,
 }
 
 impl NodeReport {
-    /// Its state in words, such as `up` or `drained, unreachable`.
+    /// Returns the node's state in words, such as `up` or `drained, unreachable`.
     pub fn state_in_words(&self) -> String {
         match self.state {
             NodeState::Drained if let Some(sleep) = self.sleep => {
@@ -219,7 +219,7 @@ pub struct UnreachableReport {
     pub name: String,
     /// Time since when, if known.
     pub since: Option<Time>,
-    /// True if its jobs have ended because of that.
+    /// True if its jobs have ended because of the absence.
     pub lost: bool,
     /// Number of jobs that are believed to run on it.
     pub jobs: u32,
@@ -230,25 +230,25 @@ pub struct UnreachableReport {
 /// An execution unit in listings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitReport {
-    /// Unique within its node.
+    /// Name, unique within the node.
     pub name: String,
-    /// Its type.
+    /// Type of the unit.
     pub hardware: String,
     /// CPU or accelerator.
     pub kind: UnitKind,
-    /// All its cores; 1 for an accelerator.
+    /// Number of cores; 1 for an accelerator.
     pub cores: u32,
     /// Cores that jobs have.
     pub cores_used: u32,
     /// The cap in force.
     pub cap: Option<Power>,
-    /// The lowest and the highest cap that it obeys.
+    /// Lowest and highest cap that it obeys.
     pub caps: Option<(Power, Power)>,
-    /// The jobs on it.
+    /// Jobs on the unit.
     pub jobs: Vec<JobId>,
 }
 
-/// One node: the master's view and the node's own report.
+/// A node: the master's view and the node's own report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDetail {
     /// The master's view.
@@ -302,11 +302,11 @@ pub struct Status {
     pub energy: Energy,
     /// Cost for the time with a known price; `None` without any.
     pub cost: Option<Money>,
-    /// Known costs of finished jobs; beside it the costs if each had started at once.
+    /// Known costs of finished jobs, and the costs if each had started at once.
     pub jobs_cost: Option<Money>,
     /// See [`Status::jobs_cost`].
     pub jobs_start_now_cost: Option<Money>,
-    /// Share of the time since the limits were first set that the believed draw was inside the band, in thousandths.
+    /// Share of the time since the limits were first set with the believed draw inside the band, in thousandths.
     pub in_band_permille: Option<u32>,
     /// Plans that the checker rejected.
     pub rejected_plans: u64,
@@ -333,7 +333,7 @@ pub struct Status {
     pub nodes_asleep: u32,
     /// Part of `energy`: of nodes asleep.
     pub asleep_energy: Energy,
-    /// Part of `energy`: of nodes on the way to sleep and back.
+    /// Part of `energy` used by nodes while falling asleep and waking.
     pub switching_energy: Energy,
 }
 

@@ -11,10 +11,10 @@ use crate::state::JobState;
 /// Most job numbers in one wait or one change; longer lists are split.
 pub const NUMBERS_LIMIT: usize = 10_000;
 
-/// One job, or several by one word.
+/// A job, or several by one word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selector {
-    /// One job, or one array with all of its tasks.
+    /// A job, or an array with all of its tasks.
     Job(JobId),
     /// An inclusive range.
     Range(JobId, JobId),
@@ -22,7 +22,7 @@ pub enum Selector {
     Last,
     /// The caller's unfinished jobs.
     All,
-    /// Those tasks of an array that have these numbers.
+    /// Tasks of an array with these numbers.
     Tasks(JobId, Tasks),
 }
 
@@ -32,7 +32,7 @@ pub struct Selection {
     /// Empty: the unfinished jobs of the caller, or of the users in the filter.
     #[serde(deserialize_with = "list::<_, _, SELECTORS_LIMIT>")]
     pub which: Vec<Selector>,
-    /// Its users, states and names; only for unfinished jobs.
+    /// Filter by user, state and name; only for unfinished jobs.
     pub filter: JobFilter,
 }
 
@@ -75,14 +75,14 @@ impl JobFilter {
     }
 }
 
-/// Finished jobs, newest first: those that ended in `[since, until)` and pass the filter, at most `limit`.
+/// Asks for finished jobs, newest first: those that ended in `[since, until)` and pass the filter, at most `limit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
     /// The filter.
     pub filter: JobFilter,
-    /// `None` for the begin of the records.
+    /// Earliest end; `None` for the begin of the records.
     pub since: Option<Time>,
-    /// `None` for now.
+    /// Exclusive latest end; `None` for now.
     pub until: Option<Time>,
     /// Continues a long list after this job: its end and its number.
     pub after: Option<(Time, JobId)>,

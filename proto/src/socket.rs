@@ -1,4 +1,4 @@
-//! A connected socket, Unix or TCP over loopback, and the user at its other end. Knows nothing of frames.
+//! A connected socket, Unix or TCP over loopback, and the user at its other end. Independent of frames.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::owner::{self, OVERFLOW_UID};
 /// A connected stream.
 #[derive(Debug)]
 pub enum Socket {
-    /// Within a machine; the kernel names the user at the other end.
+    /// Connection within a machine; the kernel names the user at the other end.
     Unix(UnixStream),
     /// Over loopback.
     Tcp(TcpStream),

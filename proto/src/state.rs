@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 /// The state of a job in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
-    /// Not assigned to a node.
+    /// The job is not assigned to a node.
     Waiting,
-    /// Assigned; its node has not confirmed the start.
+    /// The job is assigned; its node has not confirmed the start.
     Starting,
-    /// Its command runs, at least on one of its nodes.
+    /// The job's command runs, at least on one of its nodes.
     Running,
-    /// Its processes are suspended.
+    /// The job's processes are suspended.
     Suspended,
-    /// Ordered to stop, but not over yet.
+    /// The job was ordered to stop, but is not over yet.
     Stopping,
     /// Exit code 0.
     Completed,
-    /// Another exit code, a signal, or a command that could not be started.
+    /// Ended with another exit code, by a signal, or without a start of the command.
     Failed,
     /// Ended by a user, or because of another job's end.
     Cancelled,
     /// Ended at its time limit.
     TimedOut,
-    /// Its node lost it.
+    /// Lost by its node.
     Lost,
     /// Refused: `--immediate` was set, and it could not start at once.
     Refused,
     /// Ended because it had used up its allowance of energy or money.
     UsedUp,
-    /// Its node was lost while the job was on it.
+    /// Ended by the loss of its node.
     NodeFailed,
 }
 
@@ -79,28 +79,28 @@ impl JobState {
 /// The state of a node, which decides if it gets new jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeState {
-    /// It is connected, and gets jobs.
+    /// The node is connected, and gets jobs.
     Up,
-    /// It is not connected; its jobs are believed to continue.
+    /// The node is not connected; its jobs are believed to continue.
     Unreachable,
-    /// An operator drained it, so it gets no new jobs.
+    /// An operator drained the node, so it gets no new jobs.
     Drained,
-    /// It did not acknowledge an assignment; gets none for a while.
+    /// The node did not acknowledge an assignment; it gets none for a while.
     Suspect,
     /// Unreachable for longer than its lease, or declared dead: its jobs ended without its report.
     Lost,
-    /// Put to sleep by the policy. It is not connected, and not expected to be.
+    /// The policy put the node to sleep. It is not connected, and not expected to be.
     Sleeps(NodeSleep),
 }
 
 /// The stage of a node's sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeSleep {
-    /// Ordered to sleep, and still awake.
+    /// The machine was ordered to sleep, and is still awake.
     FallingAsleep,
-    /// Its machine is off or suspended.
+    /// The machine is off or suspended.
     Asleep,
-    /// Woken, and not registered yet.
+    /// The machine was woken, and has not registered yet.
     Waking,
 }
 

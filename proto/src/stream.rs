@@ -18,7 +18,7 @@ pub const WINDOW: u64 = 256 * 1024;
 /// Most bytes in one data frame: the capacity of a Linux pipe, so that one read fills one frame.
 pub const CHUNK: usize = 64 * 1024;
 
-/// One of the three streams of a process.
+/// A stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Channel {
     /// From the client to the job.
@@ -29,7 +29,7 @@ pub enum Channel {
     Stderr,
 }
 
-/// One direction of one job's stdio.
+/// A direction of a job's stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StreamId {
     /// The job of the stream.

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct UsersReport {
     /// Quota of users without their own.
     pub default: Quota,
-    /// In the order of their names: users with jobs, with a quota, with recorded use, or denied.
+    /// Users in the order of their names: with jobs, with a quota, with recorded use, or denied.
     pub users: Vec<UserReport>,
     /// Weights of waiting time and past use in priorities.
     pub fairshare: Fairshare,
 }
 
-/// One user.
+/// A user with quota and use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserReport {
     /// The user's name on the master's machine.

@@ -23,7 +23,7 @@ const HELD_PART: i64 = 10;
 struct SharedMeter {
     source: String,
     serves: Serves,
-    /// Its newest value, with the time.
+    /// Newest value, with its time.
     last: Option<(Time, Power)>,
     /// The reason if it has no value.
     failing: Option<String>,

@@ -28,7 +28,7 @@ const ROWS: u32 = 64;
 pub(super) struct Cursor {
     made: Answer,
     more: More,
-    /// True if it confirms a change: then it waits until that is on disk, however long it takes.
+    /// True if the answer confirms a change: then it waits until that is on disk, however long it takes.
     changed: bool,
 }
 

@@ -33,12 +33,12 @@ fn search(table: &str, peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     })
 }
 
-/// IPv4 addresses in IPv6 clothes as what they are.
+/// Converts IPv4 addresses in IPv6 form to plain ones.
 fn plain(address: SocketAddr) -> (IpAddr, u16) {
     (address.ip().to_canonical(), address.port())
 }
 
-/// `0100007F:1AA1`: the address as 32-bit words as they lie in memory, the port as a number.
+/// Parses `0100007F:1AA1`: the address as 32-bit words in memory order, the port as a number.
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

@@ -1,4 +1,4 @@
-//! Places that pass, and places in which another user could change something.
+//! Safe places, and places that another user could change.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -17,7 +17,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("own file");
 }
 
-/// Gives a file to a stranger; `false` if only root could.
+/// Gives a file to another user; returns false if that needs root.
 fn given_away(path: &Path) -> bool {
     let given = chown(path, Some(STRANGER), None).is_ok();
     if !given {

@@ -277,7 +277,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
     ]
 }
 
-/// Of periods that follow each other.
+/// Returns budgets for successive periods.
 pub fn budgets() -> impl Strategy<Value = Budgets> {
     let release = prop_oneof![Just(Release::Even), Just(Release::ByPrice)];
     vec((0..i64::MAX, release), 0..5).prop_map(|periods| {

@@ -1,5 +1,5 @@
-//! Any message comes back as it was sent; any bytes decode or are refused, within bounded memory; peers that do not speak
-//! this protocol are told so. The allocator of this test counts, so that "bounded" is measured.
+//! Every message is decoded as it was sent. Any bytes are decoded or refused, within bounded memory. Peers with another
+//! protocol get an error. This test counts allocations to check the bounds.
 
 mod any;
 
@@ -19,14 +19,14 @@ use serde::de::DeserializeOwned;
 
 use any::*;
 
-/// The system's allocator, which keeps the sum of what the current thread asked for.
+/// The system's allocator, with the sum of the current thread's allocations.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed to the system's allocator unchanged; the counter is a plain thread-local number.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter is a plain thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ASKED.try_with(|asked| asked.set(asked.get() + layout.size()));
@@ -59,8 +59,8 @@ where
     assert_eq!(&Frame::<M>::decode(bytes).expect("just encoded"), frame);
 }
 
-/// Decoding may ask for a small multiple of the body and a fixed sum: serde reserves at most a mebibyte for a list whose
-/// length is a claim, and lists nest four deep in these messages.
+/// Checks that decoding allocates a small multiple of the body plus a fixed sum: serde reserves at most a mebibyte for
+/// a list with a claimed length, and lists nest four deep in these messages.
 fn check_bounded<M: DeserializeOwned>(body: &[u8]) {
     let body = Bytes::copy_from_slice(body);
     let size = body.len();
@@ -164,7 +164,7 @@ fn a_curve_or_band_that_cannot_be_is_refused() {
     assert!(crossed.contains("is above the upper limit"), "{crossed}");
 }
 
-/// The bytes of version 1. If this fails, the version must change.
+/// The bytes of version 1. If this test fails, the version must change.
 #[test]
 fn golden_bytes() {
     let check = |frame: Frame<NodeToMaster>, expected: &[u8]| assert_eq!(frame.encode().expect("small"), expected);

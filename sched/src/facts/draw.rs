@@ -34,7 +34,7 @@ pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Po
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub draw: Power,
-    /// Its division among the units, in the order of the placement; evenly if empty.
+    /// Division among the units, in the order of the placement; even if empty.
     pub shares: Vec<Power>,
     /// Expected duration of its slowest part, not its time limit. Cores beside accelerators do not count.
     pub duration: Span,

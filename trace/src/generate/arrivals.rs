@@ -146,7 +146,7 @@ fn gap(model: &LublinArrivals, dice: &mut Dice) -> f64 {
 
 /// Clock that runs fast when there are many jobs, with the right length of a day.
 pub(super) struct DayClock {
-    /// Its time in seconds at the end of each half hour.
+    /// Time of the clock in seconds at the end of each half hour.
     ends: [f64; HALF_HOURS],
 }
 

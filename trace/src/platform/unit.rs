@@ -21,7 +21,7 @@ pub struct Unit {
     pub cores: u32,
     /// True draw above idle with all cores busy, for jobs of unknown applications.
     pub draw: Power,
-    /// That draw as the scheduler believes it to be.
+    /// The same draw, as the scheduler believes it to be.
     pub nameplate: Power,
     /// Lowest and highest cap.
     pub caps: Option<(Power, Power)>,
