@@ -1,4 +1,4 @@
-//! Computes how long to wait before calling an absent master again, and when to give up. Has no clock.
+//! Computes the pauses before further calls to an absent master, and the time to give up. Uses no clock.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use limo_model::{Backoff, Span, UnitError};
 
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(2) };
 
-/// Option that says how long a client waits for a master that is away.
+/// Option for the time that a client waits for an absent master.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReconnectArg {
     /// Give up when the master has been away for this long
@@ -16,7 +16,7 @@ pub struct ReconnectArg {
     pub reconnect_timeout: Patience,
 }
 
-/// Longest time that a client waits for a master that is away; not negative.
+/// Longest time that a client waits for an absent master; not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience(pub Duration);
 
@@ -43,7 +43,7 @@ impl Retries {
         Self { patience: patience.0, failures: 0, spent: Duration::ZERO }
     }
 
-    /// Counts the time of a call that succeeded. It is forgotten when the master sends something.
+    /// Adds the time of a successful call, which is dropped when the master sends a message.
     pub fn spend(&mut self, took: Duration) {
         self.spent += took;
     }
@@ -57,7 +57,7 @@ impl Retries {
         Some(PAUSES.pause(self.failures).min(left))
     }
 
-    /// Starts anew: the master has answered.
+    /// Starts again, because the master has answered.
     pub fn reset(&mut self) {
         self.failures = 0;
         self.spent = Duration::ZERO;

@@ -52,7 +52,7 @@ impl Clock {
         Self::new(now, TimeZone::UTC)
     }
 
-    /// The time at which the command began; it does not advance.
+    /// Returns the time at which the command began; it does not advance.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -106,7 +106,7 @@ impl Clock {
         Timestamp::from_millisecond(time.unix_ms()).map_or_else(|_| "never".into(), |instant| instant.to_string())
     }
 
-    /// Parses a time as people type it. A time of day without a date is its next occurrence: today, or tomorrow if it
+    /// Parses a time as users type it. A time of day without a date is its next occurrence: today, or tomorrow if it
     /// has passed.
     ///
     /// # Errors

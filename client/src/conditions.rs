@@ -1,4 +1,4 @@
-//! Formats the conditions that a job still waits for, as people type them.
+//! Formats the conditions that a job still waits for, as users type them.
 
 use limo_model::Dependency;
 use limo_proto::JobReport;

@@ -35,10 +35,10 @@ pub enum CurveFileError {
     Whole { path: PathBuf, reason: String },
 }
 
-/// Index of the wrong cell among those after the time, from 0, and what is wrong with it.
+/// Index of the wrong cell among those after the time, from 0, and the error.
 type CellError = (usize, String);
 
-/// Layout of a file: its titles, and how the cells after the time become a value.
+/// Layout of a file: its titles, and the conversion of the cells after the time to a value.
 struct Layout<T> {
     titles: &'static [&'static str],
     value: fn(&[&str]) -> Result<T, CellError>,

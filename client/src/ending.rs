@@ -1,4 +1,4 @@
-//! Describes in words how a job ended.
+//! Describes the ends of jobs in words.
 
 use limo_model::{JobEnd, Outcome};
 use nix::sys::signal::Signal;

@@ -2,10 +2,10 @@
 
 use limo_model::{JobEnd, Outcome};
 
-/// The command did what was asked.
+/// The command succeeded.
 pub const DONE: u8 = 0;
-/// Limo failed, refused the request, lost the job, or was asked for something that does not exist. env(1) and
-/// timeout(1) use the same number; few other programs do.
+/// Limo failed, refused the request, lost the job, or the requested object does not exist. env(1) and timeout(1) use
+/// the same number; few other programs do.
 pub const FAILED: u8 = limo_model::WRONG_USAGE;
 /// The command exists and cannot be executed.
 pub const NOT_EXECUTABLE: u8 = 126;

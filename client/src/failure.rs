@@ -15,7 +15,7 @@ use crate::table::plain_lines;
 /// Failure that ends a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What failed and why, without the name of the program.
+    /// The failed action and the reason, without the name of the program.
     pub message: String,
     /// Something to type or to change instead.
     pub hint: Option<String>,
@@ -24,7 +24,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with the code [`exit::FAILED`] and without a hint.
+    /// Makes a failure with the code [`exit::FAILED`] and without a hint.
     pub fn new(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, code: exit::FAILED }
     }

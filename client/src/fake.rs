@@ -1,5 +1,5 @@
-//! Fake master for tests of clients: it speaks the real protocol over loopback sockets and answers as the test says. It
-//! needs the feature `fake-master`, which no program enables.
+//! Fake master for tests of clients: it speaks the real protocol over loopback sockets, and the test chooses its
+//! answers. It needs the feature `fake-master`, which no program enables.
 
 mod samples;
 
@@ -69,7 +69,7 @@ impl FakeMaster {
     /// Accepts the next client.
     ///
     /// # Errors
-    /// If it does not greet as a client.
+    /// If the client does not greet as one.
     pub async fn client(&self) -> Result<Peer, ConnectionError> {
         let (stream, _) = self.listener.accept().await?;
         Ok(Peer { connection: accept(stream, GREETING_TIME, Identity::default()).await?.into_connection() })
@@ -108,7 +108,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Returns the next frame, or `None` if the client has hung up.
+    /// Returns the next frame, or `None` if the client has closed the connection.
     ///
     /// # Errors
     /// If the connection broke.

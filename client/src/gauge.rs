@@ -44,7 +44,7 @@ pub fn mode_in_words(status: &Status) -> String {
     if setting == mode { mode } else { format!("{setting}, now {mode}") }
 }
 
-/// Formats the current price and when it changes, or since when there is none.
+/// Formats the current price with the time of its next change, or of its end if there is none.
 pub fn price_in_words(status: &Status, clock: &Clock) -> String {
     let in_words = |price: Option<Price>| price.map_or_else(|| "unknown".into(), |price| price.to_string());
     let mut text = in_words(status.price);
@@ -57,7 +57,7 @@ pub fn price_in_words(status: &Status, clock: &Clock) -> String {
     text
 }
 
-/// Formats when the limits change, or since when there are none; follows those in force.
+/// Formats the time of the next change of the limits, or of their end if there are none; follows the present ones.
 pub fn limits_to_come(status: &Status, clock: &Clock) -> String {
     let mut text = String::new();
     if let Some((at, band)) = status.next_band {

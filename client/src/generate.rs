@@ -30,7 +30,8 @@ impl clap::ValueEnum for Form {
     }
 }
 
-/// Command line that asks for it, parsed apart from the program's own because it needs none of their arguments.
+/// Command line that requests a page, parsed separately from the program's own because it needs none of their
+/// arguments.
 #[derive(Debug, clap::Parser)]
 #[command(disable_help_flag = true, disable_help_subcommand = true)]
 pub(crate) struct GenerateArgs {
@@ -38,7 +39,7 @@ pub(crate) struct GenerateArgs {
     pub(crate) generate: Form,
 }
 
-/// Returns true if these arguments, without the program's name, ask for it.
+/// Returns true if these arguments, without the program's name, request a page.
 pub(crate) fn is_asked(arguments: &[OsString]) -> bool {
     let first = arguments.first().map(|first| first.to_string_lossy());
     first.is_some_and(|first| first == "--generate" || first.starts_with("--generate="))

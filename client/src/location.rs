@@ -1,4 +1,4 @@
-//! Finds the master's address, and says which users may run the master. Opens no connection.
+//! Finds the master's address, and the users who may run the master. Opens no connection.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ fn service_user(text: &str) -> Result<(String, Trusted), ServiceUserError> {
     Ok((text.to_owned(), Trusted::with_service_user(Some(text))?))
 }
 
-/// Address of a master as people write it.
+/// Address of a master as users write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Address {
     Unix(Endpoint),
@@ -82,7 +82,7 @@ impl Master {
         Ok(Self { address: Some(text.parse()?), user: None, settled: Arc::default() })
     }
 
-    /// Returns the address for messages: the one that was named, or the socket in use.
+    /// Returns the address for messages: the named one, or the socket in use.
     pub fn address(&self) -> String {
         match (&self.address, self.settled.get()) {
             (Some(Address::Host(text)), _) => text.clone(),
@@ -91,7 +91,7 @@ impl Master {
         }
     }
 
-    /// Returns the options that lead another client to the same master.
+    /// Returns the options with which another client finds the same master.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["--master".to_owned(), self.address()];
         if let Some((user, _)) = &self.user {

@@ -1,4 +1,4 @@
-//! Connects to a master, asks one question or makes one change. Keeps no connection between calls.
+//! Connects to a master, and makes one query or one change. Keeps no connection between calls.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Returns true if the master could not be reached or went away: a retry may help.
+    /// Returns true if the master could not be reached or disconnected: a retry may help.
     pub fn is_absence(&self) -> bool {
         use ConnectionError::{Closed, Connect, Io, Silent};
         matches!(self, Self::Closed | Self::Connection(Connect { .. } | Io(_) | Closed | Silent(_)))
@@ -60,8 +60,8 @@ impl AskError {
         matches!(self, Self::Connection(Impostor { .. } | Place { .. } | Unidentified { .. }))
     }
 
-    /// Returns true if a master that answered before may answer again: it is away, or another user listens in its place
-    /// for now.
+    /// Returns true if a master that answered before may answer again: it is absent, or another user listens in its
+    /// place for now.
     pub fn may_pass(&self) -> bool {
         self.is_absence() || self.is_impostor()
     }
@@ -123,10 +123,10 @@ impl Master {
         }
     }
 
-    /// Asks one question.
+    /// Makes one query.
     ///
     /// # Errors
-    /// [`AskError`]; `Refused` carries the master's reason.
+    /// [`AskError`]; `Refused` contains the master's reason.
     pub async fn ask<Q: Asking>(&self, query: Q) -> Result<Q::Answer, AskError> {
         self.session().await?.ask(query).await
     }
@@ -165,7 +165,7 @@ impl Master {
     }
 }
 
-/// The questions, each with the type of its answer. Errors as [`Master::ask`].
+/// The queries, each with the type of its answer. Errors as [`Master::ask`].
 impl Master {
     /// Returns all nodes by name, with numbers in names as numbers.
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {

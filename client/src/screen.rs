@@ -1,4 +1,4 @@
-//! Width and colours of the output. Colours only repeat what the text says.
+//! Width and colours of the output. Colours only repeat the text.
 
 use std::io::IsTerminal;
 
@@ -45,7 +45,7 @@ impl Screen {
 pub enum Tint {
     /// Green: works, or done.
     Good,
-    /// Yellow: under way, or waiting for something.
+    /// Yellow: in progress, or waiting.
     Busy,
     /// Red: failed, or unreachable.
     Bad,

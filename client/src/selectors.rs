@@ -1,5 +1,5 @@
-//! Reads the jobs that a command line names: `7`, `3-9`, `last`, `all`, separated by commas or spaces. The master
-//! resolves them.
+//! Reads the jobs in a command line: `7`, `3-9`, `last`, `all`, separated by commas or spaces. The master resolves
+//! them.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use limo_model::{JobId, Tasks, TasksError};
 use limo_proto::Selector;
 use thiserror::Error;
 
-/// Jobs that a command acts on.
+/// Jobs for a command.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct JobsArg {
     /// Jobs: 7, 3-9, last (your newest), all (yours that are not over); tasks of an array: 12_7, 12_[0-4,9]
@@ -27,7 +27,7 @@ pub fn selectors(arguments: &[Selectors]) -> Vec<Selector> {
     arguments.iter().flat_map(|argument| argument.0.iter().cloned()).collect()
 }
 
-/// One argument, which names one or several jobs.
+/// An argument that names one or several jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selectors(pub Vec<Selector>);
 

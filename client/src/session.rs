@@ -1,4 +1,4 @@
-//! Several questions over one connection, for commands that ask about many jobs or ask repeatedly.
+//! Several queries over one connection, for commands that query many jobs or repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::hosts::in_order;
 use crate::location::Master;
 use crate::master::{AskError, ClientConnection, unexpected};
 
-/// Connection for one question after the other. Cannot be used after an error.
+/// Connection for one query after the other. Cannot be used after an error.
 pub struct Session {
     connection: ClientConnection,
 }
@@ -45,7 +45,7 @@ impl From<ClientConnection> for Session {
 
 /// Errors as [`Master::ask`].
 impl Session {
-    /// Asks one question. Lists that come in several pieces are put together.
+    /// Makes one query. Lists that come in several pieces are joined.
     pub async fn ask<Q: Asking>(&mut self, query: Q) -> Result<Q::Answer, AskError> {
         let found = self.exchange(ClientToMaster::Ask(Box::new(query.into()))).await?;
         Q::answer(found).map_err(|other| unexpected(&other))
@@ -89,8 +89,8 @@ impl Session {
         }
     }
 
-    /// Returns the numbers of the selected jobs, each once; with `live` only jobs that are not over. Asks nothing if
-    /// all selectors are numbers.
+    /// Returns the numbers of the selected jobs, each once; with `live` only unfinished ones. Sends no query if all
+    /// selectors are numbers.
     pub async fn select(&mut self, which: &[Selector], live: bool) -> Result<Vec<JobId>, AskError> {
         if let Some(jobs) = numbers(which) {
             return Ok(jobs);
@@ -118,7 +118,8 @@ impl Session {
         Ok(self.jobs_up_to(filter, ended, usize::MAX).await?.0)
     }
 
-    /// As [`Session::jobs`], until there are at least `enough`; returns true if there are more.
+    /// Returns the same jobs as [`Session::jobs`], until there are at least `enough`; also returns true if there are
+    /// more.
     pub async fn jobs_up_to(
         &mut self,
         filter: JobFilter,
@@ -129,7 +130,7 @@ impl Session {
         loop {
             let query = JobsQuery { filter: filter.clone(), from, ended };
             let JobsPage { jobs, next } = self.ask(query).await?;
-            // A job that ended since it was told of is told of again.
+            // A job that ended since its report is reported again.
             found.extend(jobs.into_iter().map(|job| (job.job, job)));
             match next.filter(|next| *next > from) {
                 Some(next) if found.len() < enough => from = next,
@@ -154,7 +155,7 @@ impl Session {
         Ok(self.ask(ReadingsQuery { node: None, from, until }).await?.intervals)
     }
 
-    /// Returns why a job waits, and what its candidates would cost.
+    /// Returns the reason why a job waits, and the costs of its candidates.
     pub async fn explain(&mut self, job: JobId) -> Result<Explanation, AskError> {
         self.ask(ExplainQuery(job)).await
     }

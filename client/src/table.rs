@@ -16,9 +16,9 @@ pub enum Align {
 /// Width of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// As wide as its cells.
+    /// As wide as the cells.
     Natural,
-    /// As wide as its cells, but down to this many columns on a narrow screen.
+    /// As wide as the cells, but down to this many columns on a narrow screen.
     GivesWay(usize),
     /// This many columns; longer cells are truncated.
     Exactly(usize),

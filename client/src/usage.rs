@@ -10,7 +10,7 @@ use limo_model::plain_words;
 use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
 
-/// Returns what to type instead of an unknown option.
+/// Returns the text to type instead of an unknown option.
 pub type Instead = fn(&str) -> Option<String>;
 
 /// Parses the program's arguments. A first argument `--generate` makes a completion or a manual page. `Err` is the exit
@@ -62,7 +62,7 @@ fn complained<T>(
     })
 }
 
-/// Describes an error in words that are read as a command line but come from elsewhere, such as a script.
+/// Describes an error in words that are parsed as a command line but come from elsewhere, such as a script.
 pub fn complaint_of(error: &clap::Error) -> Failure {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Failure::new("`--help` and `--version` cannot be used in a script");

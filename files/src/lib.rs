@@ -1,4 +1,4 @@
-//! Files that are replaced whole or not at all, and names that outlast a crash. Does not know what the files hold.
+//! Files that are replaced atomically, and names that outlast a crash. Independent of the contents of files.
 
 #![warn(missing_docs)]
 
@@ -16,15 +16,15 @@ pub enum Outlasts {
     Crash,
 }
 
-/// Replaces the file at `path`, or makes it, with what `write` writes. `mode` is that of the file, less the umask. Somebody who
-/// opens `path` meanwhile finds the old file or the new one.
+/// Replaces or creates the file at `path` with the content from `write`. `mode` is that of the file, minus the umask. A
+/// process that opens `path` meanwhile gets the old file or the new one.
 ///
-/// The new file grows as `PATH.tmp`, which is removed after a failure. What a killed process left of it is replaced next time.
-/// Two processes must not replace one file at a time.
+/// The new file grows as `PATH.tmp`, which is removed after a failure. A leftover of a killed process is replaced next
+/// time. Two processes must not replace one file at the same time.
 ///
 /// # Errors
-/// If the file cannot be made, written or renamed, and errors of `write`: `path` is then as it was. An error also if the disk
-/// does not confirm the new name, when `path` is the new file already.
+/// If the file cannot be created, written or renamed, or `write` fails: `path` is then unchanged. Also if the disk does
+/// not confirm the new name, when `path` is the new file already.
 pub fn replace(
     path: &Path,
     mode: u32,
@@ -40,7 +40,7 @@ pub fn replace(
         if outlasts == Outlasts::Crash { file.sync_all() } else { Ok(()) }
     });
     written.and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
-        // The error that is reported is the first one.
+        // The first error is reported.
         let _ = fs::remove_file(&unfinished);
     })?;
     if outlasts == Outlasts::Crash { sync_name(path) } else { Ok(()) }
@@ -55,7 +55,7 @@ pub fn sync_directory(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The same for the directory that `path` is in.
+/// Does the same for the directory of `path`.
 ///
 /// # Errors
 /// As [`sync_directory`].

@@ -80,7 +80,7 @@ fn unfinished(file: &Path) -> PathBuf {
     name.into()
 }
 
-/// Creates a file that only its owner can read: launches hold environments, which hold secrets.
+/// Creates a file that only its owner can read: launches contain environments, which contain secrets.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

@@ -39,7 +39,7 @@ impl From<&FeedReport> for FeedJson {
     }
 }
 
-/// Returns named lines: who set the prices, if not a feed, and each feed.
+/// Returns named lines: the user who set the prices, if any, and each feed.
 pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(by) = status.prices_by.as_ref().filter(|_| !status.feeds.is_empty()) {

@@ -1,4 +1,4 @@
-//! `lconf readings`: draw of a node or the cluster over time, as the master keeps it.
+//! `lconf readings`: draw of a node or the cluster over time, as recorded by the master.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit, marked};

@@ -22,13 +22,13 @@ pub struct SettingsJson {
     #[serde(flatten)]
     band: BandJson,
     next_band: Option<NextBandJson>,
-    /// When the limits ended, if they have.
+    /// End of the limits, if they have ended.
     limits_ended_unix_ms: Option<i64>,
     /// The running period and those to come.
     budgets: Vec<BudgetJson>,
     price_eur_per_mwh: Option<f64>,
     next_price: Option<NextPriceJson>,
-    /// When the prices ended, if they have.
+    /// End of the prices, if they have ended.
     prices_ended_unix_ms: Option<i64>,
 }
 

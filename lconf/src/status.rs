@@ -34,7 +34,7 @@ struct StatusJson {
     switching_energy_j: f64,
     nodes: u32,
     energy_j: f64,
-    /// `null` if no price was ever known, as the two below.
+    /// Cost; this and the two below are `null` if no price was ever known.
     cost_eur: Option<f64>,
     jobs_cost_eur: Option<f64>,
     jobs_start_now_cost_eur: Option<f64>,

@@ -264,7 +264,7 @@ pub const STATES: [(JobState, &str); 13] = [
     (JobState::NodeFailed, "NF"),
 ];
 
-/// Checked list of nodes. A separate type, because clap takes an option of type `Vec` for a repeatable one.
+/// Checked list of nodes. A separate type, because clap treats an option of type `Vec` as repeatable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nodes(pub Vec<String>);
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use limo_client::{Failure, Master, Patience};
 use limo_proto::Selector;
 
-/// Returns only after a failure.
+/// Runs `lrun`; returns only after a failure.
 ///
 /// # Errors
 /// If the selection is not one job, or `lrun` cannot be found.
@@ -25,7 +25,7 @@ pub async fn run(which: &[Selector], take: bool, master: &Master, patience: Pati
     Err(Failure::new(format_args!("cannot run {}: {error}", lrun.display())))
 }
 
-/// Returns the `lrun` in the directory of this program, else the one of the search path.
+/// Returns the `lrun` in the directory of this program, else the one in the search path.
 fn lrun() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("lrun"));
     beside.filter(|path| path.exists()).unwrap_or_else(|| "lrun".into())

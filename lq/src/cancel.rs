@@ -20,7 +20,8 @@ struct SignalledJson {
     signalled: Vec<u64>,
 }
 
-/// Returns when the request is on the master's disk; a running job may take its grace to end. Prints nothing.
+/// Cancels the jobs; returns when the request is on the master's disk. A running job may take its grace to end. Prints
+/// nothing.
 ///
 /// # Errors
 /// If the master refuses: the job is unknown, over, or another user's.

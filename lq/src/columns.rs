@@ -10,7 +10,7 @@ use limo_proto::{JobReport, JobState};
 
 use crate::args::{STATES, ViewArgs};
 
-/// Column. Its title in lower case is its name on the command line.
+/// A column. Its title in lower case is its name on the command line.
 pub struct Column {
     title: &'static str,
     align: Align,
@@ -104,7 +104,7 @@ const COLUMNS: [Column; 26] = [
     figure!("PRIORITY", |job: &JobReport, _: &Clock| priority(job), |job, _| or_dash(priority(job))),
 ];
 
-/// Slurm's names for some of them.
+/// Slurm's names for some columns.
 const ALSO: [(&str, &str); 10] = [
     ("id", "jobid"),
     ("username", "user"),
@@ -278,7 +278,7 @@ fn saved(job: &JobReport) -> Option<Money> {
     Some(job.start_now_cost? - job.cost?)
 }
 
-/// Describes whether its energy was measured.
+/// Describes the source of the job's energy.
 fn how_known(job: &JobReport) -> &'static str {
     match (job.energy, job.emulated, job.measured) {
         (None, ..) => "-",
@@ -299,7 +299,7 @@ pub fn places(job: &JobReport) -> String {
     or_dash((!job.units.is_empty()).then(|| job.units.iter().map(place).collect::<Vec<_>>().join(",")))
 }
 
-/// Returns why it waits or is suspended, or how it ended.
+/// Returns the reason why the job waits or is suspended, or its end.
 pub fn reason(job: &JobReport, clock: &Clock) -> String {
     match (&job.wait, &job.end) {
         (Some(wait), _) => wait.shown(|time| clock.show(time)).to_string(),

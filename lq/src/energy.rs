@@ -181,7 +181,7 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
     format!("{}\n{note}", table.render_for(screen))
 }
 
-/// Formats how much of the energy was measured, estimated and modelled: `80% measured, 20% estimated`.
+/// Formats the shares of the energy that were measured, estimated and modelled: `80% measured, 20% estimated`.
 fn how(sum: &EnergySum) -> String {
     if sum.energy <= Energy::ZERO {
         return "-".into();

@@ -18,7 +18,7 @@ struct ChangedJson {
     jobs: BTreeMap<&'static str, Vec<u64>>,
 }
 
-/// Returns when the request is on the master's disk. Prints the master's warnings only.
+/// Makes the request; returns when it is on the master's disk. Prints the master's warnings only.
 ///
 /// # Errors
 /// If the master refuses: a job is unknown, another user's, or in the wrong state.

@@ -60,7 +60,7 @@ pub async fn run(args: &ListArgs, json: bool, master: &Master) -> Result<u8, Fai
 }
 
 async fn ask(args: &ListArgs, session: &mut Session) -> Result<Vec<JobReport>, AskError> {
-    // Whoever asks for a state in which jobs are over wants to see finished ones.
+    // A filter for final states requests finished jobs.
     let ended = args.all || args.filter.states.iter().any(|state| state.is_over());
     session.jobs(args.filter.filter(), if ended { args.limit.unwrap_or(LIMIT) } else { 0 }).await
 }
@@ -74,7 +74,7 @@ fn show(mut jobs: Vec<JobReport>, args: &ListArgs, json: bool, screen: &Screen) 
     answer_screen(&table(&jobs, &args.view, &COLUMNS, (&clock, screen)))
 }
 
-/// Refreshes until interrupted; redraws in place on a terminal, appends elsewhere. Reconnects to a master that went
+/// Refreshes until interrupted; redraws in place on a terminal, appends elsewhere. Reconnects to a master that was
 /// away.
 async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) -> Result<u8, Failure> {
     let mut session = Some(master.session().await?);
@@ -117,7 +117,7 @@ fn draw(text: &str, clock: &Clock, screen: &Screen) -> Result<(), Failure> {
 /// Redraws from the top of the screen without clearing it, to avoid flicker.
 fn redrawn(head: &str, text: &str, height: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    // The head, and the line on which the cursor comes to stand.
+    // The head, and the line of the cursor.
     let room = height.saturating_sub(2);
     let mut shown = format!("\x1b[H{head}\x1b[K\n");
     let more = lines.len() > room;

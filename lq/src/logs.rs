@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Most bytes of one read.
 const PIECE: usize = 64 * 1024;
 
-/// Output to print, and whether to continue until the job is over.
+/// Output to print, and true to continue until the job is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct What {
     pub stderr: bool,
@@ -93,7 +93,7 @@ impl Log {
     fn pass_on(&mut self) -> Result<bool, Failure> {
         let cannot = |error: io::Error| Failure::new(format_args!("cannot read {}: {error}", self.path));
         if self.file.metadata().map_err(cannot)?.len() < self.at {
-            // The job runs again, and begins anew.
+            // The job runs again, and its output starts again.
             self.at = self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
         }
         let mut piece = vec![0; PIECE];

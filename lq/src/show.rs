@@ -95,7 +95,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     text
 }
 
-/// Describes a measured energy: `, measured`, and if others ran beside it `, measured, 75 % sure`.
+/// Describes a measured energy: `, measured`, and if the node had other jobs `, measured, 75 % sure`.
 fn how_sure(job: &JobReport) -> String {
     match job.confidence {
         Some(1_000) if !job.emulated => ", measured".to_owned(),

@@ -6,12 +6,12 @@ use limo_proto::Selector;
 use crate::PROGRAM;
 use crate::list::JobsJson;
 
-/// Returns the highest exit code of the jobs.
+/// Waits, and returns the highest exit code of the jobs.
 ///
 /// # Errors
-/// If the master does not know a job, was never there, or stays away.
+/// If the master does not know a job, never answered, or stays away.
 pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
-    // What `last` and `all` mean is asked once: another job that is submitted meanwhile is not waited for.
+    // `last` and `all` are resolved once: later submissions are not waited for.
     let ids = master.select(which, false).await?;
     let jobs = until_over(PROGRAM, ids, master, patience).await?;
     if json {

@@ -172,7 +172,7 @@ pub struct PowerArgs {
 }
 
 impl PowerArgs {
-    /// Returns what the job may use, or `None` without a limit.
+    /// Returns the job's allowance, or `None` without a limit.
     pub fn allowance(&self) -> Option<Allowance> {
         let (energy, cost) = (self.energy_limit, self.cost_limit);
         let when_used = self.on_limit.unwrap_or_default();
@@ -208,7 +208,7 @@ pub struct HowArgs {
     pub quiet: bool,
 }
 
-/// Options for new jobs only. clap knows a structure of options as a group of its name.
+/// Options for new jobs only. clap identifies a structure of options as a group with its name.
 const NEW_JOBS: [&str; 14] = [
     "command",
     "JobArgs",
@@ -244,7 +244,7 @@ impl HowArgs {
     }
 }
 
-/// Checked list of names. A separate type, because clap takes an option of type `Vec` for a repeatable one.
+/// Checked list of names. A separate type, because clap treats an option of type `Vec` as repeatable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts(pub Vec<String>);
 

@@ -78,7 +78,7 @@ pub async fn follow(
             () = tokio::time::sleep(patience.0), if session.awaits_output() => Input::Silence,
         };
         let mut effects = session.step(begun.elapsed(), input);
-        // Before the first byte is shown: the job's terminal has ended its lines already.
+        // Before the first byte is shown: the job's terminal has already ended its lines.
         keys.as_mut().filter(|_| session.is_running()).into_iter().for_each(Keys::give);
         while !effects.is_empty() {
             let mut more = Vec::new();

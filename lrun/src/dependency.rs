@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use limo_model::{Condition, Dependency};
 
-/// Checked list. A separate type, because clap takes an option of type `Vec` for a repeatable one.
+/// Checked list. A separate type, because clap treats an option of type `Vec` as repeatable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dependencies {
     pub on: Vec<Dependency>,

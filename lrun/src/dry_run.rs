@@ -1,4 +1,4 @@
-//! `lrun --dry-run COMMAND`: shows what would happen to the job now.
+//! `lrun --dry-run COMMAND`: shows the expected fate of the job.
 
 use limo_client::json::{CandidateJson, SCHEMA};
 use limo_client::{Clock, Failure, Master, answer, answer_json, candidate_table, exit};
@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct DryRunJson {
     schema: u32,
-    /// Candidate on which it would start now; `null` if it would wait.
+    /// Candidate on which the job would start now; `null` if it would wait.
     start: Option<CandidateJson>,
     wait_reason: Option<String>,
     candidates: Vec<CandidateJson>,

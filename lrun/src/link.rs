@@ -1,4 +1,4 @@
-//! Connection to the master, renewed when it breaks. Knows nothing of the messages.
+//! Connection to the master, renewed when it breaks. Independent of the messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use limo_proto::{ClientToMaster, ConnectionError, Frame, MasterToClient, Reader,
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// Longest time to send the last frames. They are small; a master that reads nothing is not waited for.
+/// Longest time to send the last frames. They are small, and `lrun` does not wait for a master that does not read.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Event of a link.
@@ -17,7 +17,7 @@ pub enum LinkEvent {
     Connected,
     Heard(Frame<MasterToClient>),
     Broken,
-    /// The master stayed away too long, or cannot be talked to.
+    /// The master stayed away too long, or does not accept this client.
     GaveUp(Failure),
 }
 
@@ -39,7 +39,7 @@ enum State {
     Calling(Pin<Box<dyn Future<Output = Call> + Send>>),
 }
 
-/// Call with the time that it and the pause before it took.
+/// A call, with its time and that of the pause before it.
 struct Call {
     took: Duration,
     result: Result<ClientConnection, AskError>,
@@ -55,7 +55,7 @@ impl Link {
     /// Opens a link.
     ///
     /// # Errors
-    /// If the first call fails: a master that was never there is a mistake, not an absence.
+    /// If the first call fails: a master that never answered is a mistake, not an absence.
     pub async fn open(master: Master, patience: Patience) -> Result<Self, AskError> {
         let connection = master.first_connect().await?;
         Ok(Self { master, backoff: Retries::new(patience), state: State::Fresh(connection) })
@@ -128,7 +128,7 @@ impl Link {
         LinkEvent::Broken
     }
 
-    /// Sends a frame. Without a connection the frame is dropped; what matters is sent again on the next connection.
+    /// Sends a frame. Without a connection the frame is dropped; important ones are sent again on the next connection.
     pub fn send(&self, frame: Frame<ClientToMaster>) {
         if let State::Up { queue, .. } = &self.state {
             // Fails if the writer has ended: the reader reports the broken connection.

@@ -86,7 +86,7 @@ impl OutputWriter {
         Self { channel, reports, pieces: None }
     }
 
-    /// Queues a piece; its result is reported.
+    /// Queues a piece, and reports the result.
     pub fn write(&mut self, piece: Piece) {
         let (part, bytes) = &piece;
         if bytes.is_empty() && self.pieces.is_none() {

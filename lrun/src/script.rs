@@ -29,7 +29,7 @@ pub struct Script {
 /// Line with options.
 #[derive(Debug, PartialEq, Eq)]
 struct OptionLine {
-    /// From 1.
+    /// Number of the line, from 1.
     number: usize,
     words: Vec<OsString>,
 }

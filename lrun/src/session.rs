@@ -36,19 +36,19 @@ pub struct Session {
     phase: Phase,
     streams: Streams,
     connected: bool,
-    /// True while the master is away and has not been heard since.
+    /// True while the master is away and has not answered since.
     away: bool,
-    /// True while an `Attach` is under way, so that a refusal is about it.
+    /// True while an `Attach` is unanswered, so that a refusal refers to it.
     attaching: bool,
     /// Signals to send when the master is back.
     held: Vec<ClientToMaster>,
     /// True if the job is to be cancelled. Sent on each connection, since the last one may have broken before it
     /// arrived.
     cancelling: bool,
-    /// Signal with which the user gave up the job before it ran.
+    /// Signal with which the user cancelled the job before it ran.
     interrupt: Option<i32>,
     last_interrupt: Option<(Duration, i32)>,
-    /// Number of interrupts in a row, each within a second of the one before.
+    /// Number of interrupts in a row, each within a second of the previous one.
     in_a_row: u32,
     /// Node on which the job runs.
     node: String,
@@ -89,7 +89,7 @@ impl Session {
         Self { job: Some(job), phase: Phase::Waiting, streams, size, ..Self::new(exec) }
     }
 
-    /// Returns true if the next piece of stdin may be read. That is not before the job takes it, so that a job that
+    /// Returns true if the next piece of stdin may be read. That is not before the job reads it, so that a job that
     /// never starts consumes nothing.
     pub fn wants_stdin(&self) -> bool {
         self.exec.launch.files.stdin.is_none() && self.streams.wants_stdin()

@@ -5,17 +5,17 @@ use bytes::Bytes;
 use limo_model::JobId;
 use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, Positions, StreamError, StreamId};
 
-/// Offsets are kept over broken connections, so that no byte is lost or repeated.
+/// Streams of the job. Offsets are kept over broken connections, so that no byte is lost or repeated.
 #[derive(Debug, Default)]
 pub struct Streams {
     stdin: Outbox,
-    /// By node, as far as anything arrived.
+    /// Outputs by node, for nodes from which anything arrived.
     outputs: Vec<Outputs>,
     /// True if only whole lines are written.
     by_lines: bool,
     /// Bytes handed out and not yet written; the end of a stream counts as one.
     unwritten: u64,
-    /// True while the node takes stdin.
+    /// True while the node accepts stdin.
     open: bool,
     /// First offset of stdin that this client can send.
     stdin_from: u64,
@@ -78,7 +78,7 @@ impl Streams {
         Some(Frame::Data(Data { stream: StreamId::new(job, Channel::Stdin), offset, bytes }))
     }
 
-    /// Continues stdin at `offset`, where the node is.
+    /// Continues stdin at `offset`, the position of the node.
     ///
     /// # Errors
     /// If those bytes are no longer kept.
@@ -101,7 +101,7 @@ impl Streams {
         self.open = false;
     }
 
-    /// Notes that the node has taken stdin up to `offset`.
+    /// Notes that the node has consumed stdin up to `offset`.
     ///
     /// # Errors
     /// If that offset was never sent.
@@ -121,7 +121,7 @@ impl Streams {
         Some(if channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout })
     }
 
-    /// Takes output. Returns what must be written now, in order; an empty piece is the end of the stream.
+    /// Takes output. Returns the pieces that must be written now, in order; an empty piece is the end of the stream.
     ///
     /// # Errors
     /// If bytes are missing before it, or it follows the end.
@@ -143,7 +143,7 @@ impl Streams {
         Ok(write)
     }
 
-    /// Notes that `count` more bytes are written. Returns the acknowledgement that is due.
+    /// Notes that `count` more bytes are written. Returns the due acknowledgement.
     pub fn written(&mut self, job: JobId, stream: (Channel, u32), count: u64) -> Option<ClientToMaster> {
         self.unwritten = self.unwritten.saturating_sub(count);
         let inbox = &mut self.output(stream)?.inbox;

@@ -14,7 +14,7 @@ use crate::dependency::Dependencies;
 use crate::tasks::parallel;
 use crate::work::Work;
 
-/// Variable by which nodes find a job's processes. A job that submits another must not pass its own on.
+/// Variable by which nodes find a job's processes. A job that submits another must not pass on its own.
 const COOKIE: &str = "LIMO_ATTEMPT";
 
 /// Variable that names the type of terminal.
@@ -32,7 +32,8 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads those of this process. Call it before other threads create files: reading the umask sets it for a moment.
+    /// Reads the surroundings of this process. Must be called before other threads create files: reading the umask sets
+    /// it for a moment.
     ///
     /// # Errors
     /// If the current directory no longer exists.

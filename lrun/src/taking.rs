@@ -10,7 +10,7 @@ use crate::link::{Link, LinkEvent};
 use crate::session::Session;
 use crate::terminal;
 
-/// Takes over the streams and passes them on; with `take`, also from a client that is still there.
+/// Takes over the streams and passes them on; with `take`, also from a client that is still connected.
 ///
 /// # Errors
 /// If the master refuses or stays away, or the job has a terminal and this process has none.

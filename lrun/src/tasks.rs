@@ -1,4 +1,4 @@
-//! `lrun -N`, `-n`, `-l`, `-K`: jobs of several tasks, and how these share streams and end.
+//! `lrun -N`, `-n`, `-l`, `-K`: jobs of several tasks, with common streams and a common end.
 
 use std::num::NonZeroU32;
 
@@ -53,7 +53,7 @@ impl TaskArgs {
     }
 }
 
-/// Returns how the tasks share streams, if there is a [`Spread`].
+/// Returns the tasks' use of the streams, if there is a [`Spread`].
 ///
 /// # Errors
 /// If stdin is for a task that does not exist, or several tasks would share a terminal.

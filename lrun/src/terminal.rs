@@ -15,7 +15,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::pumps::in_background;
 
-/// Settings before, for the handler of fatal signals, which can reach nothing else.
+/// Original settings, for the handler of fatal signals, which can access nothing else.
 static BEFORE: OnceLock<libc::termios> = OnceLock::new();
 
 /// Fatal signals that are not caught elsewhere.
@@ -52,7 +52,7 @@ pub fn size() -> Result<WindowSize, Failure> {
 pub struct Keys {
     before: Termios,
     raw: bool,
-    /// True once the job has had it.
+    /// True once the job has used the terminal.
     given: bool,
 }
 
@@ -78,7 +78,7 @@ impl Keys {
         self.raw
     }
 
-    /// Gives the keys to the job; does nothing if it has had them.
+    /// Gives the keys to the job, if it had them before.
     pub fn give(&mut self) {
         if !std::mem::replace(&mut self.given, true) {
             self.make_raw();

@@ -1,4 +1,4 @@
-//! Parser of `--signal`: a signal, and how long before the time limit it is sent.
+//! Parser of `--signal`: a signal, and its time before the time limit.
 
 use limo_client::parse_signal;
 use limo_model::{Span, UnitError, Warning};

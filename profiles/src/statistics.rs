@@ -19,7 +19,7 @@ pub const WINDOW: usize = 32;
 /// Measurement of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measurement {
-    /// From the start of the command to its end.
+    /// Time from the start of the command to its end.
     pub duration: Span,
     /// Mean draw above idle.
     pub power: Power,

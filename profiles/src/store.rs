@@ -1,7 +1,7 @@
 //! Stores profiles in `profiles.db`, in the state directory of the master: the newest runs of each key, and imported
 //! profiles. A separate file from the journal, so that learning can fail or wait without effect on jobs.
 //!
-//! The caller of [`ProfileDb::learn`] leaves out failed runs.
+//! The caller of [`ProfileDb::learn`] omits failed runs.
 
 mod rows;
 
@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 
 /// Number of learned runs from which on they replace an imported profile. With three, the median is safe from one that
-/// hung; one or two runs are worth less than a file that a person wrote with care.
+/// hung. One or two runs are worth less than a carefully written file.
 pub const LEARNED_WINS: u32 = 3;
 
 const FILE: &str = "profiles.db";
@@ -23,8 +23,8 @@ const VERSION: i64 = 2;
 /// "LimP" in ASCII: distinguishes this file from other SQLite files, such as the journal.
 const APPLICATION: i64 = 0x4c69_6d50;
 
-/// `cap_mw` is -1 without a cap and `cores` 0 for any number, because SQLite does not treat nulls as equal. `jobs` are
-/// all jobs that were ever learned from: a job counts once, also when its run has left the window.
+/// `cap_mw` is -1 without a cap and `cores` 0 for any number, because SQLite does not treat nulls as equal. `jobs`
+/// contains all jobs of learned runs: a job counts once, even if its run has left the window.
 const TABLES: &str = "
 BEGIN IMMEDIATE;
 CREATE TABLE keys (
@@ -75,11 +75,11 @@ PRAGMA foreign_keys = ON;
 /// Run of a finished job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Counts once among the runs of its key, however often it is recorded.
+    /// Job of the run, which counts once among the runs of its key, however often it is recorded.
     pub job: JobId,
-    /// Key of the job's unit, its cap included.
+    /// Key of the job's unit, including its cap.
     pub key: ProfileKey,
-    /// From the start of the command to its end.
+    /// Time from the start of the command to its end.
     pub duration: Span,
     /// Mean draw above idle.
     pub power: Power,
@@ -133,8 +133,8 @@ impl ProfileDb {
     /// [`StoreError`] if the file cannot be opened, is something else, or is newer than this program.
     pub async fn open(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
-        // NORMAL: a power failure may take back the last runs, but never damages the file. Nobody was promised a
-        // profile, and the disk's time belongs to the journal.
+        // NORMAL: a power failure may lose the last runs, but never damages the file. Profiles are not promised to any
+        // client, and the journal needs the disk's time.
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(true)
@@ -224,7 +224,7 @@ impl ProfileDb {
     }
 
     /// Imports profiles, all or none. Each replaces the imported profile of its key, but no learned run. Their
-    /// [`Profile::source`] is ignored; they count as imported. Returns the profiles in force for these keys.
+    /// [`Profile::source`] is ignored: all count as imported. Returns the profiles in force for these keys.
     ///
     /// # Errors
     /// [`StoreError`] if a name or quantity is wrong, or the file cannot be written; then nothing has changed.

@@ -1,13 +1,13 @@
-//! Profiles as a text file, for `lconf profile import` and `export`: CSV with a header, quantities with their units. What
-//! is written is read back equal, except for where a profile came from: what is read counts as imported.
+//! Profiles as a text file, for `lconf profile import` and `export`: CSV with a header, quantities with their units.
+//! Written profiles are read back equal, except for their source: read profiles count as imported.
 //!
 //! ```text
 //! application,size,hardware,cores,cap,duration,power,energy,spread,runs
 //! cg,C,xeon-e3-1275v5,8,,12.345 s,41.5 W,512.3 J,2.5 %,17
 //! ```
 //!
-//! Columns may stand in any order; all must be there but `cores`. `size`, `cores` and `cap` may be empty: no size class, any
-//! number of cores, no cap. Lines that begin with `#` are comments.
+//! Columns may have any order; all except `cores` are required. `size`, `cores` and `cap` may be empty: no size class,
+//! any number of cores, no cap. Lines that begin with `#` are comments.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -24,7 +24,7 @@ use thiserror::Error;
 pub const COLUMNS: [&str; 10] =
     ["application", "size", "hardware", "cores", "cap", "duration", "power", "energy", "spread", "runs"];
 
-/// A file of an earlier version does not have it.
+/// Column that files of earlier versions do not have.
 const OPTIONAL: &str = "cores";
 
 /// Reason why a file of profiles was refused. Lines count from 1; the header is usually line 1.
@@ -113,7 +113,7 @@ fn from_csv(error: csv::Error) -> TextError {
     let line = error.position().map_or(0, Position::line);
     match error.into_kind() {
         csv::ErrorKind::Io(error) => TextError::Read(error),
-        // With records of any width, and no deserializing, the only other kind is a bad encoding.
+        // With records of any width, and no deserializing, the only other kind is a wrong encoding.
         _ => TextError::Encoding { line },
     }
 }

@@ -1,7 +1,7 @@
-//! Requirements of tests on their machine, and a file system that fills up. A test that cannot run says why, and is
-//! counted.
+//! Requirements of tests on their machine, and a file system that fills up. A test that cannot run prints the reason,
+//! and is counted.
 //!
-//! For what is not installed, most of all tests: a skip that is not allowed panics, as a failed assertion does.
+//! For programs that are not installed, most of all tests: a skip that is not allowed panics, like a failed assertion.
 
 #![warn(missing_docs)]
 
@@ -25,7 +25,8 @@ pub const SKIPS: &str = "LIMO_TESTS_SKIPS";
 /// The variable with the path of the folder of traces.
 pub const TRACES: &str = "LIMO_TRACES";
 
-/// Returns the folder of traces: the value of [`TRACES`], otherwise `shared/traces` beside the workspace. It may be missing.
+/// Returns the folder of traces: the value of [`TRACES`], otherwise `shared/traces` next to the workspace. It may be
+/// missing.
 pub fn traces() -> PathBuf {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
     env::var_os(TRACES).map_or_else(beside, PathBuf::from)
@@ -44,25 +45,25 @@ pub fn trace_set(name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Something that a machine may lack.
+/// A requirement that a machine may not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
     /// The rights of root.
     Root,
     /// The right to mount a small file system, and the programs for it.
     SmallDisk,
-    /// Linux with glibc and what its distributions install: `/dev/full`, `tar`, `script`.
+    /// Linux with glibc and the usual tools of its distributions: `/dev/full`, `tar`, `script`.
     Platform,
     /// A program that few machines have, such as `fish`.
     Program,
-    /// The traces in the directory `shared` beside the repository.
+    /// The traces in the directory `shared` next to the repository.
     Traces,
     /// A released version of the protocol.
     Release,
 }
 
 impl Requirement {
-    /// Returns true if CI provides it.
+    /// Returns true if CI meets the requirement.
     pub fn is_in_ci(self) -> bool {
         matches!(self, Self::Root | Self::SmallDisk | Self::Platform)
     }
@@ -100,7 +101,7 @@ fn record(path: &Path, requirement: Requirement, reason: &str) {
     let thread = thread::current();
     let reason = reason.replace(['\n', '\t'], " ");
     let line = format!("{program} {}\t{requirement}\t{reason}\n", thread.name().unwrap_or_default());
-    // One write: several tests append at a time.
+    // A single write, because several tests append at the same time.
     let file = OpenOptions::new().create(true).append(true).open(path);
     let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
     assert!(written.is_ok(), "cannot write {}, the value of {SKIPS}: {written:?}", path.display());

@@ -1,4 +1,4 @@
-//! A small file system, which fills up without harm to others. Only root can mount one.
+//! A small file system, which can be filled without harm to others. Only root can mount one.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -9,10 +9,10 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::{Requirement, skip};
 
-/// A file system of its own. Unmounted when dropped, also if files on it are open.
+/// A separate file system. Unmounted when dropped, even if files on it are open.
 pub struct SmallDisk {
     dir: TempDir,
-    /// The file with its bytes, if they are not in memory.
+    /// File with the content of the file system, if it is not in memory.
     image: Option<NamedTempFile>,
 }
 
@@ -31,14 +31,14 @@ impl SmallDisk {
         Some(disk)
     }
 
-    /// The same with ext4, which [`SmallDisk::fail`] can make read-only.
+    /// Mounts ext4 instead, which [`SmallDisk::fail`] can make read-only.
     ///
     /// # Panics
     /// As [`SmallDisk::mount`].
     pub fn mount_ext4(bytes: u64) -> Option<Self> {
         // Part of a test, which fails without it.
         let image = NamedTempFile::new().expect("a file");
-        // It has only holes.
+        // The file consists of holes.
         image.as_file().set_len(bytes).expect("room for a file with holes");
         mounted(Command::new("mkfs.ext4").arg("-q").arg(image.path()))?;
         // Part of a test, which fails without it.
@@ -48,14 +48,14 @@ impl SmallDisk {
     }
 
     fn mount_image(&self) -> Command {
-        // Asked of disks with ext4 only.
+        // Called for disks with ext4 only.
         let image = self.image.as_ref().expect("a disk with ext4");
         let mut mount = Command::new("mount");
         mount.args(["-o", "loop"]).arg(image.path()).arg(self.path());
         mount
     }
 
-    /// Makes the kernel treat a disk with ext4 as one that has failed: it becomes read-only, also for files that are open.
+    /// Makes the kernel treat a disk with ext4 as failed: it becomes read-only, also for open files.
     ///
     /// # Panics
     /// If it cannot be remounted.
@@ -102,7 +102,7 @@ impl SmallDisk {
         }
     }
 
-    /// Gives back what [`SmallDisk::fill`] took.
+    /// Frees the space that [`SmallDisk::fill`] used.
     ///
     /// # Panics
     /// If it was not filled.
@@ -127,7 +127,7 @@ fn done(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// `None`, after saying so, if the command fails.
+/// Runs the command. If it fails, prints the reason and returns `None`.
 fn mounted(command: &mut Command) -> Option<()> {
     let failed = done(command).err();
     if let Some(reason) = &failed {

@@ -1,9 +1,9 @@
-//! What a round costs with 1,000 nodes and 100,000 waiting jobs: the cluster is full, one job ends, a round follows.
+//! Cost of a round with 1,000 nodes and 100,000 waiting jobs: the cluster is full, one job ends, a round follows.
 //!
-//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX... NODES]`; a mix is one of `alike`, `different`, `memory` (and
-//! different), `unlimited` and `limited`, NODES a number such as 10000. Prints the mean of the rounds in time on the processor, beside what it should
-//! be, the longest, a digest of all that the rounds said, whether that is the one in `tests/golden/bench.txt`, and the memory
-//! that the process has then. Not a test: nothing here fails because a machine is slow.
+//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX... NODES]`; a mix is one of `alike`, `different`,
+//! `memory` (and different), `unlimited` and `limited`, NODES a number such as 10000. Prints the mean processor time of
+//! the rounds with its target, the longest round, a digest of all rounds, if that equals the one in
+//! `tests/golden/bench.txt`, and the memory of the process. Not a test: it never fails on a slow machine.
 
 #![expect(clippy::disallowed_macros, reason = "a program that prints its figures")]
 
@@ -18,18 +18,18 @@ use limo_model::{
 use limo_sched::{Command, Core, Event, Options, Round};
 use nix::time::{ClockId, clock_gettime};
 
-/// Nodes, unless told.
+/// Default number of nodes.
 const NODES: u32 = 1_000;
 const JOBS: u64 = 100_000;
 const ROUNDS: usize = 300;
-/// What a round should cost at most: one follows each end of a job, and 200 of them in a second are then one core's work.
+/// Target for the cost of a round: one follows each end of a job, so 200 of them in a second use one core.
 const AIM: Duration = Duration::from_millis(5);
 
-/// Of the digest FNV-1a, with 64 bits.
+/// Initial value of the digest FNV-1a, with 64 bits.
 const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x100_0000_01b3;
 
-/// The same numbers on every machine.
+/// Random numbers that are the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -39,12 +39,12 @@ impl Dice {
     }
 }
 
-/// Whether the jobs are alike.
+/// Mix of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Jobs {
     Alike,
     Different,
-    /// They also ask for memory of their nodes.
+    /// Different jobs that also request memory.
     Memory,
 }
 
@@ -121,7 +121,7 @@ impl Cluster {
         }
     }
 
-    /// The next job ends; how long the round takes that follows.
+    /// Ends the next job; returns the duration of the round that follows.
     fn step(&mut self, dice: &mut Dice) -> (Duration, usize) {
         let (at, job) = self.ends.pop_first().expect("jobs run");
         self.now = at;
@@ -176,7 +176,7 @@ fn words(jobs: Jobs, high: Power) -> (&'static str, &'static str) {
     (jobs, if high.is_unlimited() { "unlimited" } else { "limited" })
 }
 
-/// Compares a digest with the one that is known for the same preset, mix and number of nodes.
+/// Compares a digest with the known one for the same preset, mix and number of nodes.
 fn golden(digest: &str) -> &'static str {
     let known = include_str!("../tests/golden/bench.txt");
     let of = |line: &str| line.rsplit_once(' ').map(|(of, _)| of.to_owned());
@@ -187,12 +187,12 @@ fn golden(digest: &str) -> &'static str {
     }
 }
 
-/// How long this thread was on a processor: others that are busy do not count.
+/// Returns the processor time of this thread, which other processes do not affect.
 fn on_processor() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has this clock").into()
 }
 
-/// Bytes of memory that the process has; 0 where nobody knows.
+/// Returns the resident memory in bytes; 0 if it is unknown.
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
@@ -201,7 +201,7 @@ fn resident() -> u64 {
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_named = |word: &str| named.iter().any(|name| name == word);
-    // Of words that exclude each other none is the same as all.
+    // Without a word of a group, all words of the group apply.
     let among = |words: &[&str], word: &str| is_named(word) || !words.iter().any(|word| is_named(word));
     let nodes = named.iter().find_map(|word| word.parse().ok()).unwrap_or(NODES);
     let presets = Preset::ALL.map(Preset::name);

@@ -156,7 +156,7 @@ impl Cluster {
 
     /// Returns the wall clock of the master, or of the node `name`. A restart of the daemon does not change it.
     ///
-    /// # Errors
+    /// # Panics
     /// If the cluster was started without [`Setup::with_clocks`].
     pub fn clock(&self, name: &str) -> Clock {
         let library = self.clocks.as_ref().expect("a cluster with clocks");

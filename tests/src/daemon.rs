@@ -49,7 +49,7 @@ impl Daemon {
 
     /// Returns the process id.
     ///
-    /// # Errors
+    /// # Panics
     /// If the daemon does not run.
     pub fn pid(&self) -> i32 {
         self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs")

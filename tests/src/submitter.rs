@@ -34,7 +34,7 @@ pub struct Ran {
 impl Ran {
     /// Returns stdout.
     ///
-    /// # Errors
+    /// # Panics
     /// If the program did not succeed.
     #[track_caller]
     pub fn succeeded(self) -> String {
@@ -44,7 +44,7 @@ impl Ran {
 
     /// Checks that the program failed with Limo's own exit code and `words` on stderr.
     ///
-    /// # Errors
+    /// # Panics
     /// If it did not.
     #[track_caller]
     pub fn failed(self, words: &str) {
@@ -162,7 +162,7 @@ fn jobs_in(json: &str) -> Vec<Value> {
 
 /// Waits for the end of a child whose stdin is closed or taken.
 ///
-/// # Errors
+/// # Panics
 /// If that takes longer than [`LIMIT`]; the child is killed then.
 #[track_caller]
 pub fn finish(child: Child) -> Ran {

@@ -31,7 +31,7 @@ pub struct JobJson {
     end_unix_ms: Option<i64>,
     exit_code: Option<u8>,
     signal: Option<i32>,
-    /// How it ended, in words.
+    /// End of the job in words.
     end_reason: Option<String>,
     wait_reason: Option<String>,
     /// Stable identifier of the reason, for programs.
@@ -52,7 +52,7 @@ pub struct JobJson {
     stderr_path: Option<String>,
     energy_limit_j: Option<f64>,
     cost_limit_eur: Option<f64>,
-    /// Which limit is used up, in words, if the job goes on without anything left of it.
+    /// Exhausted limit, in words, if the job continues without any allowance left.
     used_up: Option<String>,
     /// User who holds the job.
     held_by: Option<String>,
@@ -71,7 +71,7 @@ pub struct JobJson {
     priority_share: Option<i64>,
     /// Unreachable nodes of the job, while it is not over.
     unreachable: Vec<UnreachableJson>,
-    /// Since when the job stands still, while it is suspended.
+    /// Start of the suspension, while the job is suspended.
     suspended_unix_ms: Option<i64>,
     /// User who suspended the job.
     suspended_by: Option<String>,
@@ -92,7 +92,7 @@ impl From<&(String, Option<Time>)> for UnreachableJson {
     }
 }
 
-/// Array: its tasks as lists of numbers such as `1-10`, and how many are in each state.
+/// Array: its tasks as lists of numbers such as `1-10`, and the number of tasks in each state.
 #[derive(Debug, Serialize)]
 pub struct ArrayJson {
     tasks: String,

@@ -17,7 +17,7 @@ impl From<&[NodeReport]> for NodesJson {
     }
 }
 
-/// One node with its own report about its hardware.
+/// A node with its own report about its hardware.
 #[derive(Debug, Serialize)]
 pub struct NodeDetailJson {
     schema: u32,
@@ -44,7 +44,7 @@ impl From<&NodeDetail> for NodeDetailJson {
 pub struct NodeJson {
     name: String,
     state: &'static str,
-    /// Reason why the node is drained, and by whom.
+    /// Reason of the drain, and its operator.
     reason: Option<String>,
     draw_w: f64,
     idle_w: f64,
@@ -61,7 +61,7 @@ pub struct NodeJson {
     /// True if the node is connected to the master. A drained node may be disconnected.
     connected: bool,
     unreachable_since_unix_ms: Option<i64>,
-    /// Part of `draw_w`: what jobs of the lost node may still draw.
+    /// Part of `draw_w` that jobs of the lost node may still draw.
     held_w: f64,
     /// `falling asleep`, `asleep` or `waking`; `null` if the node is awake.
     sleep: Option<&'static str>,

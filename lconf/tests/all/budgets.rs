@@ -1,4 +1,4 @@
-//! Budgets: set for one period beside others, set from a file, and shown with their use.
+//! Budgets: set for one period among others, set from a file, and shown with their use.
 
 use std::io::Write;
 

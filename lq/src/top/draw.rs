@@ -24,7 +24,7 @@ const CURVE: u16 = 4;
 /// Width of the scale on the left of the curve, in columns.
 const SCALE: u16 = 11;
 
-/// From this height on, blank lines separate the parts.
+/// Height from which blank lines separate the parts.
 const ROOMY: u16 = 30;
 
 pub fn draw(frame: &mut Frame, top: &mut Top, clock: &Clock) {
@@ -68,7 +68,7 @@ fn head_line(top: &Top, clock: &Clock, width: u16) -> Paragraph<'static> {
     };
     let left = format!("{}  {facts}", plain(&top.address));
     let now = clock.show_full(clock.now());
-    // The date only where there is room for it.
+    // The date is shown only if there is room for it.
     let right =
         if usize::from(width) > left.chars().count() + now.len() { &now } else { now.rsplit(' ').next().unwrap_or("") };
     let room = usize::from(width).saturating_sub(right.len() + 1);
@@ -138,7 +138,7 @@ fn line_of(draw: Power, highest: Power) -> usize {
     usize::try_from((lines - 1 - below).clamp(0, lines - 1)).unwrap_or(0)
 }
 
-/// Draws a limit where no bar hides it.
+/// Draws a limit wherever no bar hides it.
 fn draw_limit(frame: &mut Frame, curve: Rect, line: usize) {
     let Some(y) = u16::try_from(line).ok().filter(|line| *line < curve.height).map(|line| curve.y + line) else {
         return;
@@ -214,7 +214,7 @@ fn draw_jobs(frame: &mut Frame, top: &mut Top, clock: &Clock, area: Rect) -> Str
     let room = usize::from(area.height).saturating_sub(1).max(1);
     top.page = room;
     top.at = top.at.min(jobs.len().saturating_sub(1));
-    // The eye stays on the screen, at its end where it goes down.
+    // The selected row stays visible, at the end when it moves down.
     let first = (top.at + 1).saturating_sub(room);
     let shown = &jobs[first..jobs.len().min(first + room)];
     let screen = Screen { width: Some(usize::from(area.width)), ..Screen::PLAIN };

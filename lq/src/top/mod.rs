@@ -59,7 +59,7 @@ pub async fn run(args: &TopArgs, master: &Master) -> Result<u8, Failure> {
             Some(look) = looks.recv() => top.looked(look, Clock::system().now()),
             event = keys.recv() => match event {
                 Some(event) => if top.key(&event) == Then::Quit { break Ok(()) },
-                // Nobody can type any more.
+                // No key can come any longer.
                 None => break Ok(()),
             },
             _ = ends.recv() => break Ok(()),

@@ -10,7 +10,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use crate::columns::{SortKey, sort};
 
-/// Cluster at one time.
+/// State of the cluster at one time.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub status: Status,
@@ -47,7 +47,7 @@ const ORDERS: [&str; 7] = ["jobid", "st", "user", "time", "energy", "cores", "na
 pub struct Top {
     pub address: String,
     pub seen: Option<Seen>,
-    /// Since when the master is away, and why.
+    /// Start of the master's absence, and the reason.
     pub away: Option<(Time, String)>,
     /// Means by step, oldest first, with the begin of each, and the number of its samples.
     means: VecDeque<(Time, Power, i64)>,
@@ -84,7 +84,7 @@ impl Top {
             Ok(seen) => {
                 for (index, drawn) in seen.past.iter().enumerate() {
                     let mut end = drawn.at + drawn.seen.max(STEP);
-                    // Of the interval under way, the time until now is known.
+                    // The current interval is known until now.
                     if index + 1 == seen.past.len() && seen.status.now - end < SHORTEST_INTERVAL {
                         end = end.max(seen.status.now);
                     }
@@ -113,7 +113,7 @@ impl Top {
                 *mean = (mean.scaled(*looks, 1) + draw).scaled(1, *looks + 1);
                 *looks += 1;
             }
-            // A master whose clock was set back has no past to be shown.
+            // After its clock was set back, a master has no past to show.
             Some((last, ..)) if *last > at => {}
             _ => self.means.push_back((at, draw, 1)),
         }

@@ -26,7 +26,7 @@ impl Terminal {
     pub fn open() -> io::Result<Self> {
         let screen = ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?;
         enable_raw_mode()?;
-        // From here on something is to be put back.
+        // From here on the terminal must be restored.
         let terminal = Self { screen };
         execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
         Ok(terminal)
@@ -39,7 +39,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Where the terminal is gone nothing is left to be put back.
+        // If the terminal is gone, there is nothing to restore.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
     }

@@ -16,7 +16,8 @@ fn clock() -> Clock {
     Clock::utc(status().now + Span::from_secs(450))
 }
 
-/// Two nodes, one of them away, two running jobs and `waiting` waiting ones, and five minutes, one of them unknown.
+/// Makes a cluster of two nodes, one of them away, two running jobs and `waiting` waiting ones, and five minutes, one
+/// of them unknown.
 fn top(waiting: u64) -> Top {
     let mut top = Top::new("127.0.0.1:6817", None);
     let away =
@@ -153,7 +154,7 @@ fn the_past() {
     assert_eq!((known[0], known[5], known[6]), (Some(20.0), Some(20.0), Some(40.0)));
     assert_eq!((known[12], known[18], known[29], known[30]), (None, Some(60.0), Some(55.0), Some(50.0)));
     assert_eq!(watts(&top, 2), [Some(55.0), Some(50.0)]);
-    // Of the minute under way only the last 20 s are known, which end now.
+    // Of the current minute only the last 20 s are known, which end now.
     let mut seen = top.seen.clone().expect("a look");
     let last = seen.past.pop().expect("an interval");
     seen.past.push(Drawn { at: seen.status.now - Span::from_secs(50), seen: Span::from_secs(20), ..last });

@@ -1,4 +1,4 @@
-//! `show`, `explain`, `cancel` and `nodes` as people see them.
+//! Output of `show`, `explain`, `cancel` and `nodes` for users.
 
 use limo_client::fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, Condition, Dependency, JobId, Mode, Outcome, Power, Price, Time};

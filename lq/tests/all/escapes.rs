@@ -1,4 +1,4 @@
-//! What other users, their jobs and nodes are called, and the reasons that they cause, cannot steer a terminal.
+//! Names of other users, jobs and nodes, and reasons that they cause, cannot control a terminal.
 
 use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, JobEnd, Mode, Outcome, Power, Time, Wait};
@@ -6,10 +6,10 @@ use limo_proto::{Answer, EnergyReport, EnergySum, Explanation, JobReport, Master
 
 use crate::answered;
 
-/// A title of the window, a colour, a new line, a return, the direction of the text, a bell, and the control bytes of C1.
+/// Title of the window, colour, line feed, carriage return, direction of the text, bell, and control bytes of C1.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\nroot\r\u{202e}\u{9b}2J";
 
-/// All columns with text of others.
+/// All columns with text of other users.
 const COLUMNS: &str = "jobid,name,user,nodes(unit),application,command,nodes,how,reason";
 
 fn text() -> String {
@@ -36,7 +36,7 @@ fn reserved() -> Wait {
     Wait::Reserved { node: text(), reservation: text(), from: Time::from_unix_ms(0), until: Time::from_unix_ms(1) }
 }
 
-/// Lines may end, and nothing else may be more than a character in its place.
+/// Returns true for characters that control a terminal; line breaks are allowed.
 fn steers(c: char) -> bool {
     (c.is_control() && c != '\n') || c == '\u{202e}'
 }

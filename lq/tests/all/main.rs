@@ -1,4 +1,4 @@
-//! The real `lq` against a master that says what the test says: exit code, stdout and stderr of each command.
+//! The real `lq` against a fake master: exit code, stdout and stderr of each command.
 
 mod commands;
 mod escapes;
@@ -13,7 +13,7 @@ use limo_client::fake::{Asked, FakeMaster};
 use limo_proto::{ClientToMaster, MasterToClient};
 use tokio::process::Command;
 
-/// `lq` with these arguments, for this master.
+/// Makes `lq` with these arguments for this master.
 fn lq(address: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lq"));
     command.args(args).env("LIMO_MASTER", address).env("TZ", "UTC").env_remove("LIMO_RECONNECT_TIMEOUT");
@@ -23,7 +23,7 @@ fn lq(address: &str, args: &[&str]) -> Command {
 
 /// Exit code, stdout and stderr of an ended `lq`.
 async fn snapshot(mut command: Command) -> String {
-    // Not `output`, which would replace a stdout that the test chose.
+    // Not `output`, which would replace the stdout of the test.
     let child = command.spawn().expect("lq runs");
     let output = child.wait_with_output().await.expect("lq ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -31,7 +31,7 @@ async fn snapshot(mut command: Command) -> String {
     format!("exit {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
 }
 
-/// Runs `lq` against a master that always gives this answer; also what was asked.
+/// Runs `lq` against a master that always gives this answer; returns the output and the messages to the master.
 async fn answered(args: &[&str], answer: MasterToClient) -> (String, Vec<ClientToMaster>) {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();

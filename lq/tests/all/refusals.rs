@@ -1,4 +1,4 @@
-//! What `lq` says when it cannot do what was asked.
+//! Errors of `lq` for impossible requests.
 
 use limo_client::fake::{FakeMaster, answer};
 use limo_proto::{Answer, MasterToClient};

@@ -39,7 +39,7 @@ impl Session {
         self.in_a_row = if again { self.in_a_row + 1 } else { 1 };
         let tasks = self.exec.request.spread.map_or(1, |spread| spread.tasks.get());
         match self.phase {
-            // The code is known; the user does not want to wait for the rest of the output.
+            // The code is known, and the user does not want to wait for the rest of the output.
             Phase::Over => self.leave_over(),
             _ if again && !self.connected => self.leave(Leave::Interrupted { signal, job: self.job }),
             Phase::Submitting | Phase::Waiting if self.interrupt.is_some() => {

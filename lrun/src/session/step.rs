@@ -30,14 +30,14 @@ pub enum Input {
     Silence,
 }
 
-/// Action that a session asks for.
+/// Action requested by a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     Send(Frame<ClientToMaster>),
     /// Output of one node. An empty piece is the end.
     Write(Channel, u32, Bytes),
     Say(News),
-    /// The master sent something invalid: hang up and call again.
+    /// The master sent something invalid: close the connection and call again.
     Reconnect,
     /// Stop this process, as the terminal asked.
     StopSelf,
@@ -56,7 +56,7 @@ pub enum News {
     },
     Away,
     Back,
-    /// Number of tasks that run there; another interrupt, soon, reaches them.
+    /// The number of tasks on the nodes; another interrupt within a second reaches them.
     Asked {
         tasks: u32,
         node: String,

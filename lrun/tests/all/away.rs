@@ -1,4 +1,4 @@
-//! A master that goes away and comes back costs no byte and makes no second job.
+//! If the master goes away and comes back, no byte is lost and no second job is made.
 
 use std::process::Stdio;
 
@@ -114,7 +114,7 @@ async fn missing_output_of_a_lost_node_ends_the_wait() {
     let mut stage = Stage::client(&master).await;
     stage.start().await;
     stage.peer.data(JOB, Channel::Stdout, 0, b"half").await.expect("sent");
-    // The job ends well, but its node is gone before the end of its output was read.
+    // The job succeeds, but its node disappears before the end of its output was read.
     stage.finish(Outcome::Exited(0)).await;
     let words = "lrun: error: the end of the job's output did not arrive within 1 s\n";
     assert_eq!(end(child).await, format!("exit 125\n--- stdout\nhalf--- stderr\n{words}"));

@@ -1,4 +1,4 @@
-//! Errors before a job exists (command lines, masters, refusals), and commands that attach to nothing.
+//! Errors before a job exists (command lines, masters, refusals), and commands that attach to a missing job.
 
 use limo_client::fake::{FakeMaster, answer, candidate};
 use limo_model::{Power, Time, Wait};

@@ -59,8 +59,8 @@ impl Stage {
         }
     }
 
-    /// Returns when `lrun` knows that the job runs, as the end of its empty stdin shows: signals then go to a running
-    /// job.
+    /// Returns when `lrun` knows that the job runs, which the end of its empty stdin shows: signals then go to a
+    /// running job.
     pub async fn settle(&mut self) {
         let frame = self.peer.hear().await.expect("a connection").expect("a frame");
         assert!(matches!(&frame, Frame::Data(data) if data.bytes.is_empty()), "{frame:?}");
@@ -77,7 +77,7 @@ impl Stage {
         *exec
     }
 
-    /// Accepts the submission and reports that it runs.
+    /// Accepts the submission and reports that the job runs.
     pub async fn start(&mut self) -> SendExec {
         let exec = self.accept().await;
         self.say(MasterToClient::Running { job: JOB, node: "n1".into(), unit: "cpu".into() }).await;

@@ -21,7 +21,7 @@ use crate::stage::{JOB, Stage, end, lrun};
 pub struct Cat {
     stdin: Inbox,
     stdout: Outbox,
-    /// Taken from stdin while stdout had no room.
+    /// Pieces taken from stdin while stdout had no room.
     waiting: Vec<Bytes>,
 }
 
@@ -68,7 +68,7 @@ impl Cat {
         }
     }
 
-    /// Takes a client that comes back: checks its `Attach` and continues at its offsets.
+    /// Accepts a client that returns: checks its `Attach` and continues at its offsets.
     pub async fn attach(&mut self, stage: &mut Stage, key: [u8; 16]) {
         let ClientToMaster::Attach { job, key: shown, stdout, stderr, .. } = stage.hear().await else {
             panic!("no attach")
@@ -111,7 +111,7 @@ async fn a_slow_reader_stops_the_job_and_bounds_the_memory() {
     let mut child = lrun(master.address(), &["yes"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
     stage.start().await;
-    // Nothing reads stdout: `lrun` acknowledges what the pipe holds, and no more.
+    // Nothing reads stdout: `lrun` acknowledges only as much as the pipe holds.
     let mut outbox = Outbox::new();
     let data = binary(2_000_000);
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Reason for waiting: in place on a real terminal, a line each with `-v`, else nothing.
+//! Reason for waiting: in place on a real terminal, a line for each with `-v`, else nothing.
 
 use std::fs::File;
 use std::io::Read;

@@ -7,7 +7,7 @@ use sqlx::{Row, SqliteConnection};
 use super::{LEARNED_WINS, Run, StoreError};
 use crate::statistics::{Measurement, WINDOW, profile, surest};
 
-/// Notes that `job` is learned from; returns `false` if it was before.
+/// Notes that a run of `job` is learned; returns `false` if it was before.
 pub(super) async fn first_time(conn: &mut SqliteConnection, job: JobId) -> Result<bool, StoreError> {
     let number = i64::try_from(job.0).map_err(|_| StoreError::Job { job })?;
     let inserted = sqlx::query("INSERT INTO jobs VALUES (?) ON CONFLICT DO NOTHING").bind(number).execute(conn).await?;

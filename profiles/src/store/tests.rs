@@ -63,7 +63,7 @@ fn only_the_newest_runs_of_a_key_count() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = ProfileDb::open(dir.path()).await.expect("a new database");
         let window = WINDOW as u64;
-        // Another key's runs between them take nobody's place.
+        // Runs of another key between them do not count in the window.
         for job in 0..window {
             db.learn(measured(job, key("cg", None), 10)).await.expect("learned");
             db.learn(measured(1_000 + job, key("cg", Some(65)), 30)).await.expect("learned");
@@ -86,7 +86,7 @@ fn an_import_counts_until_three_runs_are_known_and_replaces_only_imports() {
         let db = ProfileDb::open(dir.path()).await.expect("a new database");
         let cg = || key("cg", None);
         assert_eq!(db.learn(measured(1, cg(), 10)).await, Ok(Some(learned(10, 1))));
-        // What the caller says about the source is ignored.
+        // The caller's source is ignored.
         let set = vec![(cg(), learned(50, 5)), (key("ft", None), imported(60))];
         let now = vec![(cg(), imported(50)), (key("ft", None), imported(60))];
         assert_eq!(db.set(set).await, Ok(now));
@@ -131,7 +131,7 @@ fn wrong_runs_and_profiles_change_nothing() {
         let half = vec![(key("cg", None), imported(1)), (key("ft", None), imported(-1))];
         assert!(matches!(db.set(half).await, Err(StoreError::Negative { quantity: "duration", .. })));
         assert_eq!(db.all().await, Ok(vec![]));
-        // The job that was refused may still teach.
+        // A later run of the refused job can be learned.
         assert_eq!(db.learn(measured(1, key("cg", None), 10)).await, Ok(Some(learned(10, 1))));
     });
 }
@@ -142,7 +142,7 @@ fn a_caller_who_stops_waiting_cancels_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = ProfileDb::open(dir.path()).await.expect("a new database");
         for job in 1..=20 {
-            // Polled once, so that the work has begun, and dropped.
+            // Polled once, so that the work has begun, then dropped.
             tokio::select! {
                 biased;
                 _ = db.learn(measured(job, key("cg", None), 10)) => {}
@@ -186,13 +186,13 @@ fn runs_that_are_surely_their_own_count_once_there_are_enough() {
         }
         let middle =
             |learned: Result<Option<Profile>, StoreError>| learned.map(|learned| learned.map(|it| it.duration));
-        // Two are sure: the median of all is one that is not.
+        // Two runs are certain: the median of all is one that is not.
         assert_eq!(db.all().await.expect("readable")[0].1.duration, Span::from_secs(30));
         assert_eq!(middle(db.learn(of(6, 12, 900)).await), Ok(Some(Span::from_secs(10))));
     });
 }
 
-/// As version 1 made it, with a learned and an imported key.
+/// Uses a file of version 1, with a learned and an imported key.
 #[test]
 fn what_version_1_learned_is_learned_anew_and_what_it_imported_holds_for_any_number_of_cores() {
     run(async {

@@ -45,7 +45,7 @@ impl<'w> Verdict<'w> {
 
     /// Ends the comparison. `keep` saves the journal and returns its place.
     ///
-    /// # Errors
+    /// # Panics
     /// If an answer contradicts the journal, or a claim was never checked.
     pub fn pass(self, keep: impl FnOnce() -> String) {
         let mut faults = 0;

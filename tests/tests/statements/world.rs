@@ -86,7 +86,7 @@ pub struct World {
 impl World {
     /// Reads the journal. `kills` are the times at which the master was killed.
     ///
-    /// # Errors
+    /// # Panics
     /// If the journal cannot be read.
     pub fn read(state_dir: &Path, kills: Vec<i64>) -> Self {
         let mut world = Self { kills, ..Self::default() };
@@ -210,7 +210,7 @@ impl World {
 
     ///
     ///
-    /// # Errors
+    /// # Panics
     /// If the journal names a job that was not submitted.
     fn job(&mut self, job: u64) -> &mut JobHistory {
         self.jobs.get_mut(&job).unwrap_or_else(|| panic!("the journal has no submission of {job}"))
