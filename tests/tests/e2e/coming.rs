@@ -21,9 +21,10 @@ fn commands(page: &str) -> Vec<(usize, String)> {
     let text = fs::read_to_string(Path::new(DOCS).join(page)).expect("a page");
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let Some(cells) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")) else { continue };
-        let Some(ours) = cells.split(" | ").nth(1) else { continue };
-        found.extend(ours.split('`').skip(1).step_by(2).map(|command| (number, command.replace("\\|", "|"))));
+        // A cell may be empty, and `\|` is a character of a command.
+        let line = line.replace("\\|", "\0");
+        let Some(ours) = line.strip_prefix('|').and_then(|cells| cells.split('|').nth(1)) else { continue };
+        found.extend(ours.split('`').skip(1).step_by(2).map(|command| (number, command.replace('\0', "|"))));
     }
     found
 }
