@@ -21,12 +21,14 @@ pub enum StopReason {
     RequeuedBy { by: String },
     /// The job has used up its allowance.
     UsedUp { used_up: UsedUp },
+    /// A node did not confirm an order on which the start of the job depends, so it waits again.
+    Unconfirmed { node: String },
 }
 
 impl StopReason {
     /// Returns true if the job is ended only to run again.
     pub fn runs_again(&self) -> bool {
-        matches!(self, Self::Requeued { .. } | Self::RequeuedBy { .. })
+        matches!(self, Self::Requeued { .. } | Self::RequeuedBy { .. } | Self::Unconfirmed { .. })
     }
 }
 
@@ -39,6 +41,7 @@ impl fmt::Display for StopReason {
             Self::Requeued { draw, high } => write!(f, "requeued: the draw {draw} is above the upper limit {high}"),
             Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
             Self::UsedUp { used_up } => used_up.fmt(f),
+            Self::Unconfirmed { node } => write!(f, "waits again: node {node} did not confirm its caps"),
         }
     }
 }

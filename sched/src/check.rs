@@ -276,8 +276,14 @@ fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if plan.starts.is_empty() && switched <= Power::ZERO {
         return;
     }
-    let draw = case.state.sums.draw + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>() + switched;
-    let high = case.high();
+    let (unconfirmed, away) = case.state.relief();
+    let at_once: Power = plan.starts.iter().filter(|start| !start.waits_for_relief).map(|of| of.estimate.power).sum();
+    let all: Power = plan.starts.iter().map(|start| start.estimate.power).sum();
+    let (draw, high) = (case.state.sums.draw + away + switched, case.high());
+    // Two states are the worst: all orders are followed and all starts run, or no order is followed yet.
+    let followed = draw + all;
+    let pending = if at_once + switched > Power::ZERO { draw + unconfirmed + at_once } else { followed };
+    let draw = followed.max(pending);
     if draw > high {
         found.push(Violation::UpperLimit { draw, high });
     }

@@ -26,7 +26,7 @@ use crate::plan::{Plan, Violation};
 use crate::policy::look_again;
 use crate::refused::Refused;
 use crate::round::{Command, Round};
-use crate::state::{Array, Clock, Job, Node, Settings, State, Sums, Used};
+use crate::state::{Array, Clock, Job, Node, Phase, Reliefs, Settings, State, Sums, Used};
 use crate::view::View;
 
 use execute::plan_once;
@@ -77,6 +77,8 @@ impl Core {
             charges: BTreeMap::new(),
             used: BTreeMap::new(),
             clock: Clock::default(),
+            to_release: Default::default(),
+            reliefs: Reliefs::default(),
         };
         Self { cluster: Cluster::of(state, now) }
     }
@@ -118,6 +120,7 @@ impl Core {
         apply::settle(cluster, now);
         apply::begin_due(cluster, now);
         apply::turn(cluster, now);
+        let silent = apply::overdue(cluster, now);
         apply::count_tasks(cluster, now);
         let used = allowance::used_up(cluster, now);
         let mut round = Round {
@@ -130,6 +133,8 @@ impl Core {
         };
         round.commands.extend(pause::suspensions(cluster).into_iter().chain(warnings(cluster, now)));
         round.commands.extend(used);
+        round.commands.extend(releases(cluster));
+        execute::lift(cluster, now, &silent, &mut round);
         if cluster.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut cluster.state.settings, now);
             let next = cluster.state.settings.prices.as_ref().and_then(|prices| prices.next_change(now));
@@ -369,11 +374,24 @@ fn next_time(cluster: &Cluster, now: Time) -> Option<Time> {
     let warning = cluster.index.warnings.first().map(|(at, _)| *at);
     let used = allowance::look_again(cluster, now);
     let reserved = cluster.index.boundaries.first().copied();
+    let overdue = apply::next_overdue(cluster);
     let (rank, turn) = (apply::rank_at(&cluster.state), apply::next_turn(cluster));
-    [cluster.state.wake_at, limit, stale, trusted, begin, warning, used, reserved, rank, turn]
+    [cluster.state.wake_at, limit, stale, trusted, begin, warning, used, reserved, rank, turn, overdue]
         .into_iter()
         .flatten()
         .min()
+}
+
+/// Returns starts whose last confirmation has come.
+fn releases(cluster: &mut Cluster) -> Vec<Command> {
+    let jobs = std::mem::take(&mut cluster.state.to_release);
+    let release = |job: JobId| match &cluster.state.jobs.get(job)?.phase {
+        Phase::Starting(assignment) if assignment.stop.is_none() && assignment.after.is_empty() => {
+            Some(Command::Release { job, attempt: assignment.attempt })
+        }
+        _ => None,
+    };
+    jobs.iter().filter_map(release).collect()
 }
 
 /// Returns jobs that must end: by request, or because their time is over. Each is reported once.

@@ -37,7 +37,7 @@ pub use options::{Allocation, Horizon, Options, Preempt, PriceRule, RestRule};
 pub use plan::{Plan, Start, Violation};
 pub use policy::Weighed;
 pub use refused::Refused;
-pub use round::{Account, Command, Finished, Round};
+pub use round::{Account, Await, Command, Finished, Round};
 pub use state::{
     Array, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running, Settings,
     Sleep, Slept, State, Sums, Used, joined,

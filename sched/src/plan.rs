@@ -48,6 +48,8 @@ pub struct Start {
     pub job: JobId,
     pub placement: Placement,
     pub estimate: Estimate,
+    /// True if it needs power that unconfirmed orders free: it is released after their confirmations.
+    pub waits_for_relief: bool,
 }
 
 /// A rule that a plan breaks.

@@ -23,6 +23,16 @@ pub struct Round {
     pub violations: Vec<Violation>,
 }
 
+/// The confirmation of an order, for which a start waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Await {
+    /// A node holds its units at the caps of this order.
+    Capped { node: NodeId, generation: u64 },
+    /// The processes of an attempt are stopped.
+    Paused { job: JobId, attempt: Attempt },
+}
+
 /// A command to a node. Repeating it changes nothing, because it names its attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,6 +42,14 @@ pub enum Command {
         attempt: Attempt,
         placement: Placement,
         estimate: Estimate,
+        /// Confirmations without which its processes must not run. [`Command::Release`] follows the last one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        after: Vec<Await>,
+    },
+    /// Let an attempt run that had to wait for confirmations.
+    Release {
+        job: JobId,
+        attempt: Attempt,
     },
     /// End a running or starting attempt: TERM, grace, KILL.
     Stop {

@@ -6,6 +6,7 @@ mod job;
 mod node;
 mod parts;
 mod ranking;
+mod reliefs;
 mod slept;
 mod users;
 
@@ -13,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
     Band, Budgets, Curve, Fairshare, JobId, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset, Price,
-    Profile, ProfileKey, Quotas, Reservation, Span, Time, UnitId, UnitSpec,
+    Profile, ProfileKey, Quotas, Reservation, Span, Time, UnitId, UnitSpec, nodes,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
 use crate::options::Options;
-use crate::round::Finished;
+use crate::round::{Await, Finished};
 use crate::structure::{JobMap, JobSet, Queue};
 
 pub(crate) use array::array_of;
@@ -31,6 +32,7 @@ pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use ranking::Ranking;
+pub use reliefs::Reliefs;
 pub use slept::Slept;
 pub use users::{Charge, Used};
 
@@ -87,6 +89,12 @@ pub struct State {
     pub(crate) used: BTreeMap<String, Used>,
     #[serde(default, skip_serializing_if = "Clock::is_default")]
     pub(crate) clock: Clock,
+    /// Starts whose last confirmation has come, and whose nodes did not get the command yet.
+    #[serde(default, skip_serializing_if = "JobSet::is_empty")]
+    pub(crate) to_release: JobSet,
+    /// Unconfirmed orders that lower the draw.
+    #[serde(default, skip_serializing_if = "Reliefs::is_empty")]
+    pub(crate) reliefs: Reliefs,
 }
 
 /// The choices of operators, and the mode that follows from prices.
@@ -197,6 +205,26 @@ impl State {
 
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.0 as usize)
+    }
+
+    /// Returns the power that unconfirmed orders free: those on which a start may count, and the others, which are
+    /// overdue or to nodes that are away.
+    pub(crate) fn relief(&self) -> (Power, Power) {
+        if self.reliefs.is_empty() {
+            return (Power::ZERO, Power::ZERO);
+        }
+        let is_away = |awaited: &Await| self.awaited_nodes(awaited).any(|node| !node.connected);
+        self.reliefs.power(is_away)
+    }
+
+    /// Returns the nodes that must give a confirmation.
+    pub(crate) fn awaited_nodes<'a>(&'a self, awaited: &Await) -> impl Iterator<Item = &'a Node> + use<'a> {
+        let (node, job) = match awaited {
+            Await::Capped { node, .. } => (Some(*node), None),
+            Await::Paused { job, .. } => (None, self.jobs.get(*job).and_then(|job| job.assignment())),
+        };
+        let placement = job.map_or(&[][..], |assignment| &assignment.placement);
+        node.into_iter().chain(nodes(placement)).filter_map(|node| self.node(node))
     }
 }
 

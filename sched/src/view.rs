@@ -117,9 +117,14 @@ impl<'a> View<'a> {
         self.prices()?.at(at).copied()
     }
 
-    /// Returns the believed draw: measured if possible.
+    /// Returns the believed draw: measured if possible. Nodes that are away have not followed unconfirmed orders.
     pub fn draw(&self) -> Power {
-        self.cluster.state.sums.draw
+        self.cluster.state.sums.draw + self.cluster.state.relief().1
+    }
+
+    /// Returns the power that nodes may still draw until they confirm their orders.
+    pub(crate) fn unconfirmed(&self) -> Power {
+        self.cluster.state.relief().0
     }
 
     pub fn idle(&self) -> Power {

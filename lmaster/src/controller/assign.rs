@@ -19,7 +19,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Power, Usage, nodes};
+use limo_model::{Attempt, JobId, NodeId, Outcome, Power, StopReason, Usage, nodes};
 use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
@@ -93,6 +93,27 @@ impl Controller {
     /// Returns true if a job is in this attempt, on this node.
     pub(super) fn is_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
         self.assignment(job, attempt).is_some_and(|assignment| place_of(assignment, node).is_some())
+    }
+
+    /// Returns true if an assigned job must not run before other nodes, or its own, confirm an order.
+    pub(super) fn is_awaiting(&self, job: JobId) -> bool {
+        self.core.job(job).is_some_and(limo_sched::Job::is_awaiting)
+    }
+
+    /// Releases an attempt whose last confirmation is on disk, on the nodes that hold it.
+    pub(super) fn confirmed(&mut self, job: JobId, attempt: Attempt) {
+        let Some(Assignment { stop: None, .. }) = self.assignment(job, attempt).filter(|_| self.is_starting(job))
+        else {
+            return;
+        };
+        if self.is_multi_node(job) {
+            return self.release_parts(job, attempt);
+        }
+        for node in self.open_nodes(job) {
+            if let Some(peer) = self.link(node).filter(|_| self.assignments.is_part_held(job, attempt, node)) {
+                self.send_go(peer, job, attempt);
+            }
+        }
     }
 
     pub(super) fn is_starting(&self, job: JobId) -> bool {
@@ -187,6 +208,9 @@ impl Controller {
                 self.assignments.part_held(job, attempt, node);
                 self.release_parts(job, attempt);
             }
+            Some(Assignment { stop: None, .. }) if asked && self.is_awaiting(job) => {
+                self.assignments.part_held(job, attempt, node);
+            }
             Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),
             Some(_) if asked => {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
@@ -230,7 +254,12 @@ impl Controller {
             for peer in peers {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
             }
-            self.take_back(job, attempt, UNWANTED);
+            let stop = self.assignment(job, attempt).and_then(|assignment| assignment.stop.clone());
+            let reason = match stop {
+                Some((why @ StopReason::Unconfirmed { .. }, _)) => why.to_string(),
+                _ => UNWANTED.to_owned(),
+            };
+            self.take_back(job, attempt, &reason);
         } else {
             let grace = self.grace_of(job);
             for peer in peers {
@@ -281,6 +310,7 @@ impl Controller {
         }
         let mut order = None;
         match verdict {
+            Verdict::Release if self.is_awaiting(job) => self.assignments.part_held(job, attempt, node),
             Verdict::Forget => self.take_back(job, attempt, UNWANTED),
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::Release => {

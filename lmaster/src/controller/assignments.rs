@@ -24,6 +24,8 @@ struct Gathered {
     /// Released nodes.
     told: BTreeSet<NodeId>,
     begun: BTreeSet<NodeId>,
+    /// The last order about its processes that a node confirmed, true if they are stopped, and the nodes that did.
+    paused: (bool, BTreeSet<NodeId>),
 }
 
 /// Attempts that were assigned.
@@ -168,6 +170,27 @@ impl Assignments {
     pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt, nodes: &[NodeId]) -> bool {
         let gathered = self.gathered(job, attempt);
         !gathered.begun.is_empty() && nodes.iter().all(|node| gathered.begun.contains(node))
+    }
+
+    /// Records that the processes of an attempt on a node are stopped, or continue. Returns true if this holds for all of
+    /// these nodes.
+    pub(super) fn have_all_paused(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        paused: bool,
+        nodes: &[NodeId],
+    ) -> bool {
+        if nodes == [node] {
+            return true;
+        }
+        let (last, confirmed) = &mut self.gathered(job, attempt).paused;
+        if *last != paused {
+            confirmed.clear();
+        }
+        *last = paused;
+        confirmed.insert(node);
+        nodes.iter().all(|node| confirmed.contains(node))
     }
 
     /// Returns the nodes to release now: the first one when all have acknowledged, the others when it has begun. `None`

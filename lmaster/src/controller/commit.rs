@@ -32,6 +32,8 @@ pub(super) enum After {
     Welcome(Box<Welcome>),
     Assign(JobId, Attempt),
     Halt(JobId, Attempt),
+    /// The last confirmation for which an attempt waited.
+    Confirmed(JobId, Attempt),
     LimitReached(JobId, Attempt),
     /// The newest caps of a node.
     Caps(NodeId),
@@ -134,6 +136,7 @@ impl Controller {
             After::Welcome(welcome) => self.welcome(*welcome),
             After::Assign(job, attempt) => self.assign(job, attempt),
             After::Halt(job, attempt) => self.halt(job, attempt),
+            After::Confirmed(job, attempt) => self.confirmed(job, attempt),
             After::LimitReached(job, attempt) => self.limit_reached(job, attempt),
             After::Caps(node) => self.hold_caps(node),
             After::Pause(job, attempt, paused) => self.pause(job, attempt, paused),
@@ -221,6 +224,7 @@ impl Controller {
         }
         let command = |command: &Command| match command {
             Command::Start { job, attempt, .. } => Some(After::Assign(*job, *attempt)),
+            Command::Release { job, attempt } => Some(After::Confirmed(*job, *attempt)),
             Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
                 Some(After::LimitReached(*job, *attempt))
             }

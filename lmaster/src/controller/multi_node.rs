@@ -119,7 +119,7 @@ impl Controller {
         else {
             return;
         };
-        if self.is_doomed(job) {
+        if self.is_doomed(job) || self.is_awaiting(job) {
             return;
         }
         let nodes = nodes_of(assignment);

@@ -70,7 +70,10 @@ impl Controller {
     /// Handles a node's report that a job is suspended or continues.
     pub(super) fn paused(&mut self, peer: PeerId, node: NodeId, (job, attempt): (JobId, Attempt), paused: bool) {
         if self.is_on(node, job, attempt) {
-            self.must(Event::Paused { job, attempt, paused });
+            let open = self.open_nodes(job);
+            if self.assignments.have_all_paused((job, attempt), node, paused, &open) {
+                self.must(Event::Paused { job, attempt, paused });
+            }
         } else if self.assignment(job, attempt).is_some() {
             self.close_node(peer, format!("job {job} is not on this node: whether it stands still is not its to tell"));
         }

@@ -49,24 +49,24 @@ pub struct Used {
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
     pub fn obey(&mut self, command: Command) -> Result<(), SimulationError> {
         match command {
-            Command::Start { job, attempt, placement, estimate } => {
+            Command::Start { job, attempt, placement, estimate, after } => {
                 let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
-                let waking = self.machine.awake_at(&placement);
                 let running = self.load.running(present.index, &placement, &estimate);
                 present.run = Some(Run { attempt, placement, running, started: None, order: 0 });
-                match waking {
-                    Some(at) => self.due.push(Reverse((at + running.delay, Due::Start(job)))),
-                    None if running.delay > Span::ZERO => {
-                        self.due.push(Reverse((self.now + running.delay, Due::Start(job))));
-                    }
-                    None => self.start(job)?,
+                if after.is_empty() {
+                    self.start_when_awake(job)?;
                 }
             }
+            Command::Release { job, .. } => self.start_when_awake(job)?,
             Command::Stop { job, attempt, why: StopReason::Cancelled { .. } | StopReason::UsedUp { .. } } => {
                 // The next round must see the nodes that become free.
                 self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
-            Command::Stop { job, attempt, why: StopReason::Requeued { .. } | StopReason::RequeuedBy { .. } } => {
+            Command::Stop {
+                job,
+                attempt,
+                why: StopReason::Requeued { .. } | StopReason::RequeuedBy { .. } | StopReason::Unconfirmed { .. },
+            } => {
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
@@ -95,6 +95,17 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Starts a job now, or when its nodes are awake and ready.
+    fn start_when_awake(&mut self, id: JobId) -> Result<(), SimulationError> {
+        let Some(run) = self.jobs.get(id).and_then(|job| job.run.as_ref()) else { return Ok(()) };
+        let (waking, delay) = (self.machine.awake_at(&run.placement), run.running.delay);
+        if waking.is_none() && delay <= Span::ZERO {
+            return self.start(id);
+        }
+        self.due.push(Reverse((waking.unwrap_or(self.now) + delay, Due::Start(id))));
         Ok(())
     }
 

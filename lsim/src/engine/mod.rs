@@ -20,7 +20,7 @@ use limo_model::{
     Attempt, Band, Budgets, Curve, Dependency, JobEnd, NodeId, Placement, Preset, Price, Profile, ProfileKey, Span,
     Time,
 };
-use limo_sched::{Core, Event, JobMap, Options, Refused, Round};
+use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
 use thiserror::Error;
 
@@ -324,6 +324,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 self.sink.job(&self.load.row(present.index, fate))?;
             }
         }
-        round.commands.into_iter().try_for_each(|command| self.obey(command))
+        let waits = |command: &Command| matches!(command, Command::Start { after, .. } if !after.is_empty());
+        let releases = round.commands.iter().any(waits);
+        round.commands.into_iter().try_for_each(|command| self.obey(command))?;
+        // Nodes have confirmed their orders at once, so the next round releases these starts.
+        if releases { self.round() } else { Ok(()) }
     }
 }

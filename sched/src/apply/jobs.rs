@@ -148,7 +148,7 @@ fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, R
 pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
     let job = attempt(&mut cluster.state, id, number)?;
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
-    let as_assigned = assignment.assigned == now;
+    let as_assigned = assignment.assigned == now && assignment.after.is_empty();
     let mut pending = (!assignment.pending.is_zero()).then(|| assignment.clone());
     if let Some(assignment) = &mut pending {
         sleep::draws(cluster, now, assignment);
@@ -156,7 +156,8 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
     let job = attempt(&mut cluster.state, id, number)?;
     let begin = |job: &mut Job| {
         if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            job.phase = Phase::Running(pending.unwrap_or(assignment), Running::from(now));
+            let assignment = Assignment { after: Vec::new(), ..pending.unwrap_or(assignment) };
+            job.phase = Phase::Running(assignment, Running::from(now));
         }
     };
     if as_assigned {

@@ -2,6 +2,7 @@
 //! here.
 
 mod arrays;
+mod awaits;
 mod clock;
 mod eligible;
 mod jobs;
@@ -29,6 +30,7 @@ use crate::refused::Refused;
 use crate::state::{Clock, Sleep};
 
 pub(crate) use arrays::{count_tasks, make_tasks, started as task_started};
+pub(crate) use awaits::{next_overdue, overdue, unconfirmed_caps, wait_for_newest};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
@@ -68,7 +70,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::NodeResumed { node, .. } => nodes::resumed(cluster, now, *node),
         Event::Readings { draws } => nodes::readings(cluster, now, draws),
         Event::Capped { node, generation, failed } => steer::capped(cluster, now, (*node, *generation), failed),
-        Event::Paused { job, attempt, paused } => steer::paused(&mut cluster.state, (*job, *attempt), *paused),
+        Event::Paused { job, attempt, paused } => steer::paused(cluster, (*job, *attempt), *paused),
         Event::Asleep { nodes } => sleep::switched(cluster, now, nodes, Sleep::Asleep),
         Event::Awake { nodes } => sleep::switched(cluster, now, nodes, Sleep::Awake),
         Event::Metered { energy } => settings::metered(cluster, now, *energy),

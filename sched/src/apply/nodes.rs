@@ -2,10 +2,11 @@
 
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time};
 
-use super::{lost, steer};
+use super::{awaits, lost, steer};
 use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
+use crate::round::Await;
 use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
 
 /// Adds the draw since the last change to the sums, up to `now`; expires readings and suspicions.
@@ -146,6 +147,8 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
             |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job),
         );
     }
+    // An end confirms what the attempt was ordered.
+    awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job: of, .. } if *of == job));
     cluster.state.sums.pending -= assignment.pending;
     // No user pays for a node that has drawn nothing.
     let since = if assignment.pending.is_zero() { assignment.hidden_since } else { now };
@@ -288,6 +291,7 @@ pub(super) fn away(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     hide_jobs(cluster, id, now);
     renew(cluster, id, now);
     refresh_place(cluster, id, now);
+    awaits::failed(cluster, id);
     Ok(())
 }
 
@@ -324,9 +328,10 @@ pub(super) fn readings(cluster: &mut Cluster, now: Time, draws: &[(NodeId, Power
     }
     for (id, draw) in draws {
         show_jobs(cluster, *id, now);
+        let expected = expected_while_unconfirmed(cluster, *id);
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
         let unseen: Power = node.unseen.iter().map(|(_, power)| *power).sum();
-        let draw = (*draw + unseen).max(node.spec.idle.min(*draw));
+        let draw = (*draw + unseen).max(expected.unwrap_or(node.spec.idle.min(*draw)));
         if let Some(before) = node.reading.replace(Reading { draw, at: now }) {
             cluster.index.readings.remove(&(before.at, *id));
         }
@@ -335,6 +340,15 @@ pub(super) fn readings(cluster: &mut Cluster, now: Time, draws: &[(NodeId, Power
         steer::correct(cluster, *id);
     }
     Ok(())
+}
+
+/// Returns the expected draw of a node that has unconfirmed orders, which its reading may not show. It may have followed
+/// some of them already, so the reading and the ordered differences need not add up to it.
+fn expected_while_unconfirmed(cluster: &Cluster, id: NodeId) -> Option<Power> {
+    let node = cluster.state.node(id).filter(|node| !node.unseen.is_empty())?;
+    let running = cluster.jobs_on(id).into_iter().filter_map(|job| cluster.state.jobs.get(job));
+    let running = running.filter(|job| job.running().is_some()).filter_map(|job| job.assignment());
+    Some(node.spec.idle + running.map(|assignment| assignment.draw_on(id)).sum())
 }
 
 /// Updates nodes that begin or finish falling asleep or waking.

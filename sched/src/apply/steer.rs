@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Attempt, Causes, JobId, NodeId, Power, Span, StopReason, Time, UnitId};
 
+use super::awaits;
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
 use crate::cluster::Cluster;
 use crate::facts::{Expected, draw_at, draw_if_on, expected_of_units};
 use crate::refused::Refused;
+use crate::round::Await;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
 /// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow.
@@ -28,6 +30,7 @@ pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) -> Vec
     for id in nodes.keys() {
         let Some(node) = cluster.state.node_mut(*id) else { continue };
         node.caps.generation += 1;
+        node.caps.unconfirmed = true;
         generations.push((*id, node.caps.generation));
     }
     follow_caps(cluster, now, nodes);
@@ -95,11 +98,19 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power,
     let Some(assignment) = job.assignment_mut() else { return };
     let before: Vec<(UnitId, Power)> = assignment.draw_by_unit().collect();
     let is_sole = before.len() == 1;
+    let (attempt, is_drawing) = (assignment.attempt, assignment.pending.is_zero());
     let hidden_since = std::mem::replace(&mut assignment.hidden_since, now);
     (assignment.draw, assignment.shares) = (draw, shares);
     let after: Vec<Power> = assignment.draw_by_unit().map(|(_, draw)| draw).collect();
     for ((unit, before), after) in before.into_iter().zip(after) {
         let more = after - before;
+        if is_drawing {
+            let generation = cluster.state.node(unit.node).map_or(0, |node| node.caps.generation);
+            match why {
+                Change::Caps(_) => cluster.state.reliefs.add_caps(unit.node, generation, more),
+                Change::Pause(job) => cluster.state.reliefs.add_pause(job, attempt, more),
+            }
+        }
         if !seen.contains(&unit.node) {
             cluster.state.sums.draw += more;
             charge(&mut cluster.state, (unit.node, 1), before, hidden_since, now);
@@ -215,22 +226,27 @@ pub(super) fn capped(
         return Ok(());
     }
     node.caps.failed.extend(failed);
+    node.caps.unconfirmed = false;
     if !failed.is_empty() {
         let mut limits = node.caps().1;
+        awaits::failed(cluster, id);
         (0..).zip(&mut limits).filter(|(unit, _)| failed.contains(unit)).for_each(|(_, cap)| *cap = None);
         follow_caps(cluster, now, &NodeCaps::from([(id, limits)]));
     }
     confirmed(&mut cluster.state, id, |change| matches!(change, Change::Caps(_)));
+    awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Capped { node, .. } if *node == id));
     Ok(())
 }
 
-pub(super) fn paused(state: &mut State, (id, number): (JobId, Attempt), paused: bool) -> Result<(), Refused> {
+pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paused: bool) -> Result<(), Refused> {
+    let state = &mut cluster.state;
     let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let assignment = job.assignment().filter(|assignment| assignment.attempt == number);
     let nodes = assignment.ok_or(Refused::OldAttempt { job: id, attempt: number })?;
     let nodes: Vec<NodeId> = nodes.placement.iter().flat_map(|part| part.nodes()).collect();
     if matches!(job.phase, Phase::Suspended(..)) == paused {
         nodes.into_iter().for_each(|node| confirmed(state, node, |change| change == Change::Pause(id)));
+        awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job, .. } if *job == id));
     }
     Ok(())
 }

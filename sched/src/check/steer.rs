@@ -67,7 +67,9 @@ fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
     let more = plan.resumes.iter().filter_map(|job| case.job(*job));
     let more: Power = more.map(|job| crate::facts::draw_if_on(case.state, job)).sum();
-    let (draw, high) = (case.state.sums.draw + more, case.high());
+    // A resumed job draws at once, whatever orders to others are followed.
+    let (unconfirmed, away) = case.state.relief();
+    let (draw, high) = (case.state.sums.draw + unconfirmed + away + more, case.high());
     if draw > high && case.state.settings.options.preempt != crate::options::Preempt::Nothing {
         found.push(Violation::UpperLimit { draw, high });
     }

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::index::Index;
 use crate::plan::{Plan, Start, Violation};
 use crate::policy::{plan as make_plan, steer};
-use crate::round::{Command, Finished, Round};
+use crate::round::{Await, Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
 
@@ -111,11 +111,23 @@ fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<boo
         let attempt = apply::requeue(cluster, job, why.clone());
         round.commands.extend(attempt.map(|attempt| Command::Stop { job, attempt, why }));
     }
+    apply::wait_for_newest(cluster);
     Some(true)
 }
 
 fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
     Some(state.jobs.get(job)?.assignment()?.attempt)
+}
+
+/// Lifts the caps of nodes that did not confirm them in time.
+pub(super) fn lift(cluster: &mut Cluster, now: Time, nodes: &BTreeSet<NodeId>, round: &mut Round) {
+    let capped = nodes.iter().filter_map(|node| cluster.state.node(*node));
+    let capped = capped.flat_map(|node| node.units().filter(|(unit, _)| node.cap(unit.unit).is_some()));
+    let units: Vec<_> = capped.map(|(unit, _)| (unit, None)).collect();
+    if !units.is_empty() {
+        cluster.state.dirty = true;
+        hold_at(cluster, now, units, round);
+    }
 }
 
 /// Caps units anew, and commands their nodes.
@@ -194,11 +206,11 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
 }
 
 /// Caps the units of a start: a unit that a job has alone gets the job's cap, or none; a shared unit already has the
-/// cap.
-fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], round: &mut Round) {
+/// cap. Returns the confirmations of caps without which the job would draw more than planned.
+fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], round: &mut Round) -> Vec<Await> {
     // If no unit is capped or becomes capped, nothing changes, even for many nodes.
     if cluster.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
-        return;
+        return Vec::new();
     }
     let asked = placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap)));
     let is_other = |(unit, cap): &(UnitId, Option<Power>)| {
@@ -206,11 +218,17 @@ fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], ro
     };
     let others: Vec<_> = asked.filter(is_other).collect();
     hold_at(cluster, now, others, round);
+    apply::unconfirmed_caps(&cluster.state, placement)
 }
 
 fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     apply::dequeue(cluster, start.job);
-    hold_new(cluster, now, &start.placement, round);
+    let mut after = hold_new(cluster, now, &start.placement, round);
+    if start.waits_for_relief {
+        after.extend(cluster.state.reliefs.awaited());
+    }
+    after.sort_unstable();
+    after.dedup();
     let Some(job) = cluster.state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
@@ -230,9 +248,12 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         ended: Vec::new(),
         alone,
         lease,
+        after: after.clone(),
         pending: Power::ZERO,
     };
-    if cluster.index.sleeping > 0 {
+    if !after.is_empty() {
+        assignment.pending = assignment.draw_of_units();
+    } else if cluster.index.sleeping > 0 {
         apply::await_waking(&cluster.state, &mut assignment);
     }
     cluster.state.active.insert(start.job);
@@ -245,5 +266,5 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         round.commands.push(Command::Wake { nodes: sleeping });
     }
     let (placement, estimate) = (start.placement, start.estimate);
-    round.commands.push(Command::Start { job: start.job, attempt, placement, estimate });
+    round.commands.push(Command::Start { job: start.job, attempt, placement, estimate, after });
 }

@@ -52,6 +52,8 @@ pub(crate) struct Index {
     pub warnings: BTreeSet<(Time, JobId)>,
     /// Running jobs with an allowance that is not used up.
     pub allowed: BTreeSet<JobId>,
+    /// Assigned jobs that wait for confirmations.
+    pub awaiting: BTreeSet<JobId>,
     /// Jobs that must end and were not reported yet.
     pub to_stop: JobSet,
     /// Times at which nodes stop being suspect.
@@ -175,6 +177,9 @@ impl Index {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
         self.note_bounds(id, job);
+        if job.is_awaiting() {
+            self.awaiting.insert(id);
+        }
         if job.causes().is_some() && !job.is_paused() {
             self.suspended.insert(id);
         }
@@ -227,6 +232,7 @@ impl Index {
             self.warnings.remove(&(at, id));
         }
         self.suspended.remove(&id);
+        self.awaiting.remove(&id);
     }
 
     pub fn take(&mut self, job: JobId, assignment: &Assignment) {

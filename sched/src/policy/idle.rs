@@ -117,7 +117,8 @@ impl Margin {
         let reserve = high.scaled(i64::from(view.options().reserve_permille), 1_000);
         Self {
             above_low: parts.heeds_lower_limit().then(|| draw - low),
-            below_high: (parts.keeps_upper_limit() && !high.is_unlimited()).then(|| high - reserve - draw),
+            below_high: (parts.keeps_upper_limit() && !high.is_unlimited())
+                .then(|| high - reserve - draw - view.unconfirmed()),
             is_short: false,
         }
     }

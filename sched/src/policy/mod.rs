@@ -6,6 +6,7 @@ mod admission;
 mod idle;
 mod order;
 mod placement;
+mod relief;
 mod resumed;
 mod steer;
 
@@ -34,6 +35,7 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
 /// Makes the plan of a pass; if it starts nothing, adds the idle nodes that go to sleep.
 fn run<'a>(view: &View<'a>, mut pass: impl Pass<'a>) -> (Plan, Option<PlanCache>) {
     let (mut plan, cache) = engine::plan(&mut pass);
+    relief::hold(view, &mut plan);
     if plan.is_followed() || !view.parts().powers_off() {
         return (plan, cache);
     }

@@ -120,7 +120,10 @@ fn room(view: &View<'_>) -> Power {
     if high.is_unlimited() {
         return Power::MAX;
     }
-    high - high.scaled(i64::from(view.options().reserve_permille), 1_000) - margin(view) - view.draw()
+    high - high.scaled(i64::from(view.options().reserve_permille), 1_000)
+        - margin(view)
+        - view.draw()
+        - view.unconfirmed()
 }
 
 /// Returns the power that must stay free beyond the reserve when a job resumes.

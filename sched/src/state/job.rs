@@ -10,7 +10,7 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use super::parts::PartEnd;
-use crate::round::Account;
+use crate::round::{Account, Await};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -81,6 +81,9 @@ pub struct Assignment {
     /// Time for which its nodes may run it without the master. Only a requeueable job has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// Confirmations for which its start still waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) after: Vec<Await>,
     /// Part of the expected draw that begins later, because one of its nodes is waking.
     #[serde(default, skip_serializing_if = "super::is_nothing")]
     pub(crate) pending: Power,
@@ -191,6 +194,12 @@ impl Job {
     pub(crate) fn may_continue(&self) -> bool {
         let ends = self.assignment().is_some_and(|assignment| assignment.stop.is_some());
         !ends && self.causes().is_some_and(Causes::is_empty)
+    }
+
+    /// Returns true if it is assigned and must not run before a confirmation.
+    pub fn is_awaiting(&self) -> bool {
+        let awaits = |assignment: &Assignment| !assignment.after.is_empty() && assignment.stop.is_none();
+        matches!(&self.phase, Phase::Starting(assignment) if awaits(assignment))
     }
 
     /// Returns the time since which it is suspended for the upper limit.

@@ -73,6 +73,9 @@ pub(crate) struct Caps {
     pub changed: Time,
     /// Units, by index, whose cap the node could not set.
     pub failed: BTreeSet<u16>,
+    /// True if the node has not confirmed the last order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
 }
 
 /// The power state of a node. Falling asleep and waking are states of the node, never jobs.

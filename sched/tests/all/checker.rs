@@ -55,7 +55,7 @@ fn part(unit: u16, cores: u32) -> Part {
 fn start(job: u64, part: Part) -> Start {
     let (duration, power) = (Span::from_secs(60), Power::from_watts(5));
     let estimate = Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 };
-    Start { job: JobId(job), placement: vec![part], estimate }
+    Start { job: JobId(job), placement: vec![part], estimate, waits_for_relief: false }
 }
 
 /// Makes a plan that places job 1 on the CPU of n0 and gives reasons to the others.
@@ -317,4 +317,31 @@ fn only_its_own_cause_is_set_and_removed_by_a_plan() {
     assert_eq!(ours(&resumes(), &core), [Violation::SuspendedByPerson { job }]);
     core.apply(NOW, &Event::ResumeRequested { job, by: "ada".into() }).expect("a person suspended it");
     assert_eq!((ours(&suspends(), &core), ours(&resumes(), &core)), (vec![], vec![]), "the plan decides");
+}
+
+/// Suspends job 1, which draws 60 W of 100 W, by a person; two nodes draw 10 W each.
+#[test]
+fn no_start_counts_on_power_before_it_is_free() {
+    let mut core = core();
+    let (job, attempt) = (JobId(1), Attempt(1));
+    let rounds = |core: &mut Core| drop(core.round(NOW));
+    rounds(&mut core);
+    core.apply(NOW, &Event::Started { job, attempt }).expect("it was assigned");
+    let draw = core.job(job).and_then(|job| job.assignment()).expect("it runs").draw;
+    core.apply(NOW, &Event::SuspendRequested { job, by: "user".into() }).expect("it runs");
+    let submitted = Event::Submitted { job: core.next_job(), request: Box::new(request(false)) };
+    let next = core.next_job();
+    core.apply(NOW, &submitted).expect("a job");
+    let power = Power::from_watts(80);
+    let plan = |waits_for_relief: bool| {
+        let estimate = Estimate { power, ..start(next.0, part(0, 2)).estimate };
+        let start =
+            Start { estimate, waits_for_relief, ..start(next.0, Part { memory: Memory::from_bytes(6), ..part(0, 2) }) };
+        Plan { starts: vec![start], is_unfinished: true, ..Plan::default() }
+    };
+    let at_once = core.check(NOW, &plan(false));
+    let over = Violation::UpperLimit { draw: Power::from_watts(20) + draw + power, high: Power::from_watts(100) };
+    assert!(at_once.contains(&over), "{at_once:?}");
+    let later = core.check(NOW, &plan(true));
+    assert!(!later.iter().any(|found| matches!(found, Violation::UpperLimit { .. })), "{later:?}");
 }

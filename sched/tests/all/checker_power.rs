@@ -53,7 +53,10 @@ fn start(draw: i64, secs: i64) -> Plan {
     let part = Part { unit, count: 1, cores: 1, memory: Memory::ZERO, cap: None };
     let (power, duration) = (watts(draw), Span::from_secs(secs));
     let estimate = Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 };
-    Plan { starts: vec![Start { job: JOB, placement: vec![part], estimate }], ..Plan::default() }
+    Plan {
+        starts: vec![Start { job: JOB, placement: vec![part], estimate, waits_for_relief: false }],
+        ..Plan::default()
+    }
 }
 
 /// 24 W from `from` on for 100 s.

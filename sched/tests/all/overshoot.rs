@@ -2,11 +2,12 @@
 //! The plant has a meter with fixed reading times, commands with delayed effects, and jobs with any draw. The limit
 //! moves without warning.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Preset, Profile, ProfileKey, Request,
-    Span, Time, UnitKind, UnitSpec,
+    Attempt, Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Preset, Profile, ProfileKey,
+    Request, Span, StopReason, Time, UnitKind, UnitSpec,
 };
 use limo_sched::{Command, Core, Event, Options};
 use proptest::prelude::*;
@@ -19,6 +20,7 @@ const LOWEST_CAP: Power = Power::from_watts(5);
 /// Time between a command and its confirmed effect.
 const LATENCY: Span = Span::from_ms(15);
 
+/// A job on its node.
 #[derive(Debug, Clone)]
 struct Task {
     node: NodeId,
@@ -52,6 +54,16 @@ struct Plant {
     /// Last time at which the limit, or a change that only the meter shows, increased the overshoot.
     cause: Time,
     every: Span,
+    /// Latencies of orders to running jobs, in turn; empty if all have [`LATENCY`].
+    latencies: Vec<Span>,
+    /// Time of the last effect of an order to running jobs, by node.
+    busy: Vec<Time>,
+    /// Starts that wait until they are released.
+    held: BTreeMap<JobId, (Attempt, NodeId)>,
+    /// Number of starts that were released.
+    releases: u32,
+    /// Last fall of the limit.
+    fell: Time,
 }
 
 impl Plant {
@@ -79,7 +91,23 @@ impl Plant {
         }
         let (high, caps) = (Power::MAX, vec![None; nodes as usize]);
         let (agenda, tasks, real) = Default::default();
-        let mut plant = Self { core, now, agenda, next: 0, tasks, real, caps, high, cause: now, every };
+        let mut plant = Self {
+            core,
+            now,
+            agenda,
+            next: 0,
+            tasks,
+            real,
+            caps,
+            high,
+            cause: now,
+            every,
+            latencies: Vec::new(),
+            busy: vec![now; nodes as usize],
+            held: BTreeMap::new(),
+            releases: 0,
+            fell: now,
+        };
         plant.plan(now, Happening::Meter);
         plant
     }
@@ -111,13 +139,41 @@ impl Plant {
             let round = self.core.round(at);
             assert_eq!(round.violations, []);
             for command in round.commands {
-                self.plan(at + LATENCY, Happening::Effect(command));
+                let effect = self.effect_at(at, &command);
+                self.plan(effect, Happening::Effect(command));
             }
         }
     }
 
+    /// Returns the time of a command's effect. A node follows the orders to running jobs one after the other.
+    fn effect_at(&mut self, at: Time, command: &Command) -> Time {
+        let node = match command {
+            Command::Cap { node, .. } => Some(*node),
+            Command::Suspend { job, .. } | Command::Resume { job, .. } => self.tasks.get(job).map(|task| task.node),
+            _ => None,
+        };
+        let Some(node) = node.filter(|_| !self.latencies.is_empty()) else { return at + LATENCY };
+        self.latencies.rotate_left(1);
+        let busy = &mut self.busy[node.0 as usize];
+        *busy = (at + self.latencies[0]).max(*busy);
+        *busy
+    }
+
+    /// Begins a job. If nodes are slow, checks that its start does not take the draw above the limit.
+    fn begin(&mut self, job: JobId, (attempt, node): (Attempt, NodeId)) {
+        self.tasks.insert(job, Task { node, draw: self.real[&job], suspended: false });
+        let was_decided_under_it = self.now - self.fell > LATENCY;
+        if !self.latencies.is_empty() && was_decided_under_it {
+            assert!(self.draw() <= self.high, "{} above {}: {:?}", self.draw(), self.high, self.tasks);
+        }
+        self.tell(Event::Started { job, attempt });
+    }
+
     /// Checks that the draw is above the limit only until the meter and the commands have taken effect.
     fn check(&self, until: Time) {
+        if !self.latencies.is_empty() {
+            return;
+        }
         let bound = self.every + LATENCY;
         assert!(
             self.draw() <= self.high || until - self.cause <= bound,
@@ -135,7 +191,7 @@ impl Plant {
         match what {
             Happening::Limit(high) => {
                 if high < self.high {
-                    self.cause = self.now;
+                    (self.cause, self.fell) = (self.now, self.now);
                 }
                 self.high = high;
                 let limits = Curve::constant(Band::new(Power::ZERO, high).expect("a band"));
@@ -172,10 +228,22 @@ impl Plant {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Start { job, attempt, placement, .. } => {
-                let task = Task { node: placement[0].unit.node, draw: self.real[&job], suspended: false };
-                self.tasks.insert(job, task);
-                self.tell(Event::Started { job, attempt });
+            Command::Start { job, attempt, placement, after, .. } => {
+                let start = (attempt, placement[0].unit.node);
+                match after.is_empty() {
+                    true => self.begin(job, start),
+                    false => drop(self.held.insert(job, start)),
+                }
+            }
+            Command::Release { job, .. } => {
+                let start = self.held.remove(&job).expect("it waits");
+                self.releases += 1;
+                self.begin(job, start);
+            }
+            Command::Stop { job, attempt, why: StopReason::Unconfirmed { .. } } => {
+                self.held.remove(&job);
+                let reason = String::new();
+                self.tell(Event::TakenBack { job, attempt, reason, suspect: false, blame: None });
             }
             Command::Cap { node, generation, caps } => {
                 self.caps[node.0 as usize] = caps[0];
@@ -222,4 +290,30 @@ fn above_the_limit_only_until_the_next_reading_has_an_effect() {
         }
         plant.run(at + Span::from_secs(10));
     });
+}
+
+/// Jobs draw what is believed, so that only unconfirmed orders make the draw differ from the belief.
+#[test]
+fn no_start_exceeds_the_limit_in_whatever_order_nodes_confirm() {
+    let latencies = proptest::collection::vec((1..8_000_i64).prop_map(Span::from_ms), 1..6);
+    let happenings =
+        (2..5_i64).prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec(happening(nodes), 1..30)));
+    let cases = config().cases.min(1_000);
+    let held = Cell::new(0);
+    proptest!(proptest::test_runner::Config { cases, ..config() }, |(latencies in latencies, (nodes, happenings) in happenings)| {
+        let mut plant = Plant::new(u32::try_from(nodes).expect("few"), Span::from_secs(1));
+        plant.latencies = latencies;
+        let mut at = Time::from_unix_ms(7);
+        for (after, what) in happenings {
+            at = at + Span::from_ms(after);
+            let as_believed = match what {
+                Happening::Submit { believed, gives, .. } => Happening::Submit { believed, real: believed, gives },
+                what => what,
+            };
+            plant.plan(at, as_believed);
+        }
+        plant.run(at + Span::from_secs(20));
+        held.set(held.get() + plant.releases);
+    });
+    assert!(held.get() > cases / 50, "only {} starts had to wait", held.get());
 }

@@ -247,3 +247,60 @@ fn a_person_suspends_a_job_and_the_limit_goes_on_alone() {
     limit(&mut bench, 200);
     assert_eq!(words(&bench.orders(node)), ["Resume", "Caps"]);
 }
+
+/// Suspends the job on `n1`, so that there is power for one on `n2`, which then holds it.
+fn waiting_for_a_suspension() -> (Bench, PeerId, PeerId) {
+    let (mut bench, first, job) = running(false);
+    let second = bench.node("n2");
+    bench.orders(second);
+    // Nodes of 10 W and jobs of 60 W: there is room for one job.
+    limit(&mut bench, 90);
+    let client = bench.client(7);
+    bench.say(client, exec_with(2, |exec| exec.launch.io = Io::Detached));
+    assert_eq!(bench.orders(second), []);
+    assert_eq!(change(&mut bench, 0, Change::SuspendJobs(vec![job])), Ok(Answer::Done));
+    assert_eq!(words(&bench.orders(first)), ["Suspend"]);
+    assert_eq!(words(&bench.orders(second)), ["DoExec"], "its node gets it at once");
+    bench.report(second, NodeToMaster::JobAck { job: JobId(2), attempt: Attempt(1) });
+    assert_eq!(bench.orders(second), [], "job 1 may still draw its power");
+    (bench, first, second)
+}
+
+#[test]
+fn a_start_is_released_when_the_suspension_that_frees_its_power_is_confirmed() {
+    let (mut bench, first, second) = waiting_for_a_suspension();
+    bench.report(first, NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: true });
+    assert_eq!(words(&bench.orders(second)), ["Go"]);
+    bench.report(second, NodeToMaster::Started { job: JobId(2), attempt: Attempt(1) });
+    assert_eq!(bench.jobs()[1].state, JobState::Running);
+}
+
+#[test]
+fn a_start_that_waits_is_planned_again_by_the_next_master() {
+    let (bench, ..) = waiting_for_a_suspension();
+    let mut bench = bench.killed();
+    let report = |job: u64, state: AttemptState| AttemptReport {
+        journal: Default::default(),
+        job: JobId(job),
+        attempt: Attempt(1),
+        state,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
+    let second = bench.node_with("n2", "boot", vec![report(2, AttemptState::Held)]);
+    assert!(!words(&bench.orders(second)).contains(&"Go".to_owned()));
+    let first = bench.node_with("n1", "boot", vec![report(1, AttemptState::Running)]);
+    assert!(words(&bench.orders(first)).contains(&"Suspend".to_owned()), "n1 may have missed it");
+    bench.report(first, NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: true });
+    assert_eq!(words(&bench.orders(second)), ["DoExec"]);
+    bench.report(second, NodeToMaster::JobAck { job: JobId(2), attempt: Attempt(2) });
+    assert_eq!(words(&bench.orders(second)), ["Go"], "nothing is left to wait for");
+}
+
+#[test]
+fn a_start_is_taken_back_if_the_node_that_frees_its_power_goes_away() {
+    let (mut bench, first, second) = waiting_for_a_suspension();
+    bench.input(Input::Gone(first));
+    assert_eq!(words(&bench.orders(second)), ["Drop"]);
+    assert_eq!(bench.jobs()[1].state, JobState::Waiting, "job 1 may still draw its power");
+}

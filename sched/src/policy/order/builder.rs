@@ -12,7 +12,7 @@ use crate::future::{Future, NodeNeed, Respect, Units};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::policy::placement::{Against, Aim, AllWays, Ask, Found, Offer, Pools, Room, Ways};
-use crate::policy::steer;
+use crate::policy::{relief, steer};
 use crate::state::{Job, Sleep};
 use crate::view::{Choice, View};
 
@@ -127,7 +127,10 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
     fn place(&mut self, (id, job): (JobId, &'a Job)) -> Verdict {
         // Wait reasons are not needed if another plan follows.
         let tells = job.request.immediate || !self.is_followed;
-        let decision = self.decide(job, tells);
+        let decision = match self.decide(job, tells) {
+            Decision::Start(choice) if self.wakes_too_early(&choice) => self.wait_for_power(&choice),
+            decision => decision,
+        };
         self.waits = !matches!(decision, Decision::Start(_));
         let ends = !self.waits || job.request.immediate;
         (self.is_new, self.is_followed) = (self.is_new || ends, self.is_followed || ends);
@@ -234,6 +237,18 @@ impl<'a> PlanBuilder<'a> {
             (_, PlacementRule::ByPrice) => self.aim.decide(self, asked),
             _ => self.first_fit(asked),
         }
+    }
+
+    fn wakes_too_early(&self, choice: &Choice) -> bool {
+        let more = self.started + choice.estimate.power + choice.waking;
+        self.parts.heeds_upper_limit() && relief::wakes_too_early(&self.view, &choice.placement, more)
+    }
+
+    fn wait_for_power(&self, choice: &Choice) -> Decision {
+        let left =
+            (self.view.band().high() - self.view.draw() - self.view.unconfirmed() - self.started).at_least_zero();
+        let wait = Wait::Band { needs: choice.estimate.power + choice.waking, left, until: None };
+        Decision::Wait { wait, holds: self.parts.order == OrderRule::Strict }
     }
 
     pub(in crate::policy) fn respect(&self) -> Respect {
@@ -368,6 +383,6 @@ impl<'a> PlanBuilder<'a> {
         let others = self.pools.take(&self.view, &choice.placement);
         self.ways.forget(others);
         self.has_started = true;
-        Start { job: id, placement: choice.placement, estimate: choice.estimate }
+        Start { job: id, placement: choice.placement, estimate: choice.estimate, waits_for_relief: false }
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
                 (self.has_started, self.missed) = (true, 0);
                 self.is_task = view.state().array_of(id).is_some();
                 let estimate = estimate(view, job, &placement);
-                return Verdict::Start(Start { job: id, placement, estimate });
+                return Verdict::Start(Start { job: id, placement, estimate, waits_for_relief: false });
             }
             Some(Planned::Later(at)) => {
                 self.planned.extend(asker.map(|asker| later(asker, at)));

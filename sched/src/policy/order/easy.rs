@@ -212,7 +212,7 @@ impl<'a> EasyPass<'a> {
         let placement = least_room::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
         if self.leaves_room(candidate, cache, (&placement, &estimate)) {
-            return Some(Start { job: candidate.id, placement, estimate });
+            return Some(Start { job: candidate.id, placement, estimate, waits_for_relief: false });
         }
         if self.has_caps && candidate.need.parts == 1 { self.start_capped(candidate, cache) } else { None }
     }
@@ -228,7 +228,7 @@ impl<'a> EasyPass<'a> {
         let (cap, power) =
             caps.into_iter().find(|(_, power)| self.leaves_room(candidate, cache, (&placement, &at(*power))))?;
         placement.iter_mut().for_each(|part| part.cap = Some(cap));
-        Some(Start { job: candidate.id, placement, estimate: at(power) })
+        Some(Start { job: candidate.id, placement, estimate: at(power), waits_for_relief: false })
     }
 
     /// Returns true if a start leaves the first job its reservation, and there are power and energy for it.

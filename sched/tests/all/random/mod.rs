@@ -36,6 +36,10 @@ pub enum Step {
     Reading(u8, i64),
     Silence(u8),
     TakeBack,
+    /// Nodes keep their confirmations, or send them at once again.
+    Slow(bool),
+    /// A node sends one of the confirmations that it kept.
+    SendKept(u8),
     Hold(u8),
     Release(u8),
     Requeue(u8),
@@ -182,12 +186,14 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Adds persons who suspend and resume jobs. The golden worlds do not have them.
+/// Adds persons who suspend and resume jobs, and nodes that confirm orders late and in any order. The golden worlds do not have them.
 pub fn with_pauses(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     prop_oneof![
         16 => step,
         2 => any::<u8>().prop_map(Step::Suspend),
         1 => any::<u8>().prop_map(Step::Continue),
+        1 => any::<bool>().prop_map(Step::Slow),
+        2 => any::<u8>().prop_map(Step::SendKept),
     ]
 }
 

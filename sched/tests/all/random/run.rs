@@ -186,7 +186,8 @@ impl Run {
             if !assignment
                 .placement
                 .iter()
-                .all(|part| core.node(part.unit.node).is_some_and(|node| node.is_connected()))
+                .flat_map(Part::nodes)
+                .all(|node| core.node(node).is_some_and(|node| node.is_connected()))
             {
                 continue;
             }
@@ -302,6 +303,14 @@ impl Run {
                 self.take_back();
                 Ok(())
             }
+            Step::Slow(is_slow) => {
+                self.world.is_slow = *is_slow;
+                Ok(())
+            }
+            Step::SendKept(place) => {
+                self.world.send_kept(usize::from(*place));
+                Ok(())
+            }
             Step::Budgets(periods) => {
                 let budgets = budgets(now, self.world.core.idle(), periods);
                 self.world.apply(Event::BudgetsSet { budgets, by: by() })
@@ -352,6 +361,11 @@ impl Run {
     /// Repairs everything, then expects every job to end. Budgets stay: their periods end.
     fn heal(&mut self) {
         self.world.silent.clear();
+        self.world.is_slow = false;
+        while !self.world.kept.is_empty() {
+            self.world.send_kept(0);
+            self.round();
+        }
         while self.take_back() {}
         let held = self.world.core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id);
         for job in held.collect::<Vec<_>>() {

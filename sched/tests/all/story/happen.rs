@@ -80,6 +80,10 @@ impl Story {
             ["reservation", name, "none"] => self.reserve(name, None),
             ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
             ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
+            // Nodes keep their confirmations; `confirm` sends the first one, `confirm 1` the next.
+            ["slow"] => self.world.is_slow = true,
+            ["confirm"] => self.world.send_kept(0),
+            ["confirm", place] => self.world.send_kept(parse(place)),
             ["silent", name] => drop(self.world.silent.insert(node(self, name))),
             ["takes-back", name] => {
                 let job = self.names[*name];
@@ -175,6 +179,7 @@ impl Story {
         }
         for command in &round.commands {
             let text = match command {
+                Command::Release { job, .. } => format!("release {}", self.name_of(*job)),
                 Command::Start { job, placement, .. } => {
                     let part = placement[0];
                     let node = self.world.core.node(part.unit.node).expect("a node").spec();

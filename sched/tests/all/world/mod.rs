@@ -5,7 +5,9 @@ mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Preset, Span, Time, UnitId, Usage};
+use limo_model::{
+    Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Preset, Span, StopReason, Time, UnitId, Usage,
+};
 use limo_sched::{Command, Core, Event, Options, Refused, Round};
 
 use task::{Task, TaskUnit};
@@ -33,11 +35,17 @@ pub struct World {
     pub fails: BTreeSet<JobId>,
     /// Nodes that do not answer.
     pub silent: BTreeSet<NodeId>,
+    /// True if nodes keep their confirmations until told to send them.
+    pub is_slow: bool,
+    /// Confirmations that nodes keep.
+    pub kept: Vec<Event>,
     wake_at: Option<Time>,
     /// Nodes that fall asleep or wake, by the time at which they have done so; at equal times sleep comes first.
     switches: BTreeMap<(Time, bool), Vec<(NodeId, u32)>>,
     /// Jobs whose nodes are waking.
     held: BTreeMap<(Time, JobId), Held>,
+    /// Jobs that wait until they are released.
+    unreleased: BTreeMap<JobId, Held>,
 }
 
 /// A job that is about to begin.
@@ -62,9 +70,12 @@ impl World {
             capless: BTreeSet::new(),
             fails: BTreeSet::new(),
             silent: BTreeSet::new(),
+            is_slow: false,
+            kept: Vec::new(),
             wake_at: None,
             switches: BTreeMap::new(),
             held: BTreeMap::new(),
+            unreleased: BTreeMap::new(),
         }
     }
 
@@ -89,13 +100,16 @@ impl World {
         match command {
             Command::Start { placement, .. }
                 if placement.iter().flat_map(|part| part.nodes()).any(|node| self.silent.contains(&node)) => {}
-            Command::Start { job, attempt, estimate, placement } => {
+            Command::Start { job, attempt, estimate, placement, after } => {
                 let nodes = || placement.iter().flat_map(|part| part.nodes());
                 let waking = nodes().filter_map(|node| self.awake_at(node)).max();
                 let (takes, placement) = (self.takes.get(job).copied(), placement.clone());
                 let Estimate { power, duration, .. } = *estimate;
                 let held = |takes| Held { attempt: *attempt, takes, power, placement };
                 match waking {
+                    _ if !after.is_empty() => {
+                        self.unreleased.insert(*job, held(takes.unwrap_or(duration)));
+                    }
                     Some(at) => {
                         let takes = takes.unwrap_or(duration - (at - self.now));
                         self.held.insert((at, *job), held(takes));
@@ -103,10 +117,21 @@ impl World {
                     None => self.start(*job, held(takes.unwrap_or(duration))),
                 }
             }
+            Command::Release { job, attempt } => {
+                let held = self.unreleased.remove(job).filter(|held| held.attempt == *attempt);
+                let held = held.expect("it was assigned, and waits");
+                match held.placement.iter().flat_map(|part| part.nodes()).filter_map(|node| self.awake_at(node)).max() {
+                    Some(at) => drop(self.held.insert((at, *job), held)),
+                    None => self.start(*job, held),
+                }
+            }
             // A job that reaches its limit at its own end ends by itself.
             Command::Stop { job, .. } if self.ends.contains(&(self.now, *job)) => {}
             // The master takes back a job that no node has begun.
-            Command::Stop { job, attempt, .. } if !self.tasks.contains_key(job) => self.take_back(*job, *attempt),
+            Command::Stop { job, attempt, why } if !self.tasks.contains_key(job) => {
+                let suspect = !matches!(why, StopReason::Unconfirmed { .. });
+                self.withdraw(*job, *attempt, suspect);
+            }
             Command::Stop { job, attempt, .. } => {
                 self.tasks.remove(job);
                 self.ends.retain(|(_, id)| id != job);
@@ -164,8 +189,19 @@ impl World {
 
     /// Confirms a command, unless the node is silent.
     fn confirm(&mut self, event: Event) {
-        if self.silent.is_empty() {
+        if self.is_slow {
+            self.kept.push(event);
+        } else if self.silent.is_empty() {
             self.apply(event).expect("it was told");
+        }
+    }
+
+    /// Sends the confirmation at this place among those that are kept.
+    pub fn send_kept(&mut self, place: usize) {
+        if !self.kept.is_empty() {
+            let event = self.kept.remove(place % self.kept.len());
+            // The attempt may be over.
+            let _ = self.apply(event);
         }
     }
 
@@ -197,8 +233,13 @@ impl World {
 
     /// Takes a job that has not begun back from its nodes.
     pub fn take_back(&mut self, job: JobId, attempt: Attempt) {
+        self.withdraw(job, attempt, true);
+    }
+
+    fn withdraw(&mut self, job: JobId, attempt: Attempt, suspect: bool) {
         self.held.retain(|(_, id), _| *id != job);
-        let event = Event::TakenBack { job, attempt, reason: "test".into(), suspect: true, blame: None };
+        self.unreleased.remove(&job);
+        let event = Event::TakenBack { job, attempt, reason: "test".into(), suspect, blame: None };
         self.apply(event).expect("it was starting");
     }
 
@@ -215,6 +256,7 @@ impl World {
             self.tasks.remove(job);
             self.ends.retain(|(_, id)| id != job);
             self.held.retain(|(_, id), _| id != job);
+            self.unreleased.remove(job);
             let attempt = self.core.job(*job).and_then(|job| job.assignment()).expect("on a node").attempt;
             self.end(*job, attempt, Outcome::NodeFailed { reason: "lost".into() });
         }
