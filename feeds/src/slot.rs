@@ -39,7 +39,7 @@ pub trait Quantity: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static {
     /// Converts from thousandths of a currency per MWh, or of g/kWh; `None` if there is no such value.
     fn from_thousandths(value: i64) -> Option<Self>;
 
-    /// The reverse.
+    /// Converts back to thousandths.
     fn thousandths(self) -> i64;
 }
 

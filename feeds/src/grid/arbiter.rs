@@ -209,7 +209,7 @@ impl Arbiter {
                 steps.push((at, band));
             }
         }
-        // It ends with the operator's unless a source limits it then or later.
+        // The curve ends when the operator's does, unless a source sets a limit from then on.
         let until = operator.until().filter(|until| *until > now && steps.last() == Some(&(*until, Band::UNLIMITED)));
         steps.truncate(steps.len() - usize::from(until.is_some()));
         // There is a step at `now`, the steps ascend, and the end is after the last of them.

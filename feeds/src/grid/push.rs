@@ -33,7 +33,7 @@ use super::limit::{Limit, Word};
 use super::teller::{Teller, secret};
 use crate::fetch::now;
 
-/// Most bytes of a body; a thousand limits have a fifth of it.
+/// Most bytes of a body; a thousand limits need a fifth of this.
 const BODY_LIMIT: usize = 1 << 20;
 
 /// Most senders at a time; one is usual.
@@ -42,7 +42,7 @@ const CONNECTIONS: usize = 16;
 /// Limit from the first byte to the end of the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Pause after a failure to accept, such as no free file descriptor, which does not pass at once.
+/// Pause after a failure to accept. A lack of file descriptors, for example, lasts for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Listener.
@@ -76,7 +76,7 @@ pub async fn run(push: Push, listener: TcpListener, said: Vec<Limit>, teller: Te
     let desk = Arc::new(Desk { push, teller, said: Mutex::new(said) });
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        // Never closed.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {

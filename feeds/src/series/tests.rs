@@ -34,7 +34,7 @@ fn newer_slots_replace_what_they_overlap() {
     series.merge(&[], hour(1));
     assert_eq!(all(&series), [(0, 12, 9)]);
     assert_eq!(rows(&series.known(hour(1), hour(3), hour(5))), [(3, 5, 9)]);
-    // More than eight days later it is removed.
+    // A slot is removed after more than eight days.
     series.merge(&[slot(300, 301, 1)], hour(300));
     assert_eq!(rows(&series.known(hour(300), hour(0), hour(400))), [(300, 301, 1)]);
 }
@@ -77,11 +77,11 @@ fn a_feed_that_tells_ever_more_of_the_future_is_not_kept_without_end() {
 fn the_last_day_is_repeated_hour_by_hour() {
     let mut series = series(Fallback::LastDay);
     series.merge(&[slot(0, 12, 1), slot(12, 24, 2), slot(24, 30, 3)], hour(0));
-    // 30 to 36 was 1 the day before, 36 to 48 was 2; 48 to 54 was 3 the day before.
+    // From 30 to 36 the value repeats 1, from 36 to 48 it repeats 2, and from 48 to 54 it repeats 3.
     assert_eq!(rows(&series.fallback(hour(29), hour(30), hour(54))), [(30, 36, 1), (36, 48, 2), (48, 54, 3)]);
-    // Where the day before is not known, the one before that counts.
+    // If the day before is not known, an earlier day counts.
     assert_eq!(rows(&series.fallback(hour(58), hour(56), hour(58))), [(56, 58, 1)]);
-    // Two days, the first of which is the pattern of the second.
+    // The second of the two days repeats the first.
     let mut short = self::series(Fallback::LastDay);
     short.merge(&[slot(0, 24, 5)], hour(0));
     assert_eq!(rows(&short.fallback(hour(24), hour(24), hour(49))).iter().map(|row| row.1 - row.0).sum::<i64>(), 25);

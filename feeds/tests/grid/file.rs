@@ -23,7 +23,7 @@ async fn a_file_is_taken_when_it_is_whole() {
     ear.fault("limit.json: No such file or directory").await;
     std::fs::write(&path, "{\"high_w\": 500}").expect("written");
     assert_eq!(ear.watts(1).await, [500.0]);
-    // A half-written file is not a message about limits, only a fault.
+    // A half-written file causes a fault, and never changes the limits.
     std::fs::write(&path, "{\"high_w\": 4").expect("written");
     ear.fault("limit.json: not JSON: EOF").await;
     std::fs::write(&path, "{\"high_w\": 400}").expect("written");

@@ -50,7 +50,7 @@ fn limit(id: &str, units: Option<&str>, value: f64) -> Value {
     event
 }
 
-/// Makes the answers of a VTN with these events.
+/// Returns a script of a VTN with these events.
 fn vtn(events: Vec<Value>) -> impl FnMut(&Asked) -> Back + Send + 'static {
     let events = Value::Array(events).to_string();
     move |asked| {
@@ -157,7 +157,7 @@ async fn intervals_follow_each_other_and_repeat() {
     check(vec![event("e", own)], &[(0, Some(900), 1e3)]).await;
     let endless = json!({"intervalPeriod": period("P9999Y"), "intervals": two});
     check(vec![event("e", endless)], &[(0, None, 1e3)]).await;
-    // "Now" is when the event was last changed: 2026-11-02, 20 days and 18 h before.
+    // "Now" is the time of the event's last change: 2026-11-02, 20 days and 18 h before.
     let begin = json!({"start": "0001-01-01T00:00:00Z", "duration": "PT0S"});
     let now = json!({"intervalPeriod": begin, "intervals": [{"id": 0, "payloads": payload(1.0)}]});
     check(vec![event("e", now)], &[(-(20 * 24 + 18) * 3_600, None, 1e3)]).await;

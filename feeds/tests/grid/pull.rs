@@ -11,7 +11,7 @@ use limo_feeds::grid::pull::{Pull, run};
 use crate::server::{Asked, Back, Server, answer, json};
 use crate::{Ear, POLL};
 
-/// Shorter than the patience of a test, longer than an exchange.
+/// Shorter than a test's longest wait, but longer than an exchange.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An incomplete answer.

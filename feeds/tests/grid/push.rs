@@ -97,7 +97,7 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
     let text = format!("{token}content-type: text/plain\r\n");
     check(sender.send("PUT /limits", &text, "{}").await, 415, "the content type is `text/plain`");
     check(sender.json("PUT /limits", &format!("\"{}\"", "x".repeat(2 << 20))).await, 413, "longer than 1048576 bytes");
-    // No part of these was a message: the next one is the heartbeat.
+    // None of these requests caused a message: the next message is the heartbeat.
     assert_eq!(sender.json("POST /heartbeat", "").await.0, 202);
     assert_eq!(sender.ear.next().await, Word::Heartbeat);
 }
@@ -107,7 +107,7 @@ async fn what_is_not_http_harms_nobody() {
     let mut sender = Sender::new().await;
     let answer = sender.raw(b"\x16\x03\x01 this is TLS\r\n\r\n").await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
-    // Half a body, then the end of the connection.
+    // The connection ends after half a body.
     let half = "PUT /limits HTTP/1.1\r\nhost: x\r\nauthorization: Bearer s3cret\r\ncontent-type: application/json\r\n\
                 content-length: 100\r\n\r\n{\"high";
     let mut stream = TcpStream::connect(sender.address).await.expect("listening");

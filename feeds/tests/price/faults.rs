@@ -35,7 +35,7 @@ async fn a_server_that_says_nothing() {
 
 #[tokio::test]
 async fn a_body_that_comes_too_slowly_counts_as_none() {
-    // The head and a part of the body come; then nothing.
+    // The server sends the head and a part of the body, then nothing.
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/p", server.local_addr().expect("bound"));
     let serving = tokio::spawn(async move {
