@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A share of a value, 0 to 50 %, in millionths. A larger "noise" would hide the value.
+/// A share of a value in millionths, 0 to 50 %. Larger "noise" would hide the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Percent(u32);
 

@@ -32,7 +32,7 @@ fn meter(root: &TempDir, choice: &str) -> Box<dyn Meter> {
     choice.parse::<MeterChoice>().expect("a choice").meter(&Site::new(root.path()))
 }
 
-/// The text may begin within the tree.
+/// The actual text may begin with the path of the tree.
 fn check(meter: &mut Box<dyn Meter>, expected: Result<Power, &str>) {
     match (meter.read(Duration::ZERO), expected) {
         (Ok(reading), Ok(power)) => assert_eq!(reading, Reading::Draw(power)),

@@ -100,7 +100,7 @@ fn one_package_without_its_parts() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 30), ("intel-rapl:0:1", 2)]);
     tree.shows(42);
-    // The mean over the actual time, in milliwatts.
+    // The mean covers the actual time, in milliwatts.
     tree.count(&[("intel-rapl:0", 10)]);
     assert_eq!(tree.read_after(Duration::from_millis(1500)), Ok(mean(6_667, 1500)));
     assert_eq!(tree.read_after(Duration::ZERO), Ok(Reading::NotYet), "no time has passed");
@@ -136,7 +136,7 @@ fn psys_has_everything_in_it() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 5), ("intel-rapl:1", 61)]);
     tree.shows(61);
-    // It still counts under another number.
+    // The zone still counts under another number.
     tree.swap("intel-rapl:0", "intel-rapl:1");
     tree.count(&[("intel-rapl:0", 62), ("intel-rapl:1", 43)]);
     tree.shows(62);
@@ -173,7 +173,7 @@ fn a_counter_begins_again() {
     tree.shows_nothing_yet();
 }
 
-/// A counter that a reloaded module reset looks as if nearly its whole range had been drawn in a second.
+/// A counter reset by a reloaded module would seem to have counted nearly its whole range in a second.
 #[test]
 fn a_counter_that_was_set_back_is_no_draw() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
@@ -185,7 +185,7 @@ fn a_counter_that_was_set_back_is_no_draw() {
     tree.shows(7);
 }
 
-/// In a longer gap a counter may have wrapped around more than once.
+/// A counter may wrap around more than once in a longer gap.
 #[test]
 fn looks_far_apart_are_not_compared() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
@@ -231,7 +231,7 @@ fn zones_that_go_are_waited_for_and_zones_that_come_count_from_then_on() {
     tree.fails("two zones are both named package-2: ", "/intel-rapl:2 and ");
 }
 
-/// A directory in place of the file, which not even root can read.
+/// A directory replaces the file, so that not even root can read it.
 #[test]
 fn what_cannot_be_read_is_named() {
     let mut tree = Tree::new(&[]);

@@ -27,7 +27,7 @@ fn a_run_alone_used_what_the_meter_shows_above_idle() {
     (21..=50).for_each(|at| machine.look(secs(at), watts(35), secs(1)));
     machine.end(1, secs(50));
     assert!(!machine.awaits_look(1));
-    // 25 W for 30 s.
+    // 25 W for 30 s are 750 J.
     assert_eq!(machine.take(1, secs(50)), Some(Attributed { energy: Energy::from_joules(750), confidence: 1_000 }));
     assert_eq!(machine.take(1, secs(50)), None);
     (51..=60).for_each(|at| machine.look(secs(at), watts(30), secs(1)));
@@ -78,7 +78,7 @@ fn a_paused_run_has_no_part() {
     machine.start(2, watts(10), secs(20));
     machine.look(secs(22), watts(30), secs(2));
     machine.set_paused(1, true, secs(23));
-    // 40 W for 2 s are 80 J. Run 1 ran for one of the two seconds, so it gets a third.
+    // 40 W for 2 s are 80 J. Run 1 ran for only one of the two seconds, so it gets a third.
     machine.look(secs(24), watts(50), secs(2));
     machine.look(secs(28), watts(20), secs(4));
     machine.set_paused(1, false, secs(28));
@@ -111,7 +111,7 @@ proptest! {
                     machine.end(token, secs(at));
                 }
             }
-            // The idle draw must not change.
+            // Samples without a run show the idle draw, so that it does not change.
             let active = spans().any(|(from, until)| from <= at && at < until);
             let shown = if active { *draw } else { 10_000 };
             drawn += shown - 10_000;

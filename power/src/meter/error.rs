@@ -50,7 +50,7 @@ pub enum MeterError {
     Run { command: String, source: io::Error },
     #[error("the meter command `{command}` did not end within {} ms and was killed; it printed {printed}", limit.as_millis())]
     Late { command: String, limit: Duration, printed: String },
-    /// `status` is in the words of the operating system: `exit status: 1`.
+    /// `status` is the operating system's text, such as `exit status: 1`.
     #[error("the meter command `{command}` failed with {status}; it printed {printed}")]
     Failed { command: String, status: String, printed: String },
     #[error("the meter command `{command}` printed nothing: it must print watts, for example `41.5 W`")]

@@ -80,7 +80,7 @@ fn a_chip_that_obeys_nothing_is_told() {
     ));
     chip(&tree, 0, "amdgpu", 35_000_000);
     assert!(error(&tree, "amdgpu").contains("power1_cap_max: No such file"));
-    // As with cards that accept their default only.
+    // Some cards accept only their default.
     tree.write("class/hwmon/hwmon0/power1_cap_min", "35000000");
     tree.write("class/hwmon/hwmon0/power1_cap_max", "35000000");
     assert!(

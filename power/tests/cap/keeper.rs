@@ -78,7 +78,7 @@ fn what_was_there_is_saved_and_put_back() {
     );
 }
 
-/// Dropping a keeper simulates a kill: no value is restored.
+/// Simulates a kill by dropping a keeper: no value is restored.
 #[test]
 fn the_next_one_puts_back_what_a_killed_one_left() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
@@ -88,7 +88,7 @@ fn the_next_one_puts_back_what_a_killed_one_left() {
     keeper.set("cpu", Some(watts(40))).expect("set");
     drop(keeper);
     assert_eq!(state(&tree), ("40000000".into(), "1".into()));
-    // The restoring keeper has other caps, or none.
+    // The keeper that restores has other caps, or none.
     let (_, failures) = open(&file, &places, &[]);
     assert!(failures.is_empty(), "{failures:?}");
     assert_eq!((state(&tree), file.exists()), (before(), false));
@@ -110,7 +110,7 @@ fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
     let saved = fs::read_to_string(&file).expect("kept");
     assert!(saved.contains("long_term_uw") && !saved.contains("enabled"), "{saved}");
     drop(keeper);
-    // Still locked for the next daemon, which cannot cap.
+    // The control is still locked for the next daemon, which cannot cap.
     let (mut keeper, failures) = open(&file, &places, &[("cpu", "rapl")]);
     assert_eq!((failures.len(), keeper.range("cpu")), (2, None), "{failures:?}");
     tree.unfix();

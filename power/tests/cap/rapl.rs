@@ -7,7 +7,7 @@ use crate::tree::{Tree, watts};
 
 fn two_packages() -> Tree {
     let tree = Tree::new();
-    // As after a reload of the module, and with other entries besides packages.
+    // This is the state after a reload of the module, with other entries besides packages.
     tree.write("class/powercap/intel-rapl/enabled", "1");
     tree.zone("intel-rapl:0", "package-1", 200_000_000);
     tree.zone("intel-rapl:0:0", "dram", 33_000_000);
@@ -56,7 +56,7 @@ fn both_ways_to_a_package_are_written() {
     assert_eq!(cap.capture().expect("readable").len(), 4);
     cap.set(watts(15)).expect("set");
     assert_eq!([tree.limit_of("intel-rapl:0"), tree.limit_of("intel-rapl-mmio:0")], ["15000000", "15000000"]);
-    // Shorter text than the original.
+    // The new text is shorter than the original.
     cap.set(watts(9)).expect("set");
     assert_eq!([tree.limit_of("intel-rapl:0"), tree.limit_of("intel-rapl-mmio:0")], ["9000000", "9000000"]);
 }
@@ -67,7 +67,7 @@ fn ranges() {
     let mut cap = Rapl::new(tree.path(), None);
     let place = tree.path().join("class/powercap").display().to_string();
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone `package-N` with a long_term limit: load")));
-    // As on AMD: energy without constraints.
+    // As on AMD, the zones have energy but no constraints.
     tree.write("class/powercap/intel-rapl:0/name", "package-0");
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone")));
     tree.zone("intel-rapl:0", "package-0", 8_000_000);
