@@ -33,7 +33,7 @@ pub(crate) fn claim(dir: &Path, patience: Duration) -> Result<Claim, OpenError> 
     let failed = |source| OpenError::Directory { dir: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let magic = statfs(dir).map_err(|errno| failed(errno.into()))?.filesystem_type().0;
-    // The magic number has 32 bits; the type that carries it differs between C libraries.
+    // The magic number has 32 bits, but its type differs between C libraries.
     if let Some(kind) = network_kind(magic as u32) {
         return Err(OpenError::Network { dir: dir.to_owned(), kind });
     }

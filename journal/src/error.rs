@@ -40,8 +40,8 @@ pub enum OpenError {
 }
 
 /// Reason why a batch was not written. Batches of its generation are refused from then on: call
-/// [`crate::Journal::recover`]. After a successful recovery, the batch is certainly not on disk. If the process dies
-/// before, the batch may still turn out to be on disk, so its failure must not be reported before the recovery.
+/// [`crate::Journal::recover`]. After a successful recovery, the batch is certainly not on disk. Before that, it may
+/// still be on disk if the process dies. So its failure must not be reported before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CommitError {
@@ -57,7 +57,7 @@ pub enum CommitError {
     Closed,
 }
 
-/// Reason why the state on disk could not be restored. The journal continues to refuse; a retry is possible.
+/// Reason why the state on disk could not be restored. The journal still refuses batches, and a retry is possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecoverError {
@@ -93,7 +93,7 @@ pub enum QueryError {
     Closed,
 }
 
-/// Reason why the journal was not compacted. Space that was freed until then stays free.
+/// Reason why the journal was not compacted. Space freed so far stays free.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CompactError {
@@ -147,7 +147,7 @@ impl From<sqlx::Error> for ReadError {
     }
 }
 
-/// SQLite's result code, extended, if the error came from SQLite.
+/// Returns the extended result code of SQLite, if the error came from SQLite.
 fn code(error: &sqlx::Error) -> Option<u32> {
     error.as_database_error()?.code()?.parse().ok()
 }
@@ -162,7 +162,7 @@ const SQLITE_NOTADB: u32 = 26;
 impl Unwritable {
     /// Returns `None` if the error has another cause than a disk that accepts no more data. SQLite reports some of
     /// these disks as other errors: no space for the shared index of the write-ahead log, a quota, a file system that
-    /// the kernel has made read-only. Then a file is written to find out.
+    /// the kernel has made read-only. In such cases, a file is written as a test.
     pub(crate) fn of(error: &sqlx::Error, dir: &Path) -> Option<Self> {
         let blocked = match code(error)? & 0xff {
             SQLITE_FULL => Blocked::Full,

@@ -24,7 +24,7 @@ async fn alter(dir: &Path, sql: &str) {
     conn.close().await.expect("closed");
 }
 
-/// A journal with three entries, closed.
+/// Writes a journal with three entries, and closes it.
 async fn written(dir: &Path) {
     let (journal, recovered) = Journal::open(dir).await.expect("a new journal");
     for job in 1..=3 {
