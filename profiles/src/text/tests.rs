@@ -52,7 +52,7 @@ fn people_may_order_columns_comment_and_choose_units() {
     assert_eq!(read(text.as_bytes()).expect("readable"), [sample()]);
 }
 
-/// Files from before profiles had cores.
+/// Reads files from before profiles had cores.
 #[test]
 fn a_file_without_cores_holds_for_any_number() {
     let text = "application,size,hardware,cap,duration,power,energy,spread,runs\n\
