@@ -48,7 +48,7 @@ impl Story {
         self.step(Input::Heard(Frame::Data(Data { stream, offset, bytes: Bytes::from_static(bytes) })))
     }
 
-    /// Returns a story that is connected and accepted.
+    /// Returns a story with a connection and an accepted job.
     fn accepted() -> Self {
         let mut story = Self::new();
         story.step(Input::Connected);
