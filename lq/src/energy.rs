@@ -31,7 +31,7 @@ struct SumJson {
     /// Number of jobs that ran; `null` for nodes.
     jobs: Option<u64>,
     energy_j: f64,
-    /// Parts of `energy_j`; the rest is from jobs for which this was not recorded.
+    /// Parts of `energy_j`. The remainder is from jobs without a record of this.
     measured_j: f64,
     estimated_j: f64,
     emulated_j: f64,

@@ -58,7 +58,7 @@ async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
             Query::Jobs(JobsQuery { from: JobId(0), .. }) => {
                 answer(Answer::JobsUpTo { jobs: vec![waiting_job(3), waiting_job(4)], next: JobId(7) })
             }
-            // Job 3 is over by then.
+            // Job 3 has ended by then.
             _ => answer(Answer::Jobs(vec![finished_job(3, Outcome::Exited(0)), waiting_job(7)])),
         },
         other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! `lq wait` ends when the jobs do, even if the master is absent in between.
+//! `lq wait` ends when the jobs end, even if the master is absent in between.
 
 use limo_client::fake::{FakeMaster, answer, finished_job};
 use limo_model::{JobId, Outcome};
