@@ -13,7 +13,7 @@ use super::{Event, Shell};
 use crate::caps::tell;
 use crate::users::look_up;
 
-/// Time for processes to stop; only a process that another program keeps continuing takes longer.
+/// Longest time for processes to stop; only a process that another program keeps continuing takes longer.
 const HALT: Duration = Duration::from_secs(2);
 
 impl Shell {
