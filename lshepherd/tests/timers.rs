@@ -183,7 +183,7 @@ fn everything_ends_with_the_connection() {
     let leader = shepherd.started();
     let end = Instant::now() + PATIENCE;
     let pid = shepherd.child.id();
-    // The shell, and its two children that have left its group.
+    // Both children of the shell have left its group.
     let children = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let both = loop {
         let both = children(leader.cast_unsigned());
