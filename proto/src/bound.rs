@@ -108,7 +108,7 @@ impl<'de, const N: usize> Deserialize<'de> for Text<N> {
     }
 }
 
-/// At most `N` entries.
+/// List of at most `N` entries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct List<T, const N: usize>(Vec<T>);
 
@@ -250,7 +250,7 @@ pub(crate) fn clip_some<S: Serializer, const N: usize>(
     }
 }
 
-/// For `with`: an outcome whose reason is at most [`REASON_LIMIT`] bytes. It is sent clipped.
+/// For `with`: an outcome with a reason of at most [`REASON_LIMIT`] bytes. It is sent clipped.
 pub(crate) mod outcome {
     use super::*;
 

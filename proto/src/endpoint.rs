@@ -37,7 +37,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// The endpoint of a Unix socket.
+    /// Makes the endpoint of a Unix socket.
     ///
     /// # Errors
     /// If the path is relative or longer than the kernel allows.

@@ -17,7 +17,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("own file");
 }
 
-/// Gives a file to another user; returns false if that needs root.
+/// Gives a file to another user; returns false if this process is not allowed to.
 fn given_away(path: &Path) -> bool {
     let given = chown(path, Some(STRANGER), None).is_ok();
     if !given {
