@@ -12,6 +12,8 @@ use crate::y2017::{Algorithm, Config};
 const FROM: Span = Span::from_secs(2 * 86_400);
 const UNTIL: Span = Span::from_secs(5 * 86_400);
 
+/// Returns the published algorithm for a setup.
+///
 ///
 ///
 /// # Errors
@@ -47,6 +49,8 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
     Ok(algorithm)
 }
 
+/// Returns the configuration of the published simulator.
+///
 ///
 ///
 /// # Errors
@@ -59,7 +63,7 @@ pub fn config(setup: &Setup, algorithm: Algorithm, loaded: &Loaded) -> Result<Co
             bail!("--compat 2017: nodes slept at once and in the budget's period only: write --set rest=idle-in-budget")
         }
     };
-    // A node has one processor here, and there are at most a million.
+    // A node has one processor here, and there are at most a million nodes.
     let processors = u32::try_from(loaded.platform.cores()).unwrap_or(u32::MAX);
     Ok(Config::published(processors, algorithm, shutdown, percent(setup, algorithm)?))
 }

@@ -55,6 +55,8 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Starts to measure.
+    ///
     ///
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `lab bench`: speed of the simulator and of the core, next to limits and the figures of other programs.
 //!
-//! Measures the work of users: whole runs with their files, and rounds of a loaded core. The benchmark is not a test:
-//! figures depend on the machine and its load, so both are printed too.
+//! Measures the work of users: whole runs with their files, and rounds of a loaded core. The benchmark is not a test.
+//! Its figures depend on the machine and its load, so both are also printed.
 
 mod campaign;
 mod cluster;

@@ -4,7 +4,7 @@ use limo_requirements::trace_set;
 
 use super::{column, printed, read, refused};
 
-/// Two jobs on a machine of four processors.
+/// A trace of two jobs on a machine of four processors.
 const SMALL: &str = "; MaxProcs: 4\n\
     1 0 -1 100 2 -1 -1 2 200 -1 1 1 -1 1 -1 -1 -1 -1\n\
     2 10 -1 100 4 -1 -1 4 100 -1 1 2 -1 1 -1 -1 -1 -1\n";

@@ -19,7 +19,7 @@ fn usage() {
     );
 }
 
-/// The campaign needs its weeks; a part of the benchmark without its trace is skipped.
+/// Checks that the campaign needs its weeks, and that a part of the benchmark without its trace is skipped.
 #[test]
 fn without_traces() {
     let folder = tempfile::tempdir().expect("a folder");
