@@ -23,7 +23,7 @@ pub struct Backup {
 /// Writes the archive.
 ///
 /// # Errors
-/// If the file exists or cannot be written, or the master cannot be asked. Then no file is left.
+/// If the file exists or cannot be written, or the master cannot be asked. No file remains then.
 pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure> {
     let unfinished = unfinished(&file);
     let failed = |error: &io::Error| Failure::new(format_args!("cannot write {}: {error}", file.display()));
@@ -46,7 +46,7 @@ pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure
             Ok(exit::DONE)
         }
         Err(error) => {
-            // Both files were created by this process.
+            // This process created both files.
             let _ = fs::remove_file(&unfinished);
             let _ = fs::remove_file(&file);
             Err(match error {
@@ -80,7 +80,7 @@ fn unfinished(file: &Path) -> PathBuf {
     name.into()
 }
 
-/// Creates a file that only its owner can read: launches contain environments, which contain secrets.
+/// Creates a file that only its owner can read, because launches contain environments, which contain secrets.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

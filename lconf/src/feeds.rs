@@ -9,13 +9,14 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct FeedJson {
     name: String,
-    /// `price` or `carbon`.
+    /// Kind of values: `price` or `carbon`.
     of: &'static str,
     /// Currency of prices; `g` for carbon.
     currency: String,
     last_success_unix_ms: Option<i64>,
     last_error: Option<ErrorJson>,
-    /// `null` if no current value is known; the largest 64-bit number if the value holds until further notice.
+    /// End of the known values. `null` if no current value is known; the largest 64-bit number if the value holds
+    /// until further notice.
     known_until_unix_ms: Option<i64>,
 }
 
