@@ -9,6 +9,8 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Connects to the master.
+    ///
     /// # Errors
     /// If the master does not answer.
     pub async fn connect(address: &str) -> Result<Self> {

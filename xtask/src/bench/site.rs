@@ -88,7 +88,7 @@ pub fn resident_bytes(pid: u32) -> Result<f64> {
 pub fn cpu_s(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).context("the process is gone")?;
     let fields: Vec<&str> = text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
-    // User and system time are fields 14 and 15; the first after the name is field 3.
+    // User and system time are fields 14 and 15; the first field after the name is field 3.
     let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
     let per_s = sysconf(SysconfVar::CLK_TCK)?.context("no clock ticks")?;
     Ok(ticks / per_s as f64)

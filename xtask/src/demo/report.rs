@@ -63,7 +63,7 @@ impl RunReport {
         }
     }
 
-    /// Returns the system of limo-2018 that this run corresponds to: what the paper calls Limo is the prototype.
+    /// Returns the corresponding system of limo-2018. The paper's Limo is the prototype.
     fn published(&self) -> Option<Published> {
         match self.name {
             "fifo" | "slurm" => Some(Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" }),
@@ -88,6 +88,8 @@ impl Report {
         Self { random_hours, ..self }
     }
 
+    /// Formats the report as JSON.
+    ///
     ///
     ///
     /// # Errors

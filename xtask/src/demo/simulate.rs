@@ -1,5 +1,5 @@
-//! The same hour in `lsim`: writes the machines, profiles, jobs, limits and prices of the demo as files on the demo's
-//! clock, runs `lsim run` for each policy, and reads its draw and its jobs back. Simulated machines answer at once,
+//! The same hour in `lsim`: writes the machines, profiles, jobs, limits and prices of the demo to files on the demo's
+//! clock. Runs `lsim run` for each policy, and reads its draw and jobs back. Simulated machines answer at once,
 //! without noise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use super::workload::{self, BEGIN};
 use super::{Hour, RUNS, Run, hardware};
 use crate::workspace;
 
-/// The simulation starts with the hour.
+/// Pace at which the simulation starts with the hour.
 const PACE: Pace = Pace { begin: BEGIN, factor: FACTOR };
 
 /// Builds `lsim`.
@@ -167,7 +167,7 @@ fn thousandths(cell: &str) -> Result<i64> {
     Ok((number * 1_000.0).round() as i64)
 }
 
-/// The draw and the jobs of a simulation, in times of the hour.
+/// Reads the draw and the jobs of a simulation, in times of the hour.
 fn read(out: &Path) -> Result<Record> {
     let time = |cell: &str| thousandths(cell).map(|ms| PACE.of_hour(BEGIN + Span::from_ms(ms)));
     let table = |name: &str, columns: &[&str]| {
@@ -233,7 +233,7 @@ mod tests {
             assert!(run.in_band_share > 2.0 * fifo.in_band_share && run.in_band_share <= 1.0, "{run:?}");
             assert!(run.cost < fifo.cost, "{run:?} {fifo:?}");
         }
-        // In a simulation running jobs lower their draw at once.
+        // In a simulation, running jobs lower their draw at once.
         assert_eq!((limo.above_upper, unwarned.above_upper), (Power::ZERO, Power::ZERO));
     }
 

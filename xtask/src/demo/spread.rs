@@ -30,7 +30,7 @@ pub struct PolicySpread {
     pub cheaper_than_fifo: usize,
 }
 
-/// Figures of all policies over all hours. Single figures are those of `limo`.
+/// Figures of all policies over all hours. Figures of a single policy are those of `limo`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
     pub count: usize,
