@@ -39,7 +39,7 @@ fn a_job_that_may_only_cost_so_much_is_told_of_and_goes_on() {
     )
     .expect("written");
     submitter.lconf(&["set", "price", "prices.csv"]).succeeded();
-    // At such a price the job would wait for a lower one.
+    // At such a price, the job would wait for a lower one.
     submitter.lconf(&["set", "mode", "high"]).succeeded();
     let options = ["--cost-limit", "0.001EUR", "--on-limit", "warn"];
     let client = submitter.spawn_lrun(&[&options[..], &STEADY, &["sh", "-c", "read line; exit 3"]].concat());

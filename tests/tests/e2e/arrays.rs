@@ -24,7 +24,7 @@ fn each_task_runs_once_with_its_number() {
     let counts = &shown["array"];
     assert_eq!((&counts["completed_count"], &counts["failed_count"]), (&0.into(), &4.into()), "{shown}");
     assert_eq!((&shown["state"], &shown["exit_code"]), (&"failed".into(), &8.into()), "{shown}");
-    // The tasks have the numbers after the array's own. The next job has the number after them.
+    // The tasks have the numbers that follow the array's own. The next job has the number after them.
     let task = submitter.job(3);
     assert_eq!((&task["array_id"], &task["task"], &task["exit_code"]), (&1.into(), &4.into(), &4.into()), "{task}");
     let sums: serde_json::Value = serde_json::from_str(&submitter.lq(&["energy", "--json"]).succeeded()).expect("JSON");

@@ -1,9 +1,9 @@
-//! Jobs that may not run yet: held jobs, jobs with a begin, dependants, singletons; and requeued jobs.
+//! Jobs that may not run yet: held jobs, jobs with a begin, dependants and singletons. Also requeued jobs.
 
 use limo_tests::{Cluster, Submitter, finish, until};
 use serde_json::{Value, json};
 
-/// Waits until a job has this kind of reason, and returns its report.
+/// Waits until a job has a reason of this kind, and returns its report.
 fn await_wait(submitter: &Submitter, job: u64, kind: &str) -> Value {
     until(&format!("job {job} is told: {kind}"), || {
         let report = submitter.job(job);
@@ -189,7 +189,7 @@ fn a_job_is_warned_ahead_of_its_time_limit_and_has_its_grace() {
     assert_eq!(submitter.read("log"), "warned\nasked\n");
     let report = submitter.job(job);
     let ran = report["end_unix_ms"].as_i64().zip(report["start_unix_ms"].as_i64()).map(|(end, start)| end - start);
-    // The master records a start when the node has reported it, a little later. By default a job has 30 s of grace.
+    // The master records a start slightly later, when the node has reported it. By default a job has 30 s of grace.
     assert!(ran.is_some_and(|ms| (3_000..30_000).contains(&ms)), "{report}");
     submitter.lrun(&["--kill-grace", "1h", "true"]).failed("a grace of 1h from TERM to KILL is not within 0 s to 30s");
     submitter.lrun(&["--signal", "USR1", "true"]).failed("--time");

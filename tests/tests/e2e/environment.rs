@@ -16,7 +16,7 @@ fn limo_sets_what_its_list_says() {
     let submitter = cluster.submitter();
     let own = |options: &[&str]| {
         let mut command = submitter.command("lrun", options);
-        // As if a job submitted this one.
+        // The variables are set as if a job submitted this one.
         command.env("LIMO_JOB_END_TIME", "1").env("LIMO_EMULATED_WORK_FD", "9").env("LIMO_ATTEMPT", "x");
         let mut all = variables(&finish(command.spawn().expect("a program that is built")).succeeded());
         all.retain(|name, _| name.starts_with("LIMO_") && name != "LIMO_MASTER");

@@ -51,12 +51,12 @@ impl Node {
     }
 }
 
-/// Returns a port that was free just now.
+/// Returns a port that was just free.
 fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string()
 }
 
-/// Checks that every connection ended without another byte after its greeting.
+/// Checks that each connection ended with no byte after its greeting.
 fn was_sent_nothing(impostor: &Hostile) {
     until("every caller has hung up", || {
         (impostor.count("greeted") == impostor.count("sent nothing") + impostor.count("SENT")).then_some(())

@@ -1,4 +1,4 @@
-//! The master's state is lost, or replaced by an older copy. Nodes end the jobs of before, and never confuse them with
+//! The master's state is lost, or replaced by an older copy. Nodes end the earlier jobs, and never confuse them with
 //! jobs of the new journal that have the same number.
 
 use std::fs;
@@ -28,7 +28,7 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
     victim.wait().expect("an own child");
     wipe(&cluster);
     cluster.start_master();
-    // Submitted before the node is back, so that both jobs have the number 1 and could be confused.
+    // The job is submitted before the node is back, so that both jobs have the number 1 and could be confused.
     let lrun = submitter.spawn_lrun(&["sh", "-c", "echo mine; exit 4"]);
     let ran = finish(lrun);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), "mine\n"), "{}", ran.stderr);

@@ -71,7 +71,7 @@ fn a_manual_page_has_every_command() {
 #[test]
 fn help_fits_a_screen() {
     for program in PROGRAMS {
-        // The options that `lrun -h` omits would not fit a screen.
+        // `lrun -h` omits these options, which would not fit on a screen.
         let options: &[&str] = if program == "lrun" { &["-h"] } else { &["-h", "--help"] };
         for option in options {
             let help = run(program, &[option]).succeeded();

@@ -14,10 +14,10 @@ use crate::load::Load;
 
 const KILLS: u64 = 20;
 
-/// About as long as a job takes, from its submission to its end.
+/// Longest time between kills, about that of a job from its submission to its end.
 const LONGEST_LIFE: Duration = Duration::from_millis(600);
 
-/// Half of these jobs run, half of them wait.
+/// Number of jobs: half of them run, and half of them wait.
 const BACKLOG: usize = 12;
 
 /// Script that also leaves its group. It writes its number at its start and at its end.

@@ -1,4 +1,4 @@
-//! Hardware of a node, shown by the master: the same as `lslave --probe` prints on the node.
+//! The master shows the hardware of a node exactly as `lslave --probe` prints it on the node.
 
 use limo_tests::Setup;
 

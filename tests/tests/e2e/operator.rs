@@ -158,7 +158,7 @@ fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
     submitter.lconf(&["node", "remove", "n2"]).failed(&format!("job {job} is on node `n2`"));
     submitter.lq(&["cancel", &job.to_string()]).succeeded();
     cluster.start_node("n2");
-    // The kind of the end depends on the daemon; only the end matters.
+    // The kind of the end depends on the daemon, and does not matter.
     submitter.wait(job);
     cluster.terminate_node("n2");
     until("n2 is away", || (cluster.node_report("n2")?["state"] != "up").then_some(()));

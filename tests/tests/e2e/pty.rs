@@ -164,7 +164,7 @@ fn the_terminal_is_restored_whatever_ends_lrun() {
     }
 }
 
-/// An interactive shell ignores TERM, but notices that its terminal is gone.
+/// Cancels an interactive shell, which ignores TERM but notices that its terminal is gone.
 #[test]
 fn a_shell_that_is_cancelled_ends_before_the_grace_is_over() {
     let cluster = limo_tests::Setup::nodes(1, 1).master(&["--kill-grace", "1h"]).start();
@@ -188,7 +188,8 @@ fn where_there_is_no_terminal_or_no_use_for_one() {
     }
 }
 
-/// After a suspension for power, which is not the user's, the shell must not take its terminal back from its command.
+/// Suspends a shell and its command for power, and not for the user: the shell must not take its terminal back from
+/// the command.
 #[test]
 fn a_shell_and_what_it_runs_stand_still_and_go_on_together() {
     const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
@@ -208,7 +209,7 @@ fn a_shell_and_what_it_runs_stand_still_and_go_on_together() {
     limit("15W");
     until("the job is suspended", || (submitter.state(1) == "suspended").then_some(()));
     until("its processes stand still", || (stand_still() == 2).then_some(()));
-    // Input typed now is read later.
+    // Input that is typed now is read later.
     desk.types("early-");
     desk.shows("early-");
     limit("none");

@@ -1,4 +1,4 @@
-//! Impossible requests are refused at once, with the possible range.
+//! Impossible requests are refused at once. The error contains the possible range.
 
 use limo_tests::{Cluster, Setup};
 

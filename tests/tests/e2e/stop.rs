@@ -1,4 +1,4 @@
-//! SIGTERM ends the daemons in order.
+//! SIGTERM ends the daemons in an orderly way.
 
 use std::io::{BufRead, BufReader, Write};
 

@@ -3,7 +3,7 @@
 use limo_tests::{Cluster, Person, until};
 use nix::unistd::Group;
 
-/// Unprivileged user of every Linux.
+/// Unprivileged user that exists on every Linux.
 const OTHER: &str = "daemon";
 
 /// Returns this user with the clients. Skips with `None` if this test cannot become another user.

@@ -9,7 +9,7 @@ use limo_tests::{Cluster, Setup, programs};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/wrong-inputs.txt");
 
-/// Equal on every machine.
+/// Hardware that is equal on every machine.
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
 
 /// Input files of some commands.
@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 9] = [
     ("bad.swf", "one two\n"),
 ];
 
-/// The commands of the table, in order.
+/// Returns the commands of the table, in order.
 fn commands(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter_map(|line| line.strip_prefix("$ "))
 }
