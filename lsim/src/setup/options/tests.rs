@@ -38,7 +38,7 @@ fn values() {
     assert_eq!(options(Preset::Limo, "price-threshold=40EUR/MWh"), Ok(Options { price_rule, ..Options::default() }));
 }
 
-/// The shown defaults are the real ones.
+/// Checks that the shown defaults are the real ones.
 #[test]
 fn defaults() {
     for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
