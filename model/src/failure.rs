@@ -18,7 +18,7 @@ pub fn plain_words(message: &str) -> String {
     WORDS.iter().fold(message.to_owned(), |message, (from, to)| message.replace(from, to))
 }
 
-/// An error with its causes, except those that the text before them already contains.
+/// Formats an error with its causes, except causes that the text before them already contains.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -12,9 +12,9 @@ use crate::wake::Wake;
 /// A machine with one `lslave`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpec {
-    /// Unique within the cluster; see [`crate::check_name`].
+    /// Name, unique within the cluster; see [`crate::check_name`].
     pub name: String,
-    /// At least one; the order gives each unit its index.
+    /// Units, at least one; the order gives each unit its index.
     pub units: Vec<UnitSpec>,
     /// Memory for all jobs on it together.
     pub memory: Memory,
@@ -35,7 +35,7 @@ pub struct Rest {
     pub down: Switch,
     /// The transition back.
     pub up: Switch,
-    /// `None` for simulated nodes.
+    /// Way to wake the node; `None` for simulated nodes.
     #[serde(default)]
     pub wake: Option<Wake>,
 }
@@ -43,7 +43,7 @@ pub struct Rest {
 /// A transition between awake and asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
-    /// Duration of the change; not negative.
+    /// Duration of the transition; not negative.
     pub span: Span,
     /// Draw of the whole node during the transition.
     pub draw: Power,
@@ -52,15 +52,15 @@ pub struct Switch {
 /// An execution unit: the CPU of a node or one accelerator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitSpec {
-    /// Unique within the node; see [`crate::check_name`].
+    /// Name, unique within the node; see [`crate::check_name`].
     pub name: String,
-    /// The type by which profiles are shared between equal units.
+    /// Type of the unit. Equal units share the profiles of their type.
     pub hardware: String,
     /// The kind, which decides how jobs share the unit.
     pub kind: UnitKind,
     /// Cores of a CPU; 1 for an accelerator, which serves one job at a time.
     pub cores: u32,
-    /// Draw above idle with the unit fully used, from its nameplate: the estimate if no profile exists.
+    /// Draw above idle with the unit fully used, from its nameplate. This is the estimate if no profile exists.
     pub nameplate: Power,
     /// The lowest and highest cap that the unit obeys, if it can be capped.
     pub caps: Option<(Power, Power)>,
@@ -82,7 +82,7 @@ pub enum UnitKind {
 pub enum Meter {
     /// No meter: the core adds up estimates.
     None,
-    /// Modelled by emulated hardware.
+    /// A model of emulated hardware.
     Emulated,
     /// The energy counters of the processors (RAPL), through Linux powercap.
     Powercap,
@@ -106,9 +106,9 @@ pub enum Meter {
     Shared,
 }
 
-/// More units than any machine has; bounds the memory that one node can use at the master.
+/// Most units of a node: more than any machine has. Bounds the memory that one node can use at the master.
 const UNIT_LIMIT: usize = 64;
-/// Cores that one unit can have.
+/// Most cores of one unit.
 pub const CORE_LIMIT: u32 = 65_536;
 
 /// Reason for refusing a node's description.
