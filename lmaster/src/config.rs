@@ -1,5 +1,5 @@
-//! Settings from flags, `LIMO_*` variables, a TOML file and defaults, in this order of precedence. Knows the meaning
-//! and valid range of each setting. Opens only the file.
+//! Settings from flags, `LIMO_*` variables, a TOML file and defaults, in this order of precedence. Checks the range
+//! of each setting. Opens only the file.
 
 mod connections;
 pub mod grid;
@@ -30,7 +30,7 @@ use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
 
-/// Read if it exists and no other file is named.
+/// File that is read if it exists and no other file is given.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
 
 /// The master of a Limo cluster: keeps the queue, decides where and when jobs run, and relays their input and output.
@@ -44,7 +44,7 @@ pub struct Cli {
     #[arg(long)]
     pub check_config: bool,
     /// Record that the state directory was restored from a copy, and exit: the next start is a new incarnation, under
-    /// which nodes end the jobs of the previous one. Copies made by `lconf backup` do not need this
+    /// which nodes end the jobs of the previous one. Not needed for copies made by `lconf backup`
     #[arg(long)]
     pub restored: bool,
     #[command(flatten)]
@@ -69,16 +69,16 @@ struct Layer {
     /// Listen on this Unix socket [default: /run/limo/master.sock for root, else $XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, value_name = "PATH", env = "LIMO_SOCKET")]
     socket: Option<PathBuf>,
-    /// Listen also on this loopback address; port 0 chooses a free port, which DIR/address then names [default: none]
+    /// Also listen on this loopback address; for port 0, DIR/address has the chosen port [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
-    /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
+    /// Log level, or levels per module such as `lmaster=debug,info` [default: info]
     #[arg(long, value_name = "FILTER", env = "LIMO_LOG")]
     log: Option<String>,
-    /// For people, or one JSON object per line [default: human]
+    /// Log format: human, or one JSON object per line [default: human]
     #[arg(long, value_name = "FORMAT", env = "LIMO_LOG_FORMAT")]
     log_format: Option<LogFormat>,
-    /// A node that does not acknowledge a job within this time loses it to another [default: 2s]
+    /// Time within which a node must acknowledge a job before another node gets it [default: 2s]
     #[arg(long, value_name = "SPAN", env = "LIMO_ACK_TIMEOUT")]
     #[serde(with = "as_text::option")]
     ack_timeout: Option<Span>,
@@ -86,11 +86,11 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_KILL_GRACE")]
     #[serde(with = "as_text::option")]
     kill_grace: Option<Span>,
-    /// How long an attached job may be without its lrun before it is cancelled [default: 60s]
+    /// Time without its lrun after which an attached job is cancelled [default: 60s]
     #[arg(long, value_name = "SPAN", env = "LIMO_ORPHAN_GRACE")]
     #[serde(with = "as_text::option")]
     orphan_grace: Option<Span>,
-    /// How long a node may be unreachable before its jobs end as node_failed [default: 60s]
+    /// Time for which a node may be unreachable before its jobs end as node_failed [default: 60s]
     #[arg(long, value_name = "SPAN", env = "LIMO_NODE_LEASE")]
     #[serde(with = "as_text::option")]
     node_lease: Option<Span>,
@@ -102,7 +102,7 @@ struct Layer {
     /// Write a snapshot after this many entries of the journal [default: 10000]
     #[arg(long, value_name = "COUNT", env = "LIMO_SNAPSHOT_EVERY")]
     snapshot_every: Option<u32>,
-    /// Record readings of the meters at most this often, if nothing else happens [default: 1s]
+    /// Shortest interval between records of meter readings, if nothing else happens [default: 1s]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_EVERY")]
     #[serde(with = "as_text::option")]
     readings_every: Option<Span>,
@@ -110,32 +110,32 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_RESOLUTION")]
     #[serde(with = "as_text::option")]
     readings_resolution: Option<Span>,
-    /// Keep recorded energy this long [default: 400d]
+    /// Time for which recorded energy is kept [default: 400d]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_KEEP")]
     #[serde(with = "as_text::option")]
     readings_keep: Option<Span>,
-    /// Only in the file.
+    /// Meters; only in the file.
     #[arg(skip)]
     meter: Vec<MeterLayer>,
-    /// Only in the file.
+    /// Limits on users; only in the file.
     #[arg(skip)]
     limits: LimitsTable,
-    /// Only in the file.
+    /// Settings of sleep; only in the file.
     #[arg(skip)]
     idle: IdleTable,
     #[command(flatten)]
     policy: PolicyLayer,
-    /// Priority of the operator's own limits among the sources of `[[grid]]`: before higher numbers [default: 100]
+    /// Priority of the operator's own limits among the sources of `[[grid]]`; lower numbers come first [default: 100]
     #[arg(long, value_name = "NUMBER", env = "LIMO_OPERATOR_PRIORITY")]
     operator_priority: Option<u32>,
     #[command(flatten)]
     initial: InitialLayer,
     #[command(flatten)]
     connections: ConnectionLayer,
-    /// Only in the file.
+    /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
-    /// Sources that may set limits from outside; in the file only: `[[grid]]`.
+    /// Sources that may set limits from outside; only in the file: `[[grid]]`.
     #[arg(skip)]
     grid: Vec<grid::GridTable>,
 }
@@ -152,7 +152,7 @@ pub struct ProgramSettings {
     /// Time between two signs of life.
     pub heartbeat: Duration,
     pub controller: controller::Settings,
-    /// Checked as far as possible without asking the feeds.
+    /// Feeds, checked as far as possible without a query.
     pub feeds: FeedTables,
     pub grid: grid::GridSources,
 }
@@ -267,8 +267,8 @@ fn places(state_dir: Option<PathBuf>, socket: Option<PathBuf>) -> Result<(PathBu
     Ok((state_dir, socket))
 }
 
-/// Checks the interval and the retention of readings. Shorter intervals would cause more commits; longer ones could not
-/// show a day.
+/// Checks the interval and the retention of readings. Shorter intervals would cause more commits, and longer ones
+/// could not show a day.
 fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     let resolution = resolution.unwrap_or(Span::from_secs(60));
     let (least, most) = (Span::from_secs(60), Span::from_secs(86_400));

@@ -23,7 +23,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens both in `dir`. Results go to `answers`.
+    /// Opens both databases in `dir`. Results go to `answers`.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -43,7 +43,7 @@ impl Store {
 
     fn answer_with(&mut self, answer: impl Future<Output = Option<Input>> + Send + 'static) {
         let answers = self.answers.clone();
-        // Removes finished tasks.
+        // This removes finished tasks.
         while self.asked.try_join_next().is_some() {}
         self.asked.spawn(async move {
             if let Some(input) = answer.await {

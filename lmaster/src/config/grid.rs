@@ -1,5 +1,5 @@
-//! Settings of the sources of limits: `[[grid]]`. Each table contains one table that gives the kind of source:
-//! `openadr`, `pull`, `push`, `file`, `contact` or `schedule`. Opens nothing.
+//! Settings of the sources of limits: `[[grid]]`. Each table contains one table for the kind of source: `openadr`,
+//! `pull`, `push`, `file`, `contact` or `schedule`. Opens nothing.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 const OPERATOR_PRIORITY: u32 = 100;
 const PRIORITY: u32 = 50;
 
-/// EEBUS LPC: a heartbeat is lost after 120 s, and failsafe holds for two hours.
+/// Default heartbeat, from EEBUS LPC: it is lost after 120 s, and failsafe holds for two hours.
 const HEARTBEAT: Span = Span::from_secs(120);
 const FAILSAFE_FOR: Span = Span::from_secs(7_200);
 
@@ -28,7 +28,7 @@ const FAILSAFE_FOR: Span = Span::from_secs(7_200);
 const ASK_EVERY: Span = Span::from_secs(30);
 const LOOK_EVERY: Span = Span::from_secs(1);
 
-/// Shortest interval: a server would take more for an attack, and a file needs no more.
+/// Shortest interval: a server could take more frequent queries for an attack, and a file needs no more.
 const SHORTEST_POLL: Span = Span::from_ms(100);
 
 /// All sources, in the order of the file.

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use super::positive;
 use crate::controller::IdleSettings;
 
-/// With more tries, an operator would not notice that a node does not wake.
+/// Most attempts to wake a node. With more, an operator would not notice that a node does not wake.
 const MOST_TRIES: u32 = 100;
 
-/// The port of the discard service, which magic packets are usually sent to.
+/// Default port for magic packets: that of the discard service.
 const WOL_PORT: u16 = 9;
 
-/// Only in the file: `[idle]`.
+/// The section `[idle]`; only in the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct IdleTable {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::controller::Initial;
 
-/// `[initial]`.
+/// The section `[initial]`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct InitialLayer {

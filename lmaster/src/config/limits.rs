@@ -1,4 +1,4 @@
-//! Limits on what one user may have at a time, in the section `[limits]` of the settings.
+//! Limits on one user's use of the master, in the section `[limits]` of the settings.
 
 use anyhow::{Result, ensure};
 use limo_model::{Memory, as_text};
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use crate::limits::Limits;
 
-/// Smallest size: several pages of an answer and frames of stdio must fit.
+/// Smallest size, so that several pages of an answer and frames of stdio fit.
 const LEAST: usize = 1 << 20;
 
-/// Only in the file: `[limits]`.
+/// The section `[limits]`; only in the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct LimitsTable {

@@ -10,13 +10,13 @@ use crate::meters::{Serves, Shared};
 
 const DEFAULT_INTERVAL: Span = Span::from_secs(1);
 
-/// One cycle of the mains: within it, power only swings.
+/// Shortest interval: one cycle of the mains, within which power oscillates.
 const SHORTEST_INTERVAL: Span = Span::from_ms(20);
 
-/// Counters of energy wrap after some minutes, so samples further apart are meaningless.
+/// Longest interval. Counters of energy wrap after some minutes, so samples further apart are meaningless.
 const LONGEST_INTERVAL: Span = Span::from_secs(60);
 
-/// One `[[meter]]`.
+/// One table `[[meter]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MeterLayer {

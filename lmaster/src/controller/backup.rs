@@ -88,7 +88,7 @@ impl Controller {
         self.ask(peer, ReadBackup { file, offset });
     }
 
-    /// Drops a disconnected client's backup. A backup in the making is dropped later.
+    /// Drops a disconnected client's backup. A backup that is still being made is dropped later.
     pub(super) fn backup_unwanted(&mut self, peer: PeerId) {
         if self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
             self.backup = None;

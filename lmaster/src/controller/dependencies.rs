@@ -1,4 +1,4 @@
-//! Dependencies of a new job. The core knows unfinished jobs; the journal knows the ends of the others, and is queried
+//! Dependencies of a new job. The core has unfinished jobs; the journal has the ends of the others, and is queried
 //! before the job is accepted. Dependencies that are already met are removed from the request.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! The grid's limits in the controller: messages of its sources become the limits in force, which are journalled when
-//! they change. The operator's own limits stay known. [`Arbiter`] decides which limits hold.
+//! The grid's limits in the controller: messages of its sources become the limits in force. The journal records
+//! changes of these. The operator's own limits stay known. [`Arbiter`] decides which limits hold.
 
 use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
 use limo_model::{Span, Time};
@@ -16,7 +16,7 @@ pub struct Grid {
     pub(super) arbiter: Arbiter,
     /// Offset of the wall clock in the arbiter's times.
     offset: Span,
-    /// The last text given to the journal; `None` if it may be missing there.
+    /// The last text given to the journal; `None` if the journal may lack it.
     kept: Option<Kept>,
     /// The logged state of each source, in the order of the configuration.
     logged: Vec<Logged>,
@@ -40,7 +40,7 @@ impl Grid {
         self.kept = None;
     }
 
-    /// Handles a jump of the wall clock: the age of messages is unchanged.
+    /// Handles a jump of the wall clock, which does not change the age of messages.
     pub(super) fn follow_clock(&mut self, offset: Span) {
         self.arbiter.clock_jumped(offset - self.offset);
         self.offset = offset;
@@ -85,7 +85,7 @@ impl Controller {
         self.follow_grid();
     }
 
-    /// Returns the next time at which a source is lost, or something else changes without a message.
+    /// Returns the next time at which a source is lost, or anything else changes without a message.
     pub(super) fn grid_due(&self) -> Option<Time> {
         self.grid.arbiter.deadline().map(|at| self.core.clock().cluster(at))
     }

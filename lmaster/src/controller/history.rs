@@ -29,14 +29,14 @@ pub(super) struct Actor {
 pub struct Found {
     pub row: ChangeRow,
     pub items: Vec<Changed>,
-    /// For each item the newest later change of the same subject.
+    /// For each item, the newest later change of the same subject.
     pub since: Vec<Option<u64>>,
 }
 
 /// Changes of operators.
 #[derive(Debug)]
 struct ChangesLookup {
-    /// Asks for one more than `limit`.
+    /// Query for one more change than `limit`.
     query: ChangesQuery,
     limit: u32,
 }
@@ -84,7 +84,7 @@ impl Controller {
         changed::of(&self.core, self.wall(), event, self.actor.as_ref().map(|actor| actor.by.as_str()))
     }
 
-    /// Records a change. All that one input changes for one author is one change.
+    /// Records a change. All changes of one input for one author form one change.
     pub(super) fn remember_change(&mut self, changed: Option<(String, Changed)>) {
         let Some((by, changed)) = changed else { return };
         let body = match serde_json::to_string(&changed) {
@@ -99,7 +99,7 @@ impl Controller {
 
     fn changes(&mut self, peer: PeerId, query: ChangesQuery) {
         let limit = query.limit.min(CHANGES_PAGE);
-        // One more, to detect that more follow.
+        // One more change shows that further ones follow.
         let query = ChangesQuery { limit: limit + 1, ..query };
         self.ask(peer, ChangesLookup { query, limit });
     }
@@ -133,7 +133,7 @@ impl Controller {
             let hint = format!("lconf undo {number} --force");
             return self.refuse(peer, changed_since(number, &found, back, *since), Some(&hint));
         }
-        // In reverse order, so that a value that was changed twice gets its first value.
+        // The order is reversed, so that a value that was changed twice gets its first value.
         let events = backs.iter().rev().map(|(back, _)| back.event(&self.core, self.wall(), &by));
         let events = match events.collect::<Result<Vec<Event>, String>>() {
             Ok(events) => events,

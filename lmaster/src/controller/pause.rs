@@ -1,5 +1,5 @@
-//! Persons suspend and resume running jobs. A request applies to all of its jobs or to none; for an array, to the tasks
-//! for which it is possible.
+//! Suspension and resumption of running jobs by persons. A request applies to all of its jobs or to none. For an
+//! array, it applies to the tasks for which it is possible.
 
 use limo_model::{Cause, JobId};
 use limo_proto::Answer;
@@ -48,7 +48,8 @@ impl Controller {
         }
     }
 
-    /// Replaces arrays by those of their tasks that `check` allows. An array without such a task stays, to be refused.
+    /// Replaces arrays by those of their tasks that `check` allows. An array without such a task remains, and is
+    /// refused later.
     fn with_tasks(&self, jobs: &[JobId], check: impl Fn(&Self, JobId) -> Result<(), Refused>) -> Numbers {
         let tasks = |own: &JobId| -> Vec<JobId> {
             let count = self.core.array(*own).map_or(0, |array| array.tasks.count());

@@ -20,7 +20,7 @@ const WAITING_LIMIT: usize = 1_000_000;
 /// Longest name of a job in bytes, because tables show it.
 const NAME_LIMIT: usize = 256;
 
-/// Most names of nodes or hardware in one request. More is a mistake.
+/// Most names of nodes or hardware in one request; more is a mistake.
 const LIST_LIMIT: usize = 10_000;
 
 /// Bytes besides the launch in a frame to a node and in its record of the job: names and a placement.
@@ -43,7 +43,7 @@ pub(super) struct Attach {
 struct Known {
     job: JobId,
     uid: u32,
-    /// Report; set once the job is over.
+    /// Report, once the job is over.
     report: Option<Box<JobReport>>,
 }
 
@@ -83,7 +83,7 @@ struct AttachLookup(Attach);
 impl Lookup for AttachLookup {
     type Found = Option<Known>;
 
-    // Same as for a submission.
+    // As for a submission.
     const AT_ONCE: bool = true;
 
     async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
@@ -211,7 +211,7 @@ impl Controller {
             return self.refuse(peer, "the submission key belongs to a job of another user", None);
         }
         let Some(report) = report else {
-            // On disk, not over, and not known here: it was accepted by a process that has lost the disk.
+            // The job is on disk and not over, but unknown: a process that has lost the disk accepted it.
             return self.refuse(peer, format!("job {job} is not known any more"), None);
         };
         self.answer(peer, MasterToClient::Accepted { job });
@@ -293,7 +293,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     }
 }
 
-/// Makes the checks that the core does not make.
+/// Checks a submission beyond the checks of the core.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;

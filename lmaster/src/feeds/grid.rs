@@ -1,5 +1,5 @@
-//! The sources of limits as tasks, and their state over a restart: a text in the journal. An unreadable text counts as
-//! missing: obligatory sources then begin in failsafe.
+//! The sources of limits as tasks, and their state over a restart: a text in the journal. An unreadable text counts
+//! as missing, so that obligatory sources begin in failsafe.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::config::grid::SourceKind;
 
-/// The record of an earlier process in the journal; empty if `text` cannot be read.
+/// Returns the record of an earlier process in the journal; empty if `text` cannot be read.
 pub fn kept(text: Option<&String>) -> Kept {
     let read = |text: &String| {
         serde_json::from_str(text).unwrap_or_else(|error| {

@@ -18,12 +18,12 @@ struct KeptFeeds {
     feeds: BTreeMap<String, Value>,
 }
 
-/// Returns the key of a feed: slots of another currency belong to another feed.
+/// Returns the key of a feed. Slots of another currency belong to another feed.
 pub fn key(kind: &str, name: &str, currency: &str) -> String {
     format!("{kind} {name} in {currency}")
 }
 
-/// Reports of the feeds, by [`key`]; empty if `text` cannot be read.
+/// Returns the reports of the feeds, by [`key`]; empty if `text` cannot be read.
 pub fn read(text: &str) -> BTreeMap<String, Value> {
     parse(text).unwrap_or_else(|error| {
         tracing::warn!(error = format!("{error:#}"), "what the feeds told before is no longer known");

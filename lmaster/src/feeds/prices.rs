@@ -41,8 +41,8 @@ struct Telling {
     came: Sender<Came>,
 }
 
-/// Passes the reports of the feeds to the controller, forever; `kept` is the journal's text. Returns if no feed is
-/// configured, or the controller is gone.
+/// Passes the reports of the feeds to the controller, without an end; `kept` is the journal's text. Returns if no
+/// feed is configured, or the controller is gone.
 pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) {
     if feeds.is_empty() {
         return;
@@ -55,7 +55,7 @@ pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) 
     }
 }
 
-/// The kept reports of a feed.
+/// Returns the kept reports of a feed.
 fn taken_up<V: Quantity>(feed: &Look<V>, kept: &BTreeMap<String, Value>) -> Series<V> {
     let Feed { stale_after, fallback, ref name, .. } = feed.feed;
     let mut series = Series::new(stale_after, fallback);

@@ -1,4 +1,4 @@
-//! Peers that break the protocol: the master tells each the reason if it can, and keeps serving others.
+//! Peers that break the protocol. The master tells each the reason if it can, and continues to serve others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ async fn each_is_turned_away_and_the_others_are_served() {
     let answer = rest(call(&master, b"\0\0\0\x05hello"));
     assert!(answer.contains("this is not Limo's protocol") || answer.is_empty(), "{answer}");
     master.logged("this is not Limo's protocol");
-    // 4 KiB before the peer is known, 1 MiB afterwards.
+    // The limit is 4 KiB before the peer is known, and 1 MiB afterwards.
     rest(call(&master, b"\0\0\x20\0hello"));
     let mut oversized = greeting(2, 2);
     oversized.extend([0, 0x20, 0, 0, 1]);

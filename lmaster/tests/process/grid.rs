@@ -1,5 +1,5 @@
-//! Limits of the grid through a real master: sent, served and written limits come into force, a lost connection leads
-//! to the failsafe limit, and all of this survives a crash.
+//! Limits of the grid through a real master. Sent, served and written limits come into force, and a lost connection
+//! leads to the failsafe limit. All of this survives a crash.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use limo_proto::{Answer, Change, ClientToMaster, GridState, MasterToClient, Quer
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+/// Longest wait of a test: longer than any step takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Interval between two queries of the status.
@@ -74,7 +74,7 @@ fn is_high(watts: i64) -> impl Fn(&Status) -> bool {
     move |status| status.band.high() == Power::from_watts(watts)
 }
 
-/// Sends a request to the listener of `source`; the status line of the answer.
+/// Sends a request to the listener of `source`; returns the status line of the answer.
 async fn send(state: &Path, source: &str, line: &str, body: &str) -> String {
     let address = std::fs::read_to_string(state.join(format!("grid-{source}.address"))).expect("an address");
     let mut stream = TcpStream::connect(address.trim()).await.expect("listening");
@@ -102,7 +102,7 @@ async fn a_limit_that_is_sent_comes_into_force_and_outlasts_a_crash() {
     assert_eq!(send(&site.state(), "dso", "PUT /limits", limit).await, "HTTP/1.1 202 Accepted");
     let limited = until(&mut client, "500 W", is_high(500)).await;
     assert_eq!(limited.own_band, Some(Band::UNLIMITED));
-    // At its end the operator's band holds again, as the report shows now.
+    // At the end of the limit the operator's band holds again, as the report already shows.
     assert_eq!(limited.next_band.map(|(_, band)| band), Some(Band::UNLIMITED));
     // A narrower band of the operator stays known.
     let own = Band::new(Power::from_watts(100), Power::from_watts(900)).expect("a band");
@@ -156,7 +156,7 @@ async fn vtn() -> (u16, tokio::task::JoinHandle<()>) {
     let serving = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut head = [0; 4096];
-            // A request for events fits one read of loopback.
+            // A request for events fits into one read of loopback.
             let _ = stream.read(&mut head).await;
             let length = event.len();
             let text = format!(

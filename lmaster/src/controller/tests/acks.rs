@@ -1,4 +1,4 @@
-//! From assignment to start: a node that does not acknowledge loses the job, and the job is not lost.
+//! From assignment to start. If a node does not acknowledge, another node gets the job, and the job is not lost.
 
 use super::*;
 

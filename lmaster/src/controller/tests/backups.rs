@@ -1,4 +1,4 @@
-//! There is one backup at a time, which ends with its client's connection.
+//! Only one backup exists at a time, and it ends with its client's connection.
 
 use limo_proto::Change;
 

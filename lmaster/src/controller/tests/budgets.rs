@@ -59,7 +59,7 @@ fn with_a_job() -> (Bench, PeerId) {
     (bench, node)
 }
 
-/// The job continues, and a second after the node's return its reading counts again.
+/// Checks the job after a restart: it continues, and a second after the node's return its reading counts again.
 fn back(bench: &mut Bench) -> PeerId {
     let report = AttemptReport {
         journal: Default::default(),
@@ -78,7 +78,7 @@ fn a_stage_replaces_the_estimate() {
     measured(&mut bench, node, 595);
     assert_eq!(account(&mut bench), (59_500, 70 * 595));
     measured(&mut bench, node, 5);
-    // Believed: the estimate for a second, then the reading.
+    // The belief is the estimate for a second, then the reading.
     assert_eq!(account(&mut bench), (60_000, 70 + 30 * 599));
     measured(&mut bench, node, 10);
     assert_eq!(account(&mut bench), (61_000, 70 + 30 * 599 + 70 * 10));
@@ -97,7 +97,7 @@ fn the_account_goes_on_after_a_crash() {
     assert_eq!(account(&mut bench), before);
     let node = back(&mut bench);
     measured(&mut bench, node, 300);
-    // No reading counts until 1 s, nor from the last entry on disk, at 296 s, until 301 s.
+    // No reading counts until 1 s, nor between the last entry on disk, at 296 s, and 301 s.
     assert_eq!(account(&mut bench), (60_000, 70 + 30 * 295 + 70 * 5 + 30 * 299));
 }
 

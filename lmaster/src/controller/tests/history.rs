@@ -59,7 +59,7 @@ fn each_act_is_one_change_with_old_and_new() {
     let mut bench = bench.killed();
     let root = bench.client(0);
     let list = changes(&mut bench, root);
-    // Newest first. A user's change of an own job is not a change of the cluster.
+    // The newest change comes first. A user's change of an own job is not a change of the cluster.
     let newest: Vec<Vec<String>> = list.iter().take(list.len() - first).map(lines).collect();
     assert_eq!(
         newest,

@@ -1,4 +1,4 @@
-//! The life of a job: its messages, each after its precondition is on disk.
+//! The life of a job. Each message follows its precondition on disk.
 
 use limo_model::{JobEnd, Outcome};
 use limo_proto::{Change, JobState};
@@ -23,7 +23,7 @@ fn nothing_is_told_before_it_is_on_disk() {
     // All preconditions of Go are already on disk.
     bench.report(node, NodeToMaster::JobAck { job, attempt });
     assert_eq!(words(&bench.orders(node)), ["Go"]);
-    // The node reports the start to every master again, so the message is passed on without waiting for the disk.
+    // The node reports the start to every master again, so the message does not wait for the disk.
     bench.report(node, NodeToMaster::Started { job, attempt });
     assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
     assert_eq!(words(&bench.orders(node)), ["ReadFrom"]);
@@ -98,7 +98,7 @@ fn the_same_submission_again_is_the_same_job() {
     bench.slow_disk = true;
     bench.say(first, exec(1));
     bench.input(Input::Gone(first));
-    // Before the job is on disk, after that, and after the job is over.
+    // The key is repeated before the job is on disk, after that, and after the job is over.
     let second = bench.client(7);
     bench.say(second, exec_again(1));
     assert!(bench.heard(second).is_empty(), "accepted before it is on disk");
@@ -183,7 +183,7 @@ fn cancelling_before_go_withdraws_and_after_it_stops() {
     assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
     let grace = Span::from_secs(30);
     assert_eq!(bench.orders(n2), [MasterToNode::Stop { job: running, attempt, grace }]);
-    // An acknowledgement that was on its way.
+    // An acknowledgement was on its way.
     bench.report(n1, NodeToMaster::JobAck { job, attempt });
     assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
     let states: Vec<_> = bench.jobs().iter().map(|report| report.state).collect();
@@ -217,7 +217,7 @@ fn a_job_that_its_node_does_not_end_at_its_time_limit_is_stopped() {
 
 #[test]
 fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
-    // Shortly before the master's own timer, and after it.
+    // The ends come shortly before the master's own timer, and after it.
     for after in [4_990, 5_010] {
         let (mut bench, _, node) = limited();
         bench.pass(Span::from_ms(after));
@@ -271,7 +271,7 @@ fn bad_submissions_are_refused() {
     check("the application is empty", &|exec| exec.request.application.clear());
     check("control characters", &|exec| exec.request.name = "a\nb".into());
     check("the file for output: `%q` is unknown", &|exec| exec.launch.files.stdout = Some(b"%q".to_vec()));
-    // The job came in one frame, but would be sent in one that is too large.
+    // The job came in one frame, but would be sent in a frame that is too large.
     let large = vec![b'x'; limo_proto::BODY_LIMIT - 4096];
     check("the limit is 1044480", &|exec| exec.launch.carried = Some(large.clone()));
     check("the umask 1777", &|exec| exec.launch.umask = 0o1777);

@@ -69,14 +69,14 @@ impl Wide {
         let mut it = wide(parallel);
         (0..3).for_each(|index| it.ack(index));
         (0..3).for_each(|index| it.started(index));
-        // By then the start is on disk.
+        // The start is on disk by then.
         it.bench.pass(Span::from_ms(5));
         (0..3).for_each(|index| drop(it.orders(index)));
         it.bench.heard(it.client);
         it
     }
 
-    /// Does the same after a `kill -9` of the master, without any node yet.
+    /// Does the same after a `kill -9` of the master, before any node connects.
     pub fn killed(self) -> Self {
         let mut bench = self.bench.killed();
         let client = bench.client(7);
@@ -125,7 +125,7 @@ fn one_that_refuses_takes_all_back_and_is_alone_to_blame() {
     it.bench.report(it.nodes[1], NodeToMaster::JobRefused { job: JOB, attempt: ATTEMPT, reason: "full".into() });
     assert_eq!((it.orders(0), it.orders(2)), (vec!["Drop".to_owned()], vec!["Drop".to_owned()]));
     assert_eq!(it.state(), JobState::Waiting);
-    // A late acknowledgement of a job that is gone.
+    // The late acknowledgement is for a job that is gone.
     it.ack(2);
     assert_eq!(it.orders(2), ["Drop"]);
     let suspects: Vec<bool> =
@@ -213,7 +213,7 @@ fn killed_before_anybody_was_told() {
     let mut it = wide(Parallel::default()).killed();
     assert_eq!(it.back("n1", Some(AttemptState::Held)), ["Registered"]);
     assert_eq!(it.back("n3", Some(AttemptState::Held)), ["Registered"], "nobody goes alone");
-    // All intents are on record before any `Go`: without this one, no node was released.
+    // All intents are on record before any `Go`. Without this one, no node was released.
     it.back("n2", None);
     assert_eq!(it.orders(0)[0], "Drop");
     assert_eq!(it.state(), JobState::Starting, "again, on all three");

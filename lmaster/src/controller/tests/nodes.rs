@@ -34,7 +34,7 @@ fn a_name_in_use_is_refused() {
     let mut other = slave("n1", "boot", Vec::new());
     other.slave.instance = "another".into();
     assert_eq!(refused(&mut bench, other), "the node name `n1` is in use by another node");
-    // The node itself may have connected again before its old connection was seen to break.
+    // The node itself may have reconnected before its old connection was known to be broken.
     let again = bench.node("n1");
     assert_eq!(bench.closed.last(), Some(&(node, "the node has connected again".to_owned())));
     assert!(words(&bench.orders(again)).contains(&"Registered".to_owned()));
@@ -137,7 +137,7 @@ fn a_registration_in_pieces_is_judged_at_its_end() {
     let client = bench.client(7);
     let job = bench.submit(client, 1);
     let ended = || AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() };
-    // More reports than fit into a message, unordered, of finished attempts.
+    // The reports of finished attempts are unordered, and more than fit into a message.
     let report = |attempt| AttemptReport { attempt: Attempt(attempt), ..report_of(job.0, ended()) };
     let reports: Vec<_> = (1_000..13_000).rev().map(report).collect();
     let peer = bench.peer();

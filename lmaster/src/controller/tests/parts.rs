@@ -10,7 +10,7 @@ fn all_or_none() -> Parallel {
     Parallel { kill_on_bad_exit: true, ..Parallel::default() }
 }
 
-/// All three nodes hold the job, and the first was released.
+/// Returns a job that all three nodes hold, with the first node released.
 fn released(parallel: Parallel) -> Wide {
     let mut it = wide(parallel);
     (0..3).for_each(|index| it.ack(index));
@@ -132,7 +132,7 @@ fn a_client_comes_back_while_the_first_node_is_away() {
     assert_eq!(words(&it.bench.heard(client)), ["Accepted", "Running", "Attached"]);
 }
 
-/// A job on adjacent nodes and one more: two parts, and each node gets its own.
+/// Uses a job on adjacent nodes and one more: it has two parts, and each node gets its own.
 #[test]
 fn each_node_has_what_is_on_it() {
     let mut bench = Bench::new();
@@ -158,7 +158,7 @@ fn each_node_has_what_is_on_it() {
     assert!(bench.orders(nodes[1]).iter().all(|order| !matches!(order, MasterToNode::DoExec(_))));
 }
 
-/// Stdin that only some of several nodes have is lost with the client that sent it.
+/// Checks that stdin that only some nodes have is lost with the client that sent it.
 #[test]
 fn another_client_sends_no_stdin_to_several_nodes() {
     let mut it = Wide::running(Parallel::default());
@@ -169,8 +169,8 @@ fn another_client_sends_no_stdin_to_several_nodes() {
     assert!(matches!(&heard[..], [MasterToClient::TakenUp { streams, .. }] if streams.stdin.is_none()), "{heard:?}");
 }
 
-/// The nodes were told to forget the job, and the master was killed before that was on disk. `Go` may have been sent,
-/// as far as the next master knows. A node without a record of its part proves that it was not.
+/// Tells the nodes to forget the job, and kills the master before that is on disk. As far as the next master knows,
+/// `Go` may have been sent. A node without a record of its part proves that it was not.
 #[test]
 fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
     let mut it = wide(Parallel::default());

@@ -1,5 +1,5 @@
-//! The master is killed at every step of a job's start, and the node at some: no knowable result is lost, and nothing
-//! runs twice.
+//! The master is killed at every step of a job's start, and the node at some steps. No knowable result is lost, and
+//! nothing runs twice.
 
 use limo_model::Outcome;
 use limo_proto::{AttemptState, JobState};
@@ -60,7 +60,8 @@ fn no_record_in_another_life_is_a_loss() {
     assert_eq!(state(&mut bench), JobState::Lost);
 }
 
-/// Otherwise, after a second crash, the lost attempt could count as one of the new incarnation that never started.
+/// Checks that a loss is on disk first. Otherwise, after a second crash, the lost attempt could count as one of the
+/// new incarnation that never started.
 #[test]
 fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
     let mut bench = killed_while_starting();

@@ -63,7 +63,7 @@ fn words_mean_the_callers_own() {
     assert_eq!(tell(&mut bench, owner, &[Selector::All, Selector::Job(JobId(3))], false), Ok(vec![3]));
     assert_eq!(tell(&mut bench, root, &range(4, 9), false), Err("there is no job of 4-9: the newest is 3".into()));
     assert_eq!(tell(&mut bench, root, &range(1, 1), true), Err("no job of 1-1 waits or runs".into()));
-    // After a crash, from the disk.
+    // The state comes from the disk after a crash.
     let mut bench = bench.killed();
     let owner = bench.client(7);
     assert_eq!(tell(&mut bench, owner, &LAST, false), Ok(vec![3]));

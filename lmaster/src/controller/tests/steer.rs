@@ -5,7 +5,7 @@ use limo_proto::{Answer, AttemptState, Change, JobState};
 
 use super::*;
 
-/// Limits the whole cluster; a node has an idle draw of 10 W, its job 60 W.
+/// Limits the whole cluster. A node has an idle draw of 10 W, and its job draws 60 W.
 fn limit(bench: &mut Bench, watts: i64) {
     let root = bench.client(0);
     let band = Band::new(Power::ZERO, Power::from_watts(watts)).expect("a band");
@@ -54,7 +54,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
         "658 thousandths of 60 W: 10 W of its own, and 1 % of 50 W stays free"
     );
     assert_eq!(draw(&bench), Power::from_mw(49_480));
-    // A reading from before the node got the order.
+    // This reading is from before the node got the order.
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_mw(49_480)));
@@ -196,7 +196,7 @@ fn another_node_does_not_speak_for_a_job() {
     assert!(!bench.controller.core.node_named("n2").expect("known").is_connected());
 }
 
-/// Sends a change as the user `uid`; returns the refusal, or that it is done.
+/// Sends a change as the user `uid`; returns the refusal, or a note that it is done.
 fn change(bench: &mut Bench, uid: u32, change: Change) -> Result<Answer, String> {
     let client = bench.client(uid);
     bench.say(client, ClientToMaster::ChangeConf(Box::new(change)));

@@ -161,7 +161,7 @@ fn output_is_passed_on_after_the_end_until_it_is_read() {
     let rest = it.write(Channel::Stdout, 0, b"rest");
     it.bench.slow_disk = true;
     it.bench.report(it.node, ended(it.job, Attempt(1), 0));
-    // The end of the job is not on disk yet, then it is.
+    // First the end of the job is not on disk yet, and then it is.
     let first = it.write(Channel::Stdout, 4, b"");
     it.bench.commit();
     assert_eq!(words(&it.bench.heard(it.client)), ["Finished"]);
@@ -205,7 +205,7 @@ fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
     assert!(it.bench.orders(it.node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 0, stderr: 0 }));
 }
 
-/// Output that the shell drops is sent again by the node. Later output is not passed on meanwhile.
+/// Checks that the node sends output again if the shell drops it. Later output is not passed on meanwhile.
 #[test]
 fn dropped_output_is_sent_again_when_the_client_has_taken_what_is_queued() {
     let mut it = running();

@@ -1,4 +1,4 @@
-//! Each kind of change is undone: to the previous value, in the operator's name, and not if there was a later change.
+//! Each kind of change is undone: to the previous value and in the operator's name, but not after a later change.
 
 use limo_model::{
     Budget, Budgets, Curve, EstimateSource, Price, Profile, ProfileKey, QuotaLimit, Release, Reservation,
@@ -92,7 +92,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
     let reservation = Reservation { nodes: vec!["n1".into()], from, until, users: Vec::new(), reason: "fans".into() };
     let reserve = Change::Reserve { name: "maint".into(), reservation: Box::new(reservation) };
     let job = || vec![JobId(1)];
-    // Pairs of a change and another one of the same kind.
+    // Each pair has a change and another one of the same kind.
     let pairs = [
         [limits(60), limits(80)],
         [Change::Mode(ModeSetting::Low), Change::Mode(ModeSetting::High)],
