@@ -9,7 +9,8 @@ pub struct Plan {
     pub starts: Vec<Start>,
     /// Units with a new cap; `None` lifts the cap.
     pub caps: Vec<(UnitId, Option<Power>)>,
-    /// Jobs to suspend for the upper limit: running ones, and those without room that a person resumes.
+    /// Jobs to suspend for the upper limit: running ones, and jobs that a person resumes without enough power for
+    /// them.
     pub suspends: Vec<JobId>,
     /// Suspended jobs to resume.
     pub resumes: Vec<JobId>,
@@ -19,10 +20,10 @@ pub struct Plan {
     pub refusals: Vec<(JobId, Wait)>,
     /// Wait reasons of the other jobs that were considered.
     pub waits: Vec<(JobId, Wait)>,
-    /// True if it stopped early because no further job can start. The next plan after a start or a refusal gives the
-    /// other wait reasons.
+    /// True if the plan stopped early because no further job can start. The next plan after a start or a refusal
+    /// gives the other wait reasons.
     pub is_unfinished: bool,
-    /// Time at which the plan could change without any event.
+    /// Time at which the plan could change without an event.
     pub wake_at: Option<Time>,
     /// Free nodes to put to sleep, as runs of adjacent nodes: the first and their number.
     pub sleeps: Vec<(NodeId, u32)>,
@@ -31,12 +32,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns true if another plan follows at once, which gives the wait reasons.
+    /// Returns true if another plan follows at once and gives the wait reasons.
     pub(crate) fn is_followed(&self) -> bool {
         !self.starts.is_empty() || !self.refusals.is_empty()
     }
 
-    /// Returns true if it changes running jobs.
+    /// Returns true if the plan changes running jobs.
     pub(crate) fn steers(&self) -> bool {
         !(self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty() && self.requeues.is_empty())
     }

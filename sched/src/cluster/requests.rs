@@ -1,5 +1,5 @@
-//! Requests of jobs, each kept once: jobs of one script share a request, which is most of a waiting job's memory. Does
-//! not know jobs.
+//! Requests of jobs, each stored once. Jobs of one script share a request, because it takes most of a waiting job's
+//! memory. The store does not know jobs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ pub struct Charge {
 pub struct Used {
     /// Energy of the last day, week and month in which a job ended, with their beginnings in wall time.
     pub energy: [(Time, Energy); 3],
-    /// Decayed usage at this time: in mJ, and in milliseconds of a core.
+    /// Decayed usage at this time, in mJ and in milliseconds of a core.
     pub(crate) counted: [u64; 2],
     pub(crate) at: Time,
 }

@@ -41,10 +41,10 @@ fn ended(outcome: Outcome, elapsed: Span) -> Finished {
 #[test]
 fn a_run_whose_start_was_never_recorded_is_charged() {
     let finished = ended(Outcome::Exited(0), Span::from_secs(4));
-    // 20 W by the nameplate, for 4 s.
+    // The draw is 20 W by the nameplate, for 4 s.
     assert_eq!(finished.started, Some(SUBMITTED + Span::from_secs(6)));
     assert_eq!(finished.account.energy, Energy::from_joules(80));
-    // No run is longer than its assignment.
+    // A run is never longer than its assignment.
     let finished = ended(Outcome::Signaled(9), Span::from_secs(60));
     assert_eq!((finished.started, finished.account.energy), (Some(SUBMITTED), Energy::from_joules(200)));
 }

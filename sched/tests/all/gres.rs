@@ -60,7 +60,7 @@ fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
     check(vec![on(2, 6)], &[wrong()]);
     check(vec![on(2, 6), on(3, 0), on(4, 0)], &[wrong()]);
     check(vec![on(1, 6), on(2, 0)], &[wrong()]);
-    // The request is for the memory of the node, not of each accelerator.
+    // The request is for memory of the node, not of each accelerator.
     check(vec![on(2, 0), on(3, 0)], &[wrong()]);
     check(vec![on(2, 6), on(3, 4)], &[wrong()]);
     check(vec![on(2, 6), Part { count: 1, ..on(3, 0) }], &[wrong()]);
