@@ -19,9 +19,7 @@ pub enum OpenError {
     },
     #[error("the state directory {dir} is in use by another master: stop that one, or choose another --state-dir")]
     Locked { dir: PathBuf },
-    #[error(
-        "the state directory {dir} is on {kind}, where locks cannot be relied on: choose a directory on a local disk"
-    )]
+    #[error("the state directory {dir} is on {kind}, where locks are unreliable: choose a directory on a local disk")]
     Network { dir: PathBuf, kind: &'static str },
     #[error("{path} is a database, but not a journal of Limo")]
     Foreign { path: PathBuf },
@@ -77,9 +75,9 @@ pub enum RecoverError {
 pub enum ReadError {
     #[error("the journal could not be read: {detail}")]
     Database { detail: String },
-    #[error("entry {seq} of the journal does not make sense: {detail}")]
+    #[error("entry {seq} of the journal is invalid: {detail}")]
     Entry { seq: i64, detail: String },
-    #[error("the row of job {job} in the journal does not make sense: {detail}")]
+    #[error("the row of job {job} in the journal is invalid: {detail}")]
     Row { job: i64, detail: String },
 }
 

@@ -148,7 +148,7 @@ pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, re
     match version(conn, path).await? {
         0 => return unwritten("a new journal"),
         VERSION => {}
-        _ => return unwritten("a journal of an earlier program, which has other tables,"),
+        _ => return unwritten("a journal of an older program, with other tables,"),
     }
     let begun = sqlx::query_scalar("SELECT begun FROM meta").fetch_one(conn).await;
     let begun: bool = begun.map_err(|error| OpenError::from_sqlite(&error, path))?;

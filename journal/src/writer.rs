@@ -170,7 +170,7 @@ impl Writer {
         self.compactor.watch();
         let result = self.write(&mut current).await;
         if let Err(error) = &result {
-            tracing::error!(%error, batches = current.len(), "the journal refuses everything until it is recovered");
+            tracing::error!(%error, batches = current.len(), "the journal refuses all operations until it is recovered");
             let full = match error {
                 CommitError::Full(why) => Some(why.clone()),
                 _ => None,

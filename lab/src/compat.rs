@@ -41,10 +41,10 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
         ("--fillers", setup.fillers.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
-        bail!("--compat 2017: the published code has nothing for {option}; leave it out");
+        bail!("--compat 2017: the published code does not support {option}; omit it");
     }
     if let Some(other) = setup.set.iter().find(|setting| setting.key != "rest") {
-        bail!("--compat 2017: the published code has nothing for --set {}; leave it out", other.key);
+        bail!("--compat 2017: the published code does not support --set {}; omit it", other.key);
     }
     Ok(algorithm)
 }

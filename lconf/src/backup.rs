@@ -29,7 +29,7 @@ pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure
     let failed = |error: &io::Error| Failure::new(format_args!("cannot write {}: {error}", file.display()));
     // Both names are taken before the master does any work, and removed after a failure.
     create(&file).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::new(format_args!("{} exists already", file.display()))
+        io::ErrorKind::AlreadyExists => Failure::new(format_args!("{} already exists", file.display()))
             .hint("choose another name: existing files are not overwritten"),
         _ => failed(&error),
     })?;

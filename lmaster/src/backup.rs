@@ -76,7 +76,7 @@ impl Copies {
 fn opened(dir: &Path, name: &str) -> Result<(BackupFile, File)> {
     let path = dir.join(name);
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    let bytes = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?.len();
+    let bytes = file.metadata().with_context(|| format!("cannot inspect {}", path.display()))?.len();
     Ok((BackupFile { name: name.to_owned(), bytes }, file))
 }
 

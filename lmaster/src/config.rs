@@ -239,7 +239,7 @@ impl Layer {
             every < stale_after,
             "readings_every is {every}, and a reading counts for {stale_after} (stale_after): it must be recorded before"
         );
-        ensure!(controller.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
+        ensure!(controller.snapshot_every > 0, "snapshot_every is 0: it must be 1 or more");
         let grid = grid::resolve(self.grid, self.operator_priority)?;
         let heartbeat = heartbeat(self.heartbeat)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
@@ -274,7 +274,7 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     let (least, most) = (Span::from_secs(60), Span::from_secs(86_400));
     ensure!(
         least <= resolution && resolution <= most,
-        "readings_resolution is {resolution}: {least} to {most} are possible"
+        "readings_resolution is {resolution}: it must be {least} to {most}"
     );
     let keep = keep.unwrap_or(most.scaled(400, 1));
     ensure!(keep >= resolution, "readings_keep is {keep}: at least one interval of {resolution} must be kept");
@@ -284,12 +284,12 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
 fn heartbeat(given: Option<Span>) -> Result<Duration> {
     let (least, most) = (Span::from_ms(100), Span::from_secs(60));
     let heartbeat = given.unwrap_or(Span::from_secs(5));
-    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: {least} to {most} are possible");
+    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: it must be {least} to {most}");
     Ok(Duration::from_millis(u64::try_from(heartbeat.ms()).unwrap_or(0)))
 }
 
 fn permille(key: &str, value: u32) -> Result<u32> {
-    ensure!(value <= 1000, "{key} is {value}: 0 to 1000 thousandths are possible");
+    ensure!(value <= 1000, "{key} is {value}: it must be 0 to 1000 thousandths");
     Ok(value)
 }
 
@@ -344,14 +344,14 @@ mod tests {
     fn refusals() {
         refused("", &["--listen", "0.0.0.0:6817"], "cannot listen on 0.0.0.0:6817: without certificates");
         refused("", &["--socket", "here"], "the socket path `here` is relative");
-        refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: 1 to 1000000 are possible");
+        refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: it must be 1 to 1000000");
         refused("", &["--greeting-time", "0s"], "greeting_time is zero");
         refused("kill_grase = \"1s\"\n", &[], "unknown field `kill_grase`");
         refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
         refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
         refused("node_lease = \"0s\"\n", &[], "node_lease is zero");
-        refused("heartbeat = \"99ms\"\n", &[], "heartbeat is 99ms: 100ms to 1min are possible");
+        refused("heartbeat = \"99ms\"\n", &[], "heartbeat is 99ms: it must be 100ms to 1min");
         refused("ack_timeout = \"0s\"\n", &[], "ack_timeout is zero");
         let crossed = "[initial]\nlow = \"90 W\"\nhigh = \"60 W\"\n";
         refused(crossed, &[], "the lower limit 90.0 W is above the upper limit 60.0 W");
@@ -365,9 +365,9 @@ mod tests {
         refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
         refused("[policy]\ncap_factor_permille = 0\n", &[], "cap_factor_permille is 0");
         refused("[policy]\nstale_after = \"1s\"\n", &[], "readings_every is 1s");
-        refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: 1min to 1d are possible");
+        refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: it must be 1min to 1d");
         refused("", &["--readings-keep", "30s"], "readings_keep is 30s: at least one interval of 1min must be kept");
-        refused("", &["--preempt", "kill"], "`kill` is not how far jobs are preempted");
+        refused("", &["--preempt", "kill"], "`kill` is not a measure of preemption");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
         let feed = "[[feed.price]]\nsource = \"awattar\"\nzone = \"FR\"\n";

@@ -269,7 +269,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
             }
             Ok(None) => break,
             Err(ConnectionError::Dead) => {
-                tracing::warn!(peer = peer.0, "hung up on a node that gives no sign of life");
+                tracing::warn!(peer = peer.0, "closed the connection to a node that gives no sign of life");
                 break;
             }
             // A frame length over the limit is also an error of input.
@@ -280,7 +280,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
                 break;
             }
             Err(error) => {
-                let what = "hung up on a peer that does not keep to the protocol";
+                let what = "closed the connection to a peer that violates the protocol";
                 log_of!(warn, user, "protocol", peer = peer.0, user, %error, "{what}");
                 last_words.say(error.to_string());
                 break;
@@ -298,7 +298,13 @@ async fn write<M: Outgoing>(
 ) {
     let ignored = async || {
         let seconds = PATIENCE.as_secs();
-        log_of!(warn, user, "no answer read", peer = peer.0, "hung up on a client that took no answer for {seconds} s");
+        log_of!(
+            warn,
+            user,
+            "no answer read",
+            peer = peer.0,
+            "closed the connection to a client that read no answer for {seconds} s"
+        );
         let _ = inputs.send(Input::Gone(peer)).await;
     };
     loop {

@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Selection of jobs")]
 pub struct ListArgs {
     /// Also show finished jobs
     #[arg(short, long)]
@@ -40,12 +40,12 @@ pub struct ListArgs {
     pub view: ViewArgs,
     /// Refresh after this many seconds [default: 2]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = every)]
-    #[arg(help_heading = "How they are shown")]
+    #[arg(help_heading = "Output")]
     pub watch: Option<Every>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Selection of jobs")]
 pub struct FilterArgs {
     /// Show only jobs of these users
     #[arg(short, long, value_name = "USER", value_delimiter = ',')]
@@ -74,7 +74,7 @@ impl FilterArgs {
 
 /// Columns of jobs, and their order.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "How they are shown")]
+#[command(next_help_heading = "Output")]
 pub struct ViewArgs {
     /// Sort by these columns; with - in descending order
     #[arg(long, value_name = "[-]COLUMN", value_delimiter = ',', allow_hyphen_values = true)]
@@ -92,7 +92,7 @@ pub struct ViewArgs {
 
 /// Range of ends of jobs.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Selection of jobs")]
 pub struct EndedArgs {
     /// Show jobs that ended at this time or later, e.g. 18:00, 2026-10-26 or now-2h
     #[arg(long, value_name = "TIME", value_parser = past)]
@@ -109,7 +109,7 @@ pub struct HistoryArgs {
     #[command(flatten)]
     pub ended: EndedArgs,
     /// Show at most N jobs, the newest
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Selection of jobs")]
     pub limit: u32,
     #[command(flatten)]
     pub view: ViewArgs,
@@ -137,7 +137,7 @@ pub struct EnergyArgs {
     #[command(flatten)]
     pub ended: EndedArgs,
     /// Show at most N sums, the largest
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Selection of jobs")]
     pub limit: u32,
 }
 

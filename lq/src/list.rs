@@ -97,7 +97,7 @@ async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) ->
                 session = None;
                 if !json {
                     let (clock, screen) = (Clock::system(), Screen::of_stdout());
-                    draw(&format!("the master is away: {error}\n"), &clock, &screen)?;
+                    draw(&format!("the master is unreachable: {error}\n"), &clock, &screen)?;
                 }
             }
             Err(error) => return Err(error.into()),

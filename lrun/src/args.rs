@@ -146,7 +146,7 @@ pub struct WhenArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Where power is short", group = ArgGroup::new("limit").args(["energy_limit", "cost_limit"]).multiple(true))]
+#[command(next_help_heading = "When power is short", group = ArgGroup::new("limit").args(["energy_limit", "cost_limit"]).multiple(true))]
 pub struct PowerArgs {
     /// Never suspend the job to save power
     #[arg(long, hide = true)]

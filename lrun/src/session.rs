@@ -204,8 +204,8 @@ impl Session {
 
     fn gave_up(&mut self, failure: Failure) {
         let failure = match self.job {
-            Some(job) => Failure::new(format_args!("no way back to job {job}: {}", failure.message))
-                .hint(format_args!("the job goes on without lrun: `lq show {job}` when the master is back")),
+            Some(job) => Failure::new(format_args!("cannot return to job {job}: {}", failure.message))
+                .hint(format_args!("the job continues without lrun: `lq show {job}` when the master is back")),
             None => failure,
         };
         self.leave(Leave::Failed(failure));
@@ -235,7 +235,7 @@ impl Session {
                     self.send_size();
                     self.send_stdin();
                 }
-                Err(error) => self.fail(format!("cannot go on with standard input: {error}")),
+                Err(error) => self.fail(format!("cannot continue with standard input: {error}")),
             },
             MasterToClient::TakenOver { job } => self.fail(format!("another client took over job {job}")),
             MasterToClient::TakenUp { .. } => {}

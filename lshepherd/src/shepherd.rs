@@ -303,7 +303,7 @@ impl Shepherd {
                 self.workers.insert(worker.pid, (worker, Work::Sweep(handle)));
             }
             Err(error) => {
-                self.trouble(format!("cannot look for what a job left behind: {error}"));
+                self.trouble(format!("cannot search for the remains of a job: {error}"));
                 self.emptied(handle, 0);
             }
         }

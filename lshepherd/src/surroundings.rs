@@ -21,7 +21,7 @@ const PLACES: i32 = 10;
 pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let stdin = std::io::stdin();
     if getsockopt(&stdin, sockopt::SockType).ok() != Some(SockType::SeqPacket) {
-        bail!("lshepherd is started by lslave and is of no use by itself");
+        bail!("lshepherd is started by lslave and cannot be used by itself");
     }
     // SAFETY: the call takes numbers of descriptors only. This process uses none above stderr yet.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
@@ -54,13 +54,13 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let mut child = SigSet::empty();
     child.add(Signal::SIGCHLD);
     let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
-    let ended = ended.context("cannot hear of ended children")?;
+    let ended = ended.context("cannot be notified of ended children")?;
     // A signal to the group of `lslave`, for example from its terminal, must not reach this process or its jobs.
     let _ = nix::unistd::setsid();
     nix::unistd::chdir("/").context("/")?;
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     // Children that run as a user share this memory for a moment, so other processes must not read or trace them.
-    nix::sys::prctl::set_dumpable(false).context("cannot close this process to others")?;
+    nix::sys::prctl::set_dumpable(false).context("cannot protect this process from others")?;
     // When memory runs out, jobs are as likely to be killed as other programs, even if `lslave` is protected. A child
     // cannot set this itself: while it shares this memory, the kernel would set it for both.
     let _ = fs::write("/proc/self/oom_score_adj", "0");

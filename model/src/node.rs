@@ -117,11 +117,11 @@ pub const CORE_LIMIT: u32 = 65_536;
 pub enum SpecError {
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("node `{node}` has {units} units: 1 to {UNIT_LIMIT} are possible")]
+    #[error("node `{node}` has {units} units: it must have 1 to {UNIT_LIMIT}")]
     Units { node: String, units: usize },
     #[error("node `{node}` has two units named `{unit}`")]
     SameUnit { node: String, unit: String },
-    #[error("unit `{unit}` has {cores} cores: 1 to {CORE_LIMIT} are possible")]
+    #[error("unit `{unit}` has {cores} cores: it must have 1 to {CORE_LIMIT}")]
     Cores { unit: String, cores: u32 },
     #[error("accelerator `{unit}` has {cores} cores: an accelerator counts as 1")]
     Divisible { unit: String, cores: u32 },
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn refusals() {
         assert_eq!(node().check(), Ok(()));
-        check(|n| n.units.clear(), "node `n1` has 0 units: 1 to 64 are possible");
+        check(|n| n.units.clear(), "node `n1` has 0 units: it must have 1 to 64");
         check(|n| n.units[1].name = "cpu".into(), "node `n1` has two units named `cpu`");
         check(|n| n.units[1].cores = 2, "accelerator `gpu` has 2 cores: an accelerator counts as 1");
         check(|n| n.idle = Power::from_watts(-1), "idle draw of `n1` is negative: -1.0 W");

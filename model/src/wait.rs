@@ -180,7 +180,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             }
             Wait::Price { now, then, at } if then < now => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),
             // Another price is not the only difference, because the lower limit also counts.
-            Wait::Price { at, .. } => write!(f, "all in all a start at {} costs less", (self.clock)(*at)),
+            Wait::Price { at, .. } => write!(f, "a start at {} costs less in total", (self.clock)(*at)),
             Wait::Depth { depth } => write!(f, "more than {depth} jobs are before it"),
             Wait::PlanRejected => f.write_str("the last plan broke a rule and was not executed"),
             Wait::Held { by } => write!(f, "by {by}, until it is released"),

@@ -228,7 +228,7 @@ impl Attempts {
     /// Decides about attempt `offered` of `job`.
     pub fn weigh(&self, journal: JournalId, job: JobId, offered: Number) -> Verdict {
         if let Some(gone) = self.gone.get(&job).filter(|gone| offered <= **gone) {
-            return Verdict::Refuse(format!("attempt {gone} of job {job} was here and is gone"));
+            return Verdict::Refuse(format!("attempt {gone} of job {job} has already ended here"));
         }
         let Some(known) = self.known.get(&job) else { return Verdict::Hold };
         if !journal.owns(known.journal) {
@@ -349,7 +349,7 @@ mod tests {
         check(&with(2, State::Ended(lost("x"))), 3, Verdict::Refuse("attempt 2 of job 7 was started here".into()));
         let mut attempts = with(2, State::Ended(lost("x")));
         attempts.remove(JOB);
-        check(&attempts, 2, Verdict::Refuse("attempt 2 of job 7 was here and is gone".into()));
+        check(&attempts, 2, Verdict::Refuse("attempt 2 of job 7 has already ended here".into()));
         check(&attempts, 3, Verdict::Hold);
     }
 

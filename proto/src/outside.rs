@@ -64,7 +64,7 @@ pub enum GridState {
     Ok,
     /// The source is lost, without a substitute limit.
     Stale,
-    /// The source is lost, and its failsafe limit holds.
+    /// The source is lost, and its failsafe limit applies.
     Failsafe,
 }
 

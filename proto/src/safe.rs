@@ -35,7 +35,7 @@ pub enum UnsafePlace {
     Owner { path: PathBuf, owner: String, expected: String },
     #[error("{} can be written by other users (mode {mode:04o}): run `chmod go-w {}`", path.display(), path.display())]
     Writable { path: PathBuf, mode: u32 },
-    #[error("{} is a symbolic link inside a state directory: replace it by what it points to", path.display())]
+    #[error("{} is a symbolic link inside a state directory: replace it by its target", path.display())]
     Link { path: PathBuf },
     #[error("{} is not a directory", path.display())]
     NotDirectory { path: PathBuf },

@@ -62,7 +62,7 @@ impl FromStr for RestRule {
             "never" if delay.is_none() => Ok(Self::Never),
             "idle" => Ok(Self::Idle(after)),
             "idle-in-budget" => Ok(Self::IdleInBudget(after)),
-            _ => Err(format!("`{text}` is no rule for rest: never, idle, idle:10min, idle-in-budget")),
+            _ => Err(format!("`{text}` is not a rule for rest: never, idle, idle:10min, idle-in-budget")),
         }
     }
 }
@@ -101,7 +101,7 @@ impl FromStr for Preempt {
             "caps" => Ok(Self::Caps),
             "suspend" => Ok(Self::Suspend),
             "requeue" => Ok(Self::Requeue),
-            _ => Err(format!("`{text}` is not how far jobs are preempted: nothing, caps, suspend, requeue")),
+            _ => Err(format!("`{text}` is not a measure of preemption: nothing, caps, suspend, requeue")),
         }
     }
 }

@@ -117,9 +117,9 @@ fn extent(recipe: &Recipe) -> Result<Extent, RecipeError> {
             };
             let allowed = if is_bound { 1 } else { 2 };
             let fault = if count > allowed || (is_bound && utilisation.is_some()) {
-                "say more than can hold together"
+                "contradict each other"
             } else {
-                "do not say how many jobs come how fast"
+                "do not define the number and the rate of jobs"
             };
             Err(RecipeError::Extent { given: given(recipe), fault, hint })
         }

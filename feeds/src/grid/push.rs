@@ -127,7 +127,7 @@ impl Desk {
             ("/heartbeat", &Method::POST) => self.tell(Word::Heartbeat, &json!({})).await,
             ("/limits", _) => not_allowed("GET, PUT, POST, DELETE"),
             ("/heartbeat", _) => not_allowed("POST"),
-            _ => refusal(StatusCode::NOT_FOUND, "there is only /limits and /heartbeat"),
+            _ => refusal(StatusCode::NOT_FOUND, "only /limits and /heartbeat exist"),
         }
     }
 
@@ -144,7 +144,7 @@ impl Desk {
                 let reason = format!("the body is longer than {BODY_LIMIT} bytes");
                 return refusal(StatusCode::PAYLOAD_TOO_LARGE, &reason);
             }
-            Err(error) => return refusal(StatusCode::BAD_REQUEST, &format!("the body broke off: {error}")),
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, &format!("the body is incomplete: {error}")),
         };
         match document::from_json(&body, now()) {
             Ok(limits) => self.say(limits).await,

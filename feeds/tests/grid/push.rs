@@ -90,7 +90,7 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
     };
     check(sender.json("PUT /limits", "{\"high_w\": ").await, 400, "not JSON");
     check(sender.json("PUT /limits", "{\"high_w\": -1}").await, 400, "high_w is -1 W");
-    check(sender.json("PUT /else", "{}").await, 404, "there is only /limits and /heartbeat");
+    check(sender.json("PUT /else", "{}").await, 404, "only /limits and /heartbeat exist");
     check(sender.json("PATCH /limits", "{}").await, 405, "GET, PUT, POST, DELETE");
     check(sender.json("GET /heartbeat", "").await, 405, "POST");
     let token = "authorization: bearer s3cret\r\n";

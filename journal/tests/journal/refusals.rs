@@ -89,7 +89,7 @@ fn an_entry_that_makes_no_sense_is_named() {
         written(dir.path()).await;
         alter(dir.path(), r#"UPDATE entries SET body = '{"sang":{}}' WHERE seq = 2"#).await;
         let text = refusal(dir.path()).await.to_string();
-        assert!(text.starts_with("entry 2 of the journal does not make sense: unknown variant `sang`"), "{text}");
+        assert!(text.starts_with("entry 2 of the journal is invalid: unknown variant `sang`"), "{text}");
         let history = History::open(dir.path()).expect("opens").collect::<Vec<_>>();
         assert_eq!((history.len(), history[0].is_ok(), history[1].is_err()), (2, true, true));
     });

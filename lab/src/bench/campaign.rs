@@ -34,7 +34,7 @@ pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
     for week in weeks {
         let trace = traces.join("energy-budget-2017").join(format!("{week}.swf.gz"));
         if !trace.exists() {
-            return Ok(Report::skipped(format!("{} is not there: give --traces", trace.display())));
+            return Ok(Report::skipped(format!("{} does not exist: give --traces", trace.display())));
         }
         let trace = trace.display().to_string();
         let mut seconds = |policy: &str, rest: bool| -> Result<f64> {

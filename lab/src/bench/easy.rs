@@ -56,7 +56,7 @@ impl Oracle {
     pub fn measure(&self, traces: &Path) -> Result<Report> {
         let trace = traces.join("easy-oracles").join(self.file);
         if !trace.exists() {
-            return Ok(Report::skipped(format!("{} is not there: give --traces", trace.display())));
+            return Ok(Report::skipped(format!("{} does not exist: give --traces", trace.display())));
         }
         let scratch = tempfile::tempdir().context("a folder for the results")?;
         let out = scratch.path().join("out");

@@ -106,7 +106,7 @@ fn budget(outcomes: &[Outcome], asked: &Asked<'_>) -> Vec<Claim> {
     });
     vec![
         equal("IV-A", "the budget is respected in every run in which that is possible", 0.0, kept.collect()),
-        equal("IV-C.4", "with a budget that does not bind all without shutdown are EASY", CLOSE, same.into()),
+        equal("IV-C.4", "with a budget that does not bind, all without shutdown equal EASY", CLOSE, same.into()),
     ]
 }
 
@@ -212,20 +212,20 @@ impl Asked<'_> {
             claim("V-G", "energyBud without shutdown is above it only there", CLOSE, only),
             claim(
                 "V-G",
-                "energyBud with shutdown: nothing has more utilisation for less energy",
+                "energyBud with shutdown: no other has more utilisation for less energy",
                 CLOSE,
                 on_front(BUD, true),
             ),
             claim(
                 "V-G",
-                "powercap with shutdown: nothing has more utilisation for less energy",
+                "powercap with shutdown: no other has more utilisation for less energy",
                 CLOSE,
                 on_front(PC, true),
             ),
-            claim("V-G", "energyBud with shutdown: nothing has less AVEbsld for less energy", CLOSE, {
+            claim("V-G", "energyBud with shutdown: no other has less AVEbsld for less energy", CLOSE, {
                 self.on_front(&best, all, slowdown)
             }),
-            claim("V-G", "powercap and energyBud: nothing without shutdown has less AVEbsld for less energy", CLOSE, {
+            claim("V-G", "powercap and energyBud: none without shutdown has less AVEbsld for less energy", CLOSE, {
                 self.on_front(&idle, |way| !way.shutdown, slowdown)
             }),
         ]

@@ -63,8 +63,8 @@ fn what_was_not_published() {
     run("--policy powercap --budget 49.5% --from 2d --until 5d", budgets);
     run("--policy powercap --budget 50% --from 1d --until 5d", budgets);
     run("--policy fifo", "`fifo` was not published then (easy, powercap, reducepc, energybud were)");
-    run("--policy easy --limits l.csv", "the published code has nothing for --limits; leave it out");
-    run("--policy easy --set depth=3", "the published code has nothing for --set depth; leave it out");
+    run("--policy easy --limits l.csv", "the published code does not support --limits; omit it");
+    run("--policy easy --set depth=3", "the published code does not support --set depth; omit it");
     run(
         "--policy easy --set rest=idle",
         "nodes slept at once and in the budget's period only: write --set rest=idle-in-budget",

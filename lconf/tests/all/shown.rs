@@ -285,8 +285,11 @@ async fn one_node() {
         meter       in use: \\u{1b}[2J41.5 W\n\
         --- stderr\n";
     assert!(output.ends_with(end), "{output}");
-    let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is away"))).await;
-    assert!(output.ends_with("\n\nthe node cannot report its hardware: the node is away\n--- stderr\n"), "{output}");
+    let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is unreachable"))).await;
+    assert!(
+        output.ends_with("\n\nthe node cannot report its hardware: the node is unreachable\n--- stderr\n"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -299,6 +302,6 @@ async fn one_node_as_json() {
     let found = shown(Ok("a line\n")).await;
     assert_eq!((&found["schema"], &found["node"]["name"]), (&json!(1), &json!("n1")));
     assert_eq!((&found["probe"], &found["probe_error"]), (&json!("a line\n"), &Value::Null));
-    let found = shown(Err("the node is away")).await;
-    assert_eq!((&found["probe"], &found["probe_error"]), (&Value::Null, &json!("the node is away")));
+    let found = shown(Err("the node is unreachable")).await;
+    assert_eq!((&found["probe"], &found["probe_error"]), (&Value::Null, &json!("the node is unreachable")));
 }

@@ -60,13 +60,13 @@ impl LimitsTable {
 
 fn count(key: &str, value: Option<u32>, default: u32) -> Result<u32> {
     let value = value.unwrap_or(default);
-    ensure!(value > 0, "limits.{key} is 0: 1 or more are possible");
+    ensure!(value > 0, "limits.{key} is 0: it must be 1 or more");
     Ok(value)
 }
 
 fn size(key: &str, value: Option<Memory>, default: usize) -> Result<usize> {
     let Some(value) = value else { return Ok(default) };
     let size = usize::try_from(value.bytes()).unwrap_or(usize::MAX);
-    ensure!(size >= LEAST, "limits.{key} is {value}: {} or more are possible", Memory::from_bytes(LEAST as u64));
+    ensure!(size >= LEAST, "limits.{key} is {value}: it must be {} or more", Memory::from_bytes(LEAST as u64));
     Ok(size)
 }

@@ -151,9 +151,9 @@ impl PolicyLayer {
         let price_hysteresis = self.price_hysteresis.unwrap_or(default.price_hysteresis);
         ensure!(price_hysteresis >= Price::ZERO, "price_hysteresis is {price_hysteresis}: it cannot be negative");
         let depth = self.depth.unwrap_or(default.depth);
-        ensure!(depth > 0, "depth is 0: a round must look at 1 job or more");
+        ensure!(depth > 0, "depth is 0: a round must consider 1 job or more");
         let factor = permille("cap_factor_permille", self.cap_factor_permille.unwrap_or(default.cap_factor_permille))?;
-        ensure!(factor > 0, "cap_factor_permille is 0: 1 to 1000 thousandths are possible");
+        ensure!(factor > 0, "cap_factor_permille is 0: it must be 1 to 1000 thousandths");
         let mut options = Options {
             price_rule,
             price_hysteresis,

@@ -67,7 +67,7 @@ pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict 
         Some(AttemptState::Held) if running => Verdict::Lost("its node holds it as not started, after it ran"),
         Some(AttemptState::Held) if stop => Verdict::Forget,
         Some(AttemptState::Held) => Verdict::Release,
-        None if running => Verdict::Lost("its node does not know it any more"),
+        None if running => Verdict::Lost("its node no longer knows it"),
         None if !released => Verdict::TakeBack("its node did not acknowledge it"),
         None if same_incarnation => Verdict::TakeBack("its node has no record of it"),
         None => Verdict::Lost("its node does not know it, and has been restarted since it was assigned"),

@@ -62,7 +62,7 @@ impl Serve for BackupPartQuery {
 impl Controller {
     pub(super) fn back_up(&mut self, peer: PeerId) {
         if let Some(Backup { user, .. }) = &self.backup {
-            let reason = format!("{user} makes a backup at the moment: there is one at a time");
+            let reason = format!("{user} is making a backup: only one is possible at a time");
             return self.refuse(peer, reason, Some("try again in a while"));
         }
         let Some(user) = self.caller(peer).map(|caller| caller.user.clone()) else { return };

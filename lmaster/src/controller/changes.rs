@@ -202,11 +202,11 @@ impl Controller {
         let present = self.core.clock().shown_budgets(&self.core.settings().budgets);
         let present = present.from_then_on(wall);
         if seen.is_some_and(|seen| seen.from_then_on(wall) != present) {
-            return Err("the budgets were changed by somebody else just now: nothing is done".into());
+            return Err("another user has just changed the budgets: nothing is done".into());
         }
         let periods = budgets.from_then_on(wall).to_vec();
         if periods.is_empty() && !budgets.is_empty() {
-            return Err("every period of the budgets is over".into());
+            return Err("every budget period is over".into());
         }
         for (number, period) in (1..).zip(&periods).filter(|(_, period)| !present.contains(period)) {
             possible(period, self.core.idle()).map_err(|impossible| match periods.len() {
@@ -256,10 +256,10 @@ impl Controller {
     fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
         check_name("reservation", name).map_err(|error| error.to_string())?;
         if self.core.reservations().contains_key(name) {
-            return Err(format!("there is a reservation `{name}` already"));
+            return Err(format!("the reservation `{name}` already exists"));
         }
         if self.core.reservations().len() >= RESERVATIONS_LIMIT {
-            return Err(format!("{RESERVATIONS_LIMIT} reservations are possible at a time"));
+            return Err(format!("the limit is {RESERVATIONS_LIMIT} reservations at a time"));
         }
         let longest = new.users.iter().chain(&new.nodes).chain([&new.reason]).map(String::len).max();
         if longest.is_some_and(|longest| longest > TEXT_LIMIT) {

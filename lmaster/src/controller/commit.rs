@@ -81,7 +81,7 @@ impl Controller {
     /// Records an event that cannot be refused, because it was checked before.
     pub(super) fn must(&mut self, event: Event) {
         if let Err(refused) = self.record(event) {
-            tracing::error!(%refused, "an event that had to be possible was refused");
+            tracing::error!(%refused, "a valid event was refused");
         }
     }
 
@@ -206,7 +206,7 @@ impl Controller {
         let mut rows = Vec::new();
         for finished in &round.finished {
             let Some(live) = self.live_of(finished.job) else {
-                tracing::error!(job = %finished.job, "a job ended of which nothing is known");
+                tracing::error!(job = %finished.job, "an unknown job ended");
                 continue;
             };
             let report = report::finished(finished, live, (self.core.nodes(), self.core.clock()));

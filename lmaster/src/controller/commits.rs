@@ -242,7 +242,7 @@ impl Commits {
                     tracing::info!("the journal can be written again: new jobs are accepted");
                 }
             }
-            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "still no room"),
+            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "the disk is still full"),
             (Err(_), None) => {}
         }
     }

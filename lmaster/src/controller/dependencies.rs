@@ -105,8 +105,8 @@ impl Controller {
         }
         match report.end.as_ref().map(Became::of) {
             Some(became) if became.meets(on.condition) => Ok(()),
-            Some(became) => Err(format!("{on} can never be: job {job} {became}")),
-            None => Err(format!("it is not known how job {job} ended")),
+            Some(became) => Err(format!("{on} can never be met: job {job} {became}")),
+            None => Err(format!("the end of job {job} is unknown")),
         }
     }
 

@@ -60,7 +60,7 @@ fn report_change(report: &Report, logged: &mut Logged) {
     let source = report.name.as_str();
     // Repeated faults are logged once.
     if let Some(fault) = report.fault.as_ref().filter(|fault| logged.fault.as_ref() != Some(fault)) {
-        tracing::warn!(source, fault, "a source of limits is in trouble");
+        tracing::warn!(source, fault, "a source of limits fails");
         logged.fault = Some(fault.clone());
     }
     // The return of the heartbeat alone does not end failsafe.
@@ -69,10 +69,10 @@ fn report_change(report: &Report, logged: &mut Logged) {
         return;
     }
     match report.mode {
-        Mode::Ok if logged.mode.is_some() => tracing::info!(source, "a source of limits is heard again"),
+        Mode::Ok if logged.mode.is_some() => tracing::info!(source, "a source of limits works again"),
         Mode::Ok => {}
-        Mode::Stale => tracing::warn!(source, "a source of limits is not heard of any more"),
-        Mode::Failsafe { .. } => tracing::warn!(source, "a source of limits is not heard of: its failsafe limit holds"),
+        Mode::Stale => tracing::warn!(source, "a source of limits is silent"),
+        Mode::Failsafe { .. } => tracing::warn!(source, "a source of limits is silent: its failsafe limit applies"),
     }
     logged.mode = Some(report.mode);
 }
@@ -103,7 +103,7 @@ impl Controller {
             match serde_json::to_string(&kept) {
                 Ok(text) if self.keep(KEPT, &text) => self.grid.kept = Some(kept),
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, "what was heard of the grid cannot be written"),
+                Err(error) => tracing::error!(%error, "the known limits of the grid cannot be written"),
             }
         }
         // Without a state this is postponed until one is available.

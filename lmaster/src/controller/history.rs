@@ -89,7 +89,7 @@ impl Controller {
         let Some((by, changed)) = changed else { return };
         let body = match serde_json::to_string(&changed) {
             Ok(body) => body,
-            Err(error) => return tracing::error!(%error, ?changed, "a change cannot be written down"),
+            Err(error) => return tracing::error!(%error, ?changed, "a change cannot be recorded"),
         };
         let item = ChangeItem { subject: changed.subject, body };
         let undo_of = self.actor.as_ref().and_then(|actor| actor.undo_of);
@@ -151,7 +151,7 @@ impl Controller {
         self.feeds_in_force();
         self.follow_grid();
         match refused {
-            Some(refused) => self.refuse(peer, format!("change {number} is not wholly undone: {refused}"), None),
+            Some(refused) => self.refuse(peer, format!("change {number} is only partly undone: {refused}"), None),
             None => self.answer(peer, MasterToClient::Answer(Box::new(answer))),
         }
     }
@@ -174,8 +174,8 @@ fn changed_since(number: u64, found: &Found, back: &Back, since: Option<u64>) ->
     let subject = found.items.iter().find(|item| item.back.as_ref() == Some(back)).map(|item| item.subject.as_str());
     let subject = subject.unwrap_or_default();
     match since {
-        Some(since) => format!("what change {number} made of {subject} was changed again by change {since}"),
-        None => format!("what change {number} made of {subject} is not so any more"),
+        Some(since) => format!("change {number} of {subject} was overwritten by change {since}"),
+        None => format!("change {number} of {subject} is no longer in force"),
     }
 }
 

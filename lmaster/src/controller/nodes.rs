@@ -77,7 +77,7 @@ impl Controller {
         match (self.nodes.get_mut(peer), frame) {
             (None, _) => {}
             (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
-            (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
+            (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must first register".into()),
             (Some(NodePeer::Registering(_)), Frame::Message(message)) => self.registering(peer, message),
             // The node sends the output again once it is registered.
             (Some(NodePeer::Registering(_)), Frame::Data(_)) => {}
@@ -103,7 +103,7 @@ impl Controller {
     fn report(&mut self, peer: PeerId, node: NodeId, message: NodeToMaster) {
         match message {
             NodeToMaster::NewSlave(_) | NodeToMaster::Attempts(_) | NodeToMaster::RegisterEnd { .. } => {
-                self.close_node(peer, "a node registers once in a connection".into());
+                self.close_node(peer, "a node can register only once in a connection".into());
             }
             NodeToMaster::JobAck { job, attempt } => self.job_ack((peer, node), job, attempt),
             NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused((peer, node), job, attempt, &reason),
@@ -112,7 +112,7 @@ impl Controller {
                 self.job_ended(peer, node, (job, attempt), (outcome, usage));
             }
             NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
-                self.close_node(peer, format!("a reading of {} is no draw", draw.min(low)));
+                self.close_node(peer, format!("a reading of {} is not a draw", draw.min(low)));
             }
             NodeToMaster::Reading(sample) => self.reading(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
@@ -148,8 +148,7 @@ impl Controller {
             self.routes.over(job, vec![node]);
             self.must(Event::Ended { job, attempt, outcome, usage });
         } else if self.assignment(job, attempt).is_some() {
-            return self
-                .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
+            return self.close_node(peer, format!("job {job} is not on this node, which cannot report its end"));
         }
         self.confirmed_over(node, (job, attempt));
         // The end is repeated, or the attempt is over: in both cases it is recorded, or about to be.
@@ -261,7 +260,7 @@ impl Controller {
             return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
         }
         let next = JobId(highest.0 + 1);
-        tracing::warn!(node, %highest, %next, "numbers of jobs go on above those of an earlier incarnation");
+        tracing::warn!(node, %highest, %next, "job numbers continue above those of an earlier incarnation");
         self.must(Event::NumbersRaised { next });
         Ok(())
     }

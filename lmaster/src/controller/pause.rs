@@ -29,7 +29,7 @@ impl Controller {
             let causes = self.core.job(*job).and_then(|job| job.causes());
             causes.is_some_and(|causes| causes.since_of(Cause::Limit).is_some())
         };
-        let warning = |job: JobId| format!("job {job} still stands still: the upper limit {high}");
+        let warning = |job: JobId| format!("job {job} stays suspended: the upper limit {high}");
         let warnings: Vec<String> = jobs.iter().filter(limited).map(warning).collect();
         let answer = if warnings.is_empty() { Answer::Done } else { Answer::Warned(warnings) };
         self.do_all_and_answer(peer, Deed::Resume, jobs, answer);

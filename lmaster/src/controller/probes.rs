@@ -60,11 +60,11 @@ impl Controller {
         };
         // A probe takes the node seconds, and queries its devices.
         if self.caller(client).is_none_or(|caller| !caller.operator) {
-            let reason = "only root and the user that runs the master may let a node look at its devices";
+            let reason = "only root and the user that runs the master may inspect the devices of a node";
             return self.detail(client, node, Err(reason.to_owned()));
         }
         let Some(link) = self.link(node) else {
-            return self.detail(client, node, Err("the node is away".to_owned()));
+            return self.detail(client, node, Err("the node is unreachable".to_owned()));
         };
         let ticket = self.questions.ticket();
         self.occupy(client, ticket);

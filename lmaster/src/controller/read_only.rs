@@ -18,7 +18,7 @@ impl Controller {
         if !self.commits.is_read_only() {
             tracing::error!(
                 reason,
-                "read-only: queries are answered and jobs go on; ends of jobs stay at the nodes until there is room"
+                "read-only: queries are answered and jobs continue; nodes keep the ends of jobs until the disk has space"
             );
         }
         self.commits.become_read_only(reason, self.now);
@@ -33,7 +33,7 @@ impl Controller {
     /// Shows a node as disconnected. For display only: the core is read back from disk before it decides again.
     fn show_away(&mut self, node: NodeId) {
         if let Err(refused) = self.core.apply(self.now, &Event::NodeAway { node }) {
-            tracing::error!(%refused, "a node cannot be shown as away");
+            tracing::error!(%refused, "a node cannot be shown as unreachable");
         }
     }
 

@@ -129,7 +129,7 @@ impl Controller {
         let newer = self.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
         newer.for_each(|drawn| add(&mut intervals, drawn));
         if intervals.len() > READINGS_LIMIT as usize {
-            let reason = format!("that are more than {READINGS_LIMIT} intervals");
+            let reason = format!("these are more than {READINGS_LIMIT} intervals");
             return self.refuse(peer, reason, Some("ask for less time with --from and --until"));
         }
         self.say(peer, Answer::Readings { emulated, intervals });

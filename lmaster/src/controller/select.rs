@@ -257,7 +257,7 @@ impl Controller {
             _ => None,
         });
         if let Some(job) = named.find(|job| jobs.contains(*job) && !takes(job)) {
-            return Err(format!("job {job} does not run yet: nobody is there to take signal {signal}"));
+            return Err(format!("job {job} does not run yet: no process can receive signal {signal}"));
         }
         jobs.retain(takes);
         Ok(jobs)

@@ -176,7 +176,7 @@ impl Controller {
     /// Handles a node's message that it falls asleep and will be silent until it is awake.
     pub(super) fn falls_asleep(&mut self, peer: PeerId, node: NodeId) {
         if self.sleep_of(node) != Sleep::GoingDown {
-            return self.close_node(peer, "the node falls asleep, which it was not told to".into());
+            return self.close_node(peer, "the node falls asleep without an order".into());
         }
         self.nodes.remove(peer);
         self.effects.push(Effect::Part(peer));
@@ -198,14 +198,14 @@ impl Controller {
         self.sleepers.forget(node);
         if unasked {
             let until = self.now + self.settings.idle.sleep_again_after;
-            self.must(Event::SleepFailed { node, until, reason: "it registered unasked".to_owned() });
+            self.must(Event::SleepFailed { node, until, reason: "it registered without an order".to_owned() });
         }
     }
 
     /// Handles a node that did not fall asleep. It registered again, or stayed connected.
     pub(super) fn sleep_failed(&mut self, node: NodeId, reason: &str) {
         let again = self.settings.idle.sleep_again_after;
-        tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it is left alone for {again}");
+        tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it gets no such order for {again}");
         self.sleepers.forget(node);
         self.must(Event::SleepFailed { node, until: self.now + again, reason: reason.to_owned() });
     }
@@ -254,7 +254,7 @@ impl Controller {
     fn call(&mut self, node: NodeId, tries: u32) {
         let timeout = self.wake_timeout(node);
         let order = self.core.node(node).and_then(|node| self.wake_order(node.spec()));
-        let fault = order.is_none().then(|| "the master has no wake command any more".to_owned());
+        let fault = order.is_none().then(|| "the master no longer has a wake command".to_owned());
         tracing::info!(node = self.name_of(node), tries, "the node is being woken");
         self.sleepers.set(node, Step::Woken { tries, fault }, self.now + timeout);
         self.effects.extend(order.map(|order| Effect::Wake(node, order)));

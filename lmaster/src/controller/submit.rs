@@ -212,7 +212,7 @@ impl Controller {
         }
         let Some(report) = report else {
             // The job is on disk and not over, but unknown: a process that has lost the disk accepted it.
-            return self.refuse(peer, format!("job {job} is not known any more"), None);
+            return self.refuse(peer, format!("job {job} is no longer known"), None);
         };
         self.answer(peer, MasterToClient::Accepted { job });
         let Some(read) = reads else { return };
@@ -281,7 +281,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     let Some((spread, parallel)) = request.spread.zip(launch.parallel) else {
         return match request.spread.is_some() == launch.parallel.is_some() && request.nodes.get() == 1 {
             true => Ok(()),
-            false => Err("a job of several tasks has to say how they share its streams".into()),
+            false => Err("a job of several tasks must state how they share its streams".into()),
         };
     };
     if launch.terminal.is_some() {
@@ -327,7 +327,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
             return Err("an array cannot be attached to: it is detached".into());
         }
         if request.immediate {
-            return Err("an array cannot start at once: its tasks start as there is room".into());
+            return Err("an array cannot start at once: its tasks start in turn".into());
         }
         if entries != 0 && entries != tasks as usize {
             return Err(format!("the array has {tasks} tasks and {entries} entries"));
@@ -356,7 +356,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
         }
     }
     match request.time_limit {
-        Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be longer than nothing,"),
+        Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be above zero,"),
         _ => Ok(()),
     }
 }

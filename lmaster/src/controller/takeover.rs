@@ -34,7 +34,7 @@ impl Controller {
         match self.routes.client(job).filter(|client| *client != peer) {
             Some(_) if !take => {
                 let hint = format!("lq attach --take {job}");
-                return self.refuse(peer, format!("job {job} has a client: its lrun is there"), Some(&hint));
+                return self.refuse(peer, format!("job {job} has a client: its lrun is connected"), Some(&hint));
             }
             Some(client) => {
                 self.tell_client(client, MasterToClient::TakenOver { job });

@@ -151,7 +151,7 @@ impl Controller {
         let (live, core) = (&self.submissions, &self.core);
         let is_there = |job: JobId| live.contains(job) || core.job(job).is_some() || core.array_of(job).is_some();
         for peer in self.sessions.waits().lost(is_there) {
-            self.refuse(peer, "a job of those that were waited for was never accepted", None);
+            self.refuse(peer, "one of the jobs to wait for was never accepted", None);
         }
     }
 }

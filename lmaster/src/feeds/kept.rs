@@ -26,7 +26,7 @@ pub fn key(kind: &str, name: &str, currency: &str) -> String {
 /// Returns the reports of the feeds, by [`key`]; empty if `text` cannot be read.
 pub fn read(text: &str) -> BTreeMap<String, Value> {
     parse(text).unwrap_or_else(|error| {
-        tracing::warn!(error = format!("{error:#}"), "what the feeds told before is no longer known");
+        tracing::warn!(error = format!("{error:#}"), "the earlier values of the feeds are no longer known");
         BTreeMap::new()
     })
 }

@@ -101,8 +101,8 @@ impl<V: Quantity> Look<V> {
         match state {
             _ if state == self.state => {}
             State::Failing => tracing::warn!(feed, of, error, "a feed fails"),
-            State::Unpublished => tracing::info!(feed, of, error, "a feed has nothing to tell"),
-            State::Good | State::New => tracing::info!(feed, of, slots = loaded.slots.len(), "a feed tells"),
+            State::Unpublished => tracing::info!(feed, of, error, "a feed has no values"),
+            State::Good | State::New => tracing::info!(feed, of, slots = loaded.slots.len(), "a feed has new values"),
         }
         self.state = state;
         if !loaded.slots.is_empty() {

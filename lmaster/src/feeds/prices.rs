@@ -60,7 +60,7 @@ fn taken_up<V: Quantity>(feed: &Look<V>, kept: &BTreeMap<String, Value>) -> Seri
     let Feed { stale_after, fallback, ref name, .. } = feed.feed;
     let mut series = Series::new(stale_after, fallback);
     if let Some(Err(error)) = kept.get(&feed.key()).cloned().map(|stored| series.take_up(stored)) {
-        tracing::warn!(%error, feed = name.as_str(), "what a feed told before is not known any more");
+        tracing::warn!(%error, feed = name.as_str(), "the earlier values of a feed are no longer known");
     }
     series
 }
@@ -137,12 +137,12 @@ impl Telling {
         for (key, stored) in prices.chain(carbon) {
             match stored {
                 Ok(stored) => drop(feeds.insert(key, stored)),
-                Err(error) => tracing::error!(%error, key, "what a feed told cannot be written"),
+                Err(error) => tracing::error!(%error, key, "the values of a feed cannot be written"),
             }
         }
         match kept::write(feeds) {
             Ok(text) => self.kept = Some(text),
-            Err(error) => tracing::error!(%error, "what the feeds tell is not kept over a restart"),
+            Err(error) => tracing::error!(%error, "the values of the feeds are lost at a restart"),
         }
     }
 

@@ -52,12 +52,12 @@ async fn each_is_turned_away_and_the_others_are_served() {
     let mut oversized = greeting(2, 2);
     oversized.extend([0, 0x20, 0, 0, 1]);
     rest(call(&master, &oversized));
-    let line = master.logged("does not keep to the protocol");
+    let line = master.logged("violates the protocol");
     assert!(line.contains("the limit is 1048576"), "{line}");
     let mut malformed = greeting(2, 2);
     malformed.extend([0, 0, 0, 2, 1, 99]);
     rest(call(&master, &malformed));
-    master.logged("does not keep to the protocol");
+    master.logged("violates the protocol");
     let mut truncated = greeting(2, 2);
     truncated.extend([0, 0, 0, 100, 1, 2, 3]);
     let mut stream = call(&master, &truncated);

@@ -131,10 +131,10 @@ async fn a_lost_word_is_failsafe_until_there_is_word() {
     assert_eq!((first.grid[0].state, first.band.high()), (GridState::Failsafe, Power::from_watts(30)), "at the start");
     send(&site.state(), "dso", "PUT /limits", r#"{"high_w": 500}"#).await;
     until(&mut client, "500 W", is_high(500)).await;
-    master.logged("a source of limits is heard again");
+    master.logged("a source of limits works again");
     let lost = until(&mut client, "failsafe", is_high(30)).await;
     assert_eq!(lost.grid[0].state, GridState::Failsafe);
-    master.logged("its failsafe limit holds");
+    master.logged("its failsafe limit applies");
     // The limit survives a crash.
     drop(master);
     let master = site.start();
@@ -197,7 +197,7 @@ async fn a_file_that_is_not_good_keeps_what_held() {
     let mut client = Client::new(&master).await;
     until(&mut client, "400 W", is_high(400)).await;
     std::fs::write(&path, "{\"high_w\": 4").expect("written");
-    let line = master.logged("a source of limits is in trouble");
+    let line = master.logged("a source of limits fails");
     assert!(line.contains("limit.json: not JSON"), "{line}");
     let broken = until(&mut client, "a fault", |status| status.grid[0].fault.is_some()).await;
     assert!(is_high(400)(&broken));

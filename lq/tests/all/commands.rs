@@ -21,7 +21,7 @@ async fn show_a_finished_job() {
         name         cg\n\
         user         ada\n\
         state        failed\n\
-        ended how    exited with code 7\n\
+        end          exited with code 7\n\
         command      ./cg -n 5 'a b'\n\
         application  cg\n\
         cores        all\n\

@@ -147,7 +147,7 @@ async fn watching_elsewhere_than_on_a_terminal_appends_and_calls_again() {
     assert!(looks[0].len() == "2017-10-26 11:00:00".len() && looks[4] >= looks[0], "{looks:?}");
     drop((peer, master));
     let mut said = lines.next_line().await.expect("readable").expect("a line");
-    while !said.starts_with("the master is away: ") {
+    while !said.starts_with("the master is unreachable: ") {
         said = lines.next_line().await.expect("readable").expect("a line");
     }
     let master = FakeMaster::start_at(&address).await.expect("the same address");

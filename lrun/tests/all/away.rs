@@ -87,8 +87,8 @@ async fn patience_ends() {
     stage.start().await;
     drop((stage, master));
     let said = format!(
-        "lrun: error: no way back to job 12: cannot connect to {address}: Connection refused (os error 111)\n\
-         lrun: hint: the job goes on without lrun: `lq show 12` when the master is back\n"
+        "lrun: error: cannot return to job 12: cannot connect to {address}: Connection refused (os error 111)\n\
+         lrun: hint: the job continues without lrun: `lq show 12` when the master is back\n"
     );
     assert_eq!(end(child).await, format!("exit 125\n--- stdout\n--- stderr\n{said}"));
 }

@@ -181,7 +181,7 @@ fn told(past: &Past, sources: Sources) -> Vec<String> {
     let Sources { measured, profiles, unscaled, estimated, unsteady, stretched } = sources;
     let mut notes = vec![format!(
         "running times: {measured} as measured, {profiles} on another unit or cap by their profiles, {unscaled} on \
-         another one as measured for want of profiles, {estimated} estimated (never ran, were cancelled or are not over)"
+         another one as measured for lack of profiles, {estimated} estimated (never ran, were cancelled or are not over)"
     )];
     if unsteady + stretched > 0 {
         notes.push(format!(

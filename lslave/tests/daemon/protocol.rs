@@ -68,7 +68,7 @@ async fn an_acknowledged_job_waits_for_go() {
     node.acknowledge_end(1).await;
     node.send(GO).await;
     node.send(MasterToNode::DoExec(Box::new(shell(1, &script)))).await;
-    assert_eq!(refusal(&mut node).await.1, "attempt 1 of job 1 was here and is gone");
+    assert_eq!(refusal(&mut node).await.1, "attempt 1 of job 1 has already ended here");
     assert_eq!(fs::read_to_string(&mark).expect("it ran"), "ran\n", "once");
     daemon.kill();
     daemon.restart(&master);

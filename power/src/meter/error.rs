@@ -61,13 +61,13 @@ pub enum MeterError {
     #[error(transparent)]
     Gpu(#[from] GpuError),
     #[error(
-        "the NVIDIA library knows no GPU: choose another meter, or look whether its driver sees the card with `nvidia-smi -L`"
+        "the NVIDIA library knows no GPU: choose another meter, or check with `nvidia-smi -L` that its driver sees the card"
     )]
     NoGpus,
     #[error("{found} of {before} NVIDIA GPUs are left: restart lslave to measure without the others")]
     GpusGone { found: usize, before: usize },
     #[error(
-        "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not tell it"
+        "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not report it"
     )]
     NoDraws { command: String, printed: String },
 

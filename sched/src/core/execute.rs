@@ -65,8 +65,8 @@ const COMPARED: usize = 200;
 fn compare(cluster: &Cluster, now: Time) {
     let Cluster { state, index, books, .. } = cluster;
     if state.nodes.len() + state.jobs.len() <= COMPARED {
-        assert_eq!(*books, Books::of(state, now), "the books are not what they should be");
-        assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index is not what it should be");
+        assert_eq!(*books, Books::of(state, now), "the books differ from a recount");
+        assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index differs from a new one");
     }
 }
 

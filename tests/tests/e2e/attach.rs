@@ -52,7 +52,7 @@ fn the_streams_of_a_client_that_is_there_are_taken_on_request_only() {
     let submitter = cluster.submitter();
     let mut first = submitter.spawn_lrun(&["sh", "-c", ANSWERS]);
     until("it runs", || submitter.jobs().iter().any(|job| job["state"] == "running").then_some(()));
-    submitter.lq(&["attach", "1"]).failed("job 1 has a client: its lrun is there");
+    submitter.lq(&["attach", "1"]).failed("job 1 has a client: its lrun is connected");
     types(&mut first, "one\n");
     let second = attach(submitter, &["--take", "last"]);
     until("the first one ends", || first.try_wait().expect("an own child"));

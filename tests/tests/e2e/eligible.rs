@@ -112,8 +112,8 @@ fn what_became_of_jobs_that_are_over_counts() {
     submitter.lrun(&["true"]).succeeded();
     assert_eq!(submitter.lrun(&["sh", "-c", "exit 3"]).code, Some(3));
     assert_eq!(submitter.lrun(&["-d", "afterok:1,afternotok:2,afterany:1:2", "echo", "x"]).succeeded(), "x\n");
-    submitter.lrun(&["-d", "afterok:1:2", "true"]).failed("afterok:2 can never be: job 2 exited with code 3");
-    submitter.lrun(&["--dry-run", "-d", "afternotok:1", "true"]).failed("afternotok:1 can never be");
+    submitter.lrun(&["-d", "afterok:1:2", "true"]).failed("afterok:2 can never be met: job 2 exited with code 3");
+    submitter.lrun(&["--dry-run", "-d", "afternotok:1", "true"]).failed("afternotok:1 can never be met");
     submitter.lrun(&["-d", "afterok:99", "true"]).failed("there is no job 99");
     submitter.lrun(&["-d", "afterok:1?afterok:2", "true"]).failed("`?` (any of several) is not supported");
     submitter.lrun(&["-d", "aftercorr:1", "true"]).failed("`aftercorr:1` is not a dependency");

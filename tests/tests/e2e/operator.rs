@@ -106,7 +106,7 @@ fn changes_are_undone_from_the_newest_on() {
     assert_eq!(newest["undo_of"], drained - 2);
     submitter
         .lconf(&["undo", &drained.to_string()])
-        .failed(&format!("what change {drained} made of node n1 was changed again by change {}", drained + 1));
+        .failed(&format!("change {drained} of node n1 was overwritten by change {}", drained + 1));
     submitter.lconf(&["undo", &drained.to_string(), "--force"]).succeeded();
     submitter.lconf(&["undo", "999"]).failed("there is no change 999");
 }

@@ -81,7 +81,7 @@ fn a_signal_in_place_of_an_end() {
     until("the trap is set", || submitter.path("ready").exists().then_some(()));
     let waiting = submitter.detach(&["true"]);
     let number = waiting.to_string();
-    submitter.lq(&["cancel", "-s", "USR1", &number]).failed("does not run yet: nobody is there to take signal 10");
+    submitter.lq(&["cancel", "-s", "USR1", &number]).failed("does not run yet: no process can receive signal 10");
     // With a signal, `all` selects the user's own running jobs.
     let said = submitter.lq(&["cancel", "-s", "USR1", "all", "--json"]).succeeded();
     assert_eq!(said, format!("{{\"schema\":1,\"signal\":10,\"signalled\":[{job}]}}\n"));

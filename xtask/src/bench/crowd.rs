@@ -105,7 +105,7 @@ async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<
             biased;
             received = line.reader.receive() => {
                 beats.heard(Instant::now());
-                match received?.context("the master hung up")? {
+                match received?.context("the master closed the connection")? {
                     Received::Sign(Sign::Ping(number)) => Some(Sign::Pong(number)),
                     Received::Sign(Sign::Pong(number)) => {
                         beats.answered(number, Instant::now());
@@ -134,7 +134,7 @@ pub async fn idle(site: &Site) -> Result<Part> {
     let count = site.so_many(10_000);
     let files = may_open(count)?;
     let place = place()?;
-    let what = format!("{count} registered nodes without a meter that only give signs of life");
+    let what = format!("{count} registered nodes without a meter that only send heartbeats");
     let mut part = Part::new("idle", what, &[]);
     for over_tcp in [false, true] {
         let (key, over) = if over_tcp { ("_tcp", "loopback") } else { ("", "the Unix socket") };
@@ -147,7 +147,7 @@ pub async fn idle(site: &Site) -> Result<Part> {
         part.row(format!("registered{key}_s"), format!("over {over}, until all are registered"), idle.registered_s);
         part.aim(format!("core{key}_percent"), "of a core", (idle.core_percent, Aim::AtMost(2.0)));
         part.aim(format!("per_node{key}_kib"), "memory of the master for each", (idle.per_node_kib, Aim::AtMost(20.0)));
-        part.row(format!("heartbeats{key}_per_s"), "signs of life that were asked for and given", idle.beats_per_s);
+        part.row(format!("heartbeats{key}_per_s"), "heartbeats requested and answered", idle.beats_per_s);
     }
     part.note("over loopback, the master's process also does the work of the kernel that receives at its nodes");
     part.note(format!("{files} open files were allowed"));
@@ -351,7 +351,7 @@ async fn node(
                 line.writer.flush().await?;
                 None
             }
-            frame = line.reader.next() => match frame?.context("the master hung up")? {
+            frame = line.reader.next() => match frame?.context("the master closed the connection")? {
                 Frame::Message(MasterToNode::DoExec(exec)) => {
                     Some(NodeToMaster::JobAck { job: exec.job, attempt: exec.attempt })
                 }

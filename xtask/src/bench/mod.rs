@@ -137,9 +137,7 @@ impl Conditions {
     fn in_words(&self, site: &Site) -> String {
         let slurm = match &site.slurm {
             Some(slurm) => format!("{} is measured in turns", slurm.version),
-            None => {
-                "no Slurm is measured (--slurm START_SH brings one up): what others reached elsewhere is quoted".into()
-            }
+            None => "Slurm is not measured (--slurm START_SH starts it): published figures are quoted".into(),
         };
         format!("{} cores, load {:.2} before; {slurm}", self.cores, self.load)
     }

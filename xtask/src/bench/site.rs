@@ -77,7 +77,7 @@ pub fn took_ms(command: &mut Command) -> Result<f64> {
 pub fn resident_bytes(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).context("the process is gone")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse().context("VmRSS is no number")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse().context("VmRSS is not a number")?;
     Ok(kib * 1024.0)
 }
 

@@ -159,7 +159,7 @@ fn live(dir: &Path, hour: &Hour, slurm: Option<&slurm::Scripts>, factor: i64) ->
         tokio::select! {
             records = replay_all(&programs, dir, hour, (slurm, factor)) => records,
             _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
-            _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
+            _ = terminate.recv() => bail!("terminated; the daemons are stopped"),
         }
     })
 }
@@ -223,7 +223,7 @@ impl Place {
         let Some(dir) = keep else {
             return Ok(Self::Temporary(tempfile::Builder::new().prefix("limo-demo-").tempdir()?));
         };
-        ensure!(!dir.exists(), "{} exists already: name a directory that does not", dir.display());
+        ensure!(!dir.exists(), "{} already exists: name a directory that does not", dir.display());
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         Ok(Self::Kept(dir.canonicalize()?))
     }

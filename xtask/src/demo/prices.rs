@@ -129,7 +129,7 @@ fn parse(text: &str) -> Result<(Vec<Price>, usize)> {
         let cell = line.split(',').nth(column).unwrap_or_default();
         let price = format!("{cell} EUR/MWh").parse();
         let price =
-            price.with_context(|| format!("line {}, column {}: `{cell}` is no price", index + 1, column + 1))?;
+            price.with_context(|| format!("line {}, column {}: `{cell}` is not a price", index + 1, column + 1))?;
         hours.push(price);
     }
     let count = first.map_or(0, |first| hours.len() - first);
@@ -175,7 +175,7 @@ mod tests {
         check("", "the file is empty");
         check("date,Cost\n", "line 1: no column `Price`");
         check(&file(30), "6 hours from 2017-10-26 on: 288 are needed");
-        check(&file(312).replace("26.5", "cheap"), "line 28, column 2: `cheap` is no price");
+        check(&file(312).replace("26.5", "cheap"), "line 28, column 2: `cheap` is not a price");
     }
 
     #[test]

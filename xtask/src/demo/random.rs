@@ -149,7 +149,7 @@ fn milliwatts(watts: f64) -> String {
 /// Converts to watts.
 fn power(value: Option<&Value>) -> Result<f64> {
     let text = value.and_then(Value::as_str).unwrap_or_default();
-    let power: Power = text.parse().with_context(|| format!("`{text}` is no power"))?;
+    let power: Power = text.parse().with_context(|| format!("`{text}` is not a power"))?;
     Ok(power.watts())
 }
 
@@ -164,10 +164,10 @@ fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64))
         let applications = unit.get_mut("application").and_then(Value::as_table_mut).context("no application")?;
         for (name, application) in applications.iter_mut() {
             let (more_power, longer) = factors(&hardware, name);
-            let application = application.as_table_mut().context("an application is no table")?;
+            let application = application.as_table_mut().context("an application is not a table")?;
             let watts = power(application.get("power"))? * more_power;
             let text = application.get("duration").and_then(Value::as_str).unwrap_or_default();
-            let duration: Span = text.parse().with_context(|| format!("`{text}` is no duration"))?;
+            let duration: Span = text.parse().with_context(|| format!("`{text}` is not a duration"))?;
             let ms = (duration.ms() as f64 * longer).round() as i64;
             application.insert("power".to_owned(), milliwatts(watts).into());
             application.insert("duration".to_owned(), format!("{ms} ms").into());

@@ -163,7 +163,7 @@ fn rows<T>(header: &str, curve: &Curve<T>, row: impl Fn(&T) -> String, end: &str
 
 /// Parses a number of a table as thousandths.
 fn thousandths(cell: &str) -> Result<i64> {
-    let number: f64 = cell.parse().with_context(|| format!("`{cell}` is no number"))?;
+    let number: f64 = cell.parse().with_context(|| format!("`{cell}` is not a number"))?;
     Ok((number * 1_000.0).round() as i64)
 }
 
@@ -186,7 +186,7 @@ fn read(out: &Path) -> Result<Record> {
         let (started, ended) = (maybe(&row[2])?, maybe(&row[3])?.map(|at| (at, outcome)));
         let application = String::new();
         let job = JobRecord { application, submitted: time(&row[1])?, started, ended };
-        jobs.insert(JobId(row[0].parse().with_context(|| format!("`{}` is no number of a job", row[0]))?), job);
+        jobs.insert(JobId(row[0].parse().with_context(|| format!("`{}` is not a number of a job", row[0]))?), job);
     }
     Ok(Record { draw: Curve::new(draw, None)?, jobs })
 }
@@ -254,6 +254,6 @@ mod tests {
         assert_eq!(cells("a,b,c\n1,2,3\n4,5,6\n", &["c", "a"]).expect("cells"), [["3", "1"], ["6", "4"]]);
         assert_eq!(cells("a,b\n", &["c"]).expect_err("refused").to_string(), "no column `c`");
         assert_eq!(thousandths("-36.8005").expect("a number"), -36_801);
-        assert_eq!(thousandths("x").expect_err("refused").to_string(), "`x` is no number");
+        assert_eq!(thousandths("x").expect_err("refused").to_string(), "`x` is not a number");
     }
 }

@@ -139,11 +139,11 @@ fn what_cannot_be_is_refused() {
     let refused = set(&mut bench, &[first, period(3_600, 7_200, 1)], None);
     assert!(refusal(Some(&refused)).starts_with("period 2 of the budgets: the budget of 1.0 J is impossible"));
     let refused = set(&mut bench, &[period(-10, 0, 36_000)], None);
-    assert_eq!(refusal(Some(&refused)), "every period of the budgets is over");
+    assert_eq!(refusal(Some(&refused)), "every budget period is over");
     assert!(status(&mut bench).budgets.is_empty());
     done(&mut bench, &[first]);
     let refused = set(&mut bench, &[second], Some(&[]));
-    assert_eq!(refusal(Some(&refused)), "the budgets were changed by somebody else just now: nothing is done");
+    assert_eq!(refusal(Some(&refused)), "another user has just changed the budgets: nothing is done");
     assert!(is_done(&set(&mut bench, &[first, second], Some(&[first]))));
     let mut bench = bench.killed();
     assert_eq!(status(&mut bench).budgets, budgets(&[first, second]));

@@ -119,9 +119,9 @@ fn what_became_of_jobs_that_are_over_is_looked_up() {
     let _ = (other, root);
     let (owner, other, root) = (bench.client(7), bench.client(8), bench.client(0));
     let refused = |reason: &str| Err(reason.to_owned());
-    let never = "afterok:2 can never be: job 2 exited with code 3";
+    let never = "afterok:2 can never be met: job 2 exited with code 3";
     assert_eq!(submit(&mut bench, owner, on(3, Condition::AfterOk, &[good, bad])), refused(never));
-    let never = "afternotok:1 can never be: job 1 exited with code 0";
+    let never = "afternotok:1 can never be met: job 1 exited with code 0";
     assert_eq!(submit(&mut bench, owner, on(3, Condition::AfterNotOk, &[good])), refused(never));
     for nobody in [0, 3] {
         let unknown = on(3, Condition::After, &[good, nobody]);
@@ -153,7 +153,7 @@ fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
     assert_eq!(bench.heard(owner), [], "it is asked again");
     bench.answer_one();
     let heard = bench.heard(owner);
-    assert_eq!(refusal(heard.first()), "afterok:2 can never be: job 2 exited with code 5");
+    assert_eq!(refusal(heard.first()), "afterok:2 can never be met: job 2 exited with code 5");
 }
 
 #[test]

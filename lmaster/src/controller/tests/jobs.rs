@@ -276,7 +276,7 @@ fn bad_submissions_are_refused() {
     check("the limit is 1044480", &|exec| exec.launch.carried = Some(large.clone()));
     check("the umask 1777", &|exec| exec.launch.umask = 0o1777);
     check("no command for the variant `gpu`", &|exec| exec.request.variants = vec!["gpu".into()]);
-    check("the time limit, which must be longer than nothing, is negative", &|exec| {
+    check("the time limit, which must be above zero, is negative", &|exec| {
         exec.request.time_limit = Some(Span::ZERO);
     });
     let spread = |tasks| limo_model::Spread {
@@ -285,8 +285,8 @@ fn bad_submissions_are_refused() {
         nodes: None,
         per_node: None,
     };
-    check("has to say how they share its streams", &|exec| exec.request.spread = Some(spread(1)));
-    check("has to say how they share its streams", &|exec| exec.request.nodes = NonZeroU32::new(2).expect("two"));
+    check("must state how they share its streams", &|exec| exec.request.spread = Some(spread(1)));
+    check("must state how they share its streams", &|exec| exec.request.nodes = NonZeroU32::new(2).expect("two"));
     let parallel = limo_proto::Parallel { reader: Some(1), ..limo_proto::Parallel::default() };
     check("standard input is for task 1: there are 1", &|exec| {
         (exec.request.spread, exec.launch.parallel) = (Some(spread(1)), Some(parallel));

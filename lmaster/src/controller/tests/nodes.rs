@@ -45,7 +45,7 @@ fn bad_descriptions_are_refused() {
     let mut bench = Bench::new();
     let mut bad = slave("n1", "boot", Vec::new());
     bad.slave.spec.units.clear();
-    assert_eq!(refused(&mut bench, bad), "node `n1` has 0 units: 1 to 64 are possible");
+    assert_eq!(refused(&mut bench, bad), "node `n1` has 0 units: it must have 1 to 64");
     let long = slave("n1", &"x".repeat(129), Vec::new());
     assert_eq!(refused(&mut bench, long), "the instance or the boot id is longer than 128 bytes");
     let foreign = slave("n1", "boot", vec![report_of(17, AttemptState::Running)]);
@@ -54,7 +54,7 @@ fn bad_descriptions_are_refused() {
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
     bench.report(peer, NodeToMaster::Reading(Sample::once(Power::ZERO)));
-    assert_eq!(bench.closed.last(), Some(&(peer, "a node must say first which one it is".to_owned())));
+    assert_eq!(bench.closed.last(), Some(&(peer, "a node must first register".to_owned())));
 }
 
 #[test]

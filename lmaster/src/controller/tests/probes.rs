@@ -78,7 +78,7 @@ fn a_node_that_does_not_answer_is_not_waited_for() {
     assert_eq!(found.probe, Err("the connection to the node broke before it answered".into()));
     assert_eq!(found.report.state, NodeState::Unreachable);
     ask(&mut bench, client);
-    assert_eq!(answered(&mut bench, client).probe, Err("the node is away".into()));
+    assert_eq!(answered(&mut bench, client).probe, Err("the node is unreachable".into()));
     assert_eq!(bench.controller.probes.len(), 0);
 }
 
@@ -87,7 +87,7 @@ fn who_may_not_ask_sees_the_node_without_its_report() {
     let (mut bench, node, _) = set_up();
     let user = bench.client(7);
     ask(&mut bench, user);
-    let reason = "only root and the user that runs the master may let a node look at its devices";
+    let reason = "only root and the user that runs the master may inspect the devices of a node";
     assert_eq!(answered(&mut bench, user).probe, Err(reason.into()));
     assert!(bench.orders(node).is_empty());
     let heard = bench.ask(user, Query::Node(NodeQuery("n7".into())));

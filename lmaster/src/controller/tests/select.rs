@@ -98,7 +98,7 @@ fn signals_go_to_those_that_run() {
     let expected = MasterToNode::Signal { job: running, attempt, signal: 10 };
     assert_eq!(bench.orders(node), [expected]);
     let named = || Selection::from(vec![Selector::Job(waiting)]);
-    let nobody = "job 2 does not run yet: nobody is there to take signal 10";
+    let nobody = "job 2 does not run yet: no process can receive signal 10";
     assert_eq!(cancel(&mut bench, client, named(), Some(10)), Err(nobody.into()));
     assert_eq!(cancel(&mut bench, client, named(), Some(0)), Err("0 is not a signal: 1 to 64".into()));
     // A signal that ends commands ends waiting jobs.

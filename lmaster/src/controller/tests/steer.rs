@@ -141,7 +141,7 @@ fn nodes_are_told_of_time_limits_that_are_put_off() {
     let slow = extended(&bench.orders(node)).expect("a lower cap");
     assert!(slow > Span::from_secs(60), "{slow}");
     limit(&mut bench, 25);
-    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"], "a job that stands still has no end");
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"], "a suspended job has no end");
     bench.pass(Span::from_secs(100));
     limit(&mut bench, 200);
     let again = extended(&bench.orders(node)).expect("it goes on");
@@ -237,10 +237,10 @@ fn a_person_suspends_a_job_and_the_limit_goes_on_alone() {
     limit(&mut bench, 25);
     assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"]);
     assert_eq!(change(&mut bench, 7, suspend), Ok(Answer::Done));
-    assert_eq!(bench.orders(node), [], "it stands still already");
+    assert_eq!(bench.orders(node), [], "it is already suspended");
     let shown = bench.jobs()[0].suspended.clone().expect("it is").to_string();
     assert_eq!(shown, "suspended by user7: the upper limit 25.0 W");
-    let warned = Answer::Warned(vec!["job 1 still stands still: the upper limit 25.0 W".into()]);
+    let warned = Answer::Warned(vec!["job 1 stays suspended: the upper limit 25.0 W".into()]);
     assert_eq!(change(&mut bench, 7, resume), Ok(warned));
     assert_eq!(bench.orders(node), []);
     bench.pass(Span::from_secs(5));

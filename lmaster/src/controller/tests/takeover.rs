@@ -70,7 +70,7 @@ fn a_client_that_is_there_is_left_alone_or_told() {
     let (mut bench, _, first) = running();
     let second = bench.client(7);
     let refused = take_up(&mut bench, second, (JOB, false)).expect_err("it is there");
-    assert_eq!(refused, "job 1 has a client: its lrun is there");
+    assert_eq!(refused, "job 1 has a client: its lrun is connected");
     assert!(bench.heard(first).is_empty());
     take_up(&mut bench, second, (JOB, true)).expect("on request");
     assert_eq!(bench.heard(first), [MasterToClient::TakenOver { job: JOB }]);

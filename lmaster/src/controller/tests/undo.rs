@@ -117,7 +117,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
         let later = newest(&mut bench);
         assert_eq!((later.undo_of, later.by.as_str()), (None, "user0"), "{name}");
         let refused = undo(&mut bench, number).expect_err(&name);
-        assert!(refused.ends_with(&format!("was changed again by change {}", later.number)), "{name}: {refused}");
+        assert!(refused.ends_with(&format!("was overwritten by change {}", later.number)), "{name}: {refused}");
         assert_eq!(undo(&mut bench, later.number), Ok(()), "{name}");
         assert_eq!(state(&bench), between, "{name}");
         assert_eq!(undo(&mut bench, number), Ok(()), "{name}");
@@ -288,5 +288,5 @@ fn reservations_are_not_many_and_not_long() {
         done(&mut bench, root, reserve(number, ""));
     }
     let refused = change(&mut bench, root, reserve(1_000, ""));
-    assert_eq!(refusal(Some(&refused)), "1000 reservations are possible at a time");
+    assert_eq!(refusal(Some(&refused)), "the limit is 1000 reservations at a time");
 }

@@ -78,7 +78,7 @@ fn refusals() {
     refused(
         Preset::Easy,
         &["rest=10min"],
-        "--set rest=10min: `10min` is no rule for rest: never, idle, idle:10min, idle-in-budget",
+        "--set rest=10min: `10min` is not a rule for rest: never, idle, idle:10min, idle-in-budget",
     );
     refused(
         Preset::Powercap,
