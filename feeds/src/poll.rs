@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_13_o_clock_are_spread() {
+    fn requests_at_13_o_clock_are_spread() {
         let look = |seed| next_look(&polled("2026-07-01T10:30:00Z", None), seed);
         assert_eq!(look(61_000), utc("2026-07-01T11:01:01Z"));
         assert_eq!(look(120_000), utc("2026-07-01T11:00:00Z"));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_and_goes_and_half_of_it_does_not_count() {
+    fn a_partial_ballast_does_not_count() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("ballast");
         let ballast = Ballast::find(dir.path());

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_counts_over_all_connections_of_a_user_until_it_is_taken() {
+    fn queued_answers_count_over_all_connections_of_a_user() {
         let (mut accounts, account) = account();
         let other = accounts.of(7, false, &Limits::default());
         let first = account.answer(60).expect("room");

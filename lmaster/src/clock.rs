@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_from_the_journal() {
+    fn time_continues_from_the_journal() {
         let since = Time::from_unix_ms(LAST - 5_000);
         let recorded = Clock { offset: Span::from_ms(70), boot: "one".into(), since };
         // The kernel is the same, 3 s later, so the wall clock does not matter.

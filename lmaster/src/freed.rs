@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_between_pieces_that_stay_is_given_back() {
+    fn memory_between_used_pieces_is_returned() {
         if !cfg!(target_env = "gnu") {
             return skip(Requirement::Platform, "the memory allocator is not that of glibc");
         }

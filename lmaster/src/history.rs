@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_be_undone_may_be_pages_back() {
+    async fn an_undoable_change_may_be_pages_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
         let generation = recovered.generation;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_changed_nothing_is_not_undone() {
+    async fn changes_without_effect_are_not_undone() {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
         let same = Back::Mode { old: ModeSetting::Low, new: ModeSetting::Low };

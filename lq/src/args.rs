@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often() {
+    fn watch_intervals_are_parsed() {
         let check = |text: &str, ms: Option<u64>| {
             assert_eq!(every(text).ok(), ms.map(|ms| Every(Duration::from_millis(ms))), "{text}");
         };

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_energy_is_known() {
+    fn sources_of_energy_are_percentages() {
         let check = |[energy, measured, estimated, emulated]: [i64; 4], expected: &str| {
             let [energy, measured, estimated, emulated] =
                 [energy, measured, estimated, emulated].map(Energy::from_joules);

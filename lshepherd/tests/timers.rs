@@ -133,7 +133,7 @@ fn frozen_time_does_not_count() {
 }
 
 #[test]
-fn a_lease_ends_when_nobody_renews_it() {
+fn an_unrenewed_lease_expires() {
     let shepherd = Shepherd::start();
     let now = BootTime::now();
     shepherd.launch("exec sleep 1000", Launch { lease: Some(now.plus(50)), ..plain() });

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_in_plain_words() {
+    fn parse_errors_are_plain_english() {
         let check = |error: &dyn Error, expected: &str| assert_eq!(plain_words(&format!("'x': {error}")), expected);
         check(&"0".parse::<std::num::NonZeroU32>().expect_err("zero"), "'x': at least 1 is needed");
         check(&"4294967296".parse::<u32>().expect_err("large"), "'x': the number is too large");

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_named() {
+    fn wrong_file_names_are_refused() {
         check("", Err(FileNameError::Empty));
         check("a\0b", Err(FileNameError::Nul));
         check("%q", Err(FileNameError::Unknown('q')));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_is_done() {
+    fn times_of_work_are_clamped() {
         assert_eq!(Work::lasting(Span::from_ms(5)).less(Pace::FULL.over(Span::from_ms(7))), Work::ZERO);
         assert_eq!(Work::ZERO.takes(Pace::STOPPED), Some(Span::ZERO));
         assert_eq!(Work::lasting(Span::from_ms(1)).takes(Pace::STOPPED), None);

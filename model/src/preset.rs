@@ -280,7 +280,7 @@ mod tests {
 
     /// Compares the promises with the former distinction by name.
     #[test]
-    fn what_policies_promise_follows_from_their_parts() {
+    fn promises_of_policies_follow_from_their_parts() {
         use Preset::{Conservative, Easy, Energybud, Fifo, Limo, LimoPrototype, Powercap, Reducepc};
         let those = |test: fn(Parts) -> bool| -> Vec<Preset> {
             Preset::ALL.into_iter().filter(|preset| test(preset.parts())).collect()

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_one_of_their_own_has_not_the_default() {
+    fn an_own_quota_replaces_the_default() {
         let default = Quota { jobs: Some(1), ..Quota::default() };
         let users = BTreeMap::from([("ada".to_owned(), Quota { cores: Some(2), ..Quota::default() })]);
         let quotas = Quotas { default, users };

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_begins_when_the_other_ends_is_no_overlap() {
+    fn adjacent_reservations_do_not_overlap() {
         let of = |from: i64, until: i64| {
             let (from, until) = (Time::from_unix_ms(from), Time::from_unix_ms(until));
             Reservation { nodes: Vec::new(), from, until, users: Vec::new(), reason: String::new() }

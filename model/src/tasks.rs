@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_many_gaps_is_shortened_to_what_can_be_read() {
+    fn a_list_with_many_gaps_is_shortened_to_a_readable_one() {
         let tasks: Tasks = "0-9999".parse().expect("tasks");
         let gaps = tasks.without(&(0..10_000).step_by(2).collect()).expect("some");
         assert!(gaps.to_string().parse::<Tasks>().is_err(), "5000 ranges");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_tasks_is_refused_by_name() {
+    fn invalid_lists_of_tasks_are_refused_by_name() {
         let refused = |text: &str| text.parse::<Tasks>().expect_err(text).to_string();
         for text in ["", "a", "1-", "-1", "1,,2", "1-2-3", "0-5:0", "0-5%", "0-5%0", "4294967296"] {
             assert!(refused(text).contains("is not a range of tasks"), "{text}");

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_attempts_are_bounded() {
         let mut attempts = Attempts::default();
         for job in 0..2 * REMEMBERED as u64 {
             let state = State::Held(Box::new(exec(1)));

@@ -25,7 +25,7 @@ fn a_script_that_prints_watts() {
 }
 
 #[test]
-fn what_a_command_does_wrong_is_said() {
+fn failures_of_a_command_are_reported() {
     let check = |command: &str, expected: &str| {
         let error = read(command).expect_err("no reading");
         assert_eq!(error, format!("the meter command `{command}` {expected}"));

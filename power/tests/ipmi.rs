@@ -52,7 +52,7 @@ fn the_command_is_get_power_reading() {
 }
 
 #[test]
-fn what_a_controller_does_wrong_is_said() {
+fn failures_of_a_controller_are_reported() {
     let command = "TOOL raw 0x2c 0x02 0xdc 0x01 0x00 0x00";
     let check =
         |script: &str, expected: &str| check(script, Err(&expected.replace("COMMAND", &format!("`{command}`"))));

@@ -116,7 +116,7 @@ fn several_units() {
 
 /// Follows a run of 40 s at 40 W: 10 s without a cap, 10 s at half its pace, 10 s suspended, then without a cap.
 #[test]
-fn caps_move_and_runs_stand_still() {
+fn the_draw_follows_caps_and_suspension() {
     let mut machine = machine(1.0, "0%");
     start(&mut machine, 1, &[cpu(4, None)], 0);
     machine.set_caps(&watts(&[Some(20)]), at(10_000));

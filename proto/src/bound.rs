@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_here_is_clipped_or_refused() {
+    fn outgoing_values_are_clipped_or_refused() {
         assert_eq!(Text::<8>::from("x".repeat(9)), "xxxxx…");
         assert_eq!(Text::<8>::from_lossy(&[0xff; 100]).len(), 6, "one and the ellipsis");
         assert_eq!(List::<u8, 2>::clipped(vec![1, 2, 3]).into_vec(), [1, 2]);

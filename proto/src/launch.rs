@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn where_streams_go() {
+    fn streams_go_to_the_client_or_to_files() {
         let name = |name: &str| Some(name.as_bytes().to_vec());
         check(Io::Attached, Files::default(), [None, None, None]);
         check(Io::Detached, Files::default(), [None, Some("limo-7.out"), Some("limo-7.err")]);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_first_is_read() {
+    fn the_first_stored_format_is_read() {
         let now = Launch { argv: vec![b"a".to_vec()], uid: 7, io: Io::Detached, ..Launch::default() };
         let Launch { argv, variants, cwd, env, umask, uid, io, .. } = now.clone();
         let first = encode_stored(&First { argv, variants, cwd, env, umask, uid, io }).expect("small");

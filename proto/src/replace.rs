@@ -115,7 +115,7 @@ mod tests {
     use limo_model::{Attempt, JobId, Usage};
 
     #[test]
-    fn what_stands_in_for_a_message_is_small_and_about_the_same() {
+    fn a_replacement_of_a_message_is_small_and_has_its_subject() {
         let error = EncodeError::TooLarge { size: 2_000_000, limit: BODY_LIMIT };
         let check = |message: NodeToMaster, expected: &str| {
             let short = message.replacement(&error).expect("something stands in for it");

@@ -115,11 +115,11 @@ mod tests {
 
     use super::*;
 
-    /// Variable that selects the skips of the test [`skips_when_told`], in a separate process.
+    /// Variable that selects the skips of the test [`skips_on_request`], in a separate process.
     const TOLD: &str = "LIMO_TESTS_TOLD";
 
     #[test]
-    fn skips_when_told() {
+    fn skips_on_request() {
         match env::var(TOLD).as_deref() {
             Ok("root") => skip(Requirement::Root, "only root\ncan do it"),
             Ok(_) => skip(Requirement::Traces, "no traces"),
@@ -131,7 +131,7 @@ mod tests {
     fn skipped(told: &str, no_skip: &str) -> (bool, String) {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut test = Command::new(env::current_exe().expect("its path"));
-        test.args(["--exact", "tests::skips_when_told"]).env(TOLD, told).env(NO_SKIP, no_skip).env(SKIPS, file.path());
+        test.args(["--exact", "tests::skips_on_request"]).env(TOLD, told).env(NO_SKIP, no_skip).env(SKIPS, file.path());
         let has_passed = test.output().expect("the test runs").status.success();
         (has_passed, fs::read_to_string(file.path()).expect("the record"))
     }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn skips_are_recorded_and_fail_where_ci_provides_what_they_need() {
         let (has_passed, record) = skipped("root", "");
-        assert!(has_passed && record.ends_with(" tests::skips_when_told\troot\tonly root can do it\n"), "{record}");
+        assert!(has_passed && record.ends_with(" tests::skips_on_request\troot\tonly root can do it\n"), "{record}");
         assert_eq!(skipped("root", "1"), (false, String::new()));
         let (has_passed, record) = skipped("traces", "1");
         assert!(has_passed && record.ends_with("\tthe shared traces\tno traces\n"), "{record}");

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_counts_half_after_its_half_life() {
+    fn usage_counts_half_after_its_half_life() {
         let week = Span::from_secs(7 * 86_400);
         let left = |days: i64| decayed(1_000_000, Span::from_secs(days * 86_400), week);
         assert_eq!((left(0), left(7), left(14), left(7_000)), (1_000_000, 500_000, 250_000, 0));

@@ -41,7 +41,7 @@ fn check(command: Command, stdin: &[u8], expected: &str, least: Duration) {
 }
 
 #[test]
-fn runs_as_long_as_it_is_told_and_reads_its_stdin() {
+fn the_workload_runs_for_its_time_and_reads_stdin() {
     let empty = "workload begins, for 50ms\nworkload ends: 0 bytes of stdin, checksum cbf29ce484222325\n";
     check(command(&["--duration", "50ms"]), b"", empty, Duration::from_millis(50));
     // FNV-1a of "a", as published.
@@ -75,7 +75,7 @@ fn runs_until_its_work_is_done() {
 }
 
 #[test]
-fn without_an_end_it_says_what_to_do() {
+fn a_workload_without_an_end_is_refused() {
     let refused = |command| {
         let output = run(command, b"");
         assert_eq!(output.status.code(), Some(1));

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn invalid_numbers_are_refused() {
         for text in ["", "-", ".", "1.2.3", "12a", "e5", "1e", "1e+", "--1", "0x10", "nan", "inf", "1_000", "\u{b2}"] {
             check(text, Err(Fault::NoNumber));
         }

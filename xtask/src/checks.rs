@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_and_the_tests_come_last() {
+    fn missing_requirements_are_printed_and_the_tests_run_last() {
         let all = ["format", "lints", "licences", "programs", "tests"];
         check(Tools { deny: true, nextest: true }, &all, "nextest", 0);
         check(Tools { deny: false, nextest: false }, &["format", "lints", "programs", "tests"], "test", 1);

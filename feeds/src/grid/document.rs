@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_read() {
+    fn a_shown_document_can_be_read() {
         let limit = one(r#"{"low_w":10,"high_w":20.5,"until":"2026-10-26T18:00:00Z","priority":3}"#);
         assert_eq!(from_json(to_json("dso", &[limit]).to_string().as_bytes(), NOW), Ok(vec![limit]));
     }

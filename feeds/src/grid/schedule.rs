@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn over_midnight_and_what_began_yesterday() {
+    fn limits_over_midnight_apply() {
         // 2026-11-20 is a Friday.
         check(
             line("fri", "22:00", "06:00"),

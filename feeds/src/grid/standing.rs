@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_word_is_failsafe_until_it_has_held_long_enough() {
+    fn a_silent_source_is_failsafe_for_its_least_time() {
         let source = source(false, 7_200);
         let mut standing = Standing::new(&source, at(0));
         assert_eq!(standing.mode, Mode::Ok);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_with_an_end_outlives_the_word() {
+    fn a_limit_with_an_end_applies_without_its_source() {
         let source = source(false, 60);
         let mut standing = Standing::new(&source, at(0));
         standing.hear(&source, at(0), limit(50, Some(1_000)));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_forgotten_after_its_time() {
+    fn limits_expire_after_their_time() {
         let source = Source { ttl: Some(Span::from_secs(300)), heartbeat: None, failsafe: None, ..source(false, 0) };
         let mut standing = Standing::new(&source, at(0));
         standing.hear(&source, at(10), limit(50, None));

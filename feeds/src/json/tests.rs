@@ -113,7 +113,7 @@ fn rows_of_another_kind_are_left_out() {
 }
 
 #[test]
-fn what_the_answer_says_of_itself() {
+fn units_and_refusals_in_the_answer_are_checked() {
     let named = Mapping { checked: Some(("/u".into(), UnitText::Unit)), ..columns() };
     let body = |unit: &str| format!(r#"{{"t":[0,60],"v":[1,2],"u":"{unit}"}}"#);
     assert!(read(&named, &body("EUR / MWh")).is_ok());

@@ -42,7 +42,7 @@ fn check(outlook: &Outlook, steps: &[(i64, i64)], until: Option<i64>) {
 }
 
 #[test]
-fn without_a_fallback_the_curve_ends_with_what_is_known() {
+fn without_a_fallback_the_curve_ends_with_the_known_values() {
     let known = prices(&[slot(-1, 1, 10), slot(1, 4, 20), slot(4, 5, -30)], Fallback::RunNow);
     check(&known, &[(-1, 10), (1, 20), (4, -30)], Some(5));
     assert_eq!(curve_at(&known, DAY + 5), None);
@@ -60,7 +60,7 @@ fn a_hole_ends_the_curve_and_one_that_is_over_does_not() {
 }
 
 #[test]
-fn fallbacks_fill_holes_and_go_on() {
+fn fallbacks_fill_gaps_and_continue() {
     let fixed = Fallback::Fixed(Price::from_milli_per_mwh(80));
     check(&prices(&[slot(1, 4, 20), slot(6, 8, 30)], fixed), &[(1, 20), (4, 80), (6, 30), (8, 80)], None);
     check(&prices(&[], fixed), &[(2, 80)], None);

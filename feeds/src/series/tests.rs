@@ -23,7 +23,7 @@ fn rows(stretches: &[Stretch<Price>]) -> Vec<(i64, i64, i64)> {
 }
 
 #[test]
-fn newer_slots_replace_what_they_overlap() {
+fn newer_slots_replace_overlapping_ones() {
     let mut series = series(Fallback::RunNow);
     series.merge(&[slot(0, 4, 1), slot(4, 8, 2), slot(10, 12, 3)], hour(0));
     series.merge(&[slot(1, 2, 7), slot(3, 5, 8)], hour(1));
@@ -40,7 +40,7 @@ fn newer_slots_replace_what_they_overlap() {
 }
 
 #[test]
-fn what_was_received_too_long_ago_counts_no_more() {
+fn values_expire_after_their_time() {
     let mut series = series(Fallback::RunNow);
     series.merge(&[slot(0, 10, 1), slot(10, 100, 2)], hour(0));
     assert_eq!(series.known_until(hour(5)), Some(hour(100)));
@@ -55,7 +55,7 @@ fn what_was_received_too_long_ago_counts_no_more() {
 }
 
 #[test]
-fn known_is_what_goes_on_without_a_gap() {
+fn known_until_ends_at_the_first_gap() {
     let mut series = series(Fallback::RunNow);
     assert_eq!(series.known_until(hour(0)), None);
     series.merge(&[slot(0, 2, 1), slot(2, 4, 1), slot(6, 8, 1)], hour(0));
@@ -65,7 +65,7 @@ fn known_is_what_goes_on_without_a_gap() {
 }
 
 #[test]
-fn a_feed_that_tells_ever_more_of_the_future_is_not_kept_without_end() {
+fn values_of_a_feed_are_bounded() {
     let mut series = series(Fallback::RunNow);
     let slots = |from: i64| (from..from + 30_000).map(|at| slot(at, at + 1, at)).collect::<Vec<_>>();
     series.merge(&slots(0), hour(0));

@@ -164,7 +164,7 @@ async fn intervals_follow_each_other_and_repeat() {
 }
 
 #[tokio::test]
-async fn priorities_alerts_and_what_is_no_limit() {
+async fn priorities_and_alerts_are_read_and_other_events_ignored() {
     let period = json!({"start": "2026-11-22T18:00:00Z", "duration": "PT1H"});
     let of = |kind: &str, value: Value| json!([{"id": 0, "payloads": [{"type": kind, "values": [value]}]}]);
     let mut first = limit("first", None, 1.0);
@@ -177,7 +177,7 @@ async fn priorities_alerts_and_what_is_no_limit() {
 }
 
 #[tokio::test]
-async fn faults_are_told_and_a_new_token_is_asked_for() {
+async fn faults_are_reported_and_a_new_token_is_requested() {
     let server = Server::start(vtn(Vec::new())).await;
     let dir = tempfile::tempdir().expect("a directory");
     let mut ear = ask(&server, Some(credentials(dir.path())));
@@ -205,7 +205,7 @@ async fn faults_are_told_and_a_new_token_is_asked_for() {
 }
 
 #[tokio::test]
-async fn events_that_are_no_events_and_lists_without_an_end() {
+async fn invalid_events_and_endless_lists_are_refused() {
     let server = Server::start(|asked| {
         if asked.line.starts_with("POST") {
             return answer_json(r#"{"access_token":"t","token_type":"Bearer"}"#);
@@ -227,7 +227,7 @@ async fn events_that_are_no_events_and_lists_without_an_end() {
 }
 
 #[tokio::test]
-async fn without_a_good_file_of_credentials_nobody_is_asked() {
+async fn without_valid_credentials_no_request_is_sent() {
     let server = Server::start(vtn(Vec::new())).await;
     let dir = tempfile::tempdir().expect("a directory");
     let path = credentials(dir.path());

@@ -75,7 +75,7 @@ async fn limits_are_put_shown_and_withdrawn() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_and_changes_nothing() {
+async fn errors_are_reported_and_change_nothing() {
     let mut sender = Sender::new().await;
     let json = "content-type: application/json\r\n";
     for authorization in
@@ -103,7 +103,7 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_harms_nobody() {
+async fn other_protocols_do_not_affect_the_listener() {
     let mut sender = Sender::new().await;
     let answer = sender.raw(b"\x16\x03\x01 this is TLS\r\n\r\n").await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");

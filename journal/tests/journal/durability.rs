@@ -6,7 +6,7 @@ use limo_model::JobId;
 use crate::{accepted, entry, finished, key, reopen, run, submission};
 
 #[test]
-fn order_of_calls_is_order_on_disk_whatever_is_awaited() {
+fn the_order_of_calls_is_the_order_on_disk() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, empty) = Journal::open(dir.path()).await.expect("a new journal");
@@ -46,7 +46,7 @@ fn a_key_that_is_taken_stays_with_the_job_that_took_it_and_harms_no_other() {
 }
 
 #[test]
-fn recovery_gives_the_newest_snapshot_and_what_came_after_it_but_history_gives_all() {
+fn recovery_returns_the_newest_snapshot_and_later_entries_and_history_all() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
@@ -123,7 +123,7 @@ fn a_key_finds_its_job_also_when_the_job_is_long_over() {
 }
 
 #[test]
-fn what_was_queued_before_the_handle_is_dropped_is_written() {
+fn queued_batches_are_written_after_the_handle_is_dropped() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
@@ -136,7 +136,7 @@ fn what_was_queued_before_the_handle_is_dropped_is_written() {
 }
 
 #[test]
-fn room_waits_while_too_much_is_queued() {
+fn commits_wait_while_too_much_is_queued() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");

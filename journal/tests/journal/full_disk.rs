@@ -189,7 +189,7 @@ impl Drop for Cover {
 /// Fills the disk first. The kernel does not make a file system read-only while a file on it is open for writing, and
 /// the journal closes its files when the disk is full.
 #[test]
-fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable() {
+fn a_journal_on_a_read_only_disk_can_be_read_and_continues_when_it_is_writable() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
         let (journal, Recovered { generation, .. }) = Journal::open(&state_dir(&disk)).await.expect("a new journal");

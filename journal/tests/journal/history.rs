@@ -154,7 +154,7 @@ fn an_unknown_cost_is_not_zero() {
 }
 
 #[test]
-fn what_nodes_drew() {
+fn readings_of_nodes_are_summed() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");

@@ -64,7 +64,7 @@ fn kill_after(dir: &Path, enough: usize) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_kill_9_at_any_instant() {
+fn acknowledged_batches_survive_kill_9_at_any_time() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut before = 0;
     for round in 0..ROUNDS {

@@ -34,7 +34,7 @@ async fn written(dir: &Path) {
 }
 
 #[test]
-fn a_second_master_is_refused_and_told_which_directory() {
+fn a_second_master_is_refused_with_the_directory() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, _) = Journal::open(dir.path()).await.expect("a new journal");

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_together_is_told_in_order_of_creation() {
+    fn simultaneous_ends_are_in_order_of_creation() {
         let mut clock = Clock::new();
         let step = |clock: &mut Clock<&'static str>| {
             let mut told = Vec::new();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_lowers_the_cap() {
+    fn reserved_energy_lowers_the_cap() {
         let counter = counter(Algorithm::ReducePc);
         assert_eq!(counter.most(10, None), 5);
         assert_eq!(counter.most(3, None), -2);

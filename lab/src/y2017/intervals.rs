@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_taken_away_from_who_gave_last() {
+    fn the_last_released_interval_is_taken_first() {
         let mut intervals = free(&[(5, 6), (10, 12)]);
         check(&intervals, &[(5, 6, FOREVER, true), (10, 12, FOREVER, true)]);
         intervals.release(Interval::new(7, 7));

@@ -51,7 +51,7 @@ fn reducepc() {
 }
 
 #[test]
-fn what_was_not_published() {
+fn unpublished_options_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.swf"), SMALL).expect("written");
     let run = |more: &str, stderr: &str| {

@@ -241,7 +241,7 @@ async fn nodes() {
 }
 
 #[tokio::test]
-async fn who_sets_limits_from_outside() {
+async fn sources_of_external_limits_are_shown() {
     let band = |low, high| Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band");
     let at_noon = status().next_band.expect("a next band").0;
     let source = |name: &str, state, limit| GridReport { name: name.into(), state, heard: None, fault: None, limit };

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_node_has_counts() {
+    fn the_record_of_the_node_decides() {
         for running in [false, true] {
             for released in [false, true] {
                 let belief = Belief { running, released, ..BELIEF };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_started_is_taken_back_only_on_proof() {
+    fn a_possible_start_is_taken_back_only_on_proof() {
         check(Belief { released: false, ..BELIEF }, None, "TakeBack");
         check(Belief { same_incarnation: true, ..BELIEF }, None, "TakeBack");
         check(BELIEF, None, "Lost");

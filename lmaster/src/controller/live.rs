@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jobs_of_one_shell_share_is_kept_once_and_as_long_as_a_job_has_it() {
+    fn shared_environments_are_kept_once_until_their_last_job() {
         let mut all = Launches::default();
         let mut jobs = [live(1, "a", "/a"), live(2, "b", "/a"), live(3, "b", "/b")];
         jobs.iter_mut().for_each(|job| all.share(job));

@@ -87,7 +87,7 @@ mod tests {
     use limo_feeds::grid::KeptSource;
 
     #[test]
-    fn what_is_kept_is_read_and_damage_is_forgetting() {
+    fn kept_limits_are_read_and_damaged_ones_dropped() {
         let source = KeptSource { name: "dso".into(), limits: Vec::new(), failsafe_since: None };
         let given = Kept { sources: vec![source] };
         let text = serde_json::to_string(&given).expect("written");

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_is_there_again_and_damage_is_forgetting() {
+    fn kept_values_are_read_and_damaged_ones_dropped() {
         let feeds = BTreeMap::from([(key("price", "awattar DE", "EUR"), serde_json::json!([1]))]);
         assert_eq!(read(&write(feeds.clone()).expect("written")), feeds);
         for wrong in ["{\"form\":1,\"fee", "{\"form\":2,\"feeds\":{}}", "[]", "\u{0}"] {

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_set_back_puts_nothing_off() {
+    async fn a_clock_that_is_set_back_does_not_delay_requests() {
         let at = |secs: i64| Time::from_unix_ms(secs * 1_000);
         let due = Due::at(at(86_400 + 60), at(86_400));
         assert!(!due.is_over(at(86_459)) && due.is_over(at(86_460)));

@@ -50,7 +50,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_add_up_and_nobody_is_below_nothing(
+        fn parts_add_up_and_none_is_negative(
             total in 0_i64..=i64::MAX,
             beliefs in prop::collection::vec(any::<i64>(), 1..50),
         ) {

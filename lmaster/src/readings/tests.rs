@@ -42,7 +42,7 @@ fn a_sample_counts_for_the_time_before_it_also_over_a_border() {
 }
 
 #[test]
-fn what_was_not_seen_is_not_filled_in() {
+fn unseen_time_is_not_filled_in() {
     let mut ledger = ledger();
     ledger.sample("n1", at(1_000), &watts(10));
     ledger.sample("n1", at(11_001), &watts(30));
@@ -56,7 +56,7 @@ fn what_was_not_seen_is_not_filled_in() {
 }
 
 #[test]
-fn looks_without_time_have_their_own_mean() {
+fn samples_without_time_have_their_own_mean() {
     let mut ledger = ledger();
     ledger.sample("n1", at(1_000), &watts(41));
     let rows = rows(&mut ledger);
@@ -64,7 +64,7 @@ fn looks_without_time_have_their_own_mean() {
 }
 
 #[test]
-fn the_cluster_draws_what_was_believed_and_counts_its_nodes_looks() {
+fn the_cluster_has_the_believed_draw_and_the_samples_of_its_nodes() {
     let mut ledger = ledger();
     ledger.pass(at(30_000), None);
     ledger.pass(at(50_000), Some(Power::from_watts(10)));

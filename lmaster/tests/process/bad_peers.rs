@@ -32,7 +32,7 @@ fn rest(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn each_is_turned_away_and_the_others_are_served() {
+async fn bad_peers_are_disconnected_and_others_are_served() {
     let dir = tempfile::tempdir().expect("a directory");
     let master = Master::start(dir.path());
     let mut good = Client::new(&master).await;

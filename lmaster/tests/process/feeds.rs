@@ -186,7 +186,7 @@ async fn change(client: &mut Client, change: Change) {
 }
 
 #[tokio::test]
-async fn without_feeds_nothing_is_said_of_them() {
+async fn without_feeds_the_log_does_not_name_them() {
     let dir = tempfile::tempdir().expect("a directory");
     let master = Master::start(dir.path());
     let mut client = Client::new(&master).await;

@@ -64,7 +64,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
 
 /// Kills the master when it has no ballast left. The next one starts, and has kept all promises.
 #[tokio::test]
-async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room() {
+async fn a_master_starts_read_only_on_a_full_disk_and_continues_when_it_has_space() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     let state = disk.path().join("state");
     let master = Master::start(&state);

@@ -122,7 +122,7 @@ async fn a_limit_that_is_sent_comes_into_force_and_outlasts_a_crash() {
 }
 
 #[tokio::test]
-async fn a_lost_word_is_failsafe_until_there_is_word() {
+async fn a_silent_source_is_failsafe_until_it_answers() {
     let more = "obligatory = true\nheartbeat = \"1s\"\nfailsafe_high = \"30 W\"\nfailsafe_for = \"0s\"\n";
     let site = Site::new(&PUSH.replace("push =", &format!("{more}push =")));
     let master = site.start();
@@ -189,7 +189,7 @@ async fn a_vtn_is_asked_and_its_silence_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_good_keeps_what_held() {
+async fn an_invalid_file_keeps_the_earlier_limits() {
     let site = Site::new("[[grid]]\nname = \"file\"\nfile = { path = \"DIR/limit.json\", poll = \"100ms\" }\n");
     let path = site.path("limit.json");
     std::fs::write(&path, "{\"high_w\": 400}").expect("written");

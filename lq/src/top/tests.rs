@@ -75,7 +75,7 @@ fn a_queue_that_is_not_shown_whole() {
 }
 
 #[test]
-fn a_master_that_is_away() {
+fn an_unreachable_master_is_shown() {
     let mut top = top(1);
     top.looked(Err("cannot connect to 127.0.0.1:6817".into()), status().now + Span::from_secs(5));
     top.looked(Err("still not".into()), status().now + Span::from_secs(9));
@@ -136,7 +136,7 @@ fn the_eye_scrolls() {
 }
 
 #[test]
-fn tiny_screens_are_drawn_too() {
+fn tiny_screens_are_drawn() {
     for (width, height) in [(1, 1), (10, 3), (40, 8), (300, 5)] {
         screen(&mut top(9), width, height);
     }
@@ -145,7 +145,7 @@ fn tiny_screens_are_drawn_too() {
 
 /// Checks that a step of the past is the mean of its samples, and that a step without samples is a gap.
 #[test]
-fn the_past() {
+fn the_past_draw_is_shown() {
     let watts = |top: &Top, count| -> Vec<Option<f64>> {
         top.past(count).iter().map(|mean| mean.map(|mean| mean.watts())).collect()
     };

@@ -50,7 +50,7 @@ async fn an_empty_cluster_has_titles() {
 }
 
 #[tokio::test]
-async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
+async fn the_newest_page_of_a_long_list_counts() {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
     let asked = master.answering(|message| match message {

@@ -202,7 +202,7 @@ fn a_running_job_gets_signals_and_the_second_interrupt_stops_it() {
 }
 
 #[test]
-fn signals_are_kept_while_the_master_is_away() {
+fn signals_are_kept_while_the_master_is_unreachable() {
     let mut story = Story::running();
     story.step(Input::Broken);
     assert_eq!(story.step(Input::Signal(SIGUSR1)), []);

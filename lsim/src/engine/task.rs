@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_stops_work_and_draw_whatever_the_cap() {
+    fn a_pause_stops_work_and_draw_under_any_cap() {
         let mut task = task();
         assert_eq!(task.pause(at(20), true), watts(-40));
         assert_eq!(task.done_at(), None);

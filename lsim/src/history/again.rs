@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_scale_what_runs_elsewhere() {
+    fn profiles_scale_runs_on_other_hardware() {
         let mut past = past(vec![node("n1", "a"), node("n2", "b")], vec![job(1, Some(100)), job(2, None)]);
         let profile = |secs, watts| Profile {
             duration: Span::from_secs(secs),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_otherwise_takes_the_place_of_what_was_set() {
+    fn other_settings_replace_the_recorded_ones() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(1))]);
         let set = Event::PolicySet { preset: Preset::Fifo, options: Options::default(), by: "ada".into() };
         past.changes.insert(0, (at(0), Change::Event(Box::new(set))));

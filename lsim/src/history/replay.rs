@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_differences_are_shown() {
         let round = |ms: i64, wake_at: Option<i64>| Round {
             now: Time::from_unix_ms(ms),
             commands: Vec::new(),

@@ -92,7 +92,7 @@ fn energy_is_of_the_same_time() {
 /// Checks the notes about unfinished jobs. Job 2 is believed to draw 812.48 W on all four processors, so it never
 /// starts below 700 W.
 #[test]
-fn what_is_left_unfinished_is_told() {
+fn unfinished_jobs_are_reported() {
     let folder = results("run --trace small.swf --policy easy --first 3 --out b");
     std::fs::write(folder.path().join("l.csv"), "time,low_w,high_w\n0,,700\n").expect("written");
     let run = "run --trace small.swf --policy powercap --limits l.csv --first 3 --out a --replace";

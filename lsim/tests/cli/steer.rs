@@ -57,7 +57,7 @@ fn caps_slow_both_down() {
 
 /// Uses F = 1: unlike the policy believes, the jobs do 37.5 s of their work under the cap, and 62.5 s are left.
 #[test]
-fn what_a_cap_costs_is_the_platforms_business() {
+fn the_platform_defines_the_slowdown_by_a_cap() {
     let (_, jobs) = steered(&CAPS.replace("0.75", "1"), "", "--set cap-factor-permille=1");
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
 }
@@ -133,7 +133,7 @@ fn one_runs_again() {
 /// Checks that a job with a known time of 200 s is not started before a limit that falls at 100 s, unless the fall is
 /// not announced.
 #[test]
-fn limits_that_nobody_announces() {
+fn unannounced_limits_restrict_running_jobs() {
     let profiles = PROFILES.replace("80 s", "200 s");
     let simulated = |options| simulated(("", "", options), LIMITS, &profiles);
     let (printed, jobs) = simulated("--set preempt=nothing");

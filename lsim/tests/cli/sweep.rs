@@ -120,7 +120,7 @@ fn energy_is_of_the_same_time() {
 /// Checks that the time of the budget is also the window of runs without a budget. They use 285,738 J until 500 s,
 /// and 380 W after that until the end of the window.
 #[test]
-fn what_has_no_budget_is_measured_in_the_same_time() {
+fn runs_without_a_budget_are_measured_over_the_same_time() {
     let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [\"none\", \"80%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep)]);
     self::sweep(folder.path(), "");
@@ -135,7 +135,7 @@ fn what_has_no_budget_is_measured_in_the_same_time() {
 
 /// Checks the notes about unfinished jobs. Job 2 is believed to need 812.48 W, above the limit, so it never starts.
 #[test]
-fn what_is_left_unfinished_is_told() {
+fn unfinished_jobs_are_reported() {
     let sweep = "policies = [\"powercap\"]\ntraces = [\"small.swf\"]\nlimits = \"l.csv\"\nfirst = 3\n";
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep), ("l.csv", "time,low_w,high_w\n0,,700\n")]);
     let printed = self::sweep(folder.path(), "");
@@ -151,7 +151,7 @@ fn what_is_left_unfinished_is_told() {
 
 /// Deletes half of the rows, and truncates one. Only these run again, and the results are the same.
 #[test]
-fn what_is_done_is_not_done_again() {
+fn finished_configurations_are_not_repeated() {
     let folder = product();
     sweep(folder.path(), "");
     let (whole, table) = (read(folder.path(), "out/results.csv"), read(folder.path(), "out/table.csv"));

@@ -56,7 +56,7 @@ async fn caps_that_are_kept_are_read_and_not_written() {
 
 /// Sends several requests during a report. They get the same answer, and the daemon continues meanwhile.
 #[tokio::test]
-async fn several_questions_have_an_answer_each() {
+async fn each_question_gets_its_own_answer() {
     let (master, tree) = (Master::new().await, Tree::new());
     let sysfs = tree.path().to_str().expect("UTF-8");
     let _daemon = Daemon::start(&master, &["--sysfs", sysfs, "--gpus", "none"]);

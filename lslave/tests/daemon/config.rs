@@ -100,7 +100,7 @@ fn machines_of_a_hardware_file() {
 
 /// Flags take precedence over the environment, and the environment over the file.
 #[test]
-fn where_settings_come_from() {
+fn flags_precede_variables_and_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("lslave.toml");
     fs::write(&file, "master = \"127.0.0.1:1\"\n").expect("written");

@@ -86,7 +86,7 @@ fn program(daemon: &Daemon, name: &str, text: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_lease_on_an_executable_holds_nobody_else() {
+async fn a_lease_on_an_executable_blocks_no_other_job() {
     let (mut node, daemon) = node().await;
     let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
     let lease = Lease::on(&path);
@@ -113,7 +113,7 @@ async fn a_launch_that_is_held_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn a_stopped_child_holds_nobody_else() {
+async fn a_stopped_child_blocks_no_other_job() {
     let (mut node, daemon) = node().await;
     let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
     let lease = Lease::on(&path);
@@ -150,7 +150,7 @@ fn shepherds_children(daemon: &Daemon) -> Vec<i32> {
 
 /// Runs a job that leaves many files next to the carried one.
 #[tokio::test]
-async fn removing_carried_files_holds_nobody() {
+async fn removing_carried_files_blocks_no_job() {
     let (mut node, _daemon) = node().await;
     let mut job = exec(1, &["job.sh"]);
     let script =

@@ -90,7 +90,7 @@ async fn check(node: &mut Session, job: limo_proto::DoExec, code: u8, text: &str
 }
 
 #[tokio::test]
-async fn what_cannot_be_started() {
+async fn failed_launches_are_reported() {
     let (mut node, daemon) = node().await;
     let plain = daemon.path("plain");
     fs::write(&plain, "not a program").expect("written");

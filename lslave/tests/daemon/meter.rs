@@ -106,7 +106,7 @@ async fn sample(node: &mut Session) -> Sample {
 
 /// A reading is the mean of several samples, and contains their number.
 #[tokio::test]
-async fn several_looks_are_one_reading() {
+async fn several_samples_are_one_reading() {
     let master = Master::new().await;
     let dir = tempfile::tempdir().expect("a directory");
     let (log, toggle) = (dir.path().join("log"), dir.path().join("toggle"));

@@ -88,7 +88,7 @@ fn a_machine_without_meters() {
 }
 
 #[test]
-fn what_is_there_is_shown_with_its_draw_and_how_to_use_it() {
+fn existing_meters_are_shown_with_their_draw_and_option() {
     let dir = tempfile::tempdir().expect("a directory");
     let sysfs = dir.path();
     write(
@@ -180,7 +180,7 @@ fn a_controller_and_a_wattmeter() {
 }
 
 #[test]
-fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
+fn caps_are_shown_with_their_range_value_and_option() {
     let Some(fake) = FakeGpus::new() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let sysfs = dir.path();

@@ -21,7 +21,7 @@ async fn refusal(node: &mut Session) -> (Attempt, String) {
 }
 
 #[tokio::test]
-async fn registers_what_it_is() {
+async fn a_node_registers_its_hardware() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &["--idle", "12 W", "--nameplate", "80 W"]);
     let (_, new) = master.welcome().await;
@@ -149,7 +149,7 @@ async fn impossible_assignments_are_refused() {
 }
 
 #[tokio::test]
-async fn an_end_is_told_until_it_is_acknowledged() {
+async fn an_end_is_repeated_until_it_is_acknowledged() {
     let master = Master::new().await;
     let daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -207,7 +207,7 @@ async fn several_jobs_at_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_daemon_stops_its_jobs_and_tells() {
+async fn a_stopped_daemon_stops_and_reports_its_jobs() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;

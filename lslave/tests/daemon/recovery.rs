@@ -12,7 +12,7 @@ use crate::master::{Daemon, Master, command, is_running, shell};
 const KILLED: &str = "the node daemon was killed while the job ran";
 
 #[tokio::test]
-async fn what_ran_is_lost_and_nothing_of_it_is_left() {
+async fn running_jobs_are_lost_without_remaining_processes() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -68,7 +68,7 @@ async fn an_end_survives_the_daemon() {
 
 /// Checks that after another boot all unfinished attempts are lost, even a held one.
 #[tokio::test]
-async fn another_boot_loses_what_was_open() {
+async fn open_jobs_are_lost_after_a_reboot() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, new) = master.welcome().await;
@@ -130,7 +130,7 @@ async fn damaged_records_are_an_error_that_names_their_place() {
 /// Uses the records of an earlier daemon, with reasons of any length. Such a daemon reported all its attempts in one
 /// message.
 #[tokio::test]
-async fn thousands_of_ends_with_long_reasons_are_told_in_pieces() {
+async fn thousands_of_ends_with_long_reasons_are_reported_in_pieces() {
     const ENDS: u64 = 10_500;
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);

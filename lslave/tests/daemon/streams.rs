@@ -89,7 +89,7 @@ async fn every_byte_once_over_broken_connections() {
 
 /// Runs a job whose output is not read. It stops writing, and the node keeps one window of its output.
 #[tokio::test]
-async fn output_that_nobody_takes_is_bounded() {
+async fn unread_output_is_bounded() {
     let master = Master::new().await;
     let _daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -172,7 +172,7 @@ async fn a_job_may_close_its_stdin_early() {
 
 /// Checks that a job without a reader still runs to its end.
 #[tokio::test]
-async fn discarded_output_stops_nobody() {
+async fn discarded_output_does_not_block_the_job() {
     let master = Master::new().await;
     let _daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;

@@ -93,7 +93,7 @@ async fn three(node: &mut Session, daemon: &Daemon, trap: &str) -> (Vec<PathBuf>
 }
 
 #[tokio::test]
-async fn everything_of_a_job_stands_still_and_goes_on() {
+async fn all_processes_of_a_job_are_suspended_and_continue() {
     let (mut node, daemon) = node().await;
     let (files, processes) = three(&mut node, &daemon, "").await;
     // Resuming a job that is not suspended has no effect.
@@ -120,7 +120,7 @@ async fn everything_of_a_job_stands_still_and_goes_on() {
 
 /// Checks that the last request counts for every process, however fast requests follow each other.
 #[tokio::test]
-async fn the_last_word_counts() {
+async fn the_last_order_of_suspension_counts() {
     let (mut node, daemon) = node().await;
     let (files, processes) = three(&mut node, &daemon, "").await;
     for round in 0..30 {

@@ -165,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn one_look_is_its_own_mean() {
+    fn one_sample_is_its_own_mean() {
         check(&mut batch(&[(700, 41_500)]), 41_500, 0, 1);
         assert_eq!(Batch::new(ms(1)).close(), None);
     }
 
     #[test]
-    fn what_was_not_seen_is_not_filled_in() {
+    fn unseen_time_is_not_filled_in() {
         let mut failed = batch(&[(0, 10_000), (100, 10_000)]);
         failed.interrupt();
         failed.look(ms(5000), Reading::Draw(Power::from_watts(90)));

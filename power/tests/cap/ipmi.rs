@@ -63,7 +63,7 @@ fn a_limit_that_was_active_is_put_back_as_it_was() {
 }
 
 #[test]
-fn what_a_controller_refuses_is_told() {
+fn a_refusal_of_the_controller_is_reported() {
     let script = controller();
     let mut cap = cap(&script);
     let mut set = |expected: &str| {
@@ -108,7 +108,7 @@ fn what_a_controller_refuses_is_told() {
 }
 
 #[test]
-fn a_limit_that_stays_active_is_told() {
+fn a_limit_that_stays_active_is_reported() {
     let script = controller();
     script.set("active", "");
     script.set("settings", "00 2c 01 e8 03 00 00 00 00 1e 00");

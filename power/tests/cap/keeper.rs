@@ -40,7 +40,7 @@ fn before() -> (String, String) {
 }
 
 #[test]
-fn what_was_there_is_saved_and_put_back() {
+fn original_values_are_saved_and_restored() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let (mut keeper, failures) = open(&file, &site(&tree, None), &[("cpu", "rapl")]);
@@ -80,7 +80,7 @@ fn what_was_there_is_saved_and_put_back() {
 
 /// Simulates a kill by dropping a keeper: no value is restored.
 #[test]
-fn the_next_one_puts_back_what_a_killed_one_left() {
+fn the_next_keeper_restores_the_values_after_a_kill() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let places = site(&tree, None);
@@ -95,7 +95,7 @@ fn the_next_one_puts_back_what_a_killed_one_left() {
 }
 
 #[test]
-fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
+fn unrestored_values_are_kept_and_never_replaced() {
     let (mut tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let places = site(&tree, None);
@@ -169,7 +169,7 @@ fn nothing_is_capped_that_could_not_be_saved() {
 }
 
 #[test]
-fn a_file_that_says_nothing_stops_all_caps() {
+fn an_unreadable_file_of_originals_stops_all_caps() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let check = |content: &str, expected: &str| {

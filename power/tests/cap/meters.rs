@@ -48,7 +48,7 @@ fn draw_and_energy_of_gpus() {
 }
 
 #[test]
-fn a_gpu_that_does_not_tell_fails_all() {
+fn a_gpu_without_a_reading_fails_the_meter() {
     let Some(fake) = FakeGpus::new() else { return };
     let mut meter = Nvml::new(&fake.library());
     meter.read(ms(0)).expect("a reading");

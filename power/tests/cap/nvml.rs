@@ -66,7 +66,7 @@ fn by_uuid_and_within_a_range() {
 }
 
 #[test]
-fn what_the_library_refuses_is_told() {
+fn refusals_of_the_library_are_reported() {
     let Some(fake) = FakeGpus::new() else { return };
     let mut cap = limits(&fake);
     cap.range().expect("it can be capped");

@@ -21,7 +21,7 @@ fn text<T: std::fmt::Debug>(result: Result<T, limo_power::CapError>) -> String {
 }
 
 #[test]
-fn packages_share_a_cap_evenly_and_nothing_else_is_touched() {
+fn packages_share_a_cap_evenly_and_other_zones_are_unchanged() {
     let tree = two_packages();
     tree.write("class/powercap/intel-rapl:1/enabled", "0");
     let mut cap = Rapl::new(tree.path(), None);
@@ -79,7 +79,7 @@ fn ranges() {
 }
 
 #[test]
-fn a_locked_limit_is_told_and_the_others_are_set() {
+fn a_locked_limit_is_reported_and_the_others_are_set() {
     let mut tree = two_packages();
     if !tree.fix(&Tree::limit("intel-rapl:0")) {
         return;
@@ -104,7 +104,7 @@ fn a_locked_limit_is_told_and_the_others_are_set() {
 }
 
 #[test]
-fn a_read_only_tree_is_told() {
+fn a_read_only_tree_is_reported() {
     let mut tree = two_packages();
     if !tree.mount_read_only() {
         return;
@@ -117,7 +117,7 @@ fn a_read_only_tree_is_told() {
 }
 
 #[test]
-fn a_value_that_does_not_stay_is_no_cap() {
+fn a_value_that_does_not_stay_is_a_failure() {
     let tree = two_packages();
     replace_with_forgetful(&tree, &Tree::limit("intel-rapl:0"));
     let error = text(Rapl::new(tree.path(), None).set(watts(90)));
@@ -130,7 +130,7 @@ fn a_value_that_does_not_stay_is_no_cap() {
 }
 
 #[test]
-fn what_is_put_back_must_be_there() {
+fn a_missing_control_cannot_be_restored() {
     let tree = two_packages();
     let mut cap = Rapl::new(tree.path(), None);
     let gone = text(cap.restore("intel-rapl/package-7/long_term_uw", "5"));

@@ -53,7 +53,7 @@ fn an_answer_is_json() {
 }
 
 #[test]
-fn what_is_no_answer_is_said() {
+fn invalid_answers_are_reported() {
     check(|| Answer::status("404 Not Found"), "URL answers HTTP 404: the address does not exist");
     check(|| Answer::status("429 Too Many Requests"), "URL answers HTTP 429: too many requests; raise");
     check(|| Answer::status("500 Internal Server Error"), "URL answers HTTP 500");

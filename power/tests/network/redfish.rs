@@ -61,7 +61,7 @@ fn the_old_resource() {
 }
 
 #[test]
-fn what_is_no_draw_is_said() {
+fn invalid_draws_are_reported() {
     fails(&[], "CHASSIS/EnvironmentMetrics answers HTTP 404");
     fails(
         &[(METRICS, "{\"PowerWatts\": {\"Reading\": null}}")],

@@ -108,7 +108,7 @@ fn the_older_resource() {
 }
 
 #[test]
-fn what_a_controller_does_not_do_is_told() {
+fn unsupported_limits_of_a_controller_are_reported() {
     let (deaf, _) = controller("EnvironmentMetrics", environment(), true);
     let shown =
         |server: &Server, error: limo_power::CapError| error.to_string().replace(&server.url(CHASSIS), "CHASSIS");

@@ -147,7 +147,7 @@ fn the_interval_is_set_where_readings_are_wanted_often() {
 }
 
 #[test]
-fn what_passes_is_asked_again() {
+fn transient_faults_are_retried() {
     for fault in [
         Fault::Nack,
         Fault::ChecksumFailed,
@@ -173,7 +173,7 @@ fn what_passes_is_asked_again() {
 }
 
 #[test]
-fn what_stays_is_said() {
+fn permanent_faults_are_reported() {
     let check = |fault: Fault, expected: &str| {
         let chip = Emulated::new(Chip::Two);
         fail(&chip, [fault.clone(), fault.clone(), fault]);
@@ -219,7 +219,7 @@ fn the_wrong_chip_is_noticed() {
 }
 
 #[test]
-fn a_device_that_is_no_wattmeter() {
+fn other_devices_are_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let read = |path: &Path| {
         let choice: MeterChoice = format!("mcp39f511:{}", path.display()).parse().expect("a choice");

@@ -194,7 +194,7 @@ fn runs_that_are_surely_their_own_count_once_there_are_enough() {
 
 /// Uses a file of version 1, with a learned and an imported key.
 #[test]
-fn what_version_1_learned_is_learned_anew_and_what_it_imported_holds_for_any_number_of_cores() {
+fn learned_profiles_of_version_1_are_dropped_and_imported_ones_hold_for_any_cores() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let options = SqliteConnectOptions::new().filename(dir.path().join(FILE)).create_if_missing(true);

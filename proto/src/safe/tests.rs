@@ -60,7 +60,7 @@ fn a_directory_that_others_can_write_to_is_refused() {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_refused() {
+fn files_of_other_users_are_refused() {
     let dir = place();
     let state = dir.path().join("parent/state");
     own_directory(&state).expect("a private place");

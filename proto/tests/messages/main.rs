@@ -115,14 +115,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stored_comes_back(launch in launch()) {
+    fn stored_values_are_read_back_equal(launch in launch()) {
         let bytes = encode_stored(&launch).expect("it is small");
         prop_assert_eq!(decode_stored::<Launch>(&bytes).expect("just stored"), launch);
     }
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn refusals_name_the_error() {
     let check = |body: &[u8], expected: &str| {
         let refused = Frame::<NodeToMaster>::decode(Bytes::copy_from_slice(body)).expect_err("refused");
         assert_eq!(refused.to_string(), expected);
@@ -139,7 +139,7 @@ fn refusals_say_what_is_wrong() {
 }
 
 #[test]
-fn a_hostile_length_claims_nothing() {
+fn a_hostile_length_allocates_nothing() {
     // This is JobRefused for job 1, attempt 1, with a reason of 2^32 bytes that do not follow.
     let body = [1, 2, 1, 1, 253, 0, 0, 0, 0, 1, 0, 0, 0];
     let before = ASKED.with(Cell::get);

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_beyond_what_is_looked_at_needs_no_plan() {
+    fn a_job_beyond_the_depth_needs_no_plan() {
         let usual = || Request::one_core("true");
         for preset in [Preset::Fifo, Preset::Limo, Preset::LimoPrototype] {
             // The third waiting job exceeds the depth of the policy, so it gets that reason.

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_give_back_what_was_over_estimated() {
+    fn stages_return_over_estimated_energy() {
         // 240 kJ over 1,200 s are 200 W.
         let steps = release(&budget(), Power::ZERO, None);
         let mut counter = Counter::open(budget(), at(40), &steps);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn set_within_its_period_nothing_is_saved_and_nothing_owed() {
+    fn a_budget_set_within_its_period_begins_balanced() {
         let steps = release(&budget(), Power::ZERO, None);
         let mut counter = Counter::open(budget(), at(400), &steps);
         check(&counter, 0, 60_000, 60_000);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_before_does_not_count() {
+    fn use_before_the_period_does_not_count() {
         let steps = release(&budget(), Power::ZERO, None);
         let mut counter = Counter::open(budget(), at(100), &steps);
         counter.measured(110_000 * 1_000_000);

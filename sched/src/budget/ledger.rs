@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_when_nothing_runs_any_more_stops_nobody() {
+    fn a_debt_after_the_last_load_rejects_no_load() {
         let mut ledger = below_rest(false);
         let mut check = |load, to: Option<i64>, debt: Option<(i64, i64, i64)>| {
             let expected = debt.map_or(Ok(()), |(needs, left, until)| {

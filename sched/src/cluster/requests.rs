@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_requests_are_one_and_those_that_nobody_has_are_forgotten() {
+    fn equal_requests_are_shared_and_unused_ones_removed() {
         let request = |number: usize| Request::one_core(format!("app-{number}"));
         let mut all = Requests::default();
         let first = all.share(&request(0));

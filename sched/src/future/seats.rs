@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_is_given_back() {
+    fn ended_jobs_return_their_resources() {
         let mut seats = Seats::new(&[unit(UnitKind::Cpu, 4)], Memory::from_bytes(10), at(0), vec![0, 3, 1, 10]);
         seats.give(0, at(5), (Some(0), 4));
         seats.give(0, at(8), (None, 7));

@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_remembered_changes_no_answer(
+    fn caches_do_not_change_results(
         limits in proptest::collection::vec((1_i64..900_000, 0_i64..120), 0..3),
         steps in proptest::collection::vec(step(), 1..160),
         some in proptest::collection::vec(any::<bool>(), 70),

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_parts_used_is_added_up() {
+    fn usages_of_parts_are_added() {
         let (_, usage) = joined(&[part(0, Outcome::Exited(0), 5, Some(10)), part(1, Outcome::Exited(0), 3, Some(20))]);
         assert_eq!((usage.elapsed, usage.user_cpu), (Span::from_secs(5), Span::from_secs(8)));
         assert_eq!((usage.energy, usage.confidence), (Some(Energy::from_mj(30)), 800));

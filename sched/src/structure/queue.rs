@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_finds_a_place_that_is_free() {
+    fn a_returning_job_finds_a_free_place() {
         let mut queue = queue(&[1, 2, 3]);
         rank(&mut queue, &[3, 1, 2]);
         assert_eq!((queue.remove(JobId(3)), queue.remove(JobId(3))), (Some(1), None));

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_last_place_there_is_nothing() {
+    fn no_job_is_found_after_the_last_place() {
         let mut waiting = Waiting::new();
         for key in 1..=FEWEST_PLACES as u64 {
             waiting.insert(key, need(key as u32, 1));
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "job 7 needs 4294967295 parts")]
-    fn the_mark_of_an_empty_place_is_no_need() {
+    fn the_mark_of_an_empty_place_is_refused_as_a_need() {
         queue(&[(7, u32::MAX, 1)]);
     }
 }

@@ -28,7 +28,7 @@ fn tasks_start_as_jobs_would() {
 }
 
 #[test]
-fn a_million_tasks_cost_what_runs_of_them() {
+fn a_million_tasks_cost_as_much_as_the_running_ones() {
     let mut story = Story::new();
     story.set_up(&["policy", "fifo"]);
     story.set_up(&["node", "n0", "cores=4"]);

@@ -109,7 +109,7 @@ fn each_job_once_and_with_a_reason() {
 }
 
 #[test]
-fn a_job_that_may_not_run_yet_is_not_started_and_not_told_another_reason() {
+fn an_ineligible_job_is_not_started_and_keeps_its_reason() {
     let wants = |conditions| Request { conditions: Some(Box::new(conditions)), ..request(false) };
     let begin = Time::from_unix_ms(2_000);
     let on = Dependency { condition: Condition::AfterAny, job: JobId(2) };

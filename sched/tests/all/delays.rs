@@ -176,18 +176,18 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nobody_delays_any_job_under_conservative(nodes in nodes(), asks in asks(), options in options()) {
+    fn no_job_is_delayed_under_conservative(nodes in nodes(), asks in asks(), options in options()) {
         nobody_is_delayed(Preset::Conservative, options, None, (&nodes, &asks));
     }
 
     #[test]
-    fn nobody_delays_the_first_job_under_easy(nodes in nodes(), asks in asks(), options in options()) {
+    fn the_first_job_is_not_delayed_under_easy(nodes in nodes(), asks in asks(), options in options()) {
         nobody_is_delayed(Preset::Easy, options, None, (&nodes, &asks));
     }
 
     /// With equal nodes, the first job's draw is known before its nodes are chosen.
     #[test]
-    fn nobody_delays_the_first_job_under_a_limit(
+    fn the_first_job_is_not_delayed_under_a_limit(
         preset in prop_oneof![Just(Preset::Powercap), Just(Preset::Energybud), Just(Preset::Reducepc)],
         ((node, count), asks, options) in ((node(), 1..5_usize), asks(), options()),
         high in proptest::option::weighted(0.8, 10..120_i64),

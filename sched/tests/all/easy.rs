@@ -176,7 +176,7 @@ fn neighbours_below_a_limit() {
 /// A manual check of the definition itself: on 4 nodes, a job on 3 nodes runs until 10 s, and the next one on 4 nodes
 /// waits for it. Of the jobs on one node, the first would run too long, and the second ends just in time.
 #[test]
-fn the_definition_backfills_what_ends_in_time() {
+fn the_definition_backfills_jobs_that_end_in_time() {
     let job = |submitted, nodes, walltime| Job { submitted, nodes, cores: 1, walltime, takes: walltime, power: 1 };
     let jobs = [job(0, 3, 10), job(1, 4, 5), job(2, 1, 9), job(2, 1, 8)];
     let starts = schedule(&jobs, (4, 1), Rule::Any, 100);

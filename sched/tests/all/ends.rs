@@ -50,7 +50,7 @@ fn a_run_whose_start_was_never_recorded_is_charged() {
 }
 
 #[test]
-fn what_never_ran_is_not_charged() {
+fn jobs_that_never_ran_are_not_charged() {
     let never = [
         Outcome::NotStarted { code: 127, reason: "not found".into() },
         Outcome::Lost { reason: "killed".into() },

@@ -110,7 +110,7 @@ fn with_cores(cores: u32, request: Request) -> Request {
 }
 
 #[test]
-fn what_no_node_has_is_refused() {
+fn impossible_requests_for_accelerators_are_refused() {
     let mut core = core();
     let mut check = |request: Request, expected: Result<(), &str>| {
         let submitted = Event::Submitted { job: core.next_job(), request: Box::new(request) };

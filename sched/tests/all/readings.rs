@@ -52,7 +52,7 @@ fn draw(world: &World, job: JobId) -> Power {
 }
 
 #[test]
-fn a_job_that_was_told_to_end_draws_on_until_it_has() {
+fn an_ending_job_draws_until_its_end() {
     let mut world = world(Preset::Limo);
     let (a, b) = (submit(&mut world, 1), submit(&mut world, 1));
     world.core.apply(world.now, &Event::CancelRequested { job: a, by: "ada".into() }).expect("it runs");

@@ -48,7 +48,7 @@ fn a_task_for_each_line_into_files_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_an_array_is_refused_by_name() {
+fn invalid_arrays_are_refused_by_name() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let refused = |arguments: &[&str], words: &str| submitter.lrun(arguments).failed(words);

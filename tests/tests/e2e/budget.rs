@@ -98,7 +98,7 @@ fn easy_overruns_a_budget_that_energybud_keeps() {
 }
 
 #[test]
-fn a_master_that_is_killed_goes_on_with_its_account() {
+fn a_killed_master_continues_its_account() {
     let mut cluster = cluster(&["--initial-policy", "energybud", "--snapshot-every", "20"]);
     let submitter = cluster.submitter().clone();
     // The budget is 1 kW for an hour: a hundred times the draw of the node, so that released and spent energy cannot

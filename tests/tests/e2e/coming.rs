@@ -135,11 +135,11 @@ fn type_all(page: &str) {
 }
 
 #[test]
-fn every_line_for_those_who_come_from_slurm() {
+fn every_line_for_slurm_users_works() {
     type_all("coming-from-slurm.md");
 }
 
 #[test]
-fn every_line_for_those_who_come_from_hyperqueue() {
+fn every_line_for_hyperqueue_users_works() {
     type_all("coming-from-hyperqueue.md");
 }

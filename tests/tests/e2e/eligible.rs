@@ -106,7 +106,7 @@ fn jobs_run_after_one_another_also_over_a_crash() {
 }
 
 #[test]
-fn what_became_of_jobs_that_are_over_counts() {
+fn ends_of_finished_jobs_count() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     submitter.lrun(&["true"]).succeeded();

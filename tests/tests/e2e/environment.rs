@@ -11,7 +11,7 @@ fn variables(text: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn limo_sets_what_its_list_says() {
+fn limo_sets_the_listed_variables() {
     let cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter();
     let own = |options: &[&str]| {
@@ -60,7 +60,7 @@ fn limo_sets_what_its_list_says() {
 }
 
 #[test]
-fn the_submitter_chooses_what_comes_along() {
+fn the_submitter_chooses_the_environment() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let check = |list: &str, expected: &[(&str, &str)]| {

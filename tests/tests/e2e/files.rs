@@ -65,7 +65,7 @@ fn input_comes_from_a_file_and_lruns_own_is_left_alone() {
 }
 
 #[test]
-fn a_detached_job_writes_where_it_was_told() {
+fn a_detached_job_writes_to_its_files() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     fs::write(submitter.path("in"), "from a file\n").expect("written");

@@ -98,7 +98,7 @@ fn submissions_leave_room_for_the_ends_of_jobs() {
 /// Starts the master twice without any free space. It answers queries. A job continues with its streams, and its end
 /// is recorded when there is space.
 #[test]
-fn a_read_only_master_is_asked_and_a_job_goes_on() {
+fn a_read_only_master_answers_and_its_job_continues() {
     let Some(disk) = SmallDisk::mount(SIZE) else { return };
     let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();

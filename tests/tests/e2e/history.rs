@@ -88,7 +88,7 @@ fn prices(submitter: &Submitter) -> String {
 }
 
 #[test]
-fn what_nodes_drew_is_a_sum_too() {
+fn the_energy_of_nodes_is_a_sum() {
     let options = ["--cpus", "1", "--meter", "command:echo 40", "--reading-interval", "200ms"];
     let mut cluster = Setup::default().node("n1", &options).start();
     until("the meter is read", || (cluster.node_report("n1")?["measured"] == true).then_some(()));

@@ -17,7 +17,7 @@ fn is_of(pid: i32, uid: u32) -> bool {
 }
 
 #[test]
-fn a_launch_that_its_user_stops_ends_with_a_reason_and_holds_nobody_up() {
+fn a_launch_that_its_user_stops_ends_with_a_reason_and_blocks_no_job() {
     let cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter();
     let Some(enemy) = Person::of(submitter, "daemon", &["limo-hostile", "lrun"]) else { return };

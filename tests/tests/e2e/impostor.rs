@@ -116,7 +116,7 @@ fn an_impostor_on_the_socket_does_not_even_see_a_greeting() {
 }
 
 #[test]
-fn an_impostor_during_a_restart_is_sent_nothing_and_the_job_goes_on() {
+fn an_impostor_during_a_restart_is_sent_nothing_and_the_job_continues() {
     let Some(stranger) = Stranger::new() else { return };
     let mut cluster = Setup::nodes(1, 1).over_tcp().start();
     let submitter = cluster.submitter().clone();

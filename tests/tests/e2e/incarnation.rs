@@ -16,7 +16,7 @@ fn wipe(cluster: &Cluster) {
 }
 
 #[test]
-fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
+fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_no_other_job() {
     let mut cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter().clone();
     let mut victim = submitter.spawn_lrun(&["sh", "-c", SECRET]);
@@ -45,7 +45,7 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
 }
 
 #[test]
-fn a_restored_backup_ends_what_it_does_not_know_and_numbers_go_on_above_it() {
+fn a_restored_backup_ends_unknown_jobs_and_numbers_continue_above_them() {
     let mut cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter().clone();
     let held = submitter.detach(&["-H", "sh", "-c", "echo restored"]);

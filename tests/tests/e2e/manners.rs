@@ -84,7 +84,7 @@ fn help_fits_a_screen() {
 }
 
 #[test]
-fn a_slip_of_the_finger_is_answered_by_what_was_meant() {
+fn a_typing_error_is_answered_by_a_suggestion() {
     run("lq", &["--stats", "R"]).failed("lq: hint: a similar argument exists: '--states'");
     run("lq", &["histroy"]).failed("lq: hint: a similar subcommand exists: 'history'");
     run("lrun", &["--core", "2", "true"]).failed("lrun: hint: a similar argument exists: '--cores'");

@@ -156,7 +156,7 @@ fn near(value: &Value, expected: f64) {
 
 /// Draws 30 W above idle for two seconds: with one job, and with two jobs at the same time.
 #[test]
-fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
+fn energy_of_jobs_is_the_counted_energy_above_idle() {
     let mut package = Package::new();
     package.draw(40);
     let sysfs = package.path().to_str().expect("UTF-8").to_owned();

@@ -25,7 +25,7 @@ const JOB: &str = "echo $LIMO_JOB_ID >> ledger; setsid sleep 1000 </dev/null >/d
                    sleep 0.25; echo $LIMO_JOB_ID >> ends";
 
 #[test]
-fn what_ran_there_is_lost_and_does_not_run_again() {
+fn jobs_of_a_killed_daemon_are_lost_and_do_not_run_again() {
     let mut dice = Dice::from_env("LIMO_SEED");
     let kills = std::env::var("LIMO_NODE_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
     let mut cluster = Setup::nodes(2, 3).start();

@@ -5,7 +5,7 @@ use limo_tests::Setup;
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
 #[test]
-fn a_node_says_what_it_has() {
+fn a_node_reports_its_hardware() {
     let cluster = Setup::default()
         .node("n1", &["--cpus", "2", "--gpus", "none", "--meter", "command:echo 41.5"])
         .node("n2", &["--hardware", HARDWARE])

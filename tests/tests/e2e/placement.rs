@@ -104,7 +104,7 @@ fn several_tasks_share_the_gpus_of_their_node() {
 }
 
 #[test]
-fn a_job_that_has_no_gpu_is_told_of_none() {
+fn a_job_without_a_gpu_sees_none() {
     let cluster = two_gpus();
     let submitter = cluster.submitter();
     let shows = |options: &[&str]| {

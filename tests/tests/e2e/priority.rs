@@ -85,7 +85,7 @@ fn users_go_behind_others_and_operators_before_them() {
 }
 
 #[test]
-fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
+fn less_usage_and_longer_waits_raise_the_priority_also_after_a_crash() {
     let mut cluster = Cluster::of_one_node(1);
     if other(&cluster).is_none() {
         return;

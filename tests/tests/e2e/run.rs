@@ -12,7 +12,7 @@ fn check(submitter: &limo_tests::Submitter, script: &str, code: i32, stdout: &st
 }
 
 #[test]
-fn what_a_job_reads_writes_and_returns_is_lruns_own() {
+fn the_streams_and_the_exit_code_of_a_job_are_those_of_lrun() {
     let cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter();
     let mut cat = submitter.spawn_lrun(&["cat"]);

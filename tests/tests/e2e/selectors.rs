@@ -52,7 +52,7 @@ fn ranges_and_words_name_jobs() {
 }
 
 #[test]
-fn cancel_by_what_jobs_are() {
+fn cancel_selects_by_user_state_name_and_node() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let (blocker, waiting) = queue(submitter, &["a", "b", "a", "c"]);

@@ -105,7 +105,7 @@ async fn a_job_that_is_not_acknowledged_goes_to_another_node() {
 }
 
 #[tokio::test]
-async fn an_acknowledgement_that_comes_too_late_starts_nothing() {
+async fn a_late_acknowledgement_starts_no_job() {
     let (cluster, mut puppet, (job, attempt), lrun) = stage("300ms").await;
     while puppet.hear().await.is_some() {}
     until("the job runs elsewhere", || (cluster.submitter().read("ran") == "real\n").then_some(()));

@@ -34,7 +34,7 @@ fn states(cluster: &Cluster) -> Vec<String> {
 }
 
 #[test]
-fn a_job_is_capped_then_suspended_and_goes_on() {
+fn a_job_is_capped_then_suspended_and_continues() {
     let mut cluster = cluster();
     let submitter = cluster.submitter().clone();
     let job = submitter.detach(&["--app", "steady", "sleep", "1000"]);
@@ -91,7 +91,7 @@ fn a_requeued_job_runs_again_from_its_beginning() {
 
 /// Uses a job that counts in a file. The file does not grow while the job's processes are stopped.
 #[test]
-fn a_job_that_a_person_suspends_stands_still_until_both_causes_are_gone() {
+fn a_job_stays_suspended_until_both_causes_have_ended() {
     let mut cluster = cluster();
     let submitter = cluster.submitter().clone();
     let file = cluster.state_dir().join("count");

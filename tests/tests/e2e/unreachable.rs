@@ -210,7 +210,7 @@ fn through_proxy(lease: &str) -> (Cluster, Proxy) {
 }
 
 #[test]
-fn both_ends_notice_a_half_open_connection_and_the_job_goes_on() {
+fn both_ends_detect_a_half_open_connection_and_the_job_continues() {
     let (cluster, proxy) = through_proxy("1h");
     let submitter = cluster.submitter().clone();
     let job = begin(&submitter, &[]);

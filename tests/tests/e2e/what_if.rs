@@ -65,7 +65,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn a_live_journal_replays_and_can_be_asked_what_if() {
+fn a_live_journal_replays_and_can_be_simulated_with_other_settings() {
     let directory = tempfile::tempdir().expect("a directory");
     let cluster = live();
     let submitter = cluster.submitter();

@@ -46,7 +46,7 @@ fn say(cluster: &Cluster, command: &str) -> String {
 }
 
 #[test]
-fn each_wrong_input_is_told_as_the_table_says() {
+fn each_wrong_input_gives_the_output_of_the_table() {
     let cluster = Setup::default().node("n1", &["--hardware", HARDWARE]).start();
     for (name, content) in FILES {
         let path = cluster.submitter().path(name);

@@ -84,7 +84,7 @@ fn a_name_is_one_type() {
 }
 
 #[test]
-fn a_source_says_what_it_is_for() {
+fn each_source_states_its_purpose() {
     check_sources("a source opens with `//!`", sources::without_head);
 }
 

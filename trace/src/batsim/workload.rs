@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_limo_knows() {
+    fn fields_of_limo_are_read() {
         let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
             "whole_unit": true, "may_suspend": true},
             {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "accelerators": 2},

@@ -78,7 +78,7 @@ fn equal_seeds_give_equal_jobs_and_others_do_not() {
 }
 
 #[test]
-fn what_users_ask_for_changes_nothing_else() {
+fn walltimes_do_not_change_other_draws() {
     let with = |changes: &[&str]| made(changes).jobs;
     let plain = with(&[]);
     let other = with(&["walltimes.factor = { min = 2, max = 3 }", "users = { count = 3 }"]);
@@ -173,7 +173,7 @@ fn arrivals_have_their_own_rate() {
 }
 
 #[test]
-fn the_day_has_its_rush_hours_whatever_the_load() {
+fn the_day_has_its_rush_hours_at_any_load() {
     let lublin = made(&["jobs = 100000", "span = \"100d\"", "sizes.lublin = {}", "arrivals.lublin = {}"]).jobs;
     let hour = |job: &Job| job.submit.ms() / 3_600_000 % 24;
     // The shares are by numerical integration of the density. Gaps vary so much that a hundred days do not even them

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_used_is_what_the_kernel_counts() {
+    fn usage_of_a_process_is_counted_by_the_kernel() {
         let used_ms = || {
             let usage = getrusage(UsageWho::RUSAGE_SELF).expect("own");
             (usage.user_time().num_milliseconds(), usage.system_time().num_milliseconds())

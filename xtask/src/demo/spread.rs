@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_alone_is_limo() {
+    fn a_single_policy_is_limo() {
         let hour = |share: f64, cost| {
             let limo = figures(share, 0, cost);
             vec![figures(0.2, 40, 50), figures(0.9, 7, 20), limo, figures(share / 2.0, 1, 60)]

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_it_shows() {
+    fn the_picture_names_its_contents() {
         let svg = picture();
         let texts =
             ["emulated", "draw (W, emulated)", "EUR/MWh", "time (min of the hour)", "power band", "limo &lt;6&gt;"];

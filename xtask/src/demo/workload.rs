@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_table_4_6_go_on_after_the_hour() {
+    fn limits_of_table_4_6_continue_after_the_hour() {
         let limits = Day::of_2018().limits().expect("a curve");
         let check = |minute: i64, low: i64, high: i64| {
             let band = limits.band(BEGIN + Span::from_secs(60 * minute));

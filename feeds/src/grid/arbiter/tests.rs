@@ -65,7 +65,7 @@ fn a_limit_narrows_what_the_operator_allows_unless_it_may_widen() {
 }
 
 #[test]
-fn what_is_obligatory_holds_beside_everything() {
+fn obligatory_limits_always_apply() {
     let obligatory = Source { obligatory: true, ..source("b", 90) };
     let widening = Source { may_widen: true, ..source("a", 1) };
     check(&[(widening, limit(0, 500, 0, None)), (obligatory.clone(), limit(0, 70, 0, None))], (0, 70));
@@ -107,7 +107,7 @@ fn a_source_still_limits_when_the_operators_limits_have_ended() {
 }
 
 #[test]
-fn what_is_kept_is_taken_up_by_name() {
+fn kept_limits_are_restored_by_name() {
     let mut arbiter = Arbiter::new(vec![source("a", 1), source("b", 2)], 100, Kept::default(), at(0));
     arbiter.hear(at(0), 1, Word::Limits(vec![limit(0, 60, 0, None)]));
     let kept = arbiter.kept();

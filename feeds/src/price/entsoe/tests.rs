@@ -41,7 +41,7 @@ fn read(entsoe: &Entsoe, text: &str) -> Result<Vec<(String, i64, i64)>, String> 
 const A03: &str = "<curveType>A03</curveType>";
 
 #[test]
-fn what_is_asked_and_hidden() {
+fn the_token_is_sent_and_hidden() {
     let window = Window::around(Time::from_unix_ms(1_761_516_720_000), &TimeZone::UTC);
     let requests = entsoe(None).requests(&window);
     assert_eq!(

@@ -63,7 +63,7 @@ fn tasks_are_named_by_their_numbers() {
 }
 
 #[test]
-fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
+fn a_waiting_task_is_cancelled_once_and_the_array_continues() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     array(&mut bench, client, "0-9%1");
@@ -85,7 +85,7 @@ fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
 
 /// Checks that the task is over with its array, and has no report.
 #[test]
-fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_over() {
+fn a_wait_for_a_task_that_never_becomes_a_job_ends_with_the_array() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     let own = array(&mut bench, client, "0-3%1");

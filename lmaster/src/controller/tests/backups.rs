@@ -43,7 +43,7 @@ fn one_backup_for_one_connection() {
 }
 
 #[test]
-fn a_backup_that_nobody_waits_for_any_more_is_let_go() {
+fn an_abandoned_backup_is_deleted() {
     let mut bench = Bench::new();
     let first = bench.client(0);
     bench.slow_answers = true;

@@ -88,7 +88,7 @@ fn a_stage_replaces_the_estimate() {
 }
 
 #[test]
-fn the_account_goes_on_after_a_crash() {
+fn the_account_continues_after_a_crash() {
     let (mut bench, node) = with_a_job();
     measured(&mut bench, node, 300);
     let before = account(&mut bench);
@@ -102,7 +102,7 @@ fn the_account_goes_on_after_a_crash() {
 }
 
 #[test]
-fn the_account_goes_on_after_a_snapshot() {
+fn the_account_continues_after_a_snapshot() {
     let (mut bench, node) = with_a_job();
     measured(&mut bench, node, 300);
     bench.input(Input::Stop);
@@ -115,7 +115,7 @@ fn the_account_goes_on_after_a_snapshot() {
 }
 
 #[test]
-fn a_period_begins_though_nothing_happens() {
+fn a_period_begins_without_an_event() {
     let mut bench = Bench::new();
     bench.node("n1");
     done(&mut bench, &[period(100, 200, 2_000), period(200, 300, 4_000)]);

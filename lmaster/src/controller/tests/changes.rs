@@ -54,7 +54,7 @@ fn operators_change_and_users_do_not() {
 }
 
 #[test]
-fn nobody_cancels_the_jobs_of_others() {
+fn only_owners_and_operators_cancel_jobs() {
     let mut bench = Bench::new();
     let (owner, other, root) = (bench.client(7), bench.client(8), bench.client(0));
     let (job, second) = (bench.submit(owner, 1), bench.submit(owner, 2));

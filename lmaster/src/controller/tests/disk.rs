@@ -85,7 +85,7 @@ fn new_jobs_are_refused_before_the_disk_is_full() {
 }
 
 #[test]
-fn an_end_that_was_not_written_is_told_again() {
+fn an_unwritten_end_is_reported_again() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -159,7 +159,7 @@ fn the_pause_between_attempts_grows() {
 
 /// Looks up a submission in the journal. When the answer comes, its state no longer exists.
 #[test]
-fn what_is_asked_before_a_failure_is_served_after_it() {
+fn queries_before_a_failure_are_answered_after_it() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     (bench.slow_disk, bench.slow_answers) = (true, true);
@@ -288,7 +288,7 @@ fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
 /// Ends a job while the master is read-only. Its offset of stdin is lost with its end, which stays at the node, so
 /// its client is not told to send again.
 #[test]
-fn a_job_that_ended_while_the_master_was_away_keeps_its_client_and_its_output() {
+fn a_job_that_ended_without_the_master_keeps_its_client_and_its_output() {
     let (mut bench, _, _, (job, attempt)) = read_only();
     bench = bench.killed();
     let state = AttemptState::Ended { outcome: limo_model::Outcome::Exited(0), usage: Usage::default() };

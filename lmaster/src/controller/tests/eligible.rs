@@ -55,7 +55,7 @@ fn state(bench: &mut Bench, job: JobId) -> JobState {
 }
 
 #[test]
-fn what_an_operator_holds_only_an_operator_releases() {
+fn only_operators_release_jobs_held_by_operators() {
     let mut bench = Bench::new();
     let (owner, other, root) = (bench.client(7), bench.client(8), bench.client(0));
     let job = submit(&mut bench, owner, held(1)).expect("accepted");
@@ -110,7 +110,7 @@ fn a_job_is_requeued_where_its_user_allowed_that() {
 }
 
 #[test]
-fn what_became_of_jobs_that_are_over_is_looked_up() {
+fn ends_of_finished_jobs_are_looked_up() {
     let mut bench = Bench::new();
     let (owner, other, root, node) = (bench.client(7), bench.client(8), bench.client(0), bench.node("n1"));
     let good = over(&mut bench, owner, node, (1, 0)).0;
@@ -138,7 +138,7 @@ fn what_became_of_jobs_that_are_over_is_looked_up() {
 }
 
 #[test]
-fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
+fn a_job_that_ends_during_the_lookup_is_looked_up_again() {
     let mut bench = Bench::new();
     let (owner, node) = (bench.client(7), bench.node("n1"));
     let first = over(&mut bench, owner, node, (1, 0)).0;
@@ -157,7 +157,7 @@ fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
 }
 
 #[test]
-fn who_depends_on_a_job_that_fails_ends_with_it() {
+fn dependants_of_a_failed_job_are_cancelled() {
     let mut bench = Bench::new();
     let (owner, node) = (bench.client(7), bench.node("n1"));
     let (first, attempt) = bench.running(owner, node, 1);

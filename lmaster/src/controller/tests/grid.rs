@@ -92,7 +92,7 @@ fn a_limit_of_a_later_hour_is_known_now() {
 }
 
 #[test]
-fn a_lost_word_is_failsafe_until_there_is_word() {
+fn a_silent_source_is_failsafe_until_it_answers() {
     let mut bench = bench();
     bench.word(limit(&bench, 50, 0, None));
     bench.pass(Span::from_ms(119_999));
@@ -133,7 +133,7 @@ fn the_operators_band_stays_known_beside_the_grids() {
 }
 
 #[test]
-fn what_was_heard_while_the_journal_failed_holds_afterwards() {
+fn limits_received_during_a_journal_failure_apply_afterwards() {
     let mut bench = bench();
     bench.slow_disk = true;
     bench.word(limit(&bench, 50, 0, None));

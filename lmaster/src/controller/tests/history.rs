@@ -95,7 +95,7 @@ fn an_undo_sets_the_old_value_back_and_is_a_change() {
 }
 
 #[test]
-fn what_was_changed_since_is_undone_by_force_alone_and_a_cancelled_job_never() {
+fn overwritten_changes_are_undone_only_by_force_and_cancellations_never() {
     let mut bench = Bench::new();
     bench.node("n1");
     let (root, user) = (bench.client(0), bench.client(7));

@@ -6,7 +6,7 @@ use limo_proto::{Change, JobState};
 use super::*;
 
 #[test]
-fn nothing_is_told_before_it_is_on_disk() {
+fn nothing_is_reported_before_it_is_on_disk() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -41,7 +41,7 @@ fn nothing_is_told_before_it_is_on_disk() {
 }
 
 #[test]
-fn a_start_is_on_disk_soon_or_with_what_somebody_waits_for() {
+fn a_start_is_on_disk_soon_or_with_the_next_awaited_event() {
     let mut bench = Bench::new();
     let (node, client) = (bench.node("n1"), bench.client(7));
     let started = |bench: &Bench| {
@@ -65,7 +65,7 @@ fn a_start_is_on_disk_soon_or_with_what_somebody_waits_for() {
 }
 
 #[test]
-fn the_submitter_is_who_the_kernel_says() {
+fn the_kernel_identifies_the_submitter() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -76,7 +76,7 @@ fn the_submitter_is_who_the_kernel_says() {
 }
 
 #[test]
-fn what_happens_during_a_commit_is_one_batch() {
+fn events_during_a_commit_are_one_batch() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     bench.slow_disk = true;
@@ -141,7 +141,7 @@ fn page(bench: &mut Bench, client: PeerId, from: u64) -> (Vec<u64>, Option<JobId
 }
 
 #[test]
-fn a_long_queue_is_told_in_pages() {
+fn a_long_queue_is_listed_in_pages() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     bench.slow_disk = true;

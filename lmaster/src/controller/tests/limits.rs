@@ -189,7 +189,7 @@ fn the_next_page_of_a_list_is_made_when_the_last_was_taken() {
 }
 
 #[test]
-fn a_list_ends_with_a_refusal_where_what_it_shows_may_be_lost() {
+fn a_list_of_possibly_lost_data_ends_with_a_refusal() {
     let (mut bench, owner) = over();
     let list = || Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 1_500 });
     bench.slow_clients = true;

@@ -181,7 +181,7 @@ fn a_node_that_is_back_in_time_keeps_its_jobs() {
 }
 
 #[test]
-fn a_node_that_knows_nothing_of_its_jobs_releases_their_draw() {
+fn a_node_without_its_jobs_releases_their_draw() {
     let mut bench = Bench::new();
     let (n1, client) = (bench.node("n1"), bench.client(7));
     bench.running(client, n1, 1);

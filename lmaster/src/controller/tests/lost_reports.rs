@@ -59,7 +59,7 @@ fn room_again(mut bench: Bench) {
 }
 
 #[test]
-fn a_start_in_the_batch_that_fails_is_shown_while_nothing_can_be_written() {
+fn an_unwritten_start_is_shown_while_the_journal_fails() {
     let (mut bench, node, client) = released();
     bench.slow_disk = true;
     bench.report(node, NodeToMaster::Started { job: JOB, attempt: ATTEMPT });
@@ -160,7 +160,7 @@ fn unwritten_confirmations_of_caps_and_pauses_are_asked_for_again() {
 /// Lets a node fall asleep while nothing is recorded. The machine sleeps once its connection has ended, and the
 /// master closes it after reading the state back.
 #[test]
-fn a_node_that_fell_asleep_while_nothing_could_be_written_is_asleep_afterwards() {
+fn a_node_that_fell_asleep_during_a_journal_failure_is_asleep_afterwards() {
     let (mut bench, node) = super::sleep::going_down();
     let client = bench.client(7);
     bench.slow_disk = true;

@@ -137,7 +137,7 @@ fn a_meter_that_fails_is_shown_and_its_readings_grow_stale() {
 }
 
 #[test]
-fn what_is_measured_is_in_the_table_too() {
+fn measured_draws_are_in_the_table() {
     let mut bench = bench(&[]);
     bare(&mut bench, "n1");
     bare(&mut bench, "n2");

@@ -81,7 +81,7 @@ fn another_installation_gets_the_name_when_the_jobs_are_given_up() {
 }
 
 #[test]
-fn a_node_tells_only_of_its_own_jobs() {
+fn a_node_reports_only_its_own_jobs() {
     let mut bench = Bench::new();
     let (n1, n2) = (bench.node("n1"), bench.node("n2"));
     let client = bench.client(7);
@@ -94,7 +94,7 @@ fn a_node_tells_only_of_its_own_jobs() {
 }
 
 #[test]
-fn an_end_is_acknowledged_each_time_it_is_told() {
+fn an_end_is_acknowledged_each_time_it_is_reported() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -209,7 +209,7 @@ fn register(bench: &mut Bench, attempts: Vec<AttemptReport>) -> PeerId {
 }
 
 #[test]
-fn jobs_of_another_journal_are_not_adopted_and_numbers_go_on_above_those_of_the_cluster() {
+fn jobs_of_another_journal_are_not_adopted_and_numbers_continue_above_theirs() {
     let mut bench = restored_bench();
     let client = bench.client(7);
     let job = bench.submit(client, 1);

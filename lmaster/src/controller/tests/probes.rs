@@ -83,7 +83,7 @@ fn a_node_that_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn who_may_not_ask_sees_the_node_without_its_report() {
+fn users_without_the_right_see_the_node_without_its_report() {
     let (mut bench, node, _) = set_up();
     let user = bench.client(7);
     ask(&mut bench, user);

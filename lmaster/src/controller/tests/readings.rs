@@ -83,7 +83,7 @@ fn rows_go_with_other_commits_and_else_once_a_minute() {
 }
 
 #[test]
-fn a_restart_loses_nothing_that_was_told_to_stop_and_little_else() {
+fn a_clean_restart_keeps_all_readings_and_a_crash_loses_few() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     measured(&mut bench, node, 31, 30);

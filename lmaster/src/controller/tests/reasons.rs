@@ -47,7 +47,7 @@ fn a_job_that_no_limit_ever_leaves_enough_power() {
 }
 
 #[test]
-fn a_job_further_back_than_a_round_looks() {
+fn a_job_beyond_the_depth_of_a_round_has_that_reason() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     bench.settings.options.depth = 1;

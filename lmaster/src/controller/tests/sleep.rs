@@ -132,7 +132,7 @@ fn an_idle_node_sleeps_and_is_woken_for_a_job() {
 }
 
 #[test]
-fn what_a_node_draws_on_its_way_is_what_it_registered() {
+fn a_switching_node_draws_its_registered_power() {
     let mut bench = sleepy();
     let node = connect(&mut bench, "n1", "boot");
     let draw = |bench: &mut Bench| nodes(bench)[0].draw;
@@ -146,7 +146,7 @@ fn what_a_node_draws_on_its_way_is_what_it_registered() {
 }
 
 #[test]
-fn a_master_that_is_killed_goes_on_from_each_state() {
+fn a_killed_master_continues_from_each_power_state() {
     // The node was ordered to sleep. It is still connected, and reports this.
     let mut bench = sleepy();
     connect(&mut bench, "n1", "boot");
@@ -304,7 +304,7 @@ fn a_job_over_several_nodes_is_sent_when_the_last_of_them_is_awake() {
 }
 
 #[test]
-fn a_node_that_nobody_can_wake_stays_on() {
+fn a_node_without_a_way_to_wake_it_stays_on() {
     let mut bench = sleepy();
     bench.settings.idle.wake_command = None;
     bench.input(Input::Configured(Box::new(bench.settings.clone())));

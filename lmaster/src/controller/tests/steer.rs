@@ -97,7 +97,7 @@ fn a_cap_that_cannot_be_set_is_not_tried_again() {
 }
 
 #[test]
-fn a_job_stands_still_and_goes_on() {
+fn a_job_is_suspended_and_continues() {
     let (mut bench, node, job) = running(false);
     let attempt = Attempt(1);
     limit(&mut bench, 25);
@@ -127,7 +127,7 @@ fn a_job_stands_still_and_goes_on() {
 }
 
 #[test]
-fn nodes_are_told_of_time_limits_that_are_put_off() {
+fn nodes_get_extended_time_limits() {
     let (mut bench, node, job) = running_for(false, Some(Span::from_secs(60)));
     let extended = |orders: &[MasterToNode]| {
         let mut limits = orders.iter().filter_map(|order| match order {
@@ -208,7 +208,7 @@ fn change(bench: &mut Bench, uid: u32, change: Change) -> Result<Answer, String>
 }
 
 #[test]
-fn a_person_suspends_a_job_and_the_limit_goes_on_alone() {
+fn a_job_resumed_by_a_person_may_stay_suspended_by_the_limit() {
     let (mut bench, node, job) = running(false);
     let attempt = Attempt(1);
     let (suspend, resume) = (Change::SuspendJobs(vec![job]), Change::ResumeJobs(vec![job]));

@@ -82,7 +82,7 @@ fn prices(milli: i64) -> Change {
 }
 
 #[test]
-fn each_kind_of_change_is_set_back_to_what_was_before() {
+fn each_kind_of_change_is_undone() {
     let mut bench = Bench::new();
     bench.node("n1");
     let (root, user) = (bench.client(0), bench.client(7));
@@ -128,7 +128,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
 }
 
 #[test]
-fn what_one_change_did_twice_is_undone_from_its_end() {
+fn items_of_one_change_are_undone_in_reverse_order() {
     let mut bench = Bench::new();
     bench.node("n1");
     let root = bench.client(0);
@@ -178,7 +178,7 @@ fn budgets_are_set_back_without_the_periods_that_are_over() {
 }
 
 #[test]
-fn feeds_and_the_configuration_change_but_are_no_operators() {
+fn changes_of_feeds_and_the_configuration_are_not_by_operators() {
     let mut bench = Bench::new();
     let first = changes(&mut bench, 100).0;
     assert!(
@@ -212,7 +212,7 @@ fn feeds_and_the_configuration_change_but_are_no_operators() {
 }
 
 #[test]
-fn two_acts_that_reach_the_disk_together_are_two_changes_and_pages_tell_of_more() {
+fn changes_in_one_batch_are_separate_and_pages_mark_further_ones() {
     let mut bench = Bench::new();
     let root = bench.client(0);
     let before = changes(&mut bench, 100).0.len();

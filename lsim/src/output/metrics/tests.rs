@@ -108,7 +108,7 @@ fn utilisation_of_a_window_cuts_jobs_at_its_ends() {
 }
 
 #[test]
-fn nothing_at_all_divides_by_nothing() {
+fn an_empty_run_has_no_division_by_zero() {
     let mut metrics = Metrics::new(&heading(None));
     metrics.end(secs(0));
     assert_eq!(metrics.utilisation_millionths(), 0);

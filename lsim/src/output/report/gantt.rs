@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_bars_those_of_the_smallest_jobs_go() {
+    fn excess_bars_of_the_smallest_jobs_are_omitted() {
         let mut gantt = Gantt::new(100);
         let scattered: Vec<_> = (0..100).step_by(2).map(|node| (node, node)).collect();
         let fit = (BARS / scattered.len()) as i64;

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_whatever_comes() {
+    fn answers_are_found_in_any_pieces() {
         let read = Ask::Read { address: 0x16, count: 2 };
         let check = |bytes: &str, expected: Reply| assert_eq!(read.reply(&hex(bytes)), expected, "{bytes}");
         check("06", Reply::Begun);

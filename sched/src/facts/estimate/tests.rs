@@ -110,7 +110,7 @@ fn numbers_as_sizes_are_interpolated_and_beyond_them_only_the_draw_is_known() {
 }
 
 #[test]
-fn three_short_sleeps_tell_nothing_of_a_long_one() {
+fn short_sleeps_do_not_predict_a_long_one() {
     let case = ProfileTable(profiles(EstimateSource::Learned, &[(("ada+sleep+N", "1", Some(1), None), 1, 2)]));
     case.of(
         ("ada+sleep+N", "600", 1),

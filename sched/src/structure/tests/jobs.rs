@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn memory_follows_what_is_there() {
+fn memory_follows_the_stored_jobs() {
     let mut map = JobMap::default();
     for number in 0..1_000_000 {
         map.insert(JobId(number), number);
