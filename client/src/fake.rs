@@ -43,7 +43,7 @@ impl FakeMaster {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// Listens on a known address, as a master that has come back. Waits while the address is in use. A process that
+    /// Listens on a known address, like a restarted master. Waits while the address is in use. A process that
     /// another test starts holds copies of all sockets until its program runs.
     ///
     /// # Errors

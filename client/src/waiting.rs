@@ -15,7 +15,7 @@ const LASTING: Duration = Duration::from_secs(2);
 /// Returns the reports of the jobs when all are over. Messages about an absence begin with `program`.
 ///
 /// # Errors
-/// If the master does not know a job, was never reachable, or stays away.
+/// If the master does not know a job, was never reachable, or stays unreachable.
 pub async fn until_over(
     program: &str,
     ids: Vec<JobId>,

@@ -90,7 +90,7 @@ impl Journal {
     pub fn commit(&self, batch: Batch) -> Pending {
         let (answer, pending) = oneshot::channel();
         let room = Arc::clone(&self.room).try_acquire_owned().ok();
-        // If the writer is gone, the answer is dropped with the request, and `Pending` returns `Closed`.
+        // If the writer has ended, the answer is dropped with the request, and `Pending` returns `Closed`.
         let _ = self.requests.send(Request::Commit(Box::new(Queued { batch, answer, _room: room })));
         Pending(pending)
     }
@@ -163,7 +163,7 @@ impl Journal {
                 drop(answer.send(read(conn).await));
             })
         });
-        // If the reader is gone, the answer is dropped with the question.
+        // If the reader has ended, the answer is dropped with the question.
         let _ = self.questions.send(question);
         Ok(answered.await.map_err(|_| QueryError::Closed)??)
     }

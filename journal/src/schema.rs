@@ -14,7 +14,7 @@ pub(crate) const FILE: &str = "journal.db";
 pub(crate) const VERSION: i64 = 6;
 
 /// Tables of version 1. `generation` is written at each opening and each recovery. It is more than a counter: the write
-/// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot come back after a
+/// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot reappear after a
 /// crash.
 ///
 /// `launch` is null once the job is finished; `key` stays, so that a repeated submission always finds its job.

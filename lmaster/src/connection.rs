@@ -193,7 +193,7 @@ impl<M: Outgoing> Link<M> {
 
     fn queue(&self, item: Item) {
         if let Some(queue) = &self.queue {
-            // If the writer is gone, the reader reports it.
+            // If the writer has ended, the reader reports it.
             let _ = queue.send(item);
         }
     }
@@ -331,7 +331,7 @@ async fn write<M: Outgoing>(
                 return tracing::debug!(peer = peer.0, %error, "cannot send");
             }
             if drains {
-                // The receiver is gone when the process ends.
+                // The receiver no longer exists when the process ends.
                 let _ = inputs.send(Input::Drained(peer)).await;
             }
             next = queued.try_recv().ok();

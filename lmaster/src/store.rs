@@ -47,7 +47,7 @@ impl Store {
         while self.asked.try_join_next().is_some() {}
         self.asked.spawn(async move {
             if let Some(input) = answer.await {
-                // The receiver is gone when the process ends.
+                // The receiver no longer exists when the process ends.
                 let _ = answers.send(input);
             }
         });

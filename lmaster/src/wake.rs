@@ -55,7 +55,7 @@ impl Waker {
                 }
             };
             if let Err(error) = done {
-                // The receiver is gone when the loop has ended.
+                // The receiver no longer exists when the loop has ended.
                 let _ = inputs.send(Input::WakeFailed(node, format!("{error:#}"))).await;
             }
         });

@@ -194,7 +194,7 @@ pub enum Command {
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
-    /// Take over the output, input, signals and exit code of a job whose lrun is gone
+    /// Take over the output, input, signals and exit code of a job whose lrun has ended
     Attach {
         /// Also take the job over from an lrun that still runs, which then exits
         #[arg(long)]

@@ -9,7 +9,7 @@ use crate::list::JobsJson;
 /// Waits, and returns the highest exit code of the jobs.
 ///
 /// # Errors
-/// If the master does not know a job, never answered, or stays away.
+/// If the master does not know a job, never answered, or stays unreachable.
 pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
     // `last` and `all` are resolved once, so that later submissions do not count.
     let ids = master.select(which, false).await?;

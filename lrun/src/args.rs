@@ -229,7 +229,7 @@ const NEW_JOBS: [&str; 14] = [
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct TakingArgs {
-    /// Take over the streams of a job whose lrun is gone (see `lq attach`)
+    /// Take over the streams of a job whose lrun has ended (see `lq attach`)
     #[arg(long, value_name = "JOB", conflicts_with_all = NEW_JOBS, hide = true)]
     pub attach: Option<JobId>,
     /// With --attach: also take the streams from an lrun that still runs

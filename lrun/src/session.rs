@@ -1,7 +1,7 @@
 //! State machine of a client's job: takes events, returns effects. No I/O and no clock.
 //!
 //! A submission without an answer is repeated with its key. An accepted job is attached to again, at the offsets that
-//! its streams have reached. Messages that must reach the master are kept while it is away.
+//! its streams have reached. Messages that must reach the master are kept while it is unreachable.
 
 mod interrupt;
 mod step;

@@ -67,7 +67,7 @@ fn run() -> anyhow::Result<()> {
     result
 }
 
-/// Runs the loop until `lslave` is gone.
+/// Runs the loop until `lslave` has ended.
 fn serve(shepherd: &mut Shepherd, (socket, ended): (&OwnedFd, &SignalFd), mut timer: Timer) -> anyhow::Result<()> {
     loop {
         if !answer(shepherd, socket) {

@@ -320,7 +320,7 @@ impl Shepherd {
         children().is_some_and(|children| children.iter().all(own))
     }
 
-    /// Ends everything, because `lslave` is gone.
+    /// Ends everything, because `lslave` has ended.
     pub fn end_all(&mut self) {
         for attempt in self.attempts.values() {
             attempt.signal(libc::SIGKILL);

@@ -55,7 +55,7 @@ pub fn close(keeper: Shared) {
     thread::spawn(move || {
         // After a panic, the keeper still knows what to restore.
         let failures = keeper.lock().unwrap_or_else(PoisonError::into_inner).close();
-        // After the timeout, which was logged, the receiver is gone.
+        // After the timeout, which was logged, the receiver no longer exists.
         let _ = told.send(failures);
     });
     match done.recv_timeout(PATIENCE) {

@@ -129,6 +129,6 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, events: mpsc::Sender<Event>) {
             Err(error) => error!(%error, "an answer of lshepherd is not understood"),
         }
     }
-    // The loop is gone if the daemon has ended.
+    // The loop has ended if the daemon has ended.
     let _ = events.send(Event::ShepherdLost).await;
 }

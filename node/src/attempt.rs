@@ -45,11 +45,11 @@ pub enum State {
     Ended(End),
 }
 
-/// End that is reported as soon as all processes of the job are gone.
+/// End that is reported as soon as all processes of the job have ended.
 #[derive(Debug, Clone)]
 pub struct Swept {
     pub end: End,
-    /// Name at `lshepherd`; `None` if `lshepherd` is gone.
+    /// Name at `lshepherd`; `None` if `lshepherd` has ended.
     pub handle: Option<Handle>,
 }
 
@@ -161,7 +161,7 @@ impl Attempt {
         !matches!(self.state, State::Accepting(_) | State::Held(_) | State::Ended(_))
     }
 
-    /// Returns the state for the master. An end counts once it is recorded and all processes of the job are gone.
+    /// Returns the state for the master. An end counts once it is recorded and all processes of the job have ended.
     pub fn report(&self) -> AttemptState {
         match &self.state {
             State::Accepting(_) | State::Held(_) => AttemptState::Held,
@@ -242,7 +242,7 @@ impl Attempts {
             State::Accepting(_) if offered == known.number => Verdict::Wait,
             _ if offered == known.number => Verdict::Acknowledge,
             State::Accepting(_) | State::Held(_) => Verdict::Replace(known.number),
-            // Two attempts of a job never run here. This one was released, so it stays, whatever the master believes.
+            // Two attempts of a job never run here. This one was released, so it stays, also against the master.
             _ => Verdict::Refuse(format!("attempt {} of job {job} was started here", known.number)),
         }
     }

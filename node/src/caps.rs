@@ -1,5 +1,5 @@
-//! Caps: the shell sets the newest request of the master, and the node answers. If the master is away for longer than
-//! the lease, the original values are restored.
+//! Caps: the shell sets the newest request of the master, and the node answers. If the master is unreachable for longer
+//! than the lease, the original values are restored.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) struct Caps {
     /// True if anything may be capped.
     may_cap: bool,
     lease: Duration,
-    /// End of the lease; set while anything may be capped and the master is away.
+    /// End of the lease; set while anything may be capped and the master is unreachable.
     lease_end: Option<Duration>,
     /// Highest generation of this connection. Each connection starts anew, because it may be that of another master.
     newest: Option<u64>,

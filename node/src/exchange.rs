@@ -111,7 +111,7 @@ pub enum Input {
         handle: Handle,
         ended: Ended,
     },
-    /// All processes of the job are gone, except `left` ones that could not be killed.
+    /// All processes of the job have ended, except `left` ones that could not be killed.
     Emptied {
         handle: Handle,
         left: u32,

@@ -1,5 +1,5 @@
 //! Jobs of other journals that a node still has when it meets another master. The node ends them, reports each once,
-//! and forgets them; their output is dropped. It registers when they are gone, so that no job of the master shares
+//! and forgets them; their output is dropped. It registers when they have ended, so that no job of the master shares
 //! the machine with them. If they cannot be killed, it registers after [`PATIENCE`].
 
 use std::time::Duration;

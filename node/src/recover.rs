@@ -16,7 +16,7 @@ use crate::records::{Found, Intent};
 /// Time for the processes of a killed daemon to disappear.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
-/// File that came with a job, removed when its processes are gone.
+/// File that came with a job, removed when its processes have ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leftover {
     cookie: String,

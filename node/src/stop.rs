@@ -19,7 +19,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// State of the ending daemon.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
-    /// Deadline for the master to take everything; set as soon as all processes are gone.
+    /// Deadline for the master to take everything; set as soon as all processes have ended.
     pub(super) until: Option<Duration>,
     done: bool,
 }

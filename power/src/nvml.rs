@@ -1,7 +1,7 @@
 //! GPUs of NVIDIA through the library of their driver (NVML), which is loaded on first use.
 //!
-//! If the library reports that it or the GPU is gone, it is closed and loaded again with the next query, because a
-//! driver may be replaced while the daemon runs. The meter and the caps decide what to query.
+//! If the library reports that it or the GPU no longer exists, it is closed and loaded again with the next query,
+//! because a driver may be replaced while the daemon runs. The meter and the caps decide what to query.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

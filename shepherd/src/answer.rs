@@ -48,7 +48,7 @@ pub enum Answer {
     Stopping { handle: Handle, why: Why },
     /// The command is over, and its process group was killed.
     Exited { handle: Handle, ended: Ended },
-    /// All processes of the job are gone except `left`, which could not be killed. Follows `Exited`.
+    /// All processes of the job have ended except `left`, which could not be killed. Follows `Exited`.
     Emptied { handle: Handle, left: u32 },
     /// Message for the log.
     Trouble { text: String },

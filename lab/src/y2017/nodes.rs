@@ -93,7 +93,7 @@ impl Nodes {
         }
     }
 
-    /// Delays the job once for every run, even if that run is on, as the published code does.
+    /// Delays the job once for every run, even if that run is active, as the published code does.
     fn delay(&mut self, job: Option<u32>, at: Interval, effects: &mut Vec<Effect>) {
         let Some(job) = job else { return };
         if !self.waiting.iter().any(|(other, _)| *other == job) {

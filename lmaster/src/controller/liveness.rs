@@ -1,12 +1,12 @@
 //! Unreachable nodes: their duration, the forced end of their jobs, and their held draw.
 //!
-//! A node is unreachable as soon as its connection is gone. After `node_lease` it is lost ([`Event::NodeLost`]): its
+//! A node is unreachable as soon as its connection is broken. After `node_lease` it is lost ([`Event::NodeLost`]): its
 //! jobs end as failed with their node. A requeueable job ends later, when its lease is certainly over on the node
 //! ([`limo_model::Lease::fenced_after`]), because it may then run elsewhere. Times count from when this process
 //! noticed the broken connection, or from its start. This is never before the last answer of any master to the node.
 //!
-//! The draw of such jobs is held until the node reports its running jobs, its own meter shows that the draw is gone, or
-//! an operator declares the node dead.
+//! The draw of such jobs is held until the node reports its running jobs, its own meter shows that the draw has ended,
+//! or an operator declares the node dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 

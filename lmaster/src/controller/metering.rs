@@ -27,7 +27,7 @@ struct SharedMeter {
     last: Option<(Time, Power)>,
     /// Reason why it has no value.
     failing: Option<String>,
-    /// Time since which it shows that the held draw of lost nodes is gone.
+    /// Time since which it shows that the held draw of lost nodes has ended.
     gone_since: Option<Time>,
 }
 
@@ -126,7 +126,7 @@ impl Metering {
         !self.meters.iter().any(|meter| meter.serves.serves(name) && meter.shown(core, now).is_some())
     }
 
-    /// Returns the nodes whose held draw is gone by a shared meter, with the source of the meter. This needs own
+    /// Returns the nodes whose held draw has ended according to a shared meter, with the source of the meter. This needs own
     /// meters on all its other nodes, because their estimates could be wrong by as much.
     pub(super) fn held_is_gone(
         &mut self,

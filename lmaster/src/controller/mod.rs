@@ -264,7 +264,7 @@ impl Controller {
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
             Input::WakeFailed(node, reason) => self.wake_failed(node, reason),
-            // The shell has freed its place.
+            // The shell has already freed the place of this frame.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
                 self.metering.end();

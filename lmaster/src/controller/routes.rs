@@ -154,7 +154,7 @@ impl Routes {
         }
     }
 
-    /// Returns a job whose client was away too long.
+    /// Returns a job whose client was disconnected for too long.
     pub(super) fn orphan(&self, now: Time) -> Option<JobId> {
         self.orphans.first().filter(|(at, _)| *at <= now).map(|(_, job)| *job)
     }

@@ -16,8 +16,8 @@ impl Controller {
         if self.routes.client(job) != Some(peer) {
             return;
         }
-        // Data may arrive when the job is over or its node is gone, and is then dropped. If the job continues, the
-        // client learns the offset from which to send.
+        // Data may arrive when the job is over or its node is disconnected, and is then dropped. If the job continues,
+        // the client learns the offset from which to send.
         let links: Vec<PeerId> = self.readers(job).into_iter().filter_map(|node| self.link(node)).collect();
         let Some(route) = self.routes.get_mut(job).filter(|_| !links.is_empty()) else { return };
         match route.stdin.pass(&data) {

@@ -42,7 +42,7 @@ struct Telling {
 }
 
 /// Passes the reports of the feeds to the controller, without an end; `kept` is the journal's text. Returns if no
-/// feed is configured, or the controller is gone.
+/// feed is configured, or the controller has ended.
 pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) {
     if feeds.is_empty() {
         return;
@@ -100,7 +100,7 @@ impl Telling {
         for (index, look) in self.prices.iter_mut().enumerate() {
             if let Some(looking) = look.begin(at) {
                 let came = self.came.clone();
-                // The receiver is gone when the process ends.
+                // The receiver no longer exists when the process ends.
                 tokio::spawn(async move { drop(came.send(Came::Prices(index, looking.await)).await) });
             }
         }

@@ -39,7 +39,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // If the terminal is gone, there is nothing to restore.
+        // If the terminal no longer exists, there is nothing to restore.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
     }

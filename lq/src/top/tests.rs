@@ -11,7 +11,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use super::draw::draw;
 use super::state::{Seen, Then, Top};
 
-/// Returns a clock in UTC, whatever the machine's zone is.
+/// Returns a clock in UTC, regardless of the zone of the machine.
 fn clock() -> Clock {
     Clock::utc(status().now + Span::from_secs(450))
 }

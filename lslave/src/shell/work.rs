@@ -21,7 +21,7 @@ impl Shell {
     fn beside(&self, work: impl FnOnce() -> Event + Send + 'static) {
         let Some(events) = self.events.upgrade() else { return };
         tokio::task::spawn_blocking(move || {
-            // The loop is gone if the daemon has ended.
+            // The loop has ended if the daemon has ended.
             let _ = events.blocking_send(work());
         });
     }

@@ -154,7 +154,7 @@ async fn relay(mut from: impl AsyncRead + Unpin, mut lines: Lines, to: Pieces, m
     let _ = to.send(lines.end()).await;
 }
 
-/// Writes whole pieces in order. If the reader is gone, the remaining ones are discarded.
+/// Writes whole pieces in order. If the reader has ended, the remaining ones are discarded.
 fn writer(mut to: impl Write + Send + 'static) -> (Pieces, thread::JoinHandle<()>) {
     let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(PIECES);
     let thread = thread::spawn(move || {

@@ -16,7 +16,7 @@ use nix::unistd::geteuid;
 use crate::kill::numbers;
 use crate::master::{Daemon, Master, Session, exec, is_running, shell, within};
 
-/// Longest time of another user's job, whatever the hostile user does.
+/// Longest time of another user's job during an attack of the hostile user.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// Returns a user other than root that every Linux has.

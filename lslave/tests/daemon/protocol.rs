@@ -170,7 +170,7 @@ async fn an_end_is_repeated_until_it_is_acknowledged() {
     assert_eq!(master.welcome().await.1.attempts, []);
 }
 
-/// Lets jobs continue while the master is away. Their output of that time is available when it returns.
+/// Lets jobs continue while the master is unreachable. Their output of that time is available when it returns.
 #[tokio::test]
 async fn jobs_run_on_without_the_master() {
     let master = Master::new().await;

@@ -2,7 +2,8 @@
 //!
 //! - The original values of a unit's controls are saved in a file before the first of them is written. The file exists
 //!   as long as any value may differ from the original.
-//! - A daemon that finds the file first restores its values by the caps in the file, whatever is configured now.
+//! - A daemon that finds the file first restores its values by the caps in the file. The present configuration does not
+//!   matter for this.
 //! - Each control is restored on its own. A value that cannot be restored stays in the file and remains the original
 //!   when the unit is capped again. A value that a cap left behind never becomes an original.
 //! - Uses no clock and waits only for the hardware.

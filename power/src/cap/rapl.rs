@@ -104,7 +104,7 @@ impl PackageLimit {
     }
 }
 
-/// Finds the limit of the long-term constraint, whatever its number.
+/// Finds the limit of the long-term constraint, regardless of its number.
 fn long_term(dir: &Path) -> Result<Option<PathBuf>, CapError> {
     for path in files::entries(dir)? {
         let Some(constraint) = files::name(&path).strip_suffix("_name").filter(|name| name.starts_with("constraint_"))

@@ -153,7 +153,7 @@ impl Meter for Powercap {
             Ok(()) if elapsed.is_zero() => return Ok(Reading::NotYet),
             Ok(()) if elapsed > LONGEST => Ok(None),
             Ok(()) => drawn(last, &new, elapsed),
-            // The missing zones may come back.
+            // The missing zones may reappear.
             Err(MeterError::ZonesGone { .. }) => return same.map(|()| Reading::NotYet),
             Err(error) => Err(error),
         };

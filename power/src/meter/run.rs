@@ -55,7 +55,7 @@ fn run(mut command: Command, limit: Duration) -> io::Result<Ran> {
         other => other.map(|_| None),
     };
     if !matches!(ended, Ok(Some(_))) {
-        // The child is not collected yet, so its number still belongs to it. A group that is gone needs no signal.
+        // The child is not collected yet, so its number still belongs to it. A group that has ended needs no signal.
         let _ = i32::try_from(child.id()).map(|group| killpg(Pid::from_raw(group), Signal::SIGKILL));
         let _ = await_end(&mut child, Instant::now() + KILLED);
     }

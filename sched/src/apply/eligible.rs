@@ -207,7 +207,7 @@ fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
     }
 }
 
-/// Updates the dependants of a job that is gone. Returns those whose conditions can never be met.
+/// Updates the dependants of a job that has ended. Returns those whose conditions can never be met.
 fn gone(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
     quota::gone(cluster, now, id, &request.user);
     if let Some(next) = cluster.index.blocked.gone(id, request) {

@@ -144,7 +144,7 @@ impl User {
     /// Sends a request repeatedly and reads answers as they come. Reconnects if the master closes the connection.
     async fn requests(&self, request: impl Fn() -> ClientToMaster) -> Result<()> {
         while !self.is_over() {
-            // If a master is away or has disconnected this user, this loop calls it again.
+            // If a master is unreachable or has disconnected this user, this loop calls it again.
             let Ok(Line { mut reader, mut writer, .. }) = self.call().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;

@@ -164,7 +164,7 @@ fn the_terminal_is_restored_after_any_end_of_lrun() {
     }
 }
 
-/// Cancels an interactive shell, which ignores TERM but notices that its terminal is gone.
+/// Cancels an interactive shell, which ignores TERM but notices that its terminal no longer exists.
 #[test]
 fn a_shell_that_is_cancelled_ends_before_the_grace_is_over() {
     let cluster = limo_tests::Setup::nodes(1, 1).master(&["--kill-grace", "1h"]).start();

@@ -125,7 +125,7 @@ fn one_that_refuses_takes_all_back_and_is_alone_to_blame() {
     it.bench.report(it.nodes[1], NodeToMaster::JobRefused { job: JOB, attempt: ATTEMPT, reason: "full".into() });
     assert_eq!((it.orders(0), it.orders(2)), (vec!["Drop".to_owned()], vec!["Drop".to_owned()]));
     assert_eq!(it.state(), JobState::Waiting);
-    // The late acknowledgement is for a job that is gone.
+    // The late acknowledgement is for a job that has ended.
     it.ack(2);
     assert_eq!(it.orders(2), ["Drop"]);
     let suspects: Vec<bool> =

@@ -221,7 +221,7 @@ impl World {
         self.bench.input(Input::Timer);
     }
 
-    /// Sets short leases in half of the worlds, so that they end while nodes are away.
+    /// Sets short leases in half of the worlds, so that they end while nodes are unreachable.
     fn configure(&mut self) {
         if !self.reboots {
             return;
