@@ -51,7 +51,7 @@ impl Controller {
         }
     }
 
-    /// Returns the operator whose prices hold. Old journals name no author of prices that an operator set.
+    /// Returns the operator whose prices hold. Old journals do not contain the operator who set prices.
     pub(super) fn prices_by_operator(&self) -> Option<String> {
         let settings = self.core.settings();
         match settings.prices_by.as_str() {

@@ -89,7 +89,7 @@ pub struct Launches {
     /// Launches with their sizes.
     all: HashMap<Arc<Launch>, usize>,
     users: BTreeMap<u32, Used>,
-    /// Sum of all users.
+    /// Memory of the jobs of all users.
     memory: usize,
     /// Freed bytes that were not yet returned to the kernel.
     freed: usize,

@@ -126,8 +126,8 @@ impl Metering {
         !self.meters.iter().any(|meter| meter.serves.serves(name) && meter.shown(core, now).is_some())
     }
 
-    /// Returns the nodes whose held draw has ended according to a shared meter, with the source of the meter. This needs own
-    /// meters on all its other nodes, because their estimates could be wrong by as much.
+    /// Returns the nodes whose held draw has ended according to a shared meter, with the source of the meter. This needs
+    /// own meters on all its other nodes, because their estimates could be wrong by as much.
     pub(super) fn held_is_gone(
         &mut self,
         index: usize,
