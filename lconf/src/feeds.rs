@@ -57,9 +57,9 @@ fn title(of: FeedKind) -> &'static str {
     }
 }
 
-/// Formats a feed, for example `awattar DE in EUR: heard 10:30, known until 2017-10-27 00:00`.
+/// Formats a feed, for example `awattar DE in EUR: answered 10:30, known until 2017-10-27 00:00`.
 fn in_words(report: &FeedReport, clock: &Clock) -> String {
-    let heard = report.last_success.map_or_else(|| "not heard yet".into(), |at| format!("heard {}", clock.show(at)));
+    let heard = report.last_success.map_or_else(|| "no answer yet".into(), |at| format!("answered {}", clock.show(at)));
     let known = match report.known_until {
         None => "no current value is known".into(),
         Some(Time::MAX) => "known until further notice".into(),

@@ -216,9 +216,9 @@ async fn feeds() {
     let output = shown(&["status"], status.clone()).await;
     let lines = "\
         price by   ada, not by a feed; `lconf set price feed` follows the feeds again\n\
-        feed       awattar DE in EUR: heard 2017-10-26 11:00, known until 2017-10-27 00:00\n\
-        feed       octopus C in GBP: heard 2017-10-26 11:00, known until further notice\n\
-        carbon     uk in g/kWh: not heard yet, no current value is known; failed 2017-10-26 11:00: https://h/: status 500\n";
+        feed       awattar DE in EUR: answered 2017-10-26 11:00, known until 2017-10-27 00:00\n\
+        feed       octopus C in GBP: answered 2017-10-26 11:00, known until further notice\n\
+        carbon     uk in g/kWh: no answer yet, no current value is known; failed 2017-10-26 11:00: https://h/: status 500\n";
     assert!(output.contains(lines), "{output}");
     let parsed = parsed(&["status", "--json"], status).await;
     assert_eq!(parsed["prices_by"], "ada");
