@@ -89,7 +89,7 @@ pub mod option {
     /// Reads the quantity from text, if there is any.
     ///
     /// # Errors
-    /// As for [`super::deserialize`].
+    /// Same as for [`super::deserialize`].
     pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr,

@@ -18,8 +18,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Returns the time without a connection after which the master may assume that all processes of the attempt are
-    /// gone.
+    /// Returns the time without a connection after which the master may assume that all processes of the attempt have
+    /// ended.
     pub fn fenced_after(self) -> Span {
         self.span + self.grace + MARGIN
     }

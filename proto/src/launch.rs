@@ -150,11 +150,11 @@ pub struct Files {
 /// Names of the files of a job's streams, for streams that go to files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNames {
-    /// As in [`Files::stdin`], with every `%` replaced.
+    /// The name of [`Files::stdin`], with every `%` replaced.
     pub stdin: Option<Vec<u8>>,
-    /// As in [`Files::stdout`], with every `%` replaced.
+    /// The name of [`Files::stdout`], with every `%` replaced.
     pub stdout: Option<Vec<u8>>,
-    /// As in [`Files::stderr`], with every `%` replaced.
+    /// The name of [`Files::stderr`], with every `%` replaced.
     pub stderr: Option<Vec<u8>>,
 }
 

@@ -1,5 +1,5 @@
-//! Queries of the databases on disk. Each is a type with the reading of its answer, which runs beside the loop of the
-//! master, and its consequences. A new query touches no list.
+//! Queries of the databases on disk. Each is a type with two functions: one reads its answer outside of the loop of the
+//! master, and the other handles the answer. A new query needs no entry in a list.
 
 use std::fmt::Debug;
 use std::pin::Pin;

@@ -83,7 +83,7 @@ struct AttachLookup(Attach);
 impl Lookup for AttachLookup {
     type Found = Option<Known>;
 
-    // As for a submission.
+    // The lookup runs at once, like that of a submission.
     const AT_ONCE: bool = true;
 
     async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {

@@ -47,7 +47,7 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
-    /// As on the machines of Lublin and Feitelson.
+    /// Sizes as on the machines of Lublin and Feitelson.
     Lublin(LublinSizes),
     /// Each number from `min` to `max` is equally likely.
     Uniform {
@@ -97,7 +97,7 @@ impl Default for LublinSizes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Runtimes {
-    /// As on the machines of Lublin and Feitelson.
+    /// Times as on the machines of Lublin and Feitelson.
     Lublin(LublinRuntimes),
     /// Each second from `min` to `max` is equally likely.
     Uniform {
