@@ -43,7 +43,7 @@ impl Retries {
         Self { patience: patience.0, failures: 0, spent: Duration::ZERO }
     }
 
-    /// Adds the time of a successful call, which is dropped when the master sends a message.
+    /// Adds the time of a successful call. The next message of the master clears it.
     pub fn spend(&mut self, took: Duration) {
         self.spent += took;
     }

@@ -5,8 +5,8 @@ use limo_proto::Candidate;
 use crate::clock::Clock;
 use crate::table::{Align, Table, or_dash};
 
-/// Renders a line for each unit: the estimate and its source, the cost if the job started now, other things that are
-/// weighed, and what prevents a start there. `more` units are left out.
+/// Renders a line for each unit: the estimate and its source, the cost of a start now, other weighed quantities, and
+/// the obstacle to a start there. `more` is the number of omitted units.
 pub fn candidate_table((candidates, more): (&[Candidate], u32), clock: &Clock) -> String {
     let mut table = Table::new(&[
         ("UNIT", Align::Left),

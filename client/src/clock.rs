@@ -57,7 +57,7 @@ impl Clock {
         self.now
     }
 
-    /// Returns `None` outside the years -9999 to 9999.
+    /// Converts a time to the clock's zone; `None` outside the years -9999 to 9999.
     fn zoned(&self, time: Time) -> Option<Zoned> {
         Timestamp::from_millisecond(time.unix_ms()).ok().map(|instant| instant.to_zoned(self.zone.clone()))
     }
@@ -243,7 +243,7 @@ mod tests {
         check("2026-10-28", "2026-10-28 00:00:00");
         check("2026-10-28T06:30:00Z", "2026-10-28 07:30:00");
         check("2026-10-28T06:30:00+02:00", "2026-10-28 05:30:00");
-        // The hour that the end of summer time repeats: its first occurrence.
+        // The end of summer time repeats this hour; its first occurrence counts.
         check("2026-10-25 02:30", "2026-10-25 02:30:00");
         assert_eq!(clock().parse("2026-10-25 02:30"), clock().parse("2026-10-25T00:30:00Z"));
     }
@@ -285,7 +285,7 @@ mod tests {
         let shown: Vec<String> = days.iter().map(|day| clock().show_full(*day)).collect();
         let expected = ["2026-10-24", "2026-10-25", "2026-10-26", "2026-10-27"].map(|day| format!("{day} 00:00:00"));
         assert_eq!(shown, expected);
-        // Summer time ends in the night to the second.
+        // Summer time ends in the second of the three nights.
         assert_eq!((days[2] - days[1], days[3] - days[2]), (Span::from_secs(25 * 3600), Span::from_secs(24 * 3600)));
         let midnight = at("2026-10-26");
         assert_eq!(clock().days(midnight, midnight), Ok(vec![midnight]));

@@ -4,8 +4,8 @@
 //! EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Budgets: `time,budget` with `40 MWh`, or
 //! `time,budget,release`; `none` means no budget, and the last line must be the end.
 //!
-//! Times are local or RFC 3339. A last line with a time and no values ends the curve. Without it, the last price holds
-//! as long as the one before it, and the last limits hold for ever. Empty lines and lines that begin with `#` are
+//! Times are local or RFC 3339. A last line with a time and no values ends the curve. Without it, the last price
+//! holds as long as the one before it, and the last limits have no end. Empty lines and lines that begin with `#` are
 //! skipped.
 
 use std::fs::File;
@@ -118,7 +118,7 @@ fn price(cells: &[&str]) -> Result<Price, CellError> {
     cells[0].parse().map_err(|error: limo_model::UnitError| (0, error.to_string()))
 }
 
-/// Returns `None` for a time without a budget.
+/// Parses a budget; `None` for a time without one.
 fn budget(cells: &[&str]) -> Result<Option<(Energy, Option<Release>)>, CellError> {
     if cells[0] == "none" {
         return Ok(None);

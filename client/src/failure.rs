@@ -17,7 +17,7 @@ use crate::table::plain_lines;
 pub struct Failure {
     /// The failed action and the reason, without the name of the program.
     pub message: String,
-    /// Something to type or to change instead.
+    /// Command to type, or thing to change, instead.
     pub hint: Option<String>,
     /// Exit code.
     pub code: u8,

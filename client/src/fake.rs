@@ -1,4 +1,4 @@
-//! Fake master for tests of clients: it speaks the real protocol over loopback sockets, and the test chooses its
+//! Fake master for tests of clients: it uses the real protocol over loopback sockets, and the test chooses its
 //! answers. It needs the feature `fake-master`, which no program enables.
 
 mod samples;
@@ -17,7 +17,8 @@ use tokio::net::TcpListener;
 
 pub use samples::{candidate, finished_job, node, profile, running_job, status, status_with_budget, waiting_job};
 
-/// Longest wait for an address that is still taken. Starting a process takes milliseconds, more on a busy machine.
+/// Longest wait for an address that is still in use. A process takes milliseconds to start, or more on a busy
+/// machine.
 const BIND_PATIENCE: Duration = Duration::from_secs(5);
 const BIND_PAUSE: Duration = Duration::from_millis(5);
 
@@ -42,8 +43,8 @@ impl FakeMaster {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// Listens on a known address, as a master that has come back. Waits while the address is taken: a process that
-    /// another test is starting holds copies of all sockets until its program runs.
+    /// Listens on a known address, like a restarted master. Waits while the address is in use. A process that
+    /// another test starts holds copies of all sockets until its program runs.
     ///
     /// # Errors
     /// If the socket cannot be bound.

@@ -57,7 +57,8 @@ pub fn price_in_words(status: &Status, clock: &Clock) -> String {
     text
 }
 
-/// Formats the time of the next change of the limits, or of their end if there are none; follows the present ones.
+/// Formats the time of the next change of the limits, or of their end if there is no change; follows the present
+/// limits.
 pub fn limits_to_come(status: &Status, clock: &Clock) -> String {
     let mut text = String::new();
     if let Some((at, band)) = status.next_band {

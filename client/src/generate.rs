@@ -30,7 +30,7 @@ impl clap::ValueEnum for Form {
     }
 }
 
-/// Command line that requests a page, parsed separately from the program's own because it needs none of their
+/// Command line for a page. It is parsed separately from the program's own, because it needs none of the program's
 /// arguments.
 #[derive(Debug, clap::Parser)]
 #[command(disable_help_flag = true, disable_help_subcommand = true)]
@@ -74,7 +74,7 @@ fn sections(command: &Command, path: &str, page: &mut String) {
         }
         let part = rendered(|man, text| man.render_synopsis_section(text), sub);
         let options = rendered(|man, text| man.render_options_section(text), sub);
-        // Sections of the program become parts of its command's.
+        // The sections of the program become subsections of its command's section.
         *page += &(part + &options).replace(".SH ", ".SS ");
     }
 }

@@ -7,7 +7,7 @@ use crate::{plain, tell};
 /// Width if the terminal does not report one, in columns.
 const USUAL_WIDTH: usize = 80;
 
-/// The line as shown.
+/// The line.
 #[derive(Debug, Default)]
 pub struct InPlace {
     /// Length of the text on the line, in characters.

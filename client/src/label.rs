@@ -2,7 +2,7 @@
 
 use limo_proto::JobReport;
 
-/// Formats the number of a job, a task or an array. Apart from brackets it can be typed wherever a job is named.
+/// Formats the number of a job, a task or an array. Without brackets it can be typed wherever a command takes a job.
 pub fn job_label(job: &JobReport) -> String {
     match (&job.task, job.array.as_ref().and_then(|array| array.waiting.as_ref())) {
         (Some((array, task)), _) => format!("{array}_{task}"),

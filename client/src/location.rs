@@ -59,13 +59,13 @@ impl FromStr for Address {
 }
 
 impl MasterArg {
-    /// Returns the named master, or the default one.
+    /// Returns the given master, or the default one.
     pub fn master(&self) -> Master {
         Master { address: self.address.clone(), user: self.master_user.clone(), settled: Arc::default() }
     }
 }
 
-/// Master at an address, or the default one of this user or machine. After its first answer it does not change.
+/// Master at an address, or the default one of this user or machine. It does not change after its first answer.
 #[derive(Debug, Clone)]
 pub struct Master {
     address: Option<Address>,
@@ -74,7 +74,7 @@ pub struct Master {
 }
 
 impl Master {
-    /// Names the master at an address.
+    /// Makes a master at an address.
     ///
     /// # Errors
     /// [`AddressError`] if the text is not an address.
@@ -82,7 +82,7 @@ impl Master {
         Ok(Self { address: Some(text.parse()?), user: None, settled: Arc::default() })
     }
 
-    /// Returns the address for messages: the named one, or the socket in use.
+    /// Returns the address for messages: the given one, or the socket in use.
     pub fn address(&self) -> String {
         match (&self.address, self.settled.get()) {
             (Some(Address::Host(text)), _) => text.clone(),
@@ -107,7 +107,7 @@ impl Master {
     /// Remembers the default socket that answered, so that later calls go to the same master.
     pub(crate) fn settle(&self, endpoint: Endpoint) {
         if self.address.is_none() {
-            // Fails if it was settled before, to the same endpoint.
+            // This fails if an endpoint was set before, which is then the same.
             let _ = self.settled.set(endpoint);
         }
     }

@@ -165,7 +165,7 @@ impl Master {
     }
 }
 
-/// The queries, each with the type of its answer. Errors as [`Master::ask`].
+/// The queries, each with the type of its answer. Errors are as for [`Master::ask`].
 impl Master {
     /// Returns all nodes by name, with numbers in names as numbers.
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
@@ -225,7 +225,7 @@ impl Master {
     }
 }
 
-/// Truncates the answer: its beginning names its kind.
+/// Formats an unexpected answer, truncated: its beginning names its kind.
 pub(crate) fn unexpected(found: &impl std::fmt::Debug) -> AskError {
     AskError::Unexpected(format!("{found:?}").chars().take(80).collect())
 }

@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use crate::in_place::InPlace;
 use crate::{AskError, Master};
 
-/// Interval between updates: short for a person, little work for the master.
+/// Interval between updates: short for a person, and little work for the master.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Progress line; cleared at the end.
 pub(crate) struct Progress<'a> {
     program: &'a str,
     line: InPlace,
-    /// Time of the first count, and the number of tasks that were over then.
+    /// Time of the first count, and the number of tasks that had ended by then.
     first: Option<(Instant, u64)>,
 }
 
@@ -150,7 +150,7 @@ mod tests {
     fn time_left_follows_the_pace_so_far() {
         let tally = Tally::of(&[array()]);
         let left = |ended, seconds| tally.time_left(ended, Duration::from_secs(seconds));
-        // 688 are not over; at two a second that takes 344 s.
+        // The remaining 688 tasks take 344 s at two a second.
         assert_eq!(left(20, 10), Some(Span::from_secs(344)));
         assert_eq!(tally.in_words(left(20, 10)), "310 done, 2 failed, 50 running, 638 left, about 5min44s");
         assert_eq!(left(0, 10), None, "no pace is known");

@@ -25,7 +25,7 @@ impl Screen {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
         let size = terminal_size::terminal_size();
-        // A terminal that does not know its size reports 0.
+        // A terminal of unknown size reports 0.
         let known = |cells: u16| (cells > 0).then_some(usize::from(cells));
         Self {
             width: size.and_then(|(width, _)| known(width.0)),

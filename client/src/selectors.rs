@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Jobs for a command.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct JobsArg {
-    /// Jobs: 7, 3-9, last (your newest), all (yours that are not over); tasks of an array: 12_7, 12_[0-4,9]
+    /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones); tasks of an array: 12_7, 12_[0-4,9]
     #[arg(required = true, value_name = "JOB")]
     pub jobs: Vec<Selectors>,
 }

@@ -14,7 +14,7 @@ use crate::hosts::in_order;
 use crate::location::Master;
 use crate::master::{AskError, ClientConnection, unexpected};
 
-/// Connection for one query after the other. Cannot be used after an error.
+/// Connection for successive queries. Cannot be used after an error.
 pub struct Session {
     connection: ClientConnection,
 }
@@ -43,7 +43,7 @@ impl From<ClientConnection> for Session {
     }
 }
 
-/// Errors as [`Master::ask`].
+/// Errors are as for [`Master::ask`].
 impl Session {
     /// Makes one query. Lists that come in several pieces are joined.
     pub async fn ask<Q: Asking>(&mut self, query: Q) -> Result<Q::Answer, AskError> {
@@ -104,7 +104,7 @@ impl Session {
         found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
     }
 
-    /// Returns when all these jobs are over.
+    /// Waits until all these jobs are over.
     pub async fn wait(&mut self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
         let mut reports = Vec::with_capacity(ids.len());
         for ids in ids.chunks(NUMBERS_LIMIT) {
@@ -130,7 +130,7 @@ impl Session {
         loop {
             let query = JobsQuery { filter: filter.clone(), from, ended };
             let JobsPage { jobs, next } = self.ask(query).await?;
-            // A job that ended since its report is reported again.
+            // A later report of a job that has ended meanwhile replaces the earlier one.
             found.extend(jobs.into_iter().map(|job| (job.job, job)));
             match next.filter(|next| *next > from) {
                 Some(next) if found.len() < enough => from = next,
@@ -171,7 +171,7 @@ impl Session {
     }
 }
 
-/// Returns the numbers, each once, if all selectors are numbers.
+/// Returns the numbers, each once; `None` if a selector is not a number.
 fn numbers(which: &[Selector]) -> Option<Vec<JobId>> {
     let number = |selector: &Selector| match selector {
         Selector::Job(job) => Some(*job),

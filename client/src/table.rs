@@ -105,7 +105,7 @@ impl Table {
                 Room::GivesWay(least) => least,
                 _ => usize::MAX,
             };
-            // The widest column gives way first, so that columns end up alike.
+            // The widest column shrinks first, so that columns end up alike.
             let gives = (0..widths.len()).filter(|column| widths[*column] > least(*column));
             let Some(column) = gives.max_by_key(|column| widths[*column]) else { break };
             widths[column] -= 1;
@@ -230,7 +230,7 @@ mod tests {
         };
         check(26, &table.render());
         check(21, "   ID  NAME    REASON\n    7  häuser  band\n12345  x\\u{1…\n");
-        // Not below the column's minimum, nor at the cost of the other columns.
+        // A column does not shrink below its minimum, nor at the cost of the other columns.
         check(5, "   ID  NAME   REASON\n    7  häus…  band\n12345  x\\u{…\n");
     }
 

@@ -13,8 +13,8 @@ use crate::{Failure, exit, failure};
 /// Returns the text to type instead of an unknown option.
 pub type Instead = fn(&str) -> Option<String>;
 
-/// Parses the program's arguments. A first argument `--generate` makes a completion or a manual page. `Err` is the exit
-/// code: help or version was printed, or stderr says what is wrong.
+/// Parses the program's arguments. A first argument `--generate` makes a completion or a manual page. `Err` is the
+/// exit code after help, a version or an error was printed.
 ///
 /// Hidden options are those that `-h` omits to fit a screen; `--help` shows all. `instead` gives the hint for an
 /// unknown option.
@@ -51,7 +51,7 @@ fn complained<T>(
 ) -> Result<T, ExitCode> {
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // If help cannot be printed there is nothing left to do.
+            // If help cannot be printed, nothing remains to be done.
             let _ = error.print();
             ExitCode::SUCCESS
         }
@@ -62,7 +62,7 @@ fn complained<T>(
     })
 }
 
-/// Describes an error in words that are parsed as a command line but come from elsewhere, such as a script.
+/// Describes an error in words that do not come from the command line, such as those of a script.
 pub fn complaint_of(error: &clap::Error) -> Failure {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Failure::new("`--help` and `--version` cannot be used in a script");
@@ -107,7 +107,7 @@ impl Wrong {
     }
 }
 
-/// Keeps clap's message and its suggestions; omits its usage text.
+/// Splits clap's text into its message and its suggestions, without its usage text.
 fn parts(rendered: &str) -> (String, Vec<String>) {
     let said = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let said = said.split("\n\nFor more information").next().unwrap_or(said).trim_end();
@@ -117,7 +117,7 @@ fn parts(rendered: &str) -> (String, Vec<String>) {
     let mut hints = Vec::new();
     for line in lines {
         match line.strip_prefix("tip: ") {
-            // This tip is about values that look like options; it does not suit a mistyped option.
+            // This tip is meant for values that look like options, and not for a mistyped option.
             Some(tip) if tip.starts_with("to pass ") => {}
             Some(tip) => hints.push(tip.to_owned()),
             None => text += &format!(" {line}"),

@@ -1,4 +1,4 @@
-//! Waits until jobs are over, across absences of the master.
+//! Waits until jobs are over, even if the master is absent for a time.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use crate::progress::Progress;
 use crate::{AskError, Failure, Master, Patience, Retries, tell};
 
-/// A connection of at least this length shows that the master works; the next absence counts anew.
+/// Shortest connection after which the master counts as working, so that the next absence counts anew.
 const LASTING: Duration = Duration::from_secs(2);
 
 /// Returns the reports of the jobs when all are over. Messages about an absence begin with `program`.
 ///
 /// # Errors
-/// If the master does not know a job, was never reachable, or stays away.
+/// If the master does not know a job, was never reachable, or stays unreachable.
 pub async fn until_over(
     program: &str,
     ids: Vec<JobId>,

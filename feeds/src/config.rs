@@ -66,9 +66,9 @@ pub enum Fallback<V> {
     /// No value: jobs run without waiting for one.
     #[default]
     RunNow,
-    /// Value of 24 hours before, or as many days before as needed.
+    /// Value of the same time on the previous day, or on the latest day before with a known value.
     LastDay,
-    /// The given value, for ever.
+    /// The given value, without an end.
     Fixed(V),
 }
 

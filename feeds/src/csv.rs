@@ -1,6 +1,6 @@
 //! Comma-separated values from a file or a server: one row for each slot, columns by their titles. A row holds until
-//! the next one, as in the files of `lconf set price`, and the last one as long as the one before it. An empty value is
-//! no value, so that a last row without a value ends the row before it. Lines that begin with `#` are comments.
+//! the next one, as in the files of `lconf set price`. The last row lasts as long as the one before it. A last row
+//! with an empty value only ends the row before it. Lines that begin with `#` are comments.
 
 use std::path::{Path, PathBuf};
 

@@ -16,7 +16,7 @@ const SHOWN: usize = 60;
 pub enum FeedError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// Not a failure: there are no values for that time, or not yet.
+    /// Values are not published yet, or do not exist for that time. Not a failure.
     #[error("nothing is published: {said}")]
     NotPublished { said: String },
     #[error("the answer is not {kind}: {reason}")]

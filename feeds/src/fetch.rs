@@ -55,7 +55,7 @@ pub struct Request {
     pub accepts: &'static [&'static str],
     /// Texts that are removed from shown addresses and answers.
     pub secrets: Vec<String>,
-    /// Further statuses besides 2xx whose body is an answer.
+    /// Statuses besides 2xx whose body is an answer.
     pub tolerates: &'static [u16],
 }
 
@@ -163,7 +163,7 @@ impl Request {
     pub fn shown(&self) -> String {
         let text = match Url::parse(&self.url) {
             Ok(mut url) => {
-                // Fails only for addresses that can have neither.
+                // This only fails for addresses that can have neither.
                 let _ = url.set_username("").and_then(|()| url.set_password(None));
                 url.to_string()
             }
@@ -232,8 +232,8 @@ impl Fetcher {
         &self.client
     }
 
-    /// Checks `response` to a request that was sent at `sent`; only the hidden texts and accepted types of `request`
-    /// matter.
+    /// Checks `response` to a request that was sent at `sent`; only the secrets and accepted types of `request` are
+    /// used.
     pub(crate) async fn taken(&self, request: &Request, sent: Time, response: Response) -> Result<Reply, FetchError> {
         let headers = response.headers();
         let middle = Time::from_unix_ms(sent.unix_ms().midpoint(now().unix_ms()));

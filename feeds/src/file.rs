@@ -1,4 +1,4 @@
-//! Reads files of this machine. Only regular ones, since opening a pipe would wait for its writer, and only up to a
+//! Reads files of this machine: only regular files, since opening a pipe would wait for its writer, and only up to a
 //! limit.
 
 use std::fs::{File, Metadata};
@@ -25,7 +25,7 @@ pub enum FileError {
 /// [`FileError`].
 pub fn read(path: &Path, limit: usize) -> Result<(Vec<u8>, Metadata), FileError> {
     let unreadable = |error: std::io::Error| FileError::Read { path: path.to_owned(), reason: error.to_string() };
-    // Checked before it is opened.
+    // Checked first, because opening a pipe would wait.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(FileError::Kind { path: path.to_owned() });
     }

@@ -29,7 +29,7 @@ pub struct JsonFeed {
     pub secrets: Vec<String>,
     /// Tolerated statuses, as in [`Request`].
     pub tolerates: &'static [u16],
-    /// Instructions for reading the answer.
+    /// Instructions for parsing the answer.
     pub mapping: Mapping,
 }
 
@@ -44,7 +44,7 @@ pub struct Mapping {
     pub zone: TimeZone,
     /// Unit of the values.
     pub unit: Unit,
-    /// Factor of all values, in millionths, for example for value added tax.
+    /// Factor for all values, in millionths, for example for value added tax.
     pub scale_millionths: i64,
     /// The treatment of missing values.
     pub nulls: Nulls,
@@ -138,7 +138,7 @@ impl Mapping {
     /// As [`CurveSource::parse`].
     ///
     /// # Errors
-    /// [`FeedError`]; [`FeedError::NotPublished`] if there is no value in it.
+    /// [`FeedError`]; [`FeedError::NotPublished`] if the answer has no values.
     pub fn parse<V: Quantity>(&self, body: &[u8]) -> Result<Page<V>, FeedError> {
         let syntax = |error: serde_json::Error| FeedError::Syntax { kind: "JSON", reason: error.to_string() };
         let root: Value = serde_json::from_slice(body).map_err(syntax)?;

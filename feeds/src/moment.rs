@@ -63,7 +63,7 @@ pub(crate) fn date_of(at: Time, zone: &TimeZone) -> Date {
 
 /// Returns the first instant of a local day.
 pub(crate) fn start_of(date: Date, zone: &TimeZone) -> Time {
-    // A day without a midnight begins at its first hour.
+    // A day without a midnight begins at its first instant.
     let start = zone.to_ambiguous_timestamp(date.to_datetime(jiff::civil::Time::midnight())).compatible();
     start.map_or(Time::from_unix_ms(0), time)
 }
@@ -136,7 +136,7 @@ mod tests {
         check("2025-10-26T00:00:00", TimeFormat::Rfc3339, None);
         check("2025-10-25 13:15", TimeFormat::Local, Some("2025-10-25T11:15:00Z"));
         check("2025-10-25T13:15:00Z", TimeFormat::Local, None);
-        // This hour does not exist.
+        // The clocks skip this hour.
         check("2025-03-30T02:30:00", TimeFormat::Local, None);
         check("soon", TimeFormat::Local, None);
         check("99999999999999999", TimeFormat::UnixS, None);

@@ -9,7 +9,7 @@ use limo_model::{Curve, Price, Span, Time};
 use crate::series::{Series, Stretch, gaps};
 use crate::slot::{Intensity, Quantity};
 
-/// Length of the past in the curve, which is used for billing. Begins at a full day, so that it seldom changes.
+/// Length of the past in the curve, for billing. It begins at the start of a day, so that it seldom changes.
 const PAST: Span = Span::from_secs(86_400);
 
 /// Reach of a fallback: a day from the next full hour on. A fixed one has no end.
@@ -54,13 +54,13 @@ impl Outlook {
     pub fn next_change(&self, now: Time) -> Option<Time> {
         let prices = self.prices.iter().filter_map(|series| series.next_change(now));
         let carbon = self.carbon.iter().filter_map(|series| series.next_change(now));
-        // A fallback goes on hour by hour.
+        // The fallback is extended every hour.
         let hour = Time::from_unix_ms((now.unix_ms().div_euclid(HOUR_MS) + 1) * HOUR_MS);
         prices.chain(carbon).chain([hour]).min()
     }
 
-    /// Returns the known intensities; `None` if none is known for now. Otherwise the present would look cheaper than
-    /// the future.
+    /// Returns the known intensities; `None` if none is known for now. With later values only, the present would look
+    /// cheaper than the future.
     fn carbon(&self, now: Time) -> Option<Vec<Stretch<Intensity>>> {
         let series = self.carbon.as_ref()?;
         let (from, until) = range(now);
@@ -69,8 +69,8 @@ impl Outlook {
         carbon.iter().any(|stretch| stretch.from <= now && now < stretch.until).then_some(carbon)
     }
 
-    /// Converts: g/kWh are kg/MWh, so thousandths of g/kWh are millionths of t/MWh; times thousandths per t, rounded
-    /// half away from zero.
+    /// Converts an intensity to a price, rounded half away from zero. g/kWh are kg/MWh, so thousandths of g/kWh are
+    /// millionths of t/MWh.
     fn weighed(&self, intensity: Intensity) -> Price {
         Price::from_milli_per_mwh(intensity.mg_per_kwh()).scaled(self.weight_milli_per_t, 1_000_000)
     }
@@ -81,7 +81,7 @@ impl Outlook {
     }
 }
 
-/// Returns the time that a curve at `now` covers at least.
+/// Returns the least time that a curve at `now` covers.
 fn range(now: Time) -> (Time, Time) {
     let day = PAST.ms();
     let midnight = Time::from_unix_ms(now.unix_ms().div_euclid(day) * day);
@@ -102,7 +102,7 @@ fn fill<V: Quantity>(known: &mut Vec<Stretch<V>>, series: &Series<V>, now: Time,
     known.sort_by_key(|stretch| stretch.from);
 }
 
-/// Intersects both; each must be known.
+/// Returns the intervals in which both values are known.
 fn crossed(
     prices: &[Stretch<Price>],
     carbon: &[Stretch<Intensity>],

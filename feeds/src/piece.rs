@@ -31,7 +31,7 @@ pub(crate) struct Piece<V> {
 /// Determines the ends; omits intervals without a value.
 pub(crate) fn closed<V: Quantity>(mut pieces: Vec<Piece<V>>, ends: Ends) -> Result<Vec<Slot<V>>, FeedError> {
     pieces.sort_by_key(|piece| piece.from);
-    // Two lists may share their border.
+    // Two lists may share the slot at their border.
     pieces.dedup_by(|later, earlier| {
         later.from == earlier.from && later.until == earlier.until && later.value == earlier.value
     });

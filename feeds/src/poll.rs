@@ -1,8 +1,8 @@
 //! Plans the next request to a source. Pure: times and seeds are passed in.
 //!
-//! Day-ahead prices appear about 13:00 Central European time. From then until those of tomorrow are there, a source is
-//! polled every few minutes; otherwise at the configured interval. After a failure there is a pause that doubles, and
-//! that is at least as long as the server requests.
+//! Day-ahead prices appear about 13:00 Central European time. From then until tomorrow's prices arrive, a source is
+//! polled every few minutes; otherwise at the configured interval. The pause after failures doubles each time, and is
+//! at least as long as the server requests.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const LATE: Span = Span::from_secs(300);
 /// Time after the hour over which first requests are spread, because many clients poll then.
 const SPREAD_MS: u64 = 120_000;
 
-/// Pause after the first failure, unless the configured interval is shorter.
+/// Pause after the first failure, if the configured interval is not shorter.
 const FIRST_PAUSE: Span = Span::from_secs(30);
 
 /// Longest pause after failures.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_13_o_clock_are_spread() {
+    fn requests_at_13_o_clock_are_spread() {
         let look = |seed| next_look(&polled("2026-07-01T10:30:00Z", None), seed);
         assert_eq!(look(61_000), utc("2026-07-01T11:01:01Z"));
         assert_eq!(look(120_000), utc("2026-07-01T11:00:00Z"));

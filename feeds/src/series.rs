@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::config::Fallback;
 use crate::slot::{Quantity, SLOT_LIMIT, Slot};
 
-/// Period of a fallback that repeats values: 24 hours, which is one local hour off on days of clock changes.
+/// Period of a repeating fallback: 24 hours, which is one local hour off on days of clock changes.
 const DAY: Span = Span::from_secs(86_400);
 
-/// How long slots are kept, for a fallback to the day before during an absence of most of a week.
+/// Time for which slots are kept, so that a fallback can repeat a day of most of a week ago.
 const KEPT: Span = Span::from_secs(8 * 86_400);
 
 /// Slot and the time of its receipt; times in milliseconds, the value in thousandths of its unit.
@@ -67,7 +67,7 @@ impl<V: Quantity> Series<V> {
         rest.sort_by_key(|held| held.from);
         self.held = rest;
         self.held.retain(|held| held.until > received - KEPT);
-        // The far end goes first.
+        // Slots in the far future are dropped first.
         self.held.truncate(SLOT_LIMIT);
     }
 
@@ -108,7 +108,7 @@ impl<V: Quantity> Series<V> {
         if let Fallback::Fixed(value) = self.fallback { Some(value) } else { None }
     }
 
-    /// Returns the fallback for `[from, until)`, of which nothing is known.
+    /// Returns the fallback for the unknown interval `[from, until)`.
     pub fn fallback(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
         match self.fallback {
             Fallback::RunNow => Vec::new(),
@@ -117,7 +117,7 @@ impl<V: Quantity> Series<V> {
         }
     }
 
-    /// Repeats earlier days until the interval is filled; the newest day that knows an hour counts.
+    /// Repeats earlier days until the interval is filled; the newest day with a known value counts.
     fn repeated(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
         let mut found: Vec<Stretch<V>> = Vec::new();
         let mut missing = vec![(from, until)];

@@ -39,7 +39,7 @@ pub trait Quantity: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static {
     /// Converts from thousandths of a currency per MWh, or of g/kWh; `None` if there is no such value.
     fn from_thousandths(value: i64) -> Option<Self>;
 
-    /// The reverse.
+    /// Converts back to thousandths.
     fn thousandths(self) -> i64;
 }
 
@@ -76,7 +76,7 @@ pub fn ordered<V: Quantity>(mut slots: Vec<Slot<V>>) -> Result<Vec<Slot<V>>, Fee
     slots.sort_by_key(|slot| (slot.from, slot.until));
     slots.dedup();
     if let Some(slot) = slots.iter().find(|slot| slot.until <= slot.from) {
-        return Err(FeedError::Slot { from: slot.from, reason: "ends before it has begun".into() });
+        return Err(FeedError::Slot { from: slot.from, reason: "ends before it begins".into() });
     }
     if let Some(pair) = slots.windows(2).find(|pair| pair[1].from < pair[0].until) {
         return Err(FeedError::Slot { from: pair[1].from, reason: "overlaps the slot before it".into() });
@@ -106,7 +106,7 @@ mod tests {
             refused(vec![slot(0, 60, 1), slot(30, 90, 1)]),
             "the slot from 1970-01-01T00:30:00Z overlaps the slot before it"
         );
-        assert_eq!(refused(vec![slot(60, 60, 1)]), "the slot from 1970-01-01T01:00:00Z ends before it has begun");
+        assert_eq!(refused(vec![slot(60, 60, 1)]), "the slot from 1970-01-01T01:00:00Z ends before it begins");
         assert!(refused((0..40_001).map(|at| slot(at, at + 1, 0)).collect()).starts_with("40001 slots are too many"));
         assert_eq!(Intensity::from_thousandths(-1), None);
     }

@@ -11,7 +11,7 @@ use crate::moment::Window;
 use crate::slot::{Quantity, Slot, ordered};
 use limo_model::Span;
 
-/// Most pages; a year of half hours has more, with 100 on a page. A server's list may never end.
+/// Most pages of an answer, because a server's list may never end. A year of half hours in pages of 100 has more.
 const PAGE_LIMIT: usize = 50;
 
 /// Most bytes of a page's address, which errors show.
@@ -96,7 +96,7 @@ async fn pages<V: Quantity>(
 ) -> Result<(), FeedError> {
     for _ in 0..PAGE_LIMIT {
         let reply = match fetcher.fetch(&request).await {
-            // Values that are not published yet, on several servers (see `NotPublished`).
+            // Several servers answer in this way if values are not published yet (see `NotPublished`).
             Err(FetchError::Refused { status: 404, said, url }) => {
                 return Err(FeedError::NotPublished { said: format!("{url} does not exist (status 404): {said}") });
             }

@@ -47,7 +47,7 @@ impl Template {
     pub fn expand(&self, window: &Window, zone: &TimeZone) -> Vec<String> {
         let by_day = ["{date}", "{year}", "{month}", "{day}"].iter().any(|place| self.text.contains(place));
         let days = if by_day { window.days(zone) } else { vec![Date::ZERO] };
-        // A template that was made can be filled.
+        // A parsed template can always be expanded.
         days.into_iter().filter_map(|day| self.fill(window, day, zone).ok()).collect()
     }
 

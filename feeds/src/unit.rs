@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::slot::Quantity;
 
-/// Names of hundredths of a currency in feeds, with the currency.
+/// Feeds' names for hundredths of a currency, with the currency.
 const HUNDREDTHS: [(&str, &str); 5] = [("ct", "EUR"), ("pence", "GBP"), ("p", "GBP"), ("øre", "DKK"), ("öre", "SEK")];
 
 /// Most digits of a number; `f64` can be written with more than 300 digits.

@@ -1,4 +1,4 @@
-//! Files that are replaced atomically, and names that outlast a crash. Independent of the contents of files.
+//! Atomic replacement of files, and names that survive a crash. Independent of the contents of files.
 
 #![warn(missing_docs)]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Events that a replaced file must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlasts {
-    /// The end of the process, whatever ends it. Costs no write to the disk.
+    /// The end of the process, for any reason. Costs no write to the disk.
     Process,
     /// A crash of the machine: the content and the name are on the disk.
     Crash,
@@ -23,8 +23,8 @@ pub enum Outlasts {
 /// time. Two processes must not replace one file at the same time.
 ///
 /// # Errors
-/// If the file cannot be created, written or renamed, or `write` fails: `path` is then unchanged. Also if the disk does
-/// not confirm the new name, when `path` is the new file already.
+/// If the file cannot be created, written or renamed, or `write` fails: `path` is then unchanged. Also if the disk
+/// does not confirm the new name; then `path` is already the new file.
 pub fn replace(
     path: &Path,
     mode: u32,
@@ -46,7 +46,7 @@ pub fn replace(
     if outlasts == Outlasts::Crash { sync_name(path) } else { Ok(()) }
 }
 
-/// Makes the names in a directory outlast a crash of the machine. An empty path is the current directory.
+/// Makes the names in a directory durable across a crash of the machine. An empty path is the current directory.
 ///
 /// # Errors
 /// If the directory cannot be opened, or the disk does not confirm.

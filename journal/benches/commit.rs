@@ -14,7 +14,7 @@ use limo_journal::{Batch, Entry, Journal, Submission};
 use limo_model::{JobId, Time};
 use limo_sched::Event;
 
-/// Long enough for some hundred fdatasyncs of a slow disk.
+/// Duration of a measurement: long enough for some hundred fdatasyncs of a slow disk.
 const MEASURED: Duration = Duration::from_secs(3);
 
 fn main() {

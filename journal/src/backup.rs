@@ -11,7 +11,7 @@ use crate::compact::unused_bytes;
 use crate::directory::free_bytes;
 use crate::schema;
 
-/// Bytes that must stay free besides the copy, for the growth of the journal meanwhile.
+/// Free bytes that must remain besides the copy, because the journal grows meanwhile.
 pub const BACKUP_RESERVE: u64 = 64 << 20;
 
 /// Reason why a copy failed.
@@ -43,7 +43,7 @@ pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
         Err(error) => Err(error),
     };
     marked.map_err(|error| {
-        // An incomplete copy is useless.
+        // An incomplete copy is useless, so it is removed.
         let _ = fs::remove_file(to);
         failed(error.to_string())
     })

@@ -21,8 +21,8 @@ pub const BALLAST_BYTES: u64 = 1 << 20;
 /// Free space that is required before the ballast is written, so that some remains.
 const ROOM_NEEDED: u64 = 2 * BALLAST_BYTES;
 
-/// Free space that new jobs need, or an eighth of the file system if that is less: several batches of large submissions
-/// may be queued before the first one is refused.
+/// Free space that new jobs need, or an eighth of the file system if that is less. Several batches of large
+/// submissions may be queued before the first one is refused.
 const ROOM_FOR_JOBS: u64 = 32 << 20;
 
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(crate) struct Ballast {
 }
 
 impl Ballast {
-    /// Finds out if the ballast exists in full size.
+    /// Checks if the ballast exists in full size.
     pub(crate) fn find(dir: &Path) -> Self {
         let present = fs::metadata(dir.join("ballast")).is_ok_and(|found| found.len() == BALLAST_BYTES);
         Self { dir: dir.to_owned(), present: Arc::new(AtomicBool::new(present)) }
@@ -47,8 +47,8 @@ impl Ballast {
         self.present.load(Ordering::Acquire)
     }
 
-    /// Returns the free space, if it is too little for new jobs. `unused` bytes are free in the journal itself. Returns
-    /// `None` if the file system does not answer.
+    /// Returns the free space if it is too little for new jobs. `unused` bytes are free in the journal itself.
+    /// Returns `None` if the file system does not answer.
     pub(crate) fn no_room(&self, unused: u64) -> Option<NoRoom> {
         let (free, size) = space(&self.dir).ok()?;
         let (free, needed) = (free.saturating_add(unused), ROOM_FOR_JOBS.min(size / 8).max(ROOM_NEEDED));
@@ -67,7 +67,7 @@ impl Ballast {
             return Err(NoRoom { free, needed: ROOM_NEEDED }.into());
         }
         if let Err(error) = write(&path) {
-            // Half a ballast would only occupy space that is needed elsewhere.
+            // A part of the ballast would only occupy space that is needed elsewhere.
             let _ = fs::remove_file(&path);
             return Err(failed(error));
         }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_comes_and_goes_and_half_of_it_does_not_count() {
+    fn a_partial_ballast_does_not_count() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("ballast");
         let ballast = Ballast::find(dir.path());

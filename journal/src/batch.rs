@@ -21,7 +21,7 @@ pub enum Entry {
 pub struct Submission {
     /// Number of the job, unique in the journal.
     pub job: JobId,
-    /// Key chosen at random by the client, so that a repeated submission is not a second job.
+    /// Random key from the client, so that a repeated submission does not make a second job.
     pub key: [u8; 16],
     /// The submitter.
     pub uid: u32,
@@ -48,17 +48,17 @@ pub struct FinishedRow {
     pub started: Option<Time>,
     /// Time of the end, or of the cancellation if the job never ran.
     pub ended: Time,
-    /// Above idle.
+    /// Energy above idle.
     pub energy: Energy,
     /// Cost, if it is known.
     pub cost: Option<Money>,
-    /// Cost of a start at its submission.
+    /// Cost that a start at submission would have had.
     pub start_now_cost: Option<Money>,
     /// True if emulated hardware modelled the job's watts.
     pub emulated: bool,
-    /// True if the energy was measured, false if estimated; `None` in rows that are older than this column.
+    /// True if the energy was measured, false if it was estimated; `None` in rows from before this column existed.
     pub measured: Option<bool>,
-    /// The rest of a listing, as JSON; opaque to the journal.
+    /// The remaining parts of a listing, as JSON; opaque to the journal.
     pub report: String,
 }
 
@@ -74,8 +74,8 @@ pub struct ReadingRow {
     pub drawn: Drawn,
 }
 
-/// The incarnation of a node: of its state directory and of its kernel. It is durable together with the first
-/// assignment of the incarnation.
+/// The incarnation of a node: of its state directory and of its kernel. It is durable together with its first
+/// assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
     /// Name with which the node registered.
@@ -89,8 +89,8 @@ pub struct NodeRow {
 /// Entries that are written together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
-    /// The generation of the state that this batch continues: [`Recovered::generation`]. A batch of another generation
-    /// is refused, because it was made on top of a batch that is not on disk.
+    /// Generation of the state that this batch continues: [`Recovered::generation`]. A batch of another generation is
+    /// refused, because it follows a batch that is not on disk.
     pub generation: u64,
     /// Entries in the order in which they happened.
     pub entries: Vec<(Time, Entry)>,
@@ -123,7 +123,7 @@ pub struct Recovered {
     pub entries: Vec<(Time, Entry)>,
     /// Accepted jobs that are not finished, by number.
     pub live: Vec<Submission>,
-    /// Generation for the batches that continue this state. Grows with each opening and each recovery.
+    /// Generation for the batches that continue this state. It grows with each opening and each recovery.
     pub generation: u64,
     /// Nodes by name.
     pub nodes: BTreeMap<String, NodeRow>,

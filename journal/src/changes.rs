@@ -12,7 +12,7 @@ use crate::script::Script;
 /// A change, which may have several items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeRow {
-    /// Number from 1 on, given by the journal: the value in a batch is ignored.
+    /// Number from 1 on. The journal assigns it; the value in a batch is ignored.
     pub number: u64,
     /// Time at which the master made the change.
     pub at: Time,
@@ -20,14 +20,14 @@ pub struct ChangeRow {
     pub by: String,
     /// The change that this one undoes.
     pub undo_of: Option<u64>,
-    /// At least one: a change without items leaves no row.
+    /// Items, at least one: a change without items leaves no row.
     pub items: Vec<ChangeItem>,
 }
 
 /// A changed setting or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeItem {
-    /// Subject of the item. Changes of the same subject form a sequence.
+    /// Subject of the item. Changes with the same subject form a sequence.
     pub subject: String,
     /// Opaque to the journal.
     pub body: String,
@@ -90,7 +90,7 @@ async fn one(conn: &mut SqliteConnection, number: u64) -> Result<Option<ChangeRo
     Ok(rows(&found.bind(stored(number)).fetch_all(conn).await?)?.pop())
 }
 
-/// The newest change of `subject`.
+/// Returns the newest change of `subject`.
 async fn newest_of(conn: &mut SqliteConnection, subject: &str) -> Result<Option<u64>, ReadError> {
     let newest = sqlx::query_scalar::<_, Option<i64>>("SELECT max(number) FROM changes WHERE subject = ?");
     Ok(newest.bind(subject).fetch_one(conn).await?.map(number))
@@ -116,7 +116,7 @@ fn rows(found: &[SqliteRow]) -> Result<Vec<ChangeRow>, ReadError> {
     Ok(changes)
 }
 
-/// Converts a number. A number that SQLite cannot store becomes one that no change has.
+/// Converts a number. If SQLite cannot store it, returns one that no change has.
 fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

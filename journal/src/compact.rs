@@ -1,5 +1,5 @@
-//! Returns the space of deleted rows to the file system, in steps between batches. SQLite keeps such pages in the file
-//! and reuses them. After many jobs with large environments they are most of the file.
+//! Returns the space of deleted rows to the file system, in steps between batches. SQLite keeps such pages in the
+//! file and reuses them. After many jobs with large environments, such pages are most of the file.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ const WORTH: i64 = 4096;
 /// Idle time before the journal checks if it should compact itself.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Time after which the journal checks this even if requests never cease.
+/// Time after which the journal checks this even while requests keep coming.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// Between two steps.
+/// Pause between two steps.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// `PRAGMA auto_vacuum` of a file that can be compacted in steps.
@@ -50,7 +50,7 @@ enum Phase {
     /// Nothing was written since the last check.
     Rest,
     Watch,
-    /// A compaction of files that had this size, in bytes.
+    /// A compaction of files with this size in bytes.
     Run(u64),
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn claim(dir: &Path, patience: Duration) -> Result<Claim, OpenError> 
     let failed = |source| OpenError::Directory { dir: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let magic = statfs(dir).map_err(|errno| failed(errno.into()))?.filesystem_type().0;
-    // The magic number has 32 bits; the type that carries it differs between C libraries.
+    // The magic number has 32 bits, but its type differs between C libraries.
     if let Some(kind) = network_kind(magic as u32) {
         return Err(OpenError::Network { dir: dir.to_owned(), kind });
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_takes_nothing_is_told_from_other_errors() {
+    fn a_full_disk_differs_from_other_errors() {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(blocked(dir.path()), None);
         assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0, "the file is gone");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_makes_is_for_its_owner_only() {
+    fn files_are_readable_by_their_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("a directory");
         let state = dir.path().join("a/b");

@@ -19,9 +19,7 @@ pub enum OpenError {
     },
     #[error("the state directory {dir} is in use by another master: stop that one, or choose another --state-dir")]
     Locked { dir: PathBuf },
-    #[error(
-        "the state directory {dir} is on {kind}, where locks cannot be relied on: choose a directory on a local disk"
-    )]
+    #[error("the state directory {dir} is on {kind}, where locks are unreliable: choose a directory on a local disk")]
     Network { dir: PathBuf, kind: &'static str },
     #[error("{path} is a database, but not a journal of Limo")]
     Foreign { path: PathBuf },
@@ -40,8 +38,8 @@ pub enum OpenError {
 }
 
 /// Reason why a batch was not written. Batches of its generation are refused from then on: call
-/// [`crate::Journal::recover`]. After a successful recovery, the batch is certainly not on disk. If the process dies
-/// before, the batch may still turn out to be on disk, so its failure must not be reported before the recovery.
+/// [`crate::Journal::recover`]. After a successful recovery, the batch is certainly not on disk. Before that, it may
+/// still be on disk if the process dies. So its failure must not be reported before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CommitError {
@@ -57,7 +55,7 @@ pub enum CommitError {
     Closed,
 }
 
-/// Reason why the state on disk could not be restored. The journal continues to refuse; a retry is possible.
+/// Reason why the state on disk could not be restored. The journal still refuses batches, and a retry is possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecoverError {
@@ -77,9 +75,9 @@ pub enum RecoverError {
 pub enum ReadError {
     #[error("the journal could not be read: {detail}")]
     Database { detail: String },
-    #[error("entry {seq} of the journal does not make sense: {detail}")]
+    #[error("entry {seq} of the journal is invalid: {detail}")]
     Entry { seq: i64, detail: String },
-    #[error("the row of job {job} in the journal does not make sense: {detail}")]
+    #[error("the row of job {job} in the journal is invalid: {detail}")]
     Row { job: i64, detail: String },
 }
 
@@ -93,7 +91,7 @@ pub enum QueryError {
     Closed,
 }
 
-/// Reason why the journal was not compacted. Space that was freed until then stays free.
+/// Reason why the journal was not compacted. Space freed so far stays free.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CompactError {
@@ -147,7 +145,7 @@ impl From<sqlx::Error> for ReadError {
     }
 }
 
-/// SQLite's result code, extended, if the error came from SQLite.
+/// Returns the extended result code of SQLite, if the error came from SQLite.
 fn code(error: &sqlx::Error) -> Option<u32> {
     error.as_database_error()?.code()?.parse().ok()
 }
@@ -162,7 +160,7 @@ const SQLITE_NOTADB: u32 = 26;
 impl Unwritable {
     /// Returns `None` if the error has another cause than a disk that accepts no more data. SQLite reports some of
     /// these disks as other errors: no space for the shared index of the write-ahead log, a quota, a file system that
-    /// the kernel has made read-only. Then a file is written to find out.
+    /// the kernel has made read-only. In such cases, a file is written as a test.
     pub(crate) fn of(error: &sqlx::Error, dir: &Path) -> Option<Self> {
         let blocked = match code(error)? & 0xff {
             SQLITE_FULL => Blocked::Full,

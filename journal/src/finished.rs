@@ -24,7 +24,7 @@ pub struct FinishedFilter {
     pub nodes: Vec<String>,
     /// Earliest end.
     pub since: Option<Time>,
-    /// First end that is too late.
+    /// First instant after the selected ends.
     pub until: Option<Time>,
 }
 
@@ -33,7 +33,7 @@ pub struct FinishedFilter {
 pub struct FinishedQuery {
     /// Selected jobs.
     pub filter: FinishedFilter,
-    /// Time of the end and number of a job; only later rows of the list are returned.
+    /// End and number of a job; only later rows of the list are returned.
     pub after: Option<(Time, JobId)>,
     /// Largest number of rows.
     pub limit: u32,
@@ -57,28 +57,28 @@ pub enum SumBy {
     Job,
     /// By the time of the end: each interval between two neighbours of this list, identified by its begin.
     Days(Vec<Time>),
-    /// Everything in one sum.
+    /// One sum for everything.
     Nothing,
 }
 
 /// Energy and cost of jobs that ran. Jobs that never started are in no sum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobSum {
-    /// User, application, job number, or begin of a day in milliseconds; empty for everything.
+    /// User, application, job number, or begin of a day in milliseconds; empty for a single sum.
     pub key: String,
     /// Number of jobs.
     pub jobs: u64,
-    /// Above idle.
+    /// Energy above idle.
     pub energy: Energy,
     /// Part of `energy` modelled by emulated hardware.
     pub emulated: Energy,
     /// Part of `energy` measured by nodes.
     pub measured: Energy,
-    /// Part of `energy` that was estimated. The rest comes from before this was recorded.
+    /// Part of `energy` that was estimated. The remaining part is from jobs without a record of this.
     pub estimated: Energy,
     /// Sum over the jobs with a known cost.
     pub cost: Option<Money>,
-    /// Cost of starts at submission, over the jobs with a known one.
+    /// Cost that starts at submission would have had, over the jobs with a known one.
     pub start_now_cost: Option<Money>,
 }
 
@@ -121,7 +121,7 @@ async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<
 }
 
 async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
-    // No job has a number that SQLite cannot store.
+    // SQLite cannot store such a number, so no job has it.
     let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
     let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
     row.as_ref().map(finished_row).transpose()

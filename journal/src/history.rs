@@ -43,7 +43,7 @@ impl History {
         let (sender, entries) = sync_channel(AHEAD);
         let (opened, opening) = sync_channel(1);
         let file = path.clone();
-        // A separate thread: the caller may be inside a runtime already, or have none.
+        // The caller may be inside a runtime already, or have none, so this runs on a separate thread.
         let work = move || match runtime.block_on(begin(&file)) {
             Ok((conn, last)) => {
                 let _ = opened.send(Ok(()));

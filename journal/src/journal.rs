@@ -21,7 +21,8 @@ use crate::reader::{self, Question, Reading};
 use crate::schema;
 use crate::writer::{Queued, Request, Writer};
 
-/// Batches that may wait before [`Journal::room`] waits too: four transactions, so that the writer always has work.
+/// Largest number of queued batches before [`Journal::room`] waits: four transactions, so that the writer always has
+/// work.
 pub const QUEUE_ROOM: usize = 4 * crate::writer::GROUP;
 
 /// The journal of one master. All methods take `&self`. On drop, queued batches are written and the file is closed,
@@ -40,7 +41,7 @@ pub struct Journal {
 pub struct Pending(oneshot::Receiver<Result<Option<NoRoom>, CommitError>>);
 
 impl Future for Pending {
-    /// With [`NoRoom`], the batch is on disk, and new jobs should be refused until [`Journal::restore_ballast`] succeeds.
+    /// With [`NoRoom`], the batch is on disk. New jobs should be refused until [`Journal::restore_ballast`] succeeds.
     type Output = Result<Option<NoRoom>, CommitError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -82,14 +83,14 @@ impl Journal {
         Ok((Self { requests, questions, room, ballast, serving, path }, recovered))
     }
 
-    /// Queues a batch. The order of calls is the order on disk. The answer comes when the batch is certainly durable,
-    /// or certainly not. After one failure every batch of that generation is refused.
+    /// Queues a batch. The order of calls is the order on disk. The answer comes when it is certain if the batch is
+    /// durable. After one failure every batch of that generation is refused.
     ///
     /// The queue has no limit: the producer of batches waits for [`Self::room`] before it accepts more work.
     pub fn commit(&self, batch: Batch) -> Pending {
         let (answer, pending) = oneshot::channel();
         let room = Arc::clone(&self.room).try_acquire_owned().ok();
-        // If the writer is gone, the answer is dropped with the request, and `Pending` returns `Closed`.
+        // If the writer has ended, the answer is dropped with the request, and `Pending` returns `Closed`.
         let _ = self.requests.send(Request::Commit(Box::new(Queued { batch, answer, _room: room })));
         Pending(pending)
     }
@@ -111,8 +112,8 @@ impl Journal {
         answered.await.unwrap_or(Err(RecoverError::Closed))
     }
 
-    /// Returns true if the ballast exists. If not, new jobs should be refused: the remaining space is reserved for the
-    /// ends of running jobs.
+    /// Returns true if the ballast exists. If it does not, new jobs should be refused: the remaining space is
+    /// reserved for the ends of running jobs.
     pub fn has_ballast(&self) -> bool {
         self.ballast.load(Ordering::Acquire)
     }
@@ -162,7 +163,7 @@ impl Journal {
                 drop(answer.send(read(conn).await));
             })
         });
-        // If the reader is gone, the answer is dropped with the question.
+        // If the reader has ended, the answer is dropped with the question.
         let _ = self.questions.send(question);
         Ok(answered.await.map_err(|_| QueryError::Closed)??)
     }
@@ -171,7 +172,7 @@ impl Journal {
     pub async fn close(self) {
         let Self { requests, questions, serving, .. } = self;
         drop((requests, questions));
-        // The task is never cancelled; if it panicked, there is nothing to close.
+        // The task is never cancelled. If it panicked, nothing remains to be closed.
         let _ = serving.await;
     }
 }

@@ -11,7 +11,7 @@ use crate::batch::{Entry, NodeRow, Recovered, Submission};
 use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 
-/// Rows of a page. A round of a large cluster may be 100 KiB of text, so a page is at most some 25 MiB.
+/// Rows of a page. A round of a large cluster may be 100 KiB of text, so a page is at most about 25 MiB.
 const PAGE: i64 = 256;
 
 /// An entry with its place in the journal.
@@ -28,7 +28,7 @@ pub(crate) async fn page(conn: &mut SqliteConnection, after: i64, last: i64) -> 
     Ok(rows)
 }
 
-/// A row of [`page`].
+/// Decodes a row of [`page`].
 pub(crate) fn entry(row: &SqliteRow) -> Result<Placed, ReadError> {
     let seq: i64 = row.try_get(0)?;
     let (kind, body): (&str, &str) = (row.try_get(2)?, row.try_get(3)?);
@@ -45,7 +45,7 @@ pub(crate) async fn last_seq(conn: &mut SqliteConnection) -> Result<i64, ReadErr
     Ok(sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM entries").fetch_one(conn).await?)
 }
 
-/// The state on disk, for `generation`, and the place of the newest entry.
+/// Returns the state on disk, for `generation`, and the place of the newest entry.
 pub(crate) async fn recovered(conn: &mut SqliteConnection, generation: u64) -> Result<(Recovered, i64), ReadError> {
     let newest = sqlx::query("SELECT seq, body FROM snapshots ORDER BY seq DESC LIMIT 1").fetch_optional(&mut *conn);
     let (mut seq, snapshot) = match newest.await? {
@@ -151,8 +151,8 @@ impl Journal {
         self.read(move |conn| Box::pin(newest_of(conn, uid))).await
     }
 
-    /// Returns the job that was submitted with `key`, and its submitter's uid. Finds only submissions on disk: the
-    /// master alone knows unanswered ones.
+    /// Returns the job that was submitted with `key`, and its submitter's uid. Finds only submissions on disk:
+    /// unanswered ones are known only to the master.
     ///
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.

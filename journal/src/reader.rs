@@ -24,7 +24,7 @@ pub(crate) type Shared = Arc<Mutex<Reader>>;
 pub(crate) struct Reader {
     path: PathBuf,
     conn: Option<SqliteConnection>,
-    /// True if it excludes all other connections.
+    /// True if the connection excludes all others.
     is_alone: bool,
 }
 
@@ -33,19 +33,19 @@ impl Reader {
         Self { path: path.to_owned(), conn: None, is_alone: false }
     }
 
-    /// Opens the connection if there is none. The writer has one, too.
+    /// Opens the connection if there is none. The writer also has a connection.
     pub(crate) async fn open(&mut self) -> Result<(), sqlx::Error> {
         if self.conn.is_none() {
             let mut conn = schema::reading(&self.path).connect().await?;
-            // Without a read, the connection would not hold the index of the write-ahead log, and could not create it
-            // later.
+            // Without a read, the connection would not hold the index of the write-ahead log, and could not create
+            // that index later.
             probe(&mut conn).await?;
             self.conn = Some(conn);
         }
         Ok(())
     }
 
-    /// Returns the connection; opens one that needs no disk space if there is none. The writer has none.
+    /// Returns the connection. If there is none, opens one that needs no disk space; the writer then has none.
     pub(crate) async fn open_alone(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         if let Some(conn) = &mut self.conn
             && probe(conn).await.is_err()
@@ -62,7 +62,7 @@ impl Reader {
         Ok(self.conn.insert(conn))
     }
 
-    /// Makes room for the connection of the writer.
+    /// Closes an exclusive connection, so that the writer can open its own.
     pub(crate) async fn let_others_in(&mut self) {
         if std::mem::take(&mut self.is_alone) {
             self.close().await;

@@ -37,8 +37,8 @@ pub(crate) fn forget(script: &mut Script, before: Time) {
     script.add("DELETE FROM readings WHERE at < ?").bind(before.unix_ms());
 }
 
-/// Returns the intervals of one node, or of the cluster if `node` is empty, that begin in `[from, until)`: in order, at
-/// most `limit`. Moves from interval to interval by the key, past all other nodes.
+/// Returns the intervals of one node, or of the cluster if `node` is empty, that begin in `[from, until)`: in order,
+/// at most `limit`. The key leads from interval to interval, past all other nodes.
 async fn between(
     conn: &mut SqliteConnection,
     node: &str,
@@ -67,9 +67,9 @@ async fn between(
 /// Energy of a node in a time, including idle draw, by its meter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSum {
-    /// Name of the node; empty for the whole cluster, as the master believed it.
+    /// Name of the node; empty for the believed draw of the whole cluster.
     pub node: String,
-    /// Energy in the time of [`NodeSum::seen`].
+    /// Energy during [`NodeSum::seen`].
     pub energy: Energy,
     /// Part of the time for which the energy is known.
     pub seen: Span,

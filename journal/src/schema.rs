@@ -14,10 +14,10 @@ pub(crate) const FILE: &str = "journal.db";
 pub(crate) const VERSION: i64 = 6;
 
 /// Tables of version 1. `generation` is written at each opening and each recovery. It is more than a counter: the write
-/// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot come back after a
+/// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot reappear after a
 /// crash.
 ///
-/// `launch` is null once the job is finished; `key` stays, so that a repeated submission finds its job for ever.
+/// `launch` is null once the job is finished; `key` stays, so that a repeated submission always finds its job.
 const TABLES: &str = "
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL) STRICT;
 INSERT INTO meta VALUES (1, 0);
@@ -51,7 +51,7 @@ PRAGMA user_version = 2;
 ";
 
 /// Additions of version 3 to version 2: columns for filters and sums of finished jobs. Existing rows get them from
-/// their reports, except if the energy was measured, which stays unknown.
+/// their reports, but `measured` stays unknown.
 const HISTORY: &str = "
 ALTER TABLE finished ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE finished ADD COLUMN application TEXT NOT NULL DEFAULT '';
@@ -76,8 +76,9 @@ CREATE INDEX changes_by_subject ON changes (subject, number);
 PRAGMA user_version = 4;
 ";
 
-/// Version 5 adds the identity of the journal, and the contents of files that were next to it. An earlier journal keeps
-/// incarnation 0, which its nodes know. A backup has `begun` 0, so the master that opens it begins a new incarnation.
+/// Version 5 adds the identity of the journal, and the contents of files that used to be beside it. An earlier
+/// journal keeps incarnation 0, which its nodes know. A backup has `begun` 0, so the master that opens it begins a
+/// new incarnation.
 const IDENTITY: &str = "
 ALTER TABLE meta ADD COLUMN cluster BLOB NOT NULL DEFAULT x'' CHECK (length(cluster) IN (0, 16));
 ALTER TABLE meta ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
@@ -101,7 +102,8 @@ PRAGMA user_version = 6;
 /// Settings of new journals only.
 const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
 
-/// From 1 to `i64::MAX`. Data of nodes from the previous incarnation proves nothing about the new one.
+/// Begins an incarnation with a random number from 1 to `i64::MAX`. Data of nodes from the previous incarnation
+/// proves nothing about the new one.
 const NEW_INCARNATION: &str = "
 UPDATE meta SET incarnation = (random() & 9223372036854775806) + 1, begun = 1;
 DELETE FROM nodes;
@@ -110,14 +112,15 @@ DELETE FROM nodes;
 /// "Limo" in ASCII: distinguishes a journal from other files of SQLite.
 const APPLICATION: i64 = 0x4c69_6d6f;
 
-/// Returns the options for writing. FULL, because with NORMAL a power failure can lose acknowledged data.
+/// Returns the options for writing. `synchronous` is FULL, because with NORMAL a power failure can lose acknowledged
+/// data.
 pub(crate) fn writing(path: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .disable_statement_logging();
-    // For a new file only: setting it again is a write.
+    // This is for a new file only, because setting it again is a write.
     let is_new = fs::metadata(path).map_or(true, |metadata| metadata.len() == 0);
     if is_new { options.auto_vacuum(SqliteAutoVacuum::Incremental) } else { options }
 }
@@ -126,9 +129,8 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging()
 }
 
-/// Returns the options for reading without a free byte: the index of the write-ahead log is in memory, not in a file.
-/// No other connection can be open at the same time. The file is opened for writing, which its locks need, but nothing
-/// is written.
+/// Returns the options for reading without a free byte on the disk. The index of the write-ahead log is in memory, so
+/// no other connection can be open. The file is opened for writing, as its locks require, but nothing is written.
 pub(crate) fn reading_alone(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -146,14 +148,14 @@ pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, re
     match version(conn, path).await? {
         0 => return unwritten("a new journal"),
         VERSION => {}
-        _ => return unwritten("a journal of an earlier program, which has other tables,"),
+        _ => return unwritten("a journal of an older program, with other tables,"),
     }
     let begun = sqlx::query_scalar("SELECT begun FROM meta").fetch_one(conn).await;
     let begun: bool = begun.map_err(|error| OpenError::from_sqlite(&error, path))?;
     if begun && !restored { Ok(()) } else { unwritten("the new incarnation of a restored journal") }
 }
 
-/// Creates missing tables: all of an empty file, some of an older one.
+/// Creates missing tables: all of them in an empty file, some in an older one.
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
@@ -173,7 +175,7 @@ pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<
     Ok(())
 }
 
-/// Begins the incarnation of a new journal, of a backup, or of a journal that the operator calls restored. Writes
+/// Begins the incarnation of a new journal, of a backup, or of a journal that its operator has restored. Writes
 /// nothing otherwise.
 pub(crate) async fn begin_incarnation(conn: &mut SqliteConnection, restored: bool) -> Result<(), sqlx::Error> {
     let begun: bool = sqlx::query_scalar("SELECT begun FROM meta").fetch_one(&mut *conn).await?;
@@ -193,7 +195,7 @@ pub(crate) async fn mark_as_backup(conn: &mut SqliteConnection) -> Result<(), sq
 /// Returns the version of the file, 0 if it is empty.
 ///
 /// # Errors
-/// [`OpenError`] if the file is damaged, has tables of something else, or is newer than this program.
+/// [`OpenError`] if the file is damaged, has tables of another program, or is newer than this program.
 pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *conn).await.map_err(failed)?;
@@ -215,7 +217,7 @@ pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<
 mod tests {
     use super::*;
 
-    /// Only a power failure can tell FULL from NORMAL, so no test that kills a process can.
+    /// Checks the setting itself: only a power failure could distinguish FULL from NORMAL, and no kill of a process.
     #[tokio::test]
     async fn the_writer_waits_for_the_disk_and_the_reader_cannot_write() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -223,7 +225,7 @@ mod tests {
         let mut conn = writing(&path).create_if_missing(true).connect().await.expect("a database");
         let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut conn).await.expect("a row");
         let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut conn).await.expect("a row");
-        // 2 is FULL.
+        // The value 2 means FULL.
         assert_eq!((synchronous, mode.as_str()), (2, "wal"));
         prepare(&mut conn, &path).await.expect("an empty file");
         let mut reader = reading(&path).connect().await.expect("a database");

@@ -1,14 +1,14 @@
 //! Several statements that go to the database together. Each trip to the thread of a connection and back wakes two
-//! threads, which takes longer than most statements. With a script, a small transaction is one trip. Independent of
-//! tables.
+//! threads, which takes longer than most statements. With a script, a small transaction takes one trip. Independent
+//! of tables.
 
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
 
-/// Most statements of one trip. SQLite copies the rest of the text for each statement that it compiles.
+/// Most statements of one trip. For each statement that it compiles, SQLite copies all of the following text.
 const TOGETHER: usize = 64;
 
-/// Largest number of statements in a script that is kept compiled: typical for a busy hour, with few kinds of scripts.
+/// Largest number of statements in a script that is kept compiled. A busy hour has few kinds of scripts of this size.
 const KEPT: usize = 10;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct Trip {
 #[derive(Default)]
 pub(crate) struct Script {
     trips: Vec<Trip>,
-    /// Error of a value that could not be bound: the script is not run then.
+    /// Error of a value that could not be bound; the script is then not run.
     failed: Option<sqlx::Error>,
 }
 

@@ -1,5 +1,5 @@
-//! The one writer: commits queued batches in one transaction and answers. It has its own task, so that a caller that
-//! stops waiting cancels nothing. The caller decides what is written.
+//! The one writer: commits queued batches in one transaction and answers. A separate task, so that nothing is
+//! cancelled if a caller stops waiting. The caller decides what is written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
 
-/// Most batches in one transaction. Measured: with 256 to 2,000 submitters the rate no longer grows, but the wait does.
+/// Most batches in one transaction. Measurements with 256 to 2,000 submitters: above this the rate does not grow, but
+/// the wait does.
 pub const GROUP: usize = 1000;
 
 type Answer<T, E> = oneshot::Sender<Result<T, E>>;
@@ -40,7 +41,7 @@ pub(crate) struct Queued {
 
 pub(crate) struct Writer {
     dir: PathBuf,
-    /// Absent after a failed commit, until the recovery opens another.
+    /// Connection; absent after a failed commit, until the recovery opens another.
     conn: Option<SqliteConnection>,
     generation: u64,
     /// Place of the newest entry on disk.
@@ -50,7 +51,7 @@ pub(crate) struct Writer {
     /// Reason why nothing is written until the ballast is restored: the disk was full even without it.
     starved: Option<Unwritable>,
     compactor: Compactor,
-    /// Dropped last: no other process may open the directory while a connection is open.
+    /// The claim is dropped last: no other process may open the directory while a connection is open.
     _claim: Claim,
 }
 
@@ -62,7 +63,7 @@ impl Writer {
         prepare_file(&path).map_err(|source| OpenError::Directory { dir: dir.to_owned(), source })?;
         let ballast = Ballast::find(dir);
         let conn = match connect(&path, restored).await {
-            // Even opening needs some room, for the shared index of the write-ahead log.
+            // Even opening needs some space, for the shared index of the write-ahead log.
             Err(OpenError::Full { .. }) if ballast.release() => connect(&path, restored).await,
             connected => connected,
         };
@@ -86,7 +87,7 @@ impl Writer {
         Ok((writer, recovered))
     }
 
-    /// Serves until every sender is gone and the queue is empty.
+    /// Serves until all senders are dropped and the queue is empty.
     pub(crate) async fn serve(mut self, mut requests: UnboundedReceiver<Request>) -> Self {
         let mut taken = Vec::new();
         loop {
@@ -100,7 +101,7 @@ impl Writer {
             }
             let mut group = Vec::new();
             for request in taken.drain(..) {
-                // Requests between two batches are handled between them.
+                // Requests that come between two batches are also handled between them.
                 match request {
                     Request::Commit(queued) => group.push(*queued),
                     Request::Recover(answer) => {
@@ -146,7 +147,7 @@ impl Writer {
         tokio::task::spawn_blocking(move || ballast.restore()).await.unwrap_or(Err(BallastError::Closed))
     }
 
-    /// Returns the free space, if it is too little for new jobs. Unused pages of the journal count as free: they are
+    /// Returns the free space if it is too little for new jobs. Unused pages of the journal count as free: they are
     /// used first.
     async fn no_room(&mut self) -> Option<NoRoom> {
         self.ballast.no_room(0)?;
@@ -169,7 +170,7 @@ impl Writer {
         self.compactor.watch();
         let result = self.write(&mut current).await;
         if let Err(error) = &result {
-            tracing::error!(%error, batches = current.len(), "the journal refuses everything until it is recovered");
+            tracing::error!(%error, batches = current.len(), "the journal refuses all operations until it is recovered");
             let full = match error {
                 CommitError::Full(why) => Some(why.clone()),
                 _ => None,
@@ -224,7 +225,7 @@ impl Writer {
             return self.read_only(why).await;
         }
         self.starved = None;
-        // Without the ballast there may be space.
+        // Deleting the ballast may free enough space.
         while let Err(error) = self.begin_generation().await {
             let full = Unwritable::of(&error, &self.dir);
             let is_other = full.is_none();
@@ -353,7 +354,7 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
     if let Some(before) = batch.forget_readings {
         readings::forget(script, before);
     }
-    // Not a copy: it may be as large as the rest of the process's memory.
+    // The snapshot is not copied: it may be as large as the rest of the process's memory.
     if let Some(snapshot) = batch.snapshot.take() {
         script.add("DELETE FROM snapshots");
         script.add("INSERT INTO snapshots VALUES (?, ?)").bind(*seq).bind(snapshot);
@@ -361,7 +362,7 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
     Ok(())
 }
 
-/// Adds a submission, but not a key that exists already: the second job cannot be found by the key, and other commits
+/// Adds a submission, but no key that exists already. Such a second job cannot be found by the key, and other commits
 /// do not fail.
 fn insert_submission(script: &mut Script, submission: &Submission) -> Result<(), InsertError> {
     script

@@ -12,6 +12,8 @@ use crate::y2017::{Algorithm, Config};
 const FROM: Span = Span::from_secs(2 * 86_400);
 const UNTIL: Span = Span::from_secs(5 * 86_400);
 
+/// Returns the published algorithm for a setup.
+///
 ///
 ///
 /// # Errors
@@ -39,14 +41,16 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
         ("--fillers", setup.fillers.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
-        bail!("--compat 2017: the published code has nothing for {option}; leave it out");
+        bail!("--compat 2017: the published code does not support {option}; omit it");
     }
     if let Some(other) = setup.set.iter().find(|setting| setting.key != "rest") {
-        bail!("--compat 2017: the published code has nothing for --set {}; leave it out", other.key);
+        bail!("--compat 2017: the published code does not support --set {}; omit it", other.key);
     }
     Ok(algorithm)
 }
 
+/// Returns the configuration of the published simulator.
+///
 ///
 ///
 /// # Errors
@@ -59,7 +63,7 @@ pub fn config(setup: &Setup, algorithm: Algorithm, loaded: &Loaded) -> Result<Co
             bail!("--compat 2017: nodes slept at once and in the budget's period only: write --set rest=idle-in-budget")
         }
     };
-    // A node has one processor here, and there are at most a million.
+    // A node has one processor here, and there are at most a million nodes.
     let processors = u32::try_from(loaded.platform.cores()).unwrap_or(u32::MAX);
     Ok(Config::published(processors, algorithm, shutdown, percent(setup, algorithm)?))
 }

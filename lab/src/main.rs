@@ -1,5 +1,5 @@
-//! `lab`: runs the campaigns of papers again, simulates with schedulers that papers published, and measures speed. It uses the
-//! simulator as a library. Not part of what is installed: `cargo lab` builds and runs it.
+//! `lab`: runs the campaigns of papers again, simulates with schedulers that papers published, and measures speed. It
+//! uses the simulator as a library. It is not installed: `cargo lab` builds and runs it.
 
 mod bench;
 mod compat;
@@ -24,9 +24,9 @@ struct Arguments {
 enum Command {
     /// Simulate one workload as `lsim run` does, or as a published scheduler did
     Run(Box<run::Arguments>),
-    /// Run the campaign of a paper again, beside its figures
+    /// Run the campaign of a paper again, and show its figures next to the published ones
     Reproduce(reproduce::command::Arguments),
-    /// Measure speed and memory, beside limits and other simulators
+    /// Measure speed and memory, and show them next to limits and other simulators
     Bench(bench::command::Arguments),
 }
 

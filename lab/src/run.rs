@@ -19,11 +19,13 @@ use crate::{compat, y2017};
 pub struct Arguments {
     #[command(flatten)]
     run: plain::Arguments,
-    /// Simulate as the code of energy-budget-2017 did that was published, its faults included
+    /// Simulate like the published code of energy-budget-2017, including its faults
     #[arg(long, value_name = "YEAR", value_parser = ["2017"])]
     compat: Option<String>,
 }
 
+/// Runs `lab run`.
+///
 ///
 ///
 /// # Errors

@@ -31,12 +31,12 @@ pub struct Args {
 pub enum Command {
     /// Show the settings in force
     Show,
-    /// Show the cluster now: draw, band, budget, price, jobs, energy, cost
+    /// Show the present state of the cluster: draw, band, budget, price, jobs, energy, cost
     Status,
     /// Change a setting, effective at once
     #[command(subcommand)]
     Set(Setting),
-    /// List nodes, take them out of service and back
+    /// List nodes, and take them out of service and back
     #[command(subcommand)]
     Node(NodeCommand),
     /// Show and change the profiles of applications on hardware
@@ -48,7 +48,7 @@ pub enum Command {
     Drain(Drain),
     /// Give drained nodes jobs again
     Resume(Resume),
-    /// Show the changes: number, time, user, old and new value; the newest is last
+    /// Show changes: number, time, user, old and new value; the newest comes last
     History(History),
     /// Undo a change, as a new change
     Undo(Undo),
@@ -57,15 +57,15 @@ pub enum Command {
     /// Compact the master's journal
     #[command(subcommand)]
     Journal(JournalCommand),
-    /// Keep nodes for some users, or free of jobs, for a time
+    /// Reserve nodes for some users, or keep them free of jobs, for a time
     #[command(subcommand)]
     Reservation(ReservationCommand),
-    /// Show users: jobs, usage, limits; refuse or allow their new jobs
+    /// Show users with their jobs, usage and limits; refuse or allow their new jobs
     User {
         #[command(subcommand)]
         command: Option<UserCommand>,
     },
-    /// Limit the jobs and the energy of a user; without limits, show them
+    /// Limit the jobs and the energy of a user; without limits, show the quotas
     Quota(QuotaArgs),
     /// Weigh waiting time and past usage in priorities; without options, show the weights
     Fairshare(FairshareArgs),
@@ -73,10 +73,10 @@ pub enum Command {
 
 #[derive(Debug, clap::Args)]
 pub struct FairshareArgs {
-    /// User whose shares to set; or `show`
+    /// User whose shares to set, or `show`
     #[arg(value_name = "USER")]
     pub user: Option<String>,
-    /// Number of shares; the default is 1
+    /// Number of shares [default: 1]
     #[arg(value_name = "SHARES")]
     pub shares: Option<u32>,
     /// Priority added for a user without past usage, 0 to 1000000
@@ -122,8 +122,8 @@ pub struct QuotaArgs {
     /// Quota of all users without their own
     #[arg(long)]
     pub default: bool,
-    /// User, and limits: jobs=N, cores=N, energy=ENERGY/day|week|month, submitted=N; a limit may be none, and none
-    /// alone removes the quota
+    /// User and limits: jobs=N, cores=N, energy=ENERGY/day|week|month, submitted=N; a limit may be none, and only
+    /// none removes the quota
     #[arg(value_name = "USER|LIMIT")]
     pub words: Vec<String>,
 }
@@ -132,10 +132,10 @@ pub struct QuotaArgs {
 pub struct Readings {
     /// The node [default: the whole cluster]
     pub node: Option<String>,
-    /// Begin, e.g. 18:00, 2026-10-26 or now-2h
+    /// Begin of the range, e.g. 18:00, 2026-10-26 or now-2h
     #[arg(long, value_name = "TIME", default_value = "now-1d")]
     pub from: String,
-    /// End
+    /// End of the range
     #[arg(long, value_name = "TIME", default_value = "now")]
     pub until: String,
     /// Print CSV
@@ -145,7 +145,7 @@ pub struct Readings {
 
 #[derive(Debug, Subcommand)]
 pub enum Setting {
-    /// The power band: two limits, or a curve of them
+    /// Set the power band: two limits, or a curve of them
     Limits {
         /// Lower limit, e.g. 39W, or none
         #[arg(required_unless_present = "curve", conflicts_with = "curve")]
@@ -157,11 +157,11 @@ pub enum Setting {
         #[arg(long, value_name = "FILE.csv")]
         curve: Option<PathBuf>,
     },
-    /// Aim for the top of the band, the bottom, or choose by price: high, low, auto
+    /// Set the mode: high or low aims for the top or the bottom of the band, auto chooses by price
     Mode { mode: ModeSetting },
-    /// The energy that the cluster may use in a period; or none, which ends all budgets
+    /// Set the energy that the cluster may use in a period, or none to end all budgets
     Budget(BudgetSet),
-    /// Budgets of several periods, from a CSV file with the columns time,budget; they replace all others
+    /// Replace all budgets by those of a CSV file with the columns time,budget
     Budgets {
         #[arg(value_name = "FILE.csv")]
         file: PathBuf,
@@ -169,12 +169,13 @@ pub enum Setting {
         #[arg(long, value_name = "HOW", default_value_t)]
         release: Release,
     },
-    /// Policy by which jobs start: fifo, limo-prototype, limo, easy, conservative, powercap, energybud, reducepc
+    /// Set the policy by which jobs start: fifo, limo-prototype, limo, easy, conservative, powercap, energybud,
+    /// reducepc
     Policy {
         #[arg(value_name = "NAME")]
         policy: Preset,
     },
-    /// Prices from a CSV file with the columns time,price; or none; or feed, to follow the feeds
+    /// Set prices from a CSV file with the columns time,price; or none; or feed, to follow the feeds
     Price {
         #[arg(value_name = "FILE.csv|none|feed")]
         file: PathBuf,
@@ -310,7 +311,7 @@ fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) 
     if value < T::default() { Err(UnitError::Negative { value: text.to_owned() }) } else { Ok(value) }
 }
 
-/// Parses `2.5%` as thousandths; at most one decimal, so that nothing is rounded away.
+/// Parses `2.5%` as thousandths; at most one decimal, so that nothing is rounded.
 fn percent(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a percentage: write for example `5%` or `2.5%`");
     let number = text.strip_suffix('%').map(str::trim_end).ok_or_else(refused)?;

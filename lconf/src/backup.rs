@@ -23,13 +23,13 @@ pub struct Backup {
 /// Writes the archive.
 ///
 /// # Errors
-/// If the file exists or cannot be written, or the master cannot be asked. Then no file is left.
+/// If the file exists or cannot be written, or the master cannot be asked. No file remains then.
 pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure> {
     let unfinished = unfinished(&file);
     let failed = |error: &io::Error| Failure::new(format_args!("cannot write {}: {error}", file.display()));
     // Both names are taken before the master does any work, and removed after a failure.
     create(&file).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::new(format_args!("{} exists already", file.display()))
+        io::ErrorKind::AlreadyExists => Failure::new(format_args!("{} already exists", file.display()))
             .hint("choose another name: existing files are not overwritten"),
         _ => failed(&error),
     })?;
@@ -46,7 +46,7 @@ pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure
             Ok(exit::DONE)
         }
         Err(error) => {
-            // Both files were created by this process.
+            // This process created both files.
             let _ = fs::remove_file(&unfinished);
             let _ = fs::remove_file(&file);
             Err(match error {
@@ -80,7 +80,7 @@ fn unfinished(file: &Path) -> PathBuf {
     name.into()
 }
 
-/// Creates a file that only its owner can read: launches contain environments, which contain secrets.
+/// Creates a file that only its owner can read, because launches contain environments, which contain secrets.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::args::BudgetSet;
 
-/// Most periods: more than a year of hours. They travel in one message, to the master and back with its status.
+/// Most periods: more than a year of hours. One message carries them to the master, and one back with its status.
 const PERIOD_LIMIT: usize = 10_000;
 
-/// Periods to come that are shown one by one.
+/// Number of future periods that are shown one by one.
 const SHOWN: usize = 3;
 
 /// Makes the change for one period. Asks the master for the other periods, which stay.
@@ -48,7 +48,7 @@ fn none(set: &BudgetSet) -> Result<Change, Failure> {
     Ok(Change::Budgets { budgets: Budgets::default(), seen: None })
 }
 
-/// Adds `period` to those that it does not overlap.
+/// Adds `period` to the periods without an overlap.
 fn with(seen: &Budgets, period: Budget, replace: bool, clock: &Clock) -> Result<Budgets, Failure> {
     let overlaps = |other: &&Budget| other.from < period.until && period.from < other.until;
     if let Some(other) = seen.iter().find(overlaps).filter(|_| !replace) {
@@ -102,7 +102,7 @@ fn to_come(budgets: &Budgets, after: Time, clock: &Clock) -> Vec<String> {
     lines
 }
 
-/// Formats the running period and those to come, as settings.
+/// Formats the running period and the future ones, as settings.
 pub fn settings(status: &Status, clock: &Clock) -> Vec<String> {
     let current = status.budgets.at(status.now).map(|budget| in_words(budget, clock));
     let lines: Vec<String> = current.into_iter().chain(to_come(&status.budgets, status.now, clock)).collect();
@@ -141,7 +141,7 @@ fn spent(account: &BudgetAccount, emulated: bool) -> String {
     text
 }
 
-/// Formats the rest of the budget, and the mean draw that it allows.
+/// Formats the remaining budget, and the mean draw that it allows.
 fn left(account: &BudgetAccount, now: Time, clock: &Clock) -> String {
     let until = account.budget.until;
     let left = account.budget.energy - account.spent;
@@ -163,7 +163,7 @@ pub struct BudgetJson {
     from_unix_ms: i64,
     until_unix_ms: i64,
     energy_j: f64,
-    /// `even` or `by-price`.
+    /// Release: `even` or `by-price`.
     release: String,
 }
 
@@ -175,9 +175,9 @@ pub struct AccountJson {
     released_j: f64,
     spent_j: f64,
     reserved_j: f64,
-    /// Rest of the whole budget; negative if overspent.
+    /// Remaining part of the whole budget; negative if overspent.
     left_j: f64,
-    /// True if the policy in force promises to keep it.
+    /// True if the policy in force promises to keep the budget.
     kept: bool,
 }
 

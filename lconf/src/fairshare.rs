@@ -13,7 +13,7 @@ struct FairshareJson {
     schema: u32,
     weight: u32,
     half_life_s: f64,
-    /// `energy` or `core-seconds`.
+    /// Measure of usage: `energy` or `core-seconds`.
     by: String,
     age_weight: u32,
     age_max_s: f64,

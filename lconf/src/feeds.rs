@@ -9,13 +9,14 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub struct FeedJson {
     name: String,
-    /// `price` or `carbon`.
+    /// Kind of values: `price` or `carbon`.
     of: &'static str,
     /// Currency of prices; `g` for carbon.
     currency: String,
     last_success_unix_ms: Option<i64>,
     last_error: Option<ErrorJson>,
-    /// `null` if no current value is known; the largest 64-bit number if the value holds until further notice.
+    /// End of the known values. `null` if no current value is known; the largest 64-bit number if the value holds
+    /// until further notice.
     known_until_unix_ms: Option<i64>,
 }
 
@@ -56,9 +57,9 @@ fn title(of: FeedKind) -> &'static str {
     }
 }
 
-/// Formats a feed, for example `awattar DE in EUR: heard 10:30, known until 2017-10-27 00:00`.
+/// Formats a feed, for example `awattar DE in EUR: answered 10:30, known until 2017-10-27 00:00`.
 fn in_words(report: &FeedReport, clock: &Clock) -> String {
-    let heard = report.last_success.map_or_else(|| "not heard yet".into(), |at| format!("heard {}", clock.show(at)));
+    let heard = report.last_success.map_or_else(|| "no answer yet".into(), |at| format!("answered {}", clock.show(at)));
     let known = match report.known_until {
         None => "no current value is known".into(),
         Some(Time::MAX) => "known until further notice".into(),

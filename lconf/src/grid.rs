@@ -10,7 +10,7 @@ use crate::show::BandJson;
 #[derive(Serialize)]
 pub struct GridJson {
     name: String,
-    /// `ok`, `stale` or `failsafe`.
+    /// State: `ok`, `stale` or `failsafe`.
     state: &'static str,
     heard_unix_ms: Option<i64>,
     fault: Option<String>,
@@ -22,7 +22,7 @@ pub struct GridJson {
 struct LimitJson {
     #[serde(flatten)]
     band: BandJson,
-    /// `null` means until further notice.
+    /// End of the limit; `null` means until further notice.
     until_unix_ms: Option<i64>,
     emergency: bool,
 }

@@ -10,13 +10,13 @@ const SHOWN: u32 = 30;
 
 #[derive(Debug, clap::Args)]
 pub struct History {
-    /// Show only changes since then, e.g. 18:00, 2026-10-26 or now-2h
+    /// Show only changes at this time or later, e.g. 18:00, 2026-10-26 or now-2h
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Show only changes of this user; `grid`, `price feed` and `configuration` are changes without a user
+    /// Show only changes of this user; `grid`, `price feed` and `configuration` stand for changes without a user
     #[arg(long, value_name = "USER")]
     by: Option<String>,
-    /// Show only the newest [default: 30, with --since all]
+    /// Show only the newest N [default: 30; with --since, all]
     #[arg(short = 'n', long = "number", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
 }

@@ -6,7 +6,7 @@ use limo_model::Memory;
 
 #[derive(Debug, Subcommand)]
 pub enum JournalCommand {
-    /// Return unused space to the file system, while the master runs
+    /// Return unused space to the file system while the master runs
     Compact,
 }
 

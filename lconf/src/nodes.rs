@@ -1,4 +1,4 @@
-//! `lconf node`: lists the nodes, shows one with its hardware, takes nodes out of service and back.
+//! `lconf node`: lists the nodes, shows one with its hardware, and takes nodes out of service and back.
 
 use limo_client::json::{NodeDetailJson, NodesJson};
 use limo_client::{Failure, Master, answer, answer_json, exit, node_table, plain};
@@ -44,7 +44,7 @@ fn in_words(detail: NodeDetail) -> String {
     let caps = report.units.iter().map(|unit| format!("{:<11} {}\n", plain(&unit.name), caps_in_words(unit)));
     let caps: String = caps.collect();
     let probe: String = match probe {
-        // The node chooses its lines; control characters are escaped.
+        // The node chooses its lines, so control characters are escaped.
         Ok(probe) => probe.lines().map(|line| plain(line) + "\n").collect(),
         Err(reason) => format!("the node cannot report its hardware: {}\n", plain(&reason)),
     };

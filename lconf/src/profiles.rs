@@ -24,9 +24,9 @@ struct ProfileJson {
     application: String,
     size: String,
     hardware: String,
-    /// `null` means any number.
+    /// Number of cores; `null` means any number.
     cores: Option<u32>,
-    /// `null` means no cap.
+    /// Cap; `null` means no cap.
     cap_w: Option<f64>,
     duration_s: f64,
     power_w: f64,

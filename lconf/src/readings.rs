@@ -10,7 +10,7 @@ use crate::args::Readings;
 #[derive(Serialize)]
 struct ReadingsJson {
     schema: u32,
-    /// `null` means the whole cluster.
+    /// Name of the node; `null` means the whole cluster.
     node: Option<String>,
     /// True if any of the watts are modelled by emulated hardware.
     emulated: bool,

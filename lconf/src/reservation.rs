@@ -21,7 +21,7 @@ pub enum ReservationCommand {
 
 #[derive(Debug, clap::Args)]
 pub struct AddReservation {
-    /// Name by which jobs ask for it: `lrun --reservation NAME`
+    /// Name of the reservation; jobs use it with `lrun --reservation NAME`
     #[arg(value_parser = name)]
     name: String,
     /// Nodes, e.g. n[1-4,7]
@@ -53,7 +53,7 @@ struct ReservationJson {
     nodes: Vec<String>,
     from_unix_ms: i64,
     until_unix_ms: i64,
-    /// Empty means that no jobs may run.
+    /// Users; empty means that no jobs may run.
     users: Vec<String>,
     reason: Option<String>,
 }

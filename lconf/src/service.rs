@@ -29,10 +29,10 @@ pub struct AddNodes {
     /// Nodes, e.g. n1 or n[1-4,7]
     #[arg(value_name = "NODES", value_parser = nodes)]
     nodes: Nodes,
-    /// Cores of each
+    /// Cores of each node
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     cores: u32,
-    /// Memory of each, e.g. 64G
+    /// Memory of each node, e.g. 64G
     #[arg(long, value_name = "SIZE")]
     mem: Memory,
     /// Type of their processors, e.g. xeon-e3-1275v5; nodes of one type share profiles
@@ -98,7 +98,7 @@ pub async fn resume(Resume { nodes }: Resume, master: &Master) -> Result<u8, Fai
 /// # Errors
 /// If the master cannot be asked, or knows one of the nodes already; then none is added.
 pub async fn add(AddNodes { nodes, cores, mem, hardware }: AddNodes, master: &Master) -> Result<u8, Failure> {
-    // Nodes report their draw when they register; until then they draw nothing.
+    // Nodes report their draw when they register; before that they draw nothing.
     let spec = |name: String| NodeSpec {
         name,
         units: vec![UnitSpec {

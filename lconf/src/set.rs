@@ -30,7 +30,7 @@ pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Warns of a curve that has ended already.
+/// Warns of a curve that has already ended.
 fn ended(change: &Change, clock: &Clock) -> Option<String> {
     let (name, until) = match change {
         Change::Limits(limits) => ("limits", limits.ended(clock.now())),

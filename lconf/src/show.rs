@@ -15,16 +15,16 @@ use crate::budget::{self, BudgetJson};
 pub struct SettingsJson {
     schema: u32,
     policy: String,
-    /// `high`, `low` or `auto`.
+    /// Setting of the mode: `high`, `low` or `auto`.
     mode_setting: String,
-    /// `high` or `low`.
+    /// Mode in force: `high` or `low`.
     mode: String,
     #[serde(flatten)]
     band: BandJson,
     next_band: Option<NextBandJson>,
     /// End of the limits, if they have ended.
     limits_ended_unix_ms: Option<i64>,
-    /// The running period and those to come.
+    /// The running period and the future ones.
     budgets: Vec<BudgetJson>,
     price_eur_per_mwh: Option<f64>,
     next_price: Option<NextPriceJson>,
@@ -32,7 +32,7 @@ pub struct SettingsJson {
     prices_ended_unix_ms: Option<i64>,
 }
 
-/// `null` means no limit.
+/// Band; `null` means no limit.
 #[derive(Serialize)]
 pub struct BandJson {
     band_low_w: Option<f64>,
@@ -49,7 +49,7 @@ struct NextBandJson {
 #[derive(Serialize)]
 struct NextPriceJson {
     at_unix_ms: i64,
-    /// `null` at the end of the prices.
+    /// Price; `null` at the end of the prices.
     price_eur_per_mwh: Option<f64>,
 }
 

@@ -18,7 +18,7 @@ struct StatusJson {
     #[serde(flatten)]
     settings: SettingsJson,
     now_unix_ms: i64,
-    /// `null` if no period runs.
+    /// Account of the running budget; `null` if no period runs.
     budget: Option<AccountJson>,
     draw_w: f64,
     /// Part of `draw_w` that is idle draw.
@@ -29,12 +29,12 @@ struct StatusJson {
     running: u64,
     nodes_up: u32,
     nodes_asleep: u32,
-    /// Part of `energy_j`: used by nodes asleep, falling asleep and waking.
+    /// Part of `energy_j` that nodes used while asleep, falling asleep or waking.
     asleep_energy_j: f64,
     switching_energy_j: f64,
     nodes: u32,
     energy_j: f64,
-    /// Cost; this and the two below are `null` if no price was ever known.
+    /// Cost; this value and the next two are `null` if no price was ever known.
     cost_eur: Option<f64>,
     jobs_cost_eur: Option<f64>,
     jobs_start_now_cost_eur: Option<f64>,
@@ -77,7 +77,7 @@ struct UnreachableJson {
 #[derive(Serialize)]
 struct MeterJson {
     source: String,
-    /// `null` means all nodes.
+    /// Names of the measured nodes; `null` means all nodes.
     serves: Option<Vec<String>>,
     draw_w: Option<f64>,
     /// Reason why there is no reading.

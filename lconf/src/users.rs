@@ -23,7 +23,7 @@ struct UserJson {
     cores: u32,
     waiting_count: u32,
     expected_j: f64,
-    /// `null` until energy is counted, from the first quota or share on.
+    /// Energy used today; `null` before energy is counted, which begins with the first quota or share.
     used_day_j: Option<f64>,
     used_week_j: Option<f64>,
     used_month_j: Option<f64>,
@@ -32,7 +32,7 @@ struct UserJson {
     quota: Option<QuotaJson>,
 }
 
-/// `null` means any number.
+/// Quota; `null` means any number.
 #[derive(Serialize)]
 struct QuotaJson {
     jobs: Option<u32>,

@@ -12,17 +12,17 @@ use tokio::time::sleep;
 
 use crate::limits::Limits;
 
-/// Frames of one user that were read and are not yet handled, over all connections. Each is at most 1 MiB, and frames
-/// of other users wait behind them.
+/// Frames of one user that were read and are not yet handled, over all connections. Each is at most 1 MiB. Frames of
+/// other users wait behind them.
 const IN_FLIGHT: usize = 16;
 
 /// The same limit for an operator.
 const OPERATORS_IN_FLIGHT: usize = 128;
 
-/// Bytes for each permit of the room for frames that are being read.
+/// Bytes of memory for each permit of frames that are being read.
 const READING_UNIT: usize = 1024;
 
-/// Interval between two checks if other frames wait for the room of a slow frame.
+/// Interval between two checks if other frames wait for the memory of a slow frame.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The accounts of all users that have connections.
@@ -38,9 +38,9 @@ pub struct Account {
     /// Notified whenever input was taken.
     room: Notify,
     in_flight: Arc<Semaphore>,
-    /// Room for frames that are being read.
+    /// Memory for frames that are being read.
     reading: Arc<Semaphore>,
-    /// Frames that wait for room.
+    /// Number of frames that wait for memory.
     announced: AtomicUsize,
     uid: u32,
     operator: bool,
@@ -66,7 +66,7 @@ enum BytesKind {
 }
 
 impl Accounts {
-    /// Returns the account of a user, which exists as long as a connection holds it.
+    /// Returns the account of a user. It exists as long as a connection holds it.
     pub fn of(&mut self, uid: u32, operator: bool, limits: &Limits) -> Arc<Account> {
         if let Some(account) = self.0.get(&uid).and_then(Weak::upgrade) {
             return account;
@@ -146,8 +146,8 @@ impl Account {
         Ok(self.charge(BytesKind::Answer, size))
     }
 
-    /// Charges output of a job; `None` if the limit leaves no room for it. A connection that has nothing queued always
-    /// has room, so the user's other connections cannot block it forever.
+    /// Charges output of a job; `None` if that would exceed the limit. A connection with an empty queue is always
+    /// below the limit, so the user's other connections cannot block it without end.
     pub fn output(self: &Arc<Self>, size: usize, has_queued: bool) -> Option<Charge> {
         let full = self.output.load(Ordering::Relaxed).saturating_add(size) > self.limits().stdio / 2;
         (!full || !has_queued).then(|| self.charge(BytesKind::Output, size))
@@ -166,7 +166,7 @@ impl Account {
     pub async fn input_room(&self) {
         loop {
             let mut taken = std::pin::pin!(self.room.notified());
-            // Misses no notification from here on.
+            // From here on, no notification is missed.
             taken.as_mut().enable();
             if self.input.load(Ordering::Relaxed) < self.limits().stdio / 2 {
                 return;
@@ -175,7 +175,8 @@ impl Account {
         }
     }
 
-    /// Waits for room for a frame of `size` bytes. Frames of a user get room in the order of their requests.
+    /// Waits until memory for a frame of `size` bytes is available. Frames of a user get memory in the order of their
+    /// requests.
     pub async fn room(&self, size: usize) -> Option<OwnedSemaphorePermit> {
         // No frame is larger than the smallest limit.
         let permits = u32::try_from(size.div_ceil(READING_UNIT)).ok()?;
@@ -183,7 +184,7 @@ impl Account {
         Arc::clone(&self.reading).acquire_many_owned(permits).await.ok()
     }
 
-    /// Returns when other frames of the user wait for room, but not before `patience` is over.
+    /// Returns when other frames of the user wait for memory, but not before `patience` is over.
     pub async fn crowded(&self, patience: Duration) {
         sleep(patience).await;
         while self.announced.load(Ordering::Relaxed) == 0 {
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_counts_over_all_connections_of_a_user_until_it_is_taken() {
+    fn queued_answers_count_over_all_connections_of_a_user() {
         let (mut accounts, account) = account();
         let other = accounts.of(7, false, &Limits::default());
         let first = account.answer(60).expect("room");

@@ -34,7 +34,7 @@ impl Copies {
     /// Copies the journal, then the profiles. A master that opens the copies creates the other files again.
     ///
     /// # Errors
-    /// If the disk is full, or a file cannot be copied. Nothing remains then.
+    /// If the disk is full, or a file cannot be copied. No copy remains then.
     pub async fn make(state_dir: &Path, journal: &Journal, profiles: &ProfileDb) -> Result<Self> {
         clean(state_dir);
         let made = Self::make_in(state_dir, journal, profiles).await;
@@ -60,7 +60,7 @@ impl Copies {
         BackupReport { files, uid, gid }
     }
 
-    /// Returns bytes of a file from `offset` on: one part, or the rest of the file.
+    /// Returns bytes of a file from `offset` on: one part, or the remaining bytes.
     ///
     /// # Errors
     /// If the file or the offset does not exist, or the file cannot be read.
@@ -76,7 +76,7 @@ impl Copies {
 fn opened(dir: &Path, name: &str) -> Result<(BackupFile, File)> {
     let path = dir.join(name);
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    let bytes = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?.len();
+    let bytes = file.metadata().with_context(|| format!("cannot inspect {}", path.display()))?.len();
     Ok((BackupFile { name: name.to_owned(), bytes }, file))
 }
 

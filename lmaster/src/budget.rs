@@ -1,9 +1,9 @@
-//! The account of an energy budget on a live cluster, and its monitoring stages. A stage replaces the use that the core
-//! over-estimated by the use that the master believes (energy-budget-2017, section IV-C.1).
+//! The account of an energy budget on a live cluster, and its monitoring stages. A stage replaces the core's
+//! over-estimated use by the master's believed use (energy-budget-2017, section IV-C.1).
 //!
-//! The energy used is the integral of the believed draw, which the core keeps: readings of meters, else estimates. This
-//! module keeps only the energy used at the last stage. Every snapshot is written right after a stage, so this number
-//! can be derived from the state. The module knows no jobs and decides nothing.
+//! The energy used is the integral of the believed draw, which the core keeps: readings of meters, else estimates.
+//! This module keeps only the energy used at the last stage. Every snapshot is written right after a stage, so this
+//! number can be derived from the state. Independent of jobs; makes no decision.
 
 use limo_model::{Budget, Energy, Span, Time};
 use limo_proto::BudgetAccount;
@@ -52,7 +52,7 @@ impl Stages {
         round
     }
 
-    /// Updates the account after the core's time has moved on from `before`; the draw was constant until now.
+    /// Updates the account after the core's time has advanced from `before`. The draw was constant until now.
     fn observe(&mut self, before: Sums, core: &Core) {
         let open = core.counter().map(|counter| *counter.budget());
         if open == self.of {
@@ -77,7 +77,7 @@ impl Stages {
     }
 
     /// Returns the time of the next stage: a multiple of `every` after the beginning of the period. At the end of the
-    /// period the account is closed, so no stage is due there.
+    /// period the account is closed, so no stage is due then.
     pub fn due(&self, every: Span) -> Option<Time> {
         let budget = self.of.as_ref()?;
         let every = every.max(Span::from_ms(1));
@@ -93,7 +93,7 @@ fn energy_at(sums: Sums, at: Time) -> Energy {
     bill.energy()
 }
 
-/// Returns the account of the period that runs at `now`. The core's own account is as old as its last event.
+/// Returns the account of the period that runs at `now`. The core's own account is only as new as its last event.
 pub fn account(core: &Core, now: Time) -> Option<BudgetAccount> {
     let budget = core.settings().budgets.at(now)?;
     let since = core.sums().since;

@@ -1,5 +1,5 @@
 //! Changes that an event makes to the cluster: in words for the history and, if the change can be undone, as values.
-//! Only this module knows them for each kind of event. Decides nothing and writes nothing.
+//! Only this module has them for each kind of event. Makes no decision and writes nothing.
 
 mod users;
 
@@ -21,12 +21,12 @@ pub const LOST: &str = "lmaster";
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// The subject: changes with the same subject follow one another.
+    /// Subject; changes with the same subject form a sequence.
     pub subject: String,
     /// Old value in words; empty if there was none.
     pub old: String,
     pub new: String,
-    /// Values to go back to; `None` if the change cannot be undone.
+    /// Values to restore; `None` if the change cannot be undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
 }
@@ -92,9 +92,9 @@ pub enum Back {
     },
 }
 
-/// Returns the author of an event and the change that it makes at `now`; `None` if it is not an operator's change. Must
-/// be called before the event is applied. `now` and all times are wall times. `actor` is the operator behind an event
-/// that names another author.
+/// Returns the author of an event and its change at `now`; `None` if it is not an operator's change. Must be called
+/// before the event is applied. `now` and all times are wall times. `actor` is the operator behind an event with
+/// another author.
 pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<(String, Changed)> {
     let (settings, clock) = (core.settings(), core.clock());
     let (by, changed) = match event {
@@ -199,13 +199,13 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
 }
 
 impl Back {
-    /// Returns true if the new value equals the old one, so there is nothing to undo.
+    /// Returns true if the new value equals the old one, so that there is nothing to undo.
     pub fn is_nothing(&self) -> bool {
         match self {
             Self::Limits { old, new } => old == new,
             Self::Mode { old, new } => old == new,
             Self::Policy { old, new } => old == new,
-            // The same prices of another source are a change.
+            // The same prices from another source are a change.
             Self::Prices { old, old_by, new } => old == new && !old_by.is_empty() && old_by != FEEDS,
             Self::Budgets { old, new } => old == new,
             Self::Node { old, new, .. } => old == new,
@@ -251,7 +251,7 @@ impl Back {
             Self::Limits { old, .. } => Event::LimitsSet { limits: old.clone(), by },
             Self::Mode { old, .. } => Event::ModeSet { mode: *old, by },
             Self::Policy { old, .. } => Event::PolicySet { preset: *old, options: core.settings().options, by },
-            // Prices without an author, or from the feeds, belong to the feeds again.
+            // Prices without an author, or from the feeds, are returned to the feeds.
             Self::Prices { old, old_by, .. } if old_by.is_empty() || old_by == FEEDS => {
                 Event::PricesSet { prices: old.clone(), by: old_by.clone() }
             }
@@ -320,7 +320,7 @@ fn reserved(reservation: Option<&Reservation>) -> String {
     format!("{} for {users}, for {}", of.nodes.join(", "), of.span())
 }
 
-/// The value of a curve at `now`, and the number of later changes.
+/// Formats the value of a curve at `now`, and the number of later changes.
 fn curve<T: PartialEq>(curve: &Curve<T>, now: Time, show: impl Fn(&T) -> String) -> String {
     let value = curve.at(now).map_or("none".into(), show);
     match curve.changes(now).count() {

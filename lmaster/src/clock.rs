@@ -41,12 +41,12 @@ impl Clocks {
 }
 
 fn mono() -> Mono {
-    // Linux has this clock since 2.6.39; the call fails only for a clock that does not exist.
+    // Linux has had this clock since 2.6.39; the call fails only for a clock that does not exist.
     let time = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap_or_else(|_| nix::sys::time::TimeSpec::new(0, 0));
     Mono::from_ms(time.tv_sec() * 1_000 + time.tv_nsec() / 1_000_000)
 }
 
-/// The wall clock.
+/// Returns the time of the wall clock.
 pub fn wall() -> Wall {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Wall::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
@@ -74,19 +74,19 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_from_the_journal() {
+    fn time_continues_from_the_journal() {
         let since = Time::from_unix_ms(LAST - 5_000);
         let recorded = Clock { offset: Span::from_ms(70), boot: "one".into(), since };
-        // The same kernel, 3 s later: the wall clock does not matter.
+        // The kernel is the same, 3 s later, so the wall clock does not matter.
         for wall in [LAST + 3_070, LAST + 3_600_000, LAST - 3_600_000] {
             check(&recorded, 8_000, wall, "one", (LAST + 3_000, wall - LAST - 3_000));
         }
-        // Another kernel: the wall clock counts if it has not gone back.
+        // The kernel is another one, so the wall clock counts if it has not gone back.
         check(&recorded, 200, LAST + 9_070, "two", (LAST + 9_000, 70));
         check(&recorded, 200, LAST - 9_000, "two", (LAST, -9_000));
-        // A kernel of the same name whose clock is behind: a machine that was restored to an earlier state.
+        // A kernel with the same boot id whose clock is behind means a machine that was restored to an earlier state.
         check(&recorded, 1_000, LAST + 9_070, "one", (LAST + 9_000, 70));
-        // A journal of an earlier version, which records no clocks.
+        // A journal of an earlier version records no clocks.
         check(&Clock::default(), 200, LAST + 9_000, "one", (LAST + 9_000, 0));
         check(&Clock::default(), 200, LAST + 9_000, "", (LAST + 9_000, 0));
     }

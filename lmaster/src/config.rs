@@ -1,5 +1,5 @@
-//! Settings from flags, `LIMO_*` variables, a TOML file and defaults, in this order of precedence. Knows the meaning
-//! and valid range of each setting. Opens only the file.
+//! Settings from flags, `LIMO_*` variables, a TOML file and defaults, in this order of precedence. Checks the range
+//! of each setting. Opens only the file.
 
 mod connections;
 pub mod grid;
@@ -30,7 +30,7 @@ use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
 
-/// Read if it exists and no other file is named.
+/// File that is read if it exists and no other file is given.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
 
 /// The master of a Limo cluster: keeps the queue, decides where and when jobs run, and relays their input and output.
@@ -44,7 +44,7 @@ pub struct Cli {
     #[arg(long)]
     pub check_config: bool,
     /// Record that the state directory was restored from a copy, and exit: the next start is a new incarnation, under
-    /// which nodes end the jobs of the previous one. Copies made by `lconf backup` do not need this
+    /// which nodes end the jobs of the previous one. Not needed for copies made by `lconf backup`
     #[arg(long)]
     pub restored: bool,
     #[command(flatten)]
@@ -69,16 +69,16 @@ struct Layer {
     /// Listen on this Unix socket [default: /run/limo/master.sock for root, else $XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, value_name = "PATH", env = "LIMO_SOCKET")]
     socket: Option<PathBuf>,
-    /// Listen also on this loopback address; port 0 chooses a free port, which DIR/address then names [default: none]
+    /// Also listen on this loopback address; for port 0, DIR/address has the chosen port [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
-    /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
+    /// Log level, or levels per module such as `lmaster=debug,info` [default: info]
     #[arg(long, value_name = "FILTER", env = "LIMO_LOG")]
     log: Option<String>,
-    /// For people, or one JSON object per line [default: human]
+    /// Log format: human, or one JSON object per line [default: human]
     #[arg(long, value_name = "FORMAT", env = "LIMO_LOG_FORMAT")]
     log_format: Option<LogFormat>,
-    /// A node that does not acknowledge a job within this time loses it to another [default: 2s]
+    /// Time within which a node must acknowledge a job before another node gets it [default: 2s]
     #[arg(long, value_name = "SPAN", env = "LIMO_ACK_TIMEOUT")]
     #[serde(with = "as_text::option")]
     ack_timeout: Option<Span>,
@@ -86,11 +86,11 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_KILL_GRACE")]
     #[serde(with = "as_text::option")]
     kill_grace: Option<Span>,
-    /// How long an attached job may be without its lrun before it is cancelled [default: 60s]
+    /// Time without its lrun after which an attached job is cancelled [default: 60s]
     #[arg(long, value_name = "SPAN", env = "LIMO_ORPHAN_GRACE")]
     #[serde(with = "as_text::option")]
     orphan_grace: Option<Span>,
-    /// How long a node may be unreachable before its jobs end as node_failed [default: 60s]
+    /// Time for which a node may be unreachable before its jobs end as node_failed [default: 60s]
     #[arg(long, value_name = "SPAN", env = "LIMO_NODE_LEASE")]
     #[serde(with = "as_text::option")]
     node_lease: Option<Span>,
@@ -102,7 +102,7 @@ struct Layer {
     /// Write a snapshot after this many entries of the journal [default: 10000]
     #[arg(long, value_name = "COUNT", env = "LIMO_SNAPSHOT_EVERY")]
     snapshot_every: Option<u32>,
-    /// Record readings of the meters at most this often, if nothing else happens [default: 1s]
+    /// Shortest interval between records of meter readings, if nothing else happens [default: 1s]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_EVERY")]
     #[serde(with = "as_text::option")]
     readings_every: Option<Span>,
@@ -110,32 +110,32 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_RESOLUTION")]
     #[serde(with = "as_text::option")]
     readings_resolution: Option<Span>,
-    /// Keep recorded energy this long [default: 400d]
+    /// Time for which recorded energy is kept [default: 400d]
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_KEEP")]
     #[serde(with = "as_text::option")]
     readings_keep: Option<Span>,
-    /// Only in the file.
+    /// Meters; only in the file.
     #[arg(skip)]
     meter: Vec<MeterLayer>,
-    /// Only in the file.
+    /// Limits on users; only in the file.
     #[arg(skip)]
     limits: LimitsTable,
-    /// Only in the file.
+    /// Settings of sleep; only in the file.
     #[arg(skip)]
     idle: IdleTable,
     #[command(flatten)]
     policy: PolicyLayer,
-    /// Priority of the operator's own limits among the sources of `[[grid]]`: before higher numbers [default: 100]
+    /// Priority of the operator's own limits among the sources of `[[grid]]`; lower numbers come first [default: 100]
     #[arg(long, value_name = "NUMBER", env = "LIMO_OPERATOR_PRIORITY")]
     operator_priority: Option<u32>,
     #[command(flatten)]
     initial: InitialLayer,
     #[command(flatten)]
     connections: ConnectionLayer,
-    /// Only in the file.
+    /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
-    /// Sources that may set limits from outside; in the file only: `[[grid]]`.
+    /// Sources that may set limits from outside; only in the file: `[[grid]]`.
     #[arg(skip)]
     grid: Vec<grid::GridTable>,
 }
@@ -152,7 +152,7 @@ pub struct ProgramSettings {
     /// Time between two signs of life.
     pub heartbeat: Duration,
     pub controller: controller::Settings,
-    /// Checked as far as possible without asking the feeds.
+    /// Feeds, checked as far as possible without a query.
     pub feeds: FeedTables,
     pub grid: grid::GridSources,
 }
@@ -239,7 +239,7 @@ impl Layer {
             every < stale_after,
             "readings_every is {every}, and a reading counts for {stale_after} (stale_after): it must be recorded before"
         );
-        ensure!(controller.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
+        ensure!(controller.snapshot_every > 0, "snapshot_every is 0: it must be 1 or more");
         let grid = grid::resolve(self.grid, self.operator_priority)?;
         let heartbeat = heartbeat(self.heartbeat)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
@@ -267,14 +267,14 @@ fn places(state_dir: Option<PathBuf>, socket: Option<PathBuf>) -> Result<(PathBu
     Ok((state_dir, socket))
 }
 
-/// Checks the interval and the retention of readings. Shorter intervals would cause more commits; longer ones could not
-/// show a day.
+/// Checks the interval and the retention of readings. Shorter intervals would cause more commits, and longer ones
+/// could not show a day.
 fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     let resolution = resolution.unwrap_or(Span::from_secs(60));
     let (least, most) = (Span::from_secs(60), Span::from_secs(86_400));
     ensure!(
         least <= resolution && resolution <= most,
-        "readings_resolution is {resolution}: {least} to {most} are possible"
+        "readings_resolution is {resolution}: it must be {least} to {most}"
     );
     let keep = keep.unwrap_or(most.scaled(400, 1));
     ensure!(keep >= resolution, "readings_keep is {keep}: at least one interval of {resolution} must be kept");
@@ -284,12 +284,12 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
 fn heartbeat(given: Option<Span>) -> Result<Duration> {
     let (least, most) = (Span::from_ms(100), Span::from_secs(60));
     let heartbeat = given.unwrap_or(Span::from_secs(5));
-    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: {least} to {most} are possible");
+    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: it must be {least} to {most}");
     Ok(Duration::from_millis(u64::try_from(heartbeat.ms()).unwrap_or(0)))
 }
 
 fn permille(key: &str, value: u32) -> Result<u32> {
-    ensure!(value <= 1000, "{key} is {value}: 0 to 1000 thousandths are possible");
+    ensure!(value <= 1000, "{key} is {value}: it must be 0 to 1000 thousandths");
     Ok(value)
 }
 
@@ -344,14 +344,14 @@ mod tests {
     fn refusals() {
         refused("", &["--listen", "0.0.0.0:6817"], "cannot listen on 0.0.0.0:6817: without certificates");
         refused("", &["--socket", "here"], "the socket path `here` is relative");
-        refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: 1 to 1000000 are possible");
+        refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: it must be 1 to 1000000");
         refused("", &["--greeting-time", "0s"], "greeting_time is zero");
         refused("kill_grase = \"1s\"\n", &[], "unknown field `kill_grase`");
         refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
         refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
         refused("node_lease = \"0s\"\n", &[], "node_lease is zero");
-        refused("heartbeat = \"99ms\"\n", &[], "heartbeat is 99ms: 100ms to 1min are possible");
+        refused("heartbeat = \"99ms\"\n", &[], "heartbeat is 99ms: it must be 100ms to 1min");
         refused("ack_timeout = \"0s\"\n", &[], "ack_timeout is zero");
         let crossed = "[initial]\nlow = \"90 W\"\nhigh = \"60 W\"\n";
         refused(crossed, &[], "the lower limit 90.0 W is above the upper limit 60.0 W");
@@ -365,9 +365,9 @@ mod tests {
         refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
         refused("[policy]\ncap_factor_permille = 0\n", &[], "cap_factor_permille is 0");
         refused("[policy]\nstale_after = \"1s\"\n", &[], "readings_every is 1s");
-        refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: 1min to 1d are possible");
+        refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: it must be 1min to 1d");
         refused("", &["--readings-keep", "30s"], "readings_keep is 30s: at least one interval of 1min must be kept");
-        refused("", &["--preempt", "kill"], "`kill` is not how far jobs are preempted");
+        refused("", &["--preempt", "kill"], "`kill` is not a measure of preemption");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
         let feed = "[[feed.price]]\nsource = \"awattar\"\nzone = \"FR\"\n";

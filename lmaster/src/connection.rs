@@ -22,8 +22,8 @@ use crate::room::Room;
 use crate::signs::{Signs, SignsOfLife};
 use outgoing::Outgoing;
 
-/// Most bytes of messages that may wait for a node that does not read. Data from clients to its jobs counts in the
-/// accounts of their users.
+/// Most bytes of messages that may wait for a node that does not read. Data from clients to its jobs counts in their
+/// users' accounts.
 const NODE_QUEUE_LIMIT: usize = 64 << 20;
 
 /// Longest time that a client may leave an answer unread.
@@ -40,7 +40,7 @@ enum Item {
     /// An encoded message; true if it is an answer.
     Message(Bytes, Held, bool),
     Data(Data, Held),
-    /// Marks that everything before it was read; reported to the controller.
+    /// Marker that all earlier items were read; reported to the controller.
     Drained,
 }
 
@@ -58,7 +58,7 @@ struct Queued {
     messages: AtomicUsize,
     data: AtomicUsize,
     answers: AtomicUsize,
-    /// Time at which the last answer was read, or the oldest waiting one was queued.
+    /// Time at which the last answer was read, or at which the oldest waiting one was queued.
     since: Mutex<Instant>,
 }
 
@@ -127,11 +127,11 @@ impl<M: Outgoing> Link<M> {
         Self { queue: Some(queue), waiting, account, reader, writer, message: PhantomData }
     }
 
-    /// Queues a frame. Returns true if it was queued: output of a job may be dropped, and is sent again once the
+    /// Queues a frame. Returns true if it was queued. Output of a job may be dropped, and is sent again once the
     /// connection has drained.
     ///
     /// # Errors
-    /// If too much is queued already: the reason to close the connection.
+    /// If too much is already queued: the reason to close the connection.
     pub fn send(&self, frame: Frame<M>) -> Result<bool, String> {
         let message = match frame {
             Frame::Message(message) => message,
@@ -186,14 +186,14 @@ impl<M: Outgoing> Link<M> {
         self.account.as_ref().map(|account| account.uid())
     }
 
-    /// Reports to the controller when everything that is queued now was read.
+    /// Reports to the controller when the peer has read all queued items.
     pub fn tell_when_drained(&self) {
         self.queue(Item::Drained);
     }
 
     fn queue(&self, item: Item) {
         if let Some(queue) = &self.queue {
-            // If the writer is gone, the reader reports it.
+            // If the writer has ended, the reader reports it.
             let _ = queue.send(item);
         }
     }
@@ -214,7 +214,7 @@ impl<M> Drop for Link<M> {
     }
 }
 
-/// Tells a peer why its connection ends.
+/// Tells a peer the reason for the end of its connection.
 struct LastWords<M> {
     queue: UnboundedSender<Item>,
     waiting: Arc<Queued>,
@@ -245,7 +245,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
     loop {
         match life.receive((&mut reader, &mut room)).await {
             Ok(Some(frame)) => {
-                // The frame counts in this room until it has its place below.
+                // The frame counts in this memory until it has its place below.
                 let room = room.take();
                 let (frame, is_data) = match frame {
                     Frame::Data(data) => {
@@ -269,10 +269,10 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
             }
             Ok(None) => break,
             Err(ConnectionError::Dead) => {
-                tracing::warn!(peer = peer.0, "hung up on a node that gives no sign of life");
+                tracing::warn!(peer = peer.0, "closed the connection to a node that gives no sign of life");
                 break;
             }
-            // A frame length over the limit is an error of input, too.
+            // A frame length over the limit is also an error of input.
             Err(ConnectionError::Io(error))
                 if ![ErrorKind::InvalidData, ErrorKind::TimedOut].contains(&error.kind()) =>
             {
@@ -280,7 +280,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
                 break;
             }
             Err(error) => {
-                let what = "hung up on a peer that does not keep to the protocol";
+                let what = "closed the connection to a peer that violates the protocol";
                 log_of!(warn, user, "protocol", peer = peer.0, user, %error, "{what}");
                 last_words.say(error.to_string());
                 break;
@@ -298,7 +298,13 @@ async fn write<M: Outgoing>(
 ) {
     let ignored = async || {
         let seconds = PATIENCE.as_secs();
-        log_of!(warn, user, "no answer read", peer = peer.0, "hung up on a client that took no answer for {seconds} s");
+        log_of!(
+            warn,
+            user,
+            "no answer read",
+            peer = peer.0,
+            "closed the connection to a client that read no answer for {seconds} s"
+        );
         let _ = inputs.send(Input::Gone(peer)).await;
     };
     loop {
@@ -325,7 +331,7 @@ async fn write<M: Outgoing>(
                 return tracing::debug!(peer = peer.0, %error, "cannot send");
             }
             if drains {
-                // The receiver is gone when the process ends.
+                // The receiver no longer exists when the process ends.
                 let _ = inputs.send(Input::Drained(peer)).await;
             }
             next = queued.try_recv().ok();

@@ -20,10 +20,10 @@ use crate::{energy, history};
 /// Databases that the master can read. Each method fails if its database cannot be read. Tests have a model of it.
 #[async_trait]
 pub trait Database: Send + Sync {
-    /// Returns the job that was submitted with a key, and the uid that submitted it.
+    /// Returns the job that was submitted with a key, and the uid of its submitter.
     async fn job_of_key(&self, key: &SubmissionKey) -> Result<Option<(JobId, u32)>>;
 
-    /// A finished job.
+    /// Returns a finished job.
     async fn finished_job(&self, job: JobId) -> Result<Option<JobReport>>;
 
     /// Returns finished jobs, in the order of `jobs`; omits jobs that are not found.
@@ -35,26 +35,26 @@ pub trait Database: Send + Sync {
         Ok(reports)
     }
 
-    /// Finished jobs, newest first.
+    /// Returns finished jobs, newest first.
     async fn finished(&self, query: Finished) -> Result<Vec<JobReport>>;
 
-    /// The newest job of a uid, finished or not.
+    /// Returns the newest job of a uid, finished or not.
     async fn newest_of(&self, uid: u32) -> Result<Option<JobId>>;
 
     /// Returns the draw of a node, or of the cluster if `node` is empty, in the intervals that begin in `[from,
     /// until)`; at most `limit`.
     async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>>;
 
-    /// Changes of operators, newest first.
+    /// Returns changes of operators, newest first.
     async fn changes(&self, query: ChangesQuery) -> Result<Vec<ChangeRow>>;
 
-    /// Returns the change with this number, or the newest that can be undone.
+    /// Returns the change with this number, or the newest one that can be undone.
     async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>>;
 
-    /// Sums of energy and cost.
+    /// Returns sums of energy and cost.
     async fn energy(&self, query: EnergyQuery) -> Result<EnergyReport>;
 
-    /// Everything in the profile database.
+    /// Returns everything in the profile database.
     async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>>;
 
     /// Imports profiles; returns the resulting ones.
@@ -66,7 +66,7 @@ pub trait Database: Send + Sync {
     /// Copies the databases.
     async fn make_backup(&self) -> Result<BackupReport>;
 
-    /// A part of a file of the copies.
+    /// Returns a part of a file of the copies.
     async fn backup_part(&self, file: u32, offset: u64) -> Result<Vec<u8>>;
 
     /// Returns unused space of the journal to the file system.

@@ -6,10 +6,10 @@ use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 
 use crate::database::row_filter;
 
-/// Most sums in one answer: more than the days of ten years. Each is below 200 bytes, and a frame is 1 MiB.
+/// Most sums in one answer: more than the days of ten years. Each takes less than 200 bytes, and a frame is 1 MiB.
 pub const SUMS_LIMIT: u32 = 4_000;
 
-/// Asks the journal for the sums.
+/// Requests the sums from the journal.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -26,7 +26,7 @@ pub async fn sums(journal: &Journal, query: EnergyQuery) -> Result<EnergyReport>
     let filter = row_filter(filter, since, until);
     let total = journal.sums(SumBy::Nothing, filter.clone(), 1).await?.pop();
     let sums = match &by {
-        // Fewer than two times span no day.
+        // Fewer than two times enclose no day.
         SumBy::Days(times) if times.len() < 2 => Vec::new(),
         _ => journal.sums(by, filter, limit).await?,
     };

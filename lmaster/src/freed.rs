@@ -1,7 +1,7 @@
 //! Returns memory to the kernel that was freed in small pieces.
 
-/// Should be called after large reads, because glibc keeps freed memory between pieces in use. After reading 10,000
-/// jobs from the journal, 14 of 35 MB were such memory. Takes some milliseconds.
+/// Call this after large reads, because glibc keeps freed memory between used pieces. After reading 10,000 jobs from
+/// the journal, this was 14 of 35 MB. Takes some milliseconds.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: the call takes no pointers, changes no memory in use, and is allowed at any time from any thread.
@@ -18,18 +18,18 @@ mod tests {
 
     use super::*;
 
-    /// Pages in memory.
+    /// Returns the number of pages in memory.
     fn resident() -> usize {
         let text = fs::read_to_string("/proc/self/statm").expect("the kernel tells");
         text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number")
     }
 
     #[test]
-    fn what_was_freed_between_pieces_that_stay_is_given_back() {
+    fn memory_between_used_pieces_is_returned() {
         if !cfg!(target_env = "gnu") {
             return skip(Requirement::Platform, "the memory allocator is not that of glibc");
         }
-        // 32 MiB in pieces too small for mappings of their own; one of a hundred stays.
+        // 32 MiB in pieces that are too small for separate mappings; one of a hundred stays.
         let mut pieces: Vec<Option<Vec<u8>>> = (0..32 << 10).map(|_| Some(vec![1; 1 << 10])).collect();
         let full = resident();
         for (place, piece) in pieces.iter_mut().enumerate() {

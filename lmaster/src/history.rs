@@ -1,4 +1,4 @@
-//! Selects the change in the journal to undo. Does not know the core and undoes nothing.
+//! Selects the change in the journal to undo. Independent of the core; undoes nothing.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ pub fn items(row: &ChangeRow) -> Result<Vec<Changed>> {
     items.with_context(|| format!("change {} in the journal is damaged", row.number))
 }
 
-/// Returns the change of that number, or the newest that can be undone. Such a change was made by an operator, is not
-/// an undo, is not undone, and has a value that differed.
+/// Returns the change of that number, or the newest one that can be undone. Such a change was made by an operator, is
+/// not an undo, is not undone, and has a value that differed.
 ///
 /// # Errors
 /// If the journal cannot be read.
@@ -47,7 +47,7 @@ async fn newest(journal: &Journal) -> Result<Option<ChangeRow>> {
         let Some(last) = rows.last() else { return Ok(None) };
         before = Some(last.number);
         for row in rows {
-            // Newest first, so an undo is seen before its change.
+            // The newest change comes first, so an undo is seen before its change.
             if undone.contains(&row.number) {
                 continue;
             }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_be_undone_may_be_pages_back() {
+    async fn an_undoable_change_may_be_pages_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
         let generation = recovered.generation;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_changed_nothing_is_not_undone() {
+    async fn changes_without_effect_are_not_undone() {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
         let same = Back::Mode { old: ModeSetting::Low, new: ModeSetting::Low };

@@ -6,33 +6,33 @@ const OPERATORS: u32 = 10;
 /// Limits for each user. Sizes are in encoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Answers that were not read yet.
+    /// Most encoded bytes of unread answers.
     pub answers: usize,
-    /// Output and input of jobs that were not read yet; each may have half of it.
+    /// Most bytes of unread output and input of jobs; each may have half of this.
     pub stdio: usize,
-    /// Messages that are being read.
+    /// Most bytes of messages that are being read.
     pub reading: usize,
-    /// Requests that wait for the answers to earlier ones.
+    /// Most bytes of requests that wait for the answers to earlier ones.
     pub requests: usize,
-    /// Unfinished jobs. An array counts as one.
+    /// Most unfinished jobs. An array counts as one.
     pub jobs: u32,
-    /// Memory of the launches of these jobs; each distinct launch counts once.
+    /// Most memory of the launches of these jobs; each distinct launch counts once.
     pub launches: usize,
-    /// Memory of the launches of all users together.
+    /// Most memory of the launches of all users together.
     pub all_launches: usize,
-    /// Size of these jobs in the journal, where each has its own launch.
+    /// Largest size of these jobs in the journal, where each has its own launch.
     pub submissions: usize,
-    /// Job numbers in one wait or one change.
+    /// Most job numbers in one wait or one change.
     pub wait_numbers: u32,
-    /// Job numbers in all open waits of a user.
+    /// Most job numbers in all open waits of a user.
     pub open_waits: u32,
-    /// Selectors in one request.
+    /// Most selectors in one request.
     pub selectors: u32,
-    /// Expensive queries that run at a time.
+    /// Most expensive queries that run at a time.
     pub queries_running: u32,
-    /// Expensive queries that wait.
+    /// Most expensive queries that wait.
     pub queries_queued: u32,
-    /// Log lines of one kind a minute.
+    /// Most log lines of one kind per minute.
     pub log_lines: u32,
 }
 

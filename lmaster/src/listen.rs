@@ -1,8 +1,8 @@
 //! Accepts connections on the Unix socket and over loopback, identifies each caller and its role, and hands over those
 //! that are admitted.
 //!
-//! The acceptor waits for no caller: it gets the user from the kernel, counts it, and rejects it at once if the user
-//! has too many connections. A task of each connection waits for the greeting.
+//! The acceptor does not wait for callers. It gets the user from the kernel, counts it, and rejects it at once if the
+//! user has too many connections. A task of each connection waits for the greeting.
 
 mod admission;
 
@@ -29,17 +29,17 @@ use crate::controller::Caller;
 use admission::Admission;
 pub use admission::{ConnectionLimits, Place};
 
-/// Callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller that finds no
+/// Most callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller without a
 /// place retries after 1 s, so one user's many calls must not fill the places of all others.
 const BACKLOG: u32 = 65_535;
 
-/// Pause after a failure to accept, such as no free descriptor, which persists for a while.
+/// Pause after a failure to accept. A lack of descriptors, for example, lasts for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the name of a user is cached: a user with a new name connects again soon.
+/// Time for which the name of a user is cached. A user with a new name connects again soon.
 const KNOWN: Duration = Duration::from_secs(60);
 
-/// User look-ups at a time, if a look-up means reading the table of all sockets.
+/// Most user look-ups at a time, if a look-up means reading the table of all sockets.
 const LOOK_UPS: usize = 16;
 
 /// A caller that may connect.
@@ -85,7 +85,7 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A restarted master takes its address back.
+    // This lets a restarted master use its address again.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
@@ -106,12 +106,12 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
         Ok(_) => bail!("another master listens there: choose another path with --socket"),
     }
     let unfinished = PathBuf::from(format!("{}.new", path.display()));
-    // A leftover of a master that was killed at this point.
+    // The leftover is from a master that was killed at this point.
     let _ = fs::remove_file(&unfinished);
     let socket = UnixSocket::new_stream()?;
     socket.bind(&unfinished)?;
     let listener = socket.listen(BACKLOG)?;
-    // Every user may call: the kernel identifies the caller.
+    // Every user may call, because the kernel identifies the caller.
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o666))?;
     fs::rename(&unfinished, path)?;
     Ok(listener)
@@ -275,7 +275,7 @@ async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
     bail!(reason)
 }
 
-/// The names of users that called before. A remote directory may be slow to give a name.
+/// The names of users that called before. A remote directory may give a name slowly.
 #[derive(Debug, Clone, Default)]
 struct Names(Arc<Mutex<HashMap<u32, (Instant, String)>>>);
 

@@ -1,4 +1,4 @@
-//! Limits on log lines that a user can cause: a number of lines of each kind a minute, then a count of the omitted
+//! Limits on log lines that a user can cause: a number of lines of each kind per minute, then a count of the omitted
 //! ones. Otherwise one user could fill the disk of the log, or hide important lines.
 
 use std::collections::BTreeMap;
@@ -14,19 +14,19 @@ static LINES: AtomicU32 = AtomicU32::new(10);
 
 static COUNTS: Mutex<Counts> = Mutex::new(Counts(BTreeMap::new()));
 
-/// Users with counts of their own; all others share one count, so the table stays small.
+/// Most users with their own counts. All others share one count, so the table stays small.
 const USERS: usize = 10_000;
 
 /// Lines in the open window by user (`None` if unknown) and kind.
 struct Counts(BTreeMap<(Option<u32>, &'static str), u32>);
 
-/// Sets how many lines of one kind are logged a minute for each user.
+/// Sets the most lines of one kind that are logged per minute for each user.
 pub fn configure(lines: u32) {
     LINES.store(lines, Ordering::Relaxed);
 }
 
-/// Returns true if one more line of this kind about a user may be logged. The first line opens a window; when it ends,
-/// the number of omitted lines is logged.
+/// Returns true if one more line of this kind about a user may be logged. The first line opens a window; when the
+/// window ends, the number of omitted lines is logged.
 pub fn may_log(user: Option<u32>, kind: &'static str) -> bool {
     let (may, is_first) = lock().count((user, kind), LINES.load(Ordering::Relaxed));
     if is_first && let Ok(runtime) = tokio::runtime::Handle::try_current() {

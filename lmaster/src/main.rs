@@ -1,6 +1,7 @@
 //! The master of a Limo cluster: one process that keeps the queue, decides, and relays the input and output of jobs.
 //!
-//! `controller` decides, as a state machine without I/O; all other modules bring its inputs and carry out its effects.
+//! `controller` decides, as a state machine without I/O. All other modules bring its inputs and carry out its
+//! effects.
 
 mod accounts;
 mod backup;
@@ -41,7 +42,7 @@ use limo_model::{WRONG_USAGE, plain_words, with_causes};
 
 use config::Cli;
 
-/// Longest wait for a meter reading at the end of the process: one exchange takes at most 5 s.
+/// Longest wait for a meter reading at the end of the process; one exchange takes at most 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -78,8 +79,8 @@ fn run(cli: Cli) -> Result<()> {
         return Ok(());
     }
     let log = logging::start(settings.log_format, &settings.log)?;
-    // One thread: all input is for the controller, and waking another thread takes longer than reading a frame. The
-    // connections to the journal and the profile database have their own threads.
+    // One thread is enough: all input is for the controller, and waking another thread takes longer than reading a
+    // frame. The connections to the journal and the profile database have their own threads.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
     let result = runtime.block_on(serve::run(cli, settings, log));
     // A read that blocks in the kernel must not delay the end of the process.

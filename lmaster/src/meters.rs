@@ -15,13 +15,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::controller::Input;
 pub use split::split;
 
-/// A meter fails after this long without an answer: its last reading is stale by then.
+/// Time without an answer after which a meter has failed, because its last reading is stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One meter in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
-    /// The configured text: `shelly:http://plug1`.
+    /// Configured text, such as `shelly:http://plug1`.
     pub source: String,
     pub choice: MeterChoice,
     pub serves: Serves,
@@ -35,7 +35,7 @@ pub struct Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Serves {
     All,
-    /// At least one.
+    /// Names of nodes, at least one.
     Nodes(Vec<String>),
 }
 
@@ -48,7 +48,7 @@ impl Serves {
     }
 }
 
-/// An open meter, by its place in the configuration.
+/// An open meter, by its index in the configuration.
 pub struct Device {
     index: usize,
     meter: Box<dyn Meter>,
@@ -72,7 +72,7 @@ pub fn open(meters: &[Shared]) -> Result<Vec<Device>> {
     meters.iter().enumerate().map(device).collect()
 }
 
-/// Reads a meter until the receiver is dropped. A slow meter is asked again only after it has answered.
+/// Reads a meter until the receiver is dropped. A slow meter gets the next query only after its answer.
 pub async fn watch(device: Device, inputs: Sender<Input>) {
     let Device { index, mut meter, interval } = device;
     let begin = Instant::now();

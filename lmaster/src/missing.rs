@@ -19,7 +19,7 @@ pub fn nodes(core: &Core) -> Vec<UnreachableReport> {
     core.known_nodes().filter_map(report).take(UNREACHABLE_LIMIT).collect()
 }
 
-/// Returns the unreachable nodes of a job, each with the time since when.
+/// Returns the unreachable nodes of a job, each with the start of its absence.
 pub fn of_job(core: &Core, assignment: &Assignment) -> Vec<(String, Option<Time>)> {
     let nodes = limo_model::nodes(&assignment.placement).filter_map(|node| core.node(node));
     let away = nodes.filter(|node| !node.is_connected());

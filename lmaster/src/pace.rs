@@ -1,11 +1,11 @@
 //! The pace of queries: a pause follows each long slice. So queries get only a part of the master's time, and another
-//! request waits for one slice at most. Some queries cannot be cut, such as trying a job beside a long queue.
+//! request waits for one slice at most. Some queries cannot be cut, such as a dry run beside a long queue.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// After a slice of up to this time the next one follows at once.
+/// Longest slice after which the next one follows at once.
 const SLICE: Duration = Duration::from_millis(5);
 
 /// Ratio of the pause to the slice before it.

@@ -1,4 +1,4 @@
-//! Energy of nodes and the cluster by interval, for the journal's table. Pure: knows no clock and no disk.
+//! Energy of nodes and the cluster by interval, for the journal's table. Pure, without clock and disk.
 //!
 //! A node's sample is the mean since its previous sample, and counts for that time, also across two intervals. If the
 //! previous sample is older than a reading counts, the time between is unknown and stays empty. The cluster's series is
@@ -11,11 +11,11 @@ use limo_journal::ReadingRow;
 use limo_model::{Drawn, Energy, Power, Span, Time};
 use limo_proto::Sample;
 
-/// Minimum time between commits that are made only for rows.
+/// Least time between commits that are made only for rows.
 const WRITTEN_EVERY: Span = Span::from_secs(60);
 
-/// The believed draw holds until it changes, and is read at least once an interval. After a longer pause the process or
-/// its machine was stopped.
+/// Longest pause of the believed draw, in intervals. It holds until it changes, and is read at least once an
+/// interval. After a longer pause the process or its machine was stopped.
 const LONGEST_PAUSE: i64 = 10;
 
 /// Resolution and retention of readings.
@@ -23,7 +23,7 @@ const LONGEST_PAUSE: i64 = 10;
 pub struct Kept {
     /// Length of an interval: 1 min to 1 d.
     pub resolution: Span,
-    /// Intervals that began earlier are deleted.
+    /// Age from which on intervals are deleted.
     pub keep: Span,
 }
 
@@ -33,13 +33,13 @@ pub struct Ledger {
     kept: Kept,
     /// Longest time that a sample may cover.
     gap: Span,
-    /// Wall time less cluster time; rows are in wall time.
+    /// Wall time minus cluster time; rows are in wall time.
     offset: Span,
-    /// The smallest offset so far: a wrong clock must not cause old rows to be deleted.
+    /// The smallest offset so far, so that a wrong clock does not cause old rows to be deleted.
     least_offset: Span,
     nodes: BTreeMap<String, Line>,
     cluster: Line,
-    /// In cluster time, as all times here.
+    /// Closed intervals; like all times here, in cluster time.
     over: Vec<ReadingRow>,
     /// Time at which rows were last taken.
     written: Time,
@@ -47,7 +47,7 @@ pub struct Ledger {
     sweep: Time,
 }
 
-/// One node, or the cluster.
+/// A series of one node, or of the cluster.
 #[derive(Debug, Default)]
 struct Line {
     /// End of the time for which its draw is known.
@@ -62,7 +62,7 @@ struct Line {
 struct Open {
     at: Time,
     since: Time,
-    /// In µJ: 1 mW in 1 ms.
+    /// Energy in µJ, which is 1 mW in 1 ms.
     energy: i128,
     seen: Span,
     /// Sum of samples, in mW; their mean counts if the samples cover no time.
@@ -74,7 +74,7 @@ struct Open {
 }
 
 impl Ledger {
-    /// Begins at `now`; samples further apart than `gap` leave a gap.
+    /// Makes a ledger that begins at `now`. Samples further apart than `gap` leave a gap.
     pub fn new(now: Time, kept: Kept, gap: Span) -> Self {
         let (nodes, cluster) = (BTreeMap::new(), Line::default());
         Self {
@@ -198,7 +198,7 @@ impl Ledger {
         }
         self.written = now;
         for row in &mut self.over {
-            // `since` distinguishes rows of one interval and stays unchanged: cluster time never repeats.
+            // `since` distinguishes rows of one interval. It stays unchanged, because cluster time never repeats.
             row.drawn.at = row.drawn.at + self.offset;
         }
         (std::mem::take(&mut self.over), Some(now + self.least_offset - self.kept.keep))
@@ -231,7 +231,7 @@ impl Line {
         }
     }
 
-    /// Returns the interval of `at`; closes an earlier one.
+    /// Returns the interval of `at`, and closes an earlier one.
     fn open_at(&mut self, node: &str, at: Time, (slots, over): (Slots, &mut Vec<ReadingRow>)) -> &mut Open {
         let begin = slots.begin(at);
         self.end_before(node, begin, over);
@@ -266,7 +266,7 @@ impl Line {
 }
 
 impl Open {
-    /// Returns the interval's row including the earlier rounding remainder, and the new remainder.
+    /// Returns the interval's row with the earlier rounding remainder, and the new remainder.
     fn drawn(&self, over: i128) -> (Drawn, i128) {
         let total = self.energy + over;
         let mj = rounded(total, 1_000);
@@ -288,7 +288,7 @@ impl Open {
 #[derive(Debug, Clone, Copy)]
 struct Slots {
     resolution: Span,
-    /// Wall time less cluster time.
+    /// Wall time minus cluster time.
     offset: Span,
 }
 

@@ -26,15 +26,15 @@ pub struct Restored {
     pub stages: Stages,
     pub live: BTreeMap<JobId, Live>,
     pub generation: u64,
-    /// The reason if nothing can be written at present.
+    /// Reason why nothing can be written at present, if any.
     pub read_only: Option<String>,
-    /// Entries since the snapshot.
+    /// Number of entries since the snapshot.
     pub entries: usize,
     /// The time of the last entry.
     pub last: Time,
     /// True if nothing was ever recorded.
     pub fresh: bool,
-    /// Events that are now refused, and rounds that now differ from the recorded ones.
+    /// Number of events that are now refused, and of rounds that now differ from the recorded ones.
     pub mismatches: usize,
 }
 
@@ -99,8 +99,8 @@ fn live_jobs(core: &Core, submissions: Vec<Submission>) -> Result<BTreeMap<JobId
     let (mut live, mut launches) = (BTreeMap::new(), Launches::default());
     for submission in submissions {
         if let Some((job, mut found)) = live_job(core, submission)? {
-            // Shared at once: separate copies of all environments would not fit the memory that the jobs take
-            // afterwards.
+            // Launches are shared at once, because separate copies of all environments would not fit into the memory
+            // that the jobs take afterwards.
             launches.share(&mut found);
             live.insert(job, found);
         }

@@ -102,7 +102,7 @@ fn base(
     let places: Vec<_> = units.into_iter().filter_map(place).collect();
     let mut names: Vec<String> = places.iter().map(|(node, _)| node.name.clone()).collect();
     names.dedup();
-    // A file name may contain the node, so it is unknown before the node is.
+    // A file name may contain the node, so it is unknown before the node is known.
     let (stdout, stderr) = live.zip(names.first()).map_or((None, None), |(live, node)| output(job, live, node));
     let conditions = request.conditions.as_ref();
     JobReport {
@@ -163,7 +163,7 @@ fn output(job: JobId, live: &Live, node: &str) -> (Option<String>, Option<String
     (path(names.stdout), path(names.stderr))
 }
 
-/// Longest command in a report, in characters: a listing of thousands of jobs must fit into a frame.
+/// Longest command in a report, in characters, because a listing of thousands of jobs must fit into a frame.
 const COMMAND_LIMIT: usize = 1000;
 
 /// Formats the command as shell input.
@@ -237,7 +237,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
     let own_band = settings.own_limits.as_ref().map(|own| own.band(now));
     let next_price = core.prices().and_then(|prices| prices.changes(now).next());
     let band = settings.limits.band(now);
-    // Billed up to now, without changing the state.
+    // The bill is extended up to now, without changing the state.
     let mut bill = sums.bill;
     bill.add(sums.drawn(), sums.since, now, core.prices());
     let permille = |part: i64, whole: i64| u32::try_from(i128::from(part) * 1000 / i128::from(whole)).unwrap_or(1000);

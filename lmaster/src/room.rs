@@ -1,5 +1,5 @@
-//! Room for messages from clients. A large frame is read only when its user has room for it, over all connections
-//! together. Until then it stays with its sender.
+//! Memory for messages from clients. A large frame is read only when its user has enough memory for it, over all
+//! connections together. Until then it stays with its sender.
 
 use std::io;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::accounts::Account;
 
-/// Frames of up to this size need no room.
+/// Size of frames that need no reservation of memory.
 const SMALL: usize = 8 * 1024;
 
-/// Longest time for a frame to arrive while others of its user wait for its room.
+/// Longest time for a frame to arrive while others of its user wait for its memory.
 const FRAME_TIME: Duration = Duration::from_secs(10);
 
-/// The room of one connection.
+/// The reserved memory of one connection.
 pub struct Room {
-    /// `None` for a node, which belongs to an operator and always has room.
+    /// Account of the user; `None` for a node, which belongs to an operator and is never limited.
     account: Option<Arc<Account>>,
-    /// Room for the frame that is being read.
+    /// Memory for the frame that is being read.
     held: Option<OwnedSemaphorePermit>,
 }
 
@@ -33,7 +33,7 @@ impl Room {
     /// Returns the next input. Safe to cancel.
     ///
     /// # Errors
-    /// Same as [`Reader::receive`], and if a frame takes too long while others wait for its room.
+    /// Same as [`Reader::receive`], and if a frame takes too long while others wait for its memory.
     pub async fn receive<In: DeserializeOwned>(
         &mut self,
         reader: &mut Reader<In>,
@@ -62,7 +62,7 @@ impl Room {
         }
     }
 
-    /// Takes the room of the received frame, to be kept until the frame counts elsewhere.
+    /// Takes the memory of the received frame, to be kept until the frame counts elsewhere.
     pub fn take(&mut self) -> Option<OwnedSemaphorePermit> {
         self.held.take()
     }

@@ -1,5 +1,5 @@
 //! The loop of the master: passes all inputs to the controller, one after the other, and carries out its effects.
-//! Decides nothing.
+//! Makes no decision.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -33,10 +33,10 @@ use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
 
-/// Frames of all connections that are read ahead of the controller; each at most 1 MiB, mostly 64 KiB.
+/// Most frames of all connections that are read ahead of the controller; each at most 1 MiB, mostly 64 KiB.
 const READ_AHEAD: usize = 256;
 
-/// Inputs per reading of the clock.
+/// Most inputs per reading of the clock.
 const AT_ONCE: usize = 256;
 
 /// Longest wait for the journal at the end of the process.
@@ -61,7 +61,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
     let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
     let (telling, words) = channel(READ_AHEAD);
-    // They end with this function.
+    // The sources end with this function.
     let _sources = grid::start(&settings.grid.sources, &kept, &settings.state_dir, telling).await?;
     let sources = settings.grid.sources.iter().map(|(source, _)| source.clone()).collect();
     let grid = Arbiter::new(sources, settings.grid.operator_priority, kept, clock.shown(clocks.now().at));
@@ -174,7 +174,7 @@ struct Sources {
     interrupt: Signal,
 }
 
-/// One thing that happened.
+/// One event of the loop.
 enum Happened {
     Input(Input),
     Turn,
@@ -233,7 +233,7 @@ impl Shell {
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
-                // Handled below.
+                // This is handled below.
                 Happened::Turn => {}
                 Happened::Arrived(arrival) => self.arrived(now, arrival),
                 Happened::HangUp => {
@@ -297,7 +297,7 @@ impl Shell {
     }
 
     fn step(&mut self, now: Now, input: Input) {
-        // The place is freed when the input was handled.
+        // The place is freed when the input has been handled.
         let (input, _place) = match input {
             Input::Placed(input, place) => (*input, Some(place)),
             input => (input, None),
@@ -325,7 +325,7 @@ impl Shell {
         }
     }
 
-    /// Closes the connection of a peer that can no longer be sent to.
+    /// Closes the connection of a peer to which nothing more can be sent.
     fn cut_off(&mut self, peer: PeerId, reason: &str) -> Input {
         self.log_hung_up(peer, reason);
         self.hang_up(peer);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::room::Room;
 
-/// Most signs in the send queue: a peer that pings faster than it reads gets fewer answers.
+/// Most signs in the send queue. A peer that pings faster than it reads gets fewer answers.
 const SIGNS: usize = 4;
 
 /// Sweeps per heartbeat; each answers pings and checks silent nodes.
@@ -25,12 +25,12 @@ const SWEEPS: u32 = 25;
 #[derive(Debug, Clone)]
 pub struct Signs {
     pub alive: Alive,
-    /// The connections with an unanswered ping.
+    /// Connections with an unanswered ping.
     asked: Arc<Mutex<Vec<Arc<Overseen>>>>,
     watched: Arc<Mutex<Watched>>,
 }
 
-/// The connections whose signs of life are monitored, by the time of their next check.
+/// Connections whose signs of life are monitored, by the time of their next check.
 #[derive(Debug, Default)]
 struct Watched {
     lines: BTreeMap<(Instant, u64), Weak<Overseen>>,
@@ -44,7 +44,7 @@ impl Watched {
     }
 }
 
-/// The view that the sweeping task has of a connection.
+/// A connection as the sweeping task sees it.
 #[derive(Debug)]
 struct Overseen {
     /// Heartbeat of a peer that must give signs of life.
@@ -99,7 +99,7 @@ impl Signs {
         }
     }
 
-    /// Checks the connections whose time has come. Most have been heard from since, and cost no more than this check.
+    /// Checks the connections whose time has come. Most have had messages since, and cost no more than this check.
     fn look_after_silent(&self, now: Instant) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(first) = watched.lines.first_entry().filter(|first| first.key().0 <= now) {
@@ -126,7 +126,8 @@ pub struct SignsOfLife {
 }
 
 impl SignsOfLife {
-    /// Also returns the queue of its writer. A `watched` peer must give signs of life itself.
+    /// Makes the signs of life of a connection; also returns the queue of its writer. A `watched` peer must give
+    /// signs of life itself.
     pub fn new(signs: Signs, at_once: SignWriter, watched: bool) -> (Self, Receiver<Sign>) {
         let (sign, to_send) = channel(SIGNS);
         let beats = watched.then(|| signs.alive.listener(Instant::now()));
@@ -146,7 +147,7 @@ impl SignsOfLife {
         (reader, room): (&mut Reader<In>, &mut Room),
     ) -> Result<Option<Frame<In>>, ConnectionError> {
         loop {
-            // Received frames are handled before the peer counts as dead: this process may have been stopped.
+            // Received frames are handled before the peer counts as dead, because this process may have been stopped.
             tokio::select! {
                 biased;
                 received = room.receive(reader) => {

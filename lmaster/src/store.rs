@@ -23,7 +23,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens both in `dir`. Results go to `answers`.
+    /// Opens both databases in `dir`. Results go to `answers`.
     ///
     /// # Errors
     /// If one of them cannot be opened.
@@ -43,11 +43,11 @@ impl Store {
 
     fn answer_with(&mut self, answer: impl Future<Output = Option<Input>> + Send + 'static) {
         let answers = self.answers.clone();
-        // Removes finished tasks.
+        // This removes finished tasks.
         while self.asked.try_join_next().is_some() {}
         self.asked.spawn(async move {
             if let Some(input) = answer.await {
-                // The receiver is gone when the process ends.
+                // The receiver no longer exists when the process ends.
                 let _ = answers.send(input);
             }
         });

@@ -17,10 +17,10 @@ use tokio::sync::mpsc::Sender;
 
 use crate::controller::Input;
 
-/// Commands that run at a time; others are queued.
+/// Most commands that run at a time; others are queued.
 const AT_ONCE: usize = 16;
 
-/// A command that takes longer is killed: it should only switch a machine on, not wait for it.
+/// Time limit of a command, which should only switch a machine on and not wait for it.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The way to wake one node.
@@ -55,7 +55,7 @@ impl Waker {
                 }
             };
             if let Err(error) = done {
-                // The receiver is gone when the loop has ended.
+                // The receiver no longer exists when the loop has ended.
                 let _ = inputs.send(Input::WakeFailed(node, format!("{error:#}"))).await;
             }
         });

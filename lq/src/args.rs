@@ -1,5 +1,5 @@
-//! Command line of `lq`. The options of the list mean the same as for `squeue`, those of `cancel` the same as for
-//! `scancel`.
+//! Command line of `lq`. The options of the list have the meaning of `squeue`'s, and those of `cancel` that of
+//! `scancel`'s.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Selection of jobs")]
 pub struct ListArgs {
     /// Also show finished jobs
     #[arg(short, long)]
@@ -40,23 +40,23 @@ pub struct ListArgs {
     pub view: ViewArgs,
     /// Refresh after this many seconds [default: 2]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = every)]
-    #[arg(help_heading = "How they are shown")]
+    #[arg(help_heading = "Output")]
     pub watch: Option<Every>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Selection of jobs")]
 pub struct FilterArgs {
-    /// Only jobs of these users
+    /// Show only jobs of these users
     #[arg(short, long, value_name = "USER", value_delimiter = ',')]
     pub user: Vec<String>,
-    /// Only jobs in these states, e.g. running or PD
+    /// Show only jobs in these states, e.g. running or PD
     #[arg(short = 't', long = "states", value_name = "STATE", value_delimiter = ',', value_parser = state)]
     pub states: Vec<JobState>,
-    /// Only jobs of these names
+    /// Show only jobs with these names
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub name: Vec<String>,
-    /// Only jobs on these nodes, e.g. n[1-4,7]
+    /// Show only jobs on these nodes, e.g. n[1-4,7]
     #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
     pub nodelist: Option<Nodes>,
 }
@@ -74,7 +74,7 @@ impl FilterArgs {
 
 /// Columns of jobs, and their order.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-#[command(next_help_heading = "How they are shown")]
+#[command(next_help_heading = "Output")]
 pub struct ViewArgs {
     /// Sort by these columns; with - in descending order
     #[arg(long, value_name = "[-]COLUMN", value_delimiter = ',', allow_hyphen_values = true)]
@@ -92,12 +92,12 @@ pub struct ViewArgs {
 
 /// Range of ends of jobs.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Which jobs")]
+#[command(next_help_heading = "Selection of jobs")]
 pub struct EndedArgs {
-    /// Ended at this time or later, e.g. 18:00, 2026-10-26 or now-2h
+    /// Show jobs that ended at this time or later, e.g. 18:00, 2026-10-26 or now-2h
     #[arg(long, value_name = "TIME", value_parser = past)]
     pub since: Option<Time>,
-    /// Ended before this time
+    /// Show jobs that ended before this time
     #[arg(long, value_name = "TIME", value_parser = past)]
     pub until: Option<Time>,
 }
@@ -108,8 +108,8 @@ pub struct HistoryArgs {
     pub filter: FilterArgs,
     #[command(flatten)]
     pub ended: EndedArgs,
-    /// Show at most N, the newest
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
+    /// Show at most N jobs, the newest
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Selection of jobs")]
     pub limit: u32,
     #[command(flatten)]
     pub view: ViewArgs,
@@ -117,7 +117,7 @@ pub struct HistoryArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct CancelArgs {
-    /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
+    /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones)
     #[arg(value_name = "JOB", required_unless_present_any = ["user", "states", "name", "nodelist"])]
     pub jobs: Vec<Selectors>,
     #[command(flatten)]
@@ -137,7 +137,7 @@ pub struct EnergyArgs {
     #[command(flatten)]
     pub ended: EndedArgs,
     /// Show at most N sums, the largest
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Selection of jobs")]
     pub limit: u32,
 }
 
@@ -165,7 +165,7 @@ pub enum Command {
         #[command(flatten)]
         jobs: JobsArg,
     },
-    /// Explain why jobs wait: their candidates, the costs, and what prevents a start
+    /// Explain why jobs wait, with their candidates, costs and obstacles
     Explain {
         #[command(flatten)]
         jobs: JobsArg,
@@ -194,9 +194,9 @@ pub enum Command {
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
-    /// Take over a job whose lrun is gone: its output, input, signals and exit code
+    /// Take over the output, input, signals and exit code of a job whose lrun has ended
     Attach {
-        /// Also take it over from an lrun that is still there, which then exits
+        /// Also take the job over from an lrun that still runs, which then exits
         #[arg(long)]
         take: bool,
         #[command(flatten)]
@@ -231,7 +231,7 @@ pub enum Command {
     },
     /// Change the priority of waiting jobs; only operators may raise it
     Priority {
-        /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
+        /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones)
         #[arg(value_name = "JOB")]
         jobs: Selectors,
         /// Higher goes first, -10000 to 10000
@@ -246,8 +246,8 @@ pub enum Command {
     Top(TopArgs),
 }
 
-/// States with their codes in tables: Slurm's, and `LO` for lost, `RF` for refused and `UU` for used up, which Slurm
-/// does not have.
+/// States with their codes in tables. The codes are Slurm's, and `LO` for lost, `RF` for refused and `UU` for used
+/// up, which Slurm does not have.
 pub const STATES: [(JobState, &str); 13] = [
     (JobState::Waiting, "PD"),
     (JobState::Starting, "CF"),
@@ -272,7 +272,7 @@ pub struct Nodes(pub Vec<String>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Every(pub Duration);
 
-/// Shortest interval: bounds the load of the master.
+/// Shortest interval, to limit the load of the master.
 const OFTEN: Duration = Duration::from_millis(100);
 
 fn every(text: &str) -> Result<Every, String> {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often() {
+    fn watch_intervals_are_parsed() {
         let check = |text: &str, ms: Option<u64>| {
             assert_eq!(every(text).ok(), ms.map(|ms| Every(Duration::from_millis(ms))), "{text}");
         };

@@ -151,7 +151,7 @@ pub struct Shown {
     width: Option<usize>,
 }
 
-/// Largest width: wider than any terminal.
+/// Largest width: more than any terminal has.
 const WIDEST: usize = 1_000;
 
 impl FromStr for Shown {
@@ -268,7 +268,7 @@ fn moment(time: Option<Time>, clock: &Clock) -> String {
     or_dash(time.map(|time| clock.show(time)))
 }
 
-/// Returns an empty text if no memory was requested.
+/// Formats requested memory; empty if none was requested.
 fn asked(memory: Memory) -> String {
     if memory > Memory::ZERO { memory.to_string() } else { String::new() }
 }

@@ -31,7 +31,7 @@ struct SumJson {
     /// Number of jobs that ran; `null` for nodes.
     jobs: Option<u64>,
     energy_j: f64,
-    /// Parts of `energy_j`; the rest is from jobs for which this was not recorded.
+    /// Parts of `energy_j`. The remainder is from jobs without a record of this.
     measured_j: f64,
     estimated_j: f64,
     emulated_j: f64,
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_energy_is_known() {
+    fn sources_of_energy_are_percentages() {
         let check = |[energy, measured, estimated, emulated]: [i64; 4], expected: &str| {
             let [energy, measured, estimated, emulated] =
                 [energy, measured, estimated, emulated].map(Energy::from_joules);

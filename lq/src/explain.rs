@@ -15,9 +15,9 @@ struct ExplanationJson {
     mode: String,
     price_eur_per_mwh: Option<f64>,
     draw_w: f64,
-    /// `null` if there is no lower limit.
+    /// Lower limit; `null` if there is none.
     band_low_w: Option<f64>,
-    /// `null` if there is no upper limit.
+    /// Upper limit; `null` if there is none.
     band_high_w: Option<f64>,
     candidates: Vec<CandidateJson>,
     /// Number of further candidates.

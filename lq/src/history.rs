@@ -53,7 +53,7 @@ pub async fn run(args: &HistoryArgs, json: bool, master: &Master) -> Result<u8, 
     Ok(exit::DONE)
 }
 
-/// Requests as many parts as the master has.
+/// Requests all parts of the list.
 async fn ask(args: &HistoryArgs, master: &Master) -> Result<Vec<JobReport>, Failure> {
     let mut session = master.session().await?;
     let mut jobs: Vec<JobReport> = Vec::new();

@@ -13,7 +13,7 @@ use crate::PROGRAM;
 #[derive(Serialize)]
 struct ChangedJson {
     schema: u32,
-    /// Numbers of the jobs, keyed by the action.
+    /// Job numbers by action.
     #[serde(flatten)]
     jobs: BTreeMap<&'static str, Vec<u64>>,
 }

@@ -60,7 +60,7 @@ pub async fn run(args: &ListArgs, json: bool, master: &Master) -> Result<u8, Fai
 }
 
 async fn ask(args: &ListArgs, session: &mut Session) -> Result<Vec<JobReport>, AskError> {
-    // A filter for final states requests finished jobs.
+    // A filter for final states must request finished jobs.
     let ended = args.all || args.filter.states.iter().any(|state| state.is_over());
     session.jobs(args.filter.filter(), if ended { args.limit.unwrap_or(LIMIT) } else { 0 }).await
 }
@@ -74,8 +74,8 @@ fn show(mut jobs: Vec<JobReport>, args: &ListArgs, json: bool, screen: &Screen) 
     answer_screen(&table(&jobs, &args.view, &COLUMNS, (&clock, screen)))
 }
 
-/// Refreshes until interrupted; redraws in place on a terminal, appends elsewhere. Reconnects to a master that was
-/// away.
+/// Refreshes until interrupted; redraws in place on a terminal, appends elsewhere. Reconnects if the master was
+/// absent.
 async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) -> Result<u8, Failure> {
     let mut session = Some(master.session().await?);
     loop {
@@ -97,7 +97,7 @@ async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) ->
                 session = None;
                 if !json {
                     let (clock, screen) = (Clock::system(), Screen::of_stdout());
-                    draw(&format!("the master is away: {error}\n"), &clock, &screen)?;
+                    draw(&format!("the master is unreachable: {error}\n"), &clock, &screen)?;
                 }
             }
             Err(error) => return Err(error.into()),
@@ -117,7 +117,7 @@ fn draw(text: &str, clock: &Clock, screen: &Screen) -> Result<(), Failure> {
 /// Redraws from the top of the screen without clearing it, to avoid flicker.
 fn redrawn(head: &str, text: &str, height: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    // The head, and the line of the cursor.
+    // Two lines are for the head and the cursor.
     let room = height.saturating_sub(2);
     let mut shown = format!("\x1b[H{head}\x1b[K\n");
     let more = lines.len() > room;

@@ -93,7 +93,7 @@ impl Log {
     fn pass_on(&mut self) -> Result<bool, Failure> {
         let cannot = |error: io::Error| Failure::new(format_args!("cannot read {}: {error}", self.path));
         if self.file.metadata().map_err(cannot)?.len() < self.at {
-            // The job runs again, and its output starts again.
+            // The job runs again, so its output starts again.
             self.at = self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
         }
         let mut piece = vec![0; PIECE];

@@ -54,7 +54,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("state", Some(job.state.name().into()));
     fact("unreachable", unreachable(job, clock));
     fact("suspended", job.suspended.as_ref().map(|suspended| format!("{suspended}, since {}", time(suspended.since))));
-    fact("ended how", job.end.as_ref().map(|end| end_in_words(end, clock)));
+    fact("end", job.end.as_ref().map(|end| end_in_words(end, clock)));
     fact("waits", job.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()));
     fact("command", Some(job.command.clone()));
     fact("application", Some(job.application.clone()));

@@ -1,4 +1,4 @@
-//! `lq wait`: waits until jobs are over, across absences of the master.
+//! `lq wait`: waits until jobs are over, even if the master is absent for a time.
 
 use limo_client::{Clock, Failure, Master, Patience, answer_json, exit, until_over};
 use limo_proto::Selector;
@@ -9,9 +9,9 @@ use crate::list::JobsJson;
 /// Waits, and returns the highest exit code of the jobs.
 ///
 /// # Errors
-/// If the master does not know a job, never answered, or stays away.
+/// If the master does not know a job, never answered, or stays unreachable.
 pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
-    // `last` and `all` are resolved once: later submissions are not waited for.
+    // `last` and `all` are resolved once, so that later submissions do not count.
     let ids = master.select(which, false).await?;
     let jobs = until_over(PROGRAM, ids, master, patience).await?;
     if json {

@@ -22,7 +22,7 @@ use crate::priority::PriorityArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
 
-/// Run a command on the cluster, as if it ran here
+/// Run a command on the cluster as if it ran on this machine
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true, args_override_self = true)]
 #[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
@@ -70,7 +70,7 @@ pub struct JobArgs {
     /// Name in listings [default: that of the application]
     #[arg(short = 'J', long, value_name = "NAME", value_parser = job_name)]
     pub job_name: Option<String>,
-    /// Directory to run in [default: this one]
+    /// Working directory [default: the current one]
     #[arg(short = 'D', long, value_name = "DIR")]
     pub chdir: Option<PathBuf>,
     /// Application name of its profiles [default: made from user, command and options]
@@ -108,7 +108,7 @@ pub struct ResourceArgs {
     /// Run in this reservation: on its nodes, in its time
     #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
     pub reservation: Option<String>,
-    /// Share its nodes with no other job; use all cores, unless -c says how many
+    /// Run alone on its nodes; use all cores unless -c gives a number
     #[arg(long, hide = true)]
     pub exclusive: bool,
 }
@@ -146,27 +146,27 @@ pub struct WhenArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Where power is short", group = ArgGroup::new("limit").args(["energy_limit", "cost_limit"]).multiple(true))]
+#[command(next_help_heading = "When power is short", group = ArgGroup::new("limit").args(["energy_limit", "cost_limit"]).multiple(true))]
 pub struct PowerArgs {
-    /// Never suspend it to save power
+    /// Never suspend the job to save power
     #[arg(long, hide = true)]
     pub no_suspend: bool,
-    /// Allow ending it and running it again from its beginning to save power
+    /// Allow Limo to end the job and run it again from its beginning to save power
     #[arg(long, overrides_with = "no_requeue", hide = true)]
     pub requeue: bool,
-    /// Do not allow that (default)
+    /// Do not allow Limo to run the job again (default)
     #[arg(long, overrides_with = "requeue", hide = true)]
     pub no_requeue: bool,
-    /// Use only power that no other job wants: runs below the lower limit, gives way first
+    /// Use only spare power: start below the lower limit and give up power first
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"], hide = true)]
     pub filler: bool,
-    /// End it when it has used this much energy, e.g. 2kWh
+    /// End the job when it has used this much energy, e.g. 2kWh
     #[arg(long, value_name = "ENERGY", value_parser = positive::<Energy>, hide = true)]
     pub energy_limit: Option<Energy>,
-    /// End it when it has cost this much, e.g. 0.40EUR
+    /// End the job when it has cost this much, e.g. 0.40EUR
     #[arg(long, value_name = "MONEY", value_parser = positive::<Money>, hide = true)]
     pub cost_limit: Option<Money>,
-    /// Then stop it, or warn and let it go on [stop]
+    /// At these limits, stop the job or only warn [default: stop]
     #[arg(long, value_name = "WHAT", requires = "limit", hide = true)]
     pub on_limit: Option<WhenUsed>,
 }
@@ -191,10 +191,10 @@ pub struct HowArgs {
     /// Print the job's number and exit
     #[arg(long, visible_alias = "parsable")]
     pub detach: bool,
-    /// As --detach, but exit when the job is over, with its exit code
+    /// Like --detach, but wait until the job is over and exit with its exit code
     #[arg(short = 'W', long)]
     pub wait: bool,
-    /// Show what would happen now; submit nothing
+    /// Show when and where the job would start; submit nothing
     #[arg(long, visible_alias = "test-only", conflicts_with_all = ["detach", "wait"])]
     pub dry_run: bool,
     /// Print JSON (with --detach or --dry-run)
@@ -208,7 +208,7 @@ pub struct HowArgs {
     pub quiet: bool,
 }
 
-/// Options for new jobs only. clap identifies a structure of options as a group with its name.
+/// Options for new jobs only. clap treats a structure of options as a group with its name.
 const NEW_JOBS: [&str; 14] = [
     "command",
     "JobArgs",
@@ -229,10 +229,10 @@ const NEW_JOBS: [&str; 14] = [
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct TakingArgs {
-    /// Take over the streams of a job whose lrun is gone (see `lq attach`)
+    /// Take over the streams of a job whose lrun has ended (see `lq attach`)
     #[arg(long, value_name = "JOB", conflicts_with_all = NEW_JOBS, hide = true)]
     pub attach: Option<JobId>,
-    /// With --attach: also take them from an lrun that is still there
+    /// With --attach: also take the streams from an lrun that still runs
     #[arg(long, requires = "attach", conflicts_with = "command", hide = true)]
     pub take: bool,
 }
@@ -279,7 +279,7 @@ fn hardware(text: &str) -> Result<Hosts, String> {
     names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
 }
 
-/// Parses a name that the submitter chooses. Names with `+` are made by Limo from commands.
+/// Parses a name that the submitter chooses. Names with `+` are reserved for those that Limo makes from commands.
 fn application(text: &str) -> Result<String, String> {
     check_name("application", text).map_err(|error| error.to_string())?;
     match text.contains(limo_model::application::JOINT) {
@@ -295,7 +295,7 @@ fn size_class(text: &str) -> Result<String, String> {
     }
 }
 
-/// Longest name, in bytes; tables show all of it.
+/// Longest name in bytes, because tables show all of it.
 const JOB_NAME_LIMIT: usize = 128;
 
 fn job_name(text: &str) -> Result<String, String> {

@@ -14,13 +14,13 @@ pub struct ArrayArgs {
     /// Run once for each of these numbers, e.g. 0-999%50 for at most 50 at a time
     #[arg(short, long, value_name = "TASKS", conflicts_with = "immediate")]
     pub array: Option<Tasks>,
-    /// Run once for each line of this file, or those of --array, from 0; the line is LIMO_ARRAY_ENTRY
+    /// Run once for each line of this file, or for the lines of --array, from 0; the line is in LIMO_ARRAY_ENTRY
     #[arg(long, value_name = "FILE", conflicts_with = "immediate", hide = true)]
     pub each_line: Option<PathBuf>,
 }
 
 impl ArrayArgs {
-    /// Returns the array, if the job is one.
+    /// Returns the array; `None` for a single job.
     ///
     /// # Errors
     /// If the file cannot be read, is empty, or has no line for a task.

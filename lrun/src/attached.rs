@@ -19,7 +19,7 @@ use crate::voice::Voice;
 
 /// Threads that read stdin and write stdout and stderr.
 struct Pumps {
-    /// Started when the job asks for stdin.
+    /// Receiver of stdin; present once the job has asked for stdin.
     stdin: Option<mpsc::Receiver<bytes::Bytes>>,
     stdout: OutputWriter,
     stderr: OutputWriter,
@@ -28,7 +28,7 @@ struct Pumps {
 /// Submits the job, passes its streams through and returns its exit code.
 ///
 /// # Errors
-/// If Limo fails: no master, a refusal, no way back to the job.
+/// If Limo fails: the master is absent or refuses, or the connection to the job is lost for good.
 pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let has_terminal = exec.launch.terminal.is_some();
     follow(Session::new(exec), has_terminal, (how, master, reconnect)).await
@@ -74,11 +74,11 @@ pub async fn follow(
                 Report::Blocked(channel, error) => Input::Blocked(channel, error),
             },
             Some(piece) = piece(&mut pumps.stdin), if session.wants_stdin() => Input::Stdin(piece),
-            // Each other input starts this time again.
+            // Each other event starts this wait again.
             () = tokio::time::sleep(patience.0), if session.awaits_output() => Input::Silence,
         };
         let mut effects = session.step(begun.elapsed(), input);
-        // Before the first byte is shown: the job's terminal has already ended its lines.
+        // This comes before the first byte is shown, because the job's terminal has already ended its lines.
         keys.as_mut().filter(|_| session.is_running()).into_iter().for_each(Keys::give);
         while !effects.is_empty() {
             let mut more = Vec::new();
@@ -121,7 +121,7 @@ async fn piece(stdin: &mut Option<mpsc::Receiver<bytes::Bytes>>) -> Option<bytes
     }
 }
 
-/// Returns the size of the terminal at each change; waits for ever without a terminal.
+/// Returns the size of the terminal at each change. Never returns without a terminal.
 async fn resized(sizes: &mut Option<tokio::signal::unix::Signal>) -> Option<WindowSize> {
     match sizes {
         Some(sizes) => sizes.recv().await.and_then(|()| terminal::size().ok()),
@@ -129,7 +129,7 @@ async fn resized(sizes: &mut Option<tokio::signal::unix::Signal>) -> Option<Wind
     }
 }
 
-/// Stops this process as its terminal asked, after telling the job. Returns when it is continued.
+/// Stops this process at the request of its terminal, after the job was notified. Returns when it is continued.
 async fn stop(link: &Link, voice: &mut Voice) {
     link.flush().await;
     voice.wipe();

@@ -1,4 +1,4 @@
-//! Parser of `--dependency`: the words of `srun`; all conditions must be met.
+//! Parser of `--dependency`, with the words of `srun`. All conditions must be met.
 
 use std::str::FromStr;
 

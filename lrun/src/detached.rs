@@ -20,7 +20,7 @@ struct AcceptedJson {
 /// with the same key, so that there is only one job.
 ///
 /// # Errors
-/// If the master refuses the job or stays away.
+/// If the master refuses the job or stays unreachable.
 pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let (master, patience) = (master.master(), reconnect.reconnect_timeout);
     let mut link = Link::open(master.clone(), patience).await?;

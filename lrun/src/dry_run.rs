@@ -1,4 +1,4 @@
-//! `lrun --dry-run COMMAND`: shows the expected fate of the job.
+//! `lrun --dry-run COMMAND`: shows when and where the job would start.
 
 use limo_client::json::{CandidateJson, SCHEMA};
 use limo_client::{Clock, Failure, Master, answer, answer_json, candidate_table, exit};
@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct DryRunJson {
     schema: u32,
-    /// Candidate on which the job would start now; `null` if it would wait.
+    /// Candidate for a start now; `null` if the job would wait.
     start: Option<CandidateJson>,
     wait_reason: Option<String>,
     candidates: Vec<CandidateJson>,

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     all: bool,
-    /// In the order of the option; without a value, the submitter's value counts.
+    /// Variables in the order of the option; without a value, the submitter's value counts.
     named: Vec<(OsString, Option<OsString>)>,
 }
 

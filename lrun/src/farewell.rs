@@ -50,7 +50,7 @@ fn over(report: &JobReport, interrupt: Option<i32>, output_lost: bool, how: &How
         Some(signal) if cancelled => exit::of_signal(signal),
         _ => exit::of_end(end),
     };
-    // Exit code 0 would be wrong if output was lost.
+    // With lost output, exit code 0 would be wrong.
     let code = if output_lost && code == exit::DONE { exit::FAILED } else { code };
     let said = match end {
         JobEnd::Ran { outcome: Outcome::Exited(_), stopped: None } => how.verbose,

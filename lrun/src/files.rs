@@ -8,10 +8,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use limo_model::{FileNameError, check_file_name};
 use limo_proto::Files;
 
-/// Name that srun uses for a stream that is discarded.
+/// Name of srun for a discarded stream.
 const NOWHERE: &str = "none";
 
-/// Word that srun uses for all tasks.
+/// Word of srun for all tasks.
 const EVERYBODY: &str = "all";
 
 #[derive(Debug, clap::Args)]
@@ -23,13 +23,13 @@ pub struct FileArgs {
     /// Write standard error to FILE on the node
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
     pub error: Option<FileName>,
-    /// Read standard input from FILE on the node, or give it to task N only
+    /// Read standard input from FILE on the node, or pass it to task N only
     #[arg(short, long, value_name = "FILE|N", value_parser = OsStringValueParser::new().try_map(input))]
     pub input: Option<StdinSource>,
-    /// Overwrite output files (`truncate`) or add to them (`append`)
+    /// Overwrite output files (`truncate`) or append to them (`append`)
     #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true, hide = true)]
     pub open_mode: OpenMode,
-    /// Give the job a terminal and the keys of this one
+    /// Give the job a terminal, and pass the keys of this one to it
     #[arg(long, conflicts_with_all = ["output", "error", "input", "detach", "wait"])]
     pub pty: bool,
 }
@@ -66,7 +66,7 @@ fn input(text: OsString) -> Result<StdinSource, FileNameError> {
     match text.to_str() {
         Some(EVERYBODY) => Ok(StdinSource::All),
         Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty() => {
-            // A number that is too large names no task; it is refused later.
+            // A number that is too large matches no task and is refused later.
             Ok(StdinSource::Task(number.parse().unwrap_or(u32::MAX)))
         }
         _ => file_name(text).map(StdinSource::File),

@@ -13,7 +13,7 @@ pub struct GresArgs {
     /// Whole accelerators of each node, of one type, e.g. gpu:2 or gpu:a100:2
     #[arg(long, value_name = "gpu[:HARDWARE][:N]", value_parser = gres, conflicts_with = "gpus", hide = true)]
     gres: Option<Accelerators>,
-    /// As --gres without `gpu:`, e.g. 2 or a100:2
+    /// Like --gres without `gpu:`, e.g. 2 or a100:2
     #[arg(long, value_name = "[HARDWARE:]N", value_parser = gpus, hide = true)]
     gpus: Option<Accelerators>,
 }
@@ -22,7 +22,7 @@ pub struct GresArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Accelerators {
     count: NonZeroU32,
-    /// Only accelerators of this type.
+    /// Required type of the accelerators; `None` for any.
     hardware: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl GresArgs {
         self.gres.as_ref().or(self.gpus.as_ref())
     }
 
-    /// Returns the number per node, or `None` if none were asked for.
+    /// Returns the number per node, or `None` if none were requested.
     pub fn count(&self) -> Option<NonZeroU32> {
         self.asked().map(|asked| asked.count)
     }

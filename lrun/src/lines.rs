@@ -1,9 +1,9 @@
-//! Joins output of several nodes by whole lines: the unfinished line of a node is kept until it ends.
+//! Joins output of several nodes by whole lines. An unfinished line of a node is kept until its end arrives.
 
 use bytes::{Bytes, BytesMut};
 
-/// Longest line that is kept, in bytes: a quarter of a stream's window, so that its sender can continue. Other nodes'
-/// lines may split a longer one.
+/// Longest line that is kept, in bytes: a quarter of a stream's window, so that its sender can continue. Lines of
+/// other nodes may split a longer line.
 const LINE_LIMIT: usize = 64 * 1024;
 
 /// Beginning of a line whose end has not arrived.
@@ -15,7 +15,7 @@ impl Lines {
     pub fn take(&mut self, bytes: Bytes) -> Option<Bytes> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if self.0.is_empty() && whole == bytes.len() {
-            // No copy if nothing is kept.
+            // Nothing is copied if no bytes are kept.
             return Some(bytes).filter(|bytes| !bytes.is_empty());
         }
         let mut out = BytesMut::new();
@@ -30,7 +30,7 @@ impl Lines {
         Some(out.freeze()).filter(|out| !out.is_empty())
     }
 
-    /// Ends the stream; returns the rest.
+    /// Ends the stream; returns the remaining bytes.
     pub fn end(&mut self) -> Option<Bytes> {
         Some(std::mem::take(&mut self.0).freeze()).filter(|rest| !rest.is_empty())
     }

@@ -28,18 +28,18 @@ pub struct Link {
 }
 
 enum State {
-    /// Connected; not reported yet.
+    /// Connected, with an event that is not reported yet.
     Fresh(ClientConnection),
     Up {
         reader: Reader<MasterToClient>,
         queue: mpsc::UnboundedSender<Outgoing>,
-        /// Error that ended the writer, if the connection is not broken.
+        /// Error that ended the writer although the connection works.
         unsendable: oneshot::Receiver<ConnectionError>,
     },
     Calling(Pin<Box<dyn Future<Output = Call> + Send>>),
 }
 
-/// A call, with its time and that of the pause before it.
+/// A call. The time includes that of the pause before it.
 struct Call {
     took: Duration,
     result: Result<ClientConnection, AskError>,
@@ -47,7 +47,7 @@ struct Call {
 
 enum Outgoing {
     Frame(Frame<ClientToMaster>),
-    /// Answered when all frames before it are in the kernel.
+    /// Answered when all earlier frames are in the kernel.
     Flushed(oneshot::Sender<()>),
 }
 
@@ -61,7 +61,7 @@ impl Link {
         Ok(Self { master, backoff: Retries::new(patience), state: State::Fresh(connection) })
     }
 
-    /// Returns the next event. Cancel-safe.
+    /// Returns the next event. Safe to cancel.
     pub async fn next(&mut self) -> LinkEvent {
         if matches!(self.state, State::Fresh(_)) {
             return self.connected();
@@ -131,7 +131,7 @@ impl Link {
     /// Sends a frame. Without a connection the frame is dropped; important ones are sent again on the next connection.
     pub fn send(&self, frame: Frame<ClientToMaster>) {
         if let State::Up { queue, .. } = &self.state {
-            // Fails if the writer has ended: the reader reports the broken connection.
+            // This fails if the writer has ended; the reader then reports the broken connection.
             let _ = queue.send(Outgoing::Frame(frame));
         }
     }

@@ -104,7 +104,7 @@ fn in_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Fai
         .build()
         .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
     let result = runtime.block_on(work);
-    // A thread may still be blocked in a read of stdin; it ends with the process.
+    // A thread may still be blocked in a read of stdin, and ends with the process.
     runtime.shutdown_background();
     result
 }

@@ -5,10 +5,10 @@ use limo_model::PRIORITY_LIMIT;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub struct PriorityArgs {
-    /// Higher goes first, -10000 to 10000 [default: 0]; above 0 for operators only
+    /// Priority; higher goes first, -10000 to 10000 [default: 0]; above 0 for operators only
     #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true, hide = true)]
     pub priority: Option<i32>,
-    /// Lower its priority by N, so that other jobs go first [without N: 100]
+    /// Lower the priority by N, so that other jobs go first [without N: 100]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "100")]
     #[arg(value_parser = nice, conflicts_with = "priority", hide = true)]
     pub nice: Option<i32>,

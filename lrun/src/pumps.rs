@@ -20,7 +20,7 @@ const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
 /// Result of writing output.
 #[derive(Debug)]
 pub enum Report {
-    /// Number of bytes of this node written or discarded; the end of the stream counts as one.
+    /// Number of bytes of this node that were written or discarded; the end of the stream counts as one.
     Written(Channel, u32, u64),
     /// Output cannot be written; the rest is discarded.
     Blocked(Channel, Errno),
@@ -60,12 +60,12 @@ fn read(buffer: &mut [u8]) -> Bytes {
     }
 }
 
-/// Returns true if `terminal` is this process's terminal and another process group is in its foreground.
+/// Returns true if `terminal` is this process's terminal and has another process group in its foreground.
 pub fn in_background(terminal: impl AsFd) -> bool {
     unistd::tcgetpgrp(terminal).is_ok_and(|owner| owner != unistd::getpgrp())
 }
 
-/// Waits for a descriptor that another process has made non-blocking.
+/// Waits for a descriptor that another process may have made non-blocking.
 fn ready(fd: std::os::fd::BorrowedFd<'_>, flags: PollFlags) {
     // If polling fails, the following read or write reports the error.
     let _ = poll(&mut [PollFd::new(fd, flags)], PollTimeout::NONE);
@@ -90,14 +90,13 @@ impl OutputWriter {
     pub fn write(&mut self, piece: Piece) {
         let (part, bytes) = &piece;
         if bytes.is_empty() && self.pieces.is_none() {
-            // Most commands write nothing to one of the streams. The receiver of reports exists as long as this
-            // process.
+            // Most commands leave one of the streams empty. The receiver of reports exists as long as this process.
             let _ = self.reports.send(Report::Written(self.channel, *part, 1));
             return;
         }
         let (channel, reports) = (self.channel, &self.reports);
         let pieces = self.pieces.get_or_insert_with(|| start(channel, reports.clone()));
-        // The thread ends only with this process.
+        // The thread ends only with this process, so it takes every piece.
         let _ = pieces.send(piece);
     }
 }

@@ -103,7 +103,7 @@ impl Script {
             Args::try_parse_from([program].into_iter().chain(words).chain(rest))
         };
         let mut args = merged(self.lines.len()).map_err(|error| {
-            // The first line that causes an error.
+            // The culprit is the first line that causes an error.
             let culprit = (1..=self.lines.len()).find(|count| merged(*count).is_err()).unwrap_or(self.lines.len());
             self.at(&self.lines[culprit - 1], &complaint_of(&error))
         })?;

@@ -1,7 +1,7 @@
 //! State machine of a client's job: takes events, returns effects. No I/O and no clock.
 //!
 //! A submission without an answer is repeated with its key. An accepted job is attached to again, at the offsets that
-//! its streams have reached. Messages that must reach the master are kept while it is away.
+//! its streams have reached. Messages that must reach the master are kept while it is unreachable.
 
 mod interrupt;
 mod step;
@@ -36,14 +36,14 @@ pub struct Session {
     phase: Phase,
     streams: Streams,
     connected: bool,
-    /// True while the master is away and has not answered since.
+    /// True while the master is absent and has not answered since.
     away: bool,
-    /// True while an `Attach` is unanswered, so that a refusal refers to it.
+    /// True while an `Attach` is unanswered, because a refusal then refers to the `Attach`.
     attaching: bool,
-    /// Signals to send when the master is back.
+    /// Signals to send when the master has returned.
     held: Vec<ClientToMaster>,
-    /// True if the job is to be cancelled. Sent on each connection, since the last one may have broken before it
-    /// arrived.
+    /// True if the job is to be cancelled. The request is sent on each connection, since the last one may have broken
+    /// before the request arrived.
     cancelling: bool,
     /// Signal with which the user cancelled the job before it ran.
     interrupt: Option<i32>,
@@ -89,7 +89,7 @@ impl Session {
         Self { job: Some(job), phase: Phase::Waiting, streams, size, ..Self::new(exec) }
     }
 
-    /// Returns true if the next piece of stdin may be read. That is not before the job reads it, so that a job that
+    /// Returns true if the next piece of stdin may be read. This is false before the job reads it, so that a job that
     /// never starts consumes nothing.
     pub fn wants_stdin(&self) -> bool {
         self.exec.launch.files.stdin.is_none() && self.streams.wants_stdin()
@@ -139,7 +139,7 @@ impl Session {
         self.leave(Leave::Failed(Failure::new(reason)));
     }
 
-    /// Sends a message now, or when the master is back.
+    /// Sends a message now, or when the master has returned.
     fn send(&mut self, message: ClientToMaster) {
         if self.connected {
             self.effects.push(Effect::Send(Frame::Message(message)));
@@ -204,8 +204,8 @@ impl Session {
 
     fn gave_up(&mut self, failure: Failure) {
         let failure = match self.job {
-            Some(job) => Failure::new(format_args!("no way back to job {job}: {}", failure.message))
-                .hint(format_args!("the job goes on without lrun: `lq show {job}` when the master is back")),
+            Some(job) => Failure::new(format_args!("cannot return to job {job}: {}", failure.message))
+                .hint(format_args!("the job continues without lrun: `lq show {job}` when the master is back")),
             None => failure,
         };
         self.leave(Leave::Failed(failure));
@@ -235,7 +235,7 @@ impl Session {
                     self.send_size();
                     self.send_stdin();
                 }
-                Err(error) => self.fail(format!("cannot go on with standard input: {error}")),
+                Err(error) => self.fail(format!("cannot continue with standard input: {error}")),
             },
             MasterToClient::TakenOver { job } => self.fail(format!("another client took over job {job}")),
             MasterToClient::TakenUp { .. } => {}
@@ -293,7 +293,7 @@ impl Session {
 
     fn written(&mut self, stream: (Channel, u32), count: u64) {
         let Some(job) = self.job else { return };
-        // Without a connection no acknowledgement is needed: the next `Attach` has the offsets.
+        // Without a connection, acknowledgements are not needed, because the next `Attach` has the offsets.
         if let Some(ack) = self.streams.written(job, stream, count).filter(|_| self.connected) {
             self.send(ack);
         }
@@ -312,7 +312,7 @@ impl Session {
         }
     }
 
-    /// Ends the session when a job that ran has passed on all output, or when a job that never ran is over.
+    /// Ends the session when a started job has passed on all output, or when a job that never started is over.
     fn leave_if_done(&mut self) {
         let Some(report) = &self.report else { return };
         let ran = matches!(report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
@@ -322,7 +322,7 @@ impl Session {
         }
     }
 
-    /// Returns true if the job is over and only output is missing: its node may be gone for good.
+    /// Returns true if the job is over and only output is missing; the node may be gone for good.
     pub fn awaits_output(&self) -> bool {
         self.report.is_some() && self.streams.is_written()
     }

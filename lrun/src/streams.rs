@@ -9,7 +9,7 @@ use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, Pos
 #[derive(Debug, Default)]
 pub struct Streams {
     stdin: Outbox,
-    /// Outputs by node, for nodes from which anything arrived.
+    /// Outputs by node, up to the last node with output so far.
     outputs: Vec<Outputs>,
     /// True if only whole lines are written.
     by_lines: bool,
@@ -34,7 +34,7 @@ struct OutputStream {
     lines: Lines,
 }
 
-/// Most nodes that the master may report for a job.
+/// Most nodes that a master may report for a job.
 const PARTS_LIMIT: u32 = 100_000;
 
 impl Streams {
@@ -83,7 +83,7 @@ impl Streams {
     /// # Errors
     /// If those bytes are no longer kept.
     pub fn open(&mut self, offset: u64) -> Result<(), StreamError> {
-        // Without stdin there is nothing to continue.
+        // A job without stdin has nothing to continue.
         if self.stdin_from < u64::MAX {
             self.stdin.resume(offset.max(self.stdin_from))?;
         }
@@ -121,10 +121,10 @@ impl Streams {
         Some(if channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout })
     }
 
-    /// Takes output. Returns the pieces that must be written now, in order; an empty piece is the end of the stream.
+    /// Takes output. Returns the pieces to write now, in order; an empty piece is the end of the stream.
     ///
     /// # Errors
-    /// If bytes are missing before it, or it follows the end.
+    /// If bytes before it are missing, or it follows the end.
     pub fn accept(
         &mut self,
         stream: (Channel, u32),

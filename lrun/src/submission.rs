@@ -14,7 +14,7 @@ use crate::dependency::Dependencies;
 use crate::tasks::parallel;
 use crate::work::Work;
 
-/// Variable by which nodes find a job's processes. A job that submits another must not pass on its own.
+/// Variable by which nodes find a job's processes. If a job submits another one, the variable must not be passed on.
 const COOKIE: &str = "LIMO_ATTEMPT";
 
 /// Variable that names the type of terminal.
@@ -167,7 +167,7 @@ fn warning(when: &WhenArgs) -> Result<Option<Warning>, Failure> {
 
 fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failure> {
     let directory = around.start(args.job.chdir.as_deref());
-    // Without its type, a terminal is of no use to a job.
+    // Without a terminal type, a job cannot use a terminal.
     let term = around.terminal.and_then(|_| Some((OsString::from(TERM), around.variable(TERM)?.to_owned())));
     let variants = args.job.variants.iter().map(|variant| {
         let argv = variant.argv.iter().map(|word| word.clone().into_bytes()).collect();

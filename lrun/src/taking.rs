@@ -1,4 +1,4 @@
-//! `lrun --attach JOB`, which `lq attach` runs: takes over the streams of a job whose own `lrun` is gone.
+//! `lrun --attach JOB`, which `lq attach` runs: takes over the streams of a job whose own `lrun` has ended.
 
 use limo_client::{Failure, MasterArg, ReconnectArg};
 use limo_model::JobId;
@@ -13,7 +13,7 @@ use crate::terminal;
 /// Takes over the streams and passes them on; with `take`, also from a client that is still connected.
 ///
 /// # Errors
-/// If the master refuses or stays away, or the job has a terminal and this process has none.
+/// If the master refuses or stays unreachable, or the job has a terminal and this process has none.
 pub async fn run(
     (job, take): (JobId, bool),
     how: &HowArgs,

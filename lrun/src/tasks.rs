@@ -12,13 +12,13 @@ use crate::files::StdinSource;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct TaskArgs {
-    /// Number of nodes, with one task each unless -n says more
+    /// Number of nodes, with one task each unless -n gives more
     #[arg(short = 'N', long, value_name = "N")]
     pub nodes: Option<NonZeroU32>,
     /// Number of tasks
     #[arg(short = 'n', long, value_name = "N")]
     pub ntasks: Option<NonZeroU32>,
-    /// Run at most N of them on one node
+    /// Run at most N tasks on one node
     #[arg(long, value_name = "N", hide = true)]
     pub ntasks_per_node: Option<NonZeroU32>,
     /// Begin each line of output with the number of its task
@@ -36,8 +36,8 @@ impl TaskArgs {
         self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes.unwrap_or(NonZeroU32::MIN)))
     }
 
-    /// Returns the cores of each task. With whole nodes, a job uses all of their cores by default, but each of several tasks
-    /// uses one.
+    /// Returns the cores of each task. With whole nodes, a single task uses all of their cores by default, and each
+    /// of several tasks uses one.
     pub fn cores(&self, resources: &ResourceArgs) -> Cores {
         let usual =
             if self.ntasks.is_none() && resources.exclusive { Cores::All } else { Cores::Count(NonZeroU32::MIN) };

@@ -1,7 +1,7 @@
-//! Terminal of `lrun --pty`: raw while the job has it, and restored at any end.
+//! Terminal of `lrun --pty`: raw while the job has it, and restored however `lrun` ends.
 //!
-//! In raw mode every key is a byte for the job, also the keys that send signals. A background process leaves the
-//! terminal alone.
+//! In raw mode every key is a byte for the job, even a key that would send a signal. A background process does not
+//! change the terminal.
 
 use std::io;
 use std::sync::OnceLock;
@@ -15,10 +15,10 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::pumps::in_background;
 
-/// Original settings, for the handler of fatal signals, which can access nothing else.
+/// Original settings for the handler of fatal signals, which can access nothing else.
 static BEFORE: OnceLock<libc::termios> = OnceLock::new();
 
-/// Fatal signals that are not caught elsewhere.
+/// Fatal signals without another handler.
 const DEADLY: [Signal; 10] = [
     Signal::SIGABRT,
     Signal::SIGALRM,
@@ -85,7 +85,7 @@ impl Keys {
         }
     }
 
-    /// Continues after a stop, during which a shell uses its own settings.
+    /// Continues after a stop, during which a shell may have used its own settings.
     pub fn go_on(&mut self) {
         if self.given {
             self.make_raw();

@@ -13,7 +13,7 @@ use crate::submission::Surroundings;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts and arrays")]
 pub struct ScriptArgs {
-    /// Run this script; it may begin with lines `#LIMO --option value`
+    /// Run this script, which may begin with lines `#LIMO --option value`
     #[arg(long, value_name = "FILE", conflicts_with = "wrap")]
     pub script: Option<PathBuf>,
     /// Run this line with sh
@@ -30,11 +30,11 @@ const WRAP: &str = "wrap";
 /// Work for the node.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Work {
-    /// At least one word.
+    /// Command and arguments; at least one word.
     pub argv: Vec<OsString>,
     /// Application name, unless options name another.
     pub application: OsString,
-    /// Content of the file that the first word names.
+    /// Content of the file that the first word refers to.
     pub carried: Option<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ impl Work {
     /// Makes the work of a command line.
     ///
     /// # Errors
-    /// If the command's file is to be sent and does not exist or cannot be.
+    /// If the command's file is to be sent, and does not exist or cannot be sent.
     pub fn of(args: &Args, script: Option<Script>, around: &Surroundings) -> Result<Self, Failure> {
         if let Some(line) = &args.script.wrap {
             let argv = vec!["sh".into(), "-c".into(), line.clone()];

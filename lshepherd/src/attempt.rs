@@ -19,7 +19,7 @@ pub struct Attempt {
     pub mark: Mark,
     /// The user of the job's workers.
     pub identity: Option<Identity>,
-    /// Removed after the job's end.
+    /// Directory to remove after the job's end.
     pub carried: Option<Vec<u8>>,
     pub terminal: bool,
     /// Time at which the launch is abandoned.
@@ -42,7 +42,7 @@ pub enum Phase {
         leader: Pid,
         since: BootTime,
     },
-    /// The attempt is between two other stages; or the command is over, and a worker kills its remaining processes.
+    /// The attempt is between two other stages, or the command is over and a worker kills its remaining processes.
     Idle,
 }
 

@@ -15,7 +15,7 @@ use limo_shepherd::Carried;
 /// Writes the file.
 ///
 /// # Errors
-/// The reason; nothing is left then.
+/// The reason; no part of the file remains then.
 pub fn write(carried: &Carried) -> Result<(), String> {
     let directory = Path::new(OsStr::from_bytes(&carried.directory));
     let path = directory.join(OsStr::from_bytes(&carried.name));
@@ -28,7 +28,7 @@ pub fn write(carried: &Carried) -> Result<(), String> {
     });
     written.map_err(|error| {
         if error.kind() != io::ErrorKind::AlreadyExists {
-            // Remaining files are in a directory for temporary files.
+            // Remaining files do little harm in a directory for temporary files.
             let _ = fs::remove_dir_all(directory);
         }
         error.to_string()

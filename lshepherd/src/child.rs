@@ -1,6 +1,6 @@
 //! A process from its creation to the first instruction of its program. Until then it shares the memory of this
 //! process, which is faster than a copy. This process does not wait for it, because a user's file may block the child
-//! for ever.
+//! without a limit.
 //!
 //! The child makes raw system calls and writes to its own stack only. It does not allocate, lock or use `errno`. It
 //! drops its privileges itself: groups, then user, then umask and directory, then files. So it accesses every file as
@@ -19,13 +19,13 @@ use nix::unistd::{Pid, pipe2};
 
 use crate::raw::call;
 
-/// Size of the child's stack: its deepest calls need some hundred bytes, more without optimization.
+/// Size of the child's stack. Its deepest calls need some hundred bytes, or more without optimization.
 const STACK: usize = 64 << 10;
 
 /// Shell for programs that name no interpreter, as in `execvp(3)`.
 const SHELL: &CStr = c"/bin/sh";
 
-/// Soft limit on open files, that of a login. The hard limit is the daemon's.
+/// Soft limit on open files, equal to that of a login. The hard limit is that of the daemon.
 const SOFT_FILES: u64 = 1024;
 
 /// Texts for the kernel, with the required list of pointers. The texts do not move when this value moves.
@@ -63,7 +63,7 @@ struct Birth {
     blocked: bool,
     /// Descriptors in the order of their places: stdin, stdout, stderr, and from [`FIRST_INHERITED`] on.
     descriptors: Vec<OwnedFd>,
-    /// The first place whose descriptor is closed when the program begins.
+    /// Index of the first descriptor to close when the program begins.
     until_exec: usize,
     files: libc::rlimit64,
     report: RawFd,
@@ -90,7 +90,7 @@ pub struct Launching {
     pub pid: Pid,
     /// Pipe whose end shows that the child has left this memory.
     report: File,
-    /// Written and read only by the child.
+    /// Stack of the child; only the child reads and writes it.
     _stack: Vec<u128>,
     _birth: Shared,
 }
@@ -108,7 +108,7 @@ pub enum Progress {
 /// Returns the limit on open files of jobs: that of a login, within the limit of this process.
 pub fn file_limit() -> io::Result<libc::rlimit64> {
     let mut own = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: valid for writing.
+    // SAFETY: `own` is valid for writing.
     match unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut own) } {
         0 => Ok(libc::rlimit64 { rlim_cur: SOFT_FILES.min(own.rlim_max), rlim_max: own.rlim_max }),
         _ => Err(io::Error::last_os_error()),
@@ -149,7 +149,8 @@ pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, files: libc::rlimit64) -> io
         report: theirs.as_raw_fd(),
     });
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
-    // SAFETY: the end of the allocated memory, to which no other pointer exists; `u128` has the alignment of a stack.
+    // SAFETY: the pointer is the end of the allocated memory, to which no other pointer exists; `u128` has the
+    // alignment of a stack.
     let top = unsafe { stack.as_mut_ptr().add(stack.capacity()) };
     // SAFETY: the birth and the stack live in the returned value, which is kept until the child has left this memory.
     // All signals of this process are blocked, so no handler runs in the child.
@@ -174,7 +175,7 @@ impl Launching {
                 Progress::Failed(Step::of(step), i32::from_le_bytes([a, b, c, d]))
             }
             Ok(0) => Progress::Left,
-            // Such a short write is never divided.
+            // Such a short write is never split.
             Ok(_) => Progress::Failed(Step::Other, libc::EIO),
             Err(_) => Progress::Open,
         }
@@ -185,9 +186,9 @@ type Done = Result<(), (Step, c_int)>;
 
 /// The life of the child.
 extern "C" fn born(birth: *mut c_void) -> c_int {
-    // SAFETY: the parent owns it and keeps it; only the child uses it from now on.
+    // SAFETY: the parent owns the birth and keeps it. Only the child uses it from now on.
     let birth = unsafe { &mut *birth.cast::<Birth>() };
-    // SAFETY: only in the child.
+    // SAFETY: this code runs only in the child.
     let (step, errno) = unsafe {
         match prepare(birth) {
             Ok(()) => (Step::Exec, exec(birth)),
@@ -209,7 +210,7 @@ fn check(step: Step, result: isize) -> Result<isize, (Step, c_int)> {
     if result < 0 { Err((step, -(result as c_int))) } else { Ok(result) }
 }
 
-/// Does everything up to the program.
+/// Does everything up to the start of the program.
 ///
 /// # Safety
 /// Only in the child.
@@ -243,11 +244,11 @@ unsafe fn prepare(birth: &Birth) -> Done {
         for (place, output) in (1..).zip(&birth.outputs) {
             let Some((name, keep)) = output else { continue };
             let truncate = if *keep { 0 } else { libc::O_TRUNC };
-            // Always in append mode, so that two descriptors of one file do not overwrite each other.
+            // Append mode is always set, so that two descriptors of one file do not overwrite each other.
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
             open(if place == 1 { Step::Stdout } else { Step::Stderr }, name, flags, place)?;
         }
-        // All descriptors of this process are close-on-exec already; a kernel before 5.11 does not have this call.
+        // All descriptors of this process are already close-on-exec. A kernel before 5.11 does not have this call.
         let first = birth.descriptors.len().max(FIRST_INHERITED as usize);
         call(libc::SYS_close_range, [first, u32::MAX as usize, libc::CLOSE_RANGE_CLOEXEC as usize, 0, 0]);
         if !birth.blocked {
@@ -267,7 +268,8 @@ unsafe fn prepare(birth: &Birth) -> Done {
 /// # Safety
 /// Only in the child.
 unsafe fn open(step: Step, name: &CStr, flags: c_int, place: usize) -> Done {
-    // Without O_NONBLOCK a FIFO of that name, which any user may create, would block the child until somebody opens it.
+    // Any user may create a FIFO of that name. Without O_NONBLOCK it would block the child until another process
+    // opens it.
     let open = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
     let here = libc::AT_FDCWD as usize;
     // SAFETY: the name lives until the calls return.

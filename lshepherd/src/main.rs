@@ -1,5 +1,5 @@
-//! `lshepherd`: launches the jobs of one node and enforces their time limits, leases and stops, even while `lslave` is
-//! stopped. `lslave` starts it and sends it orders. It ends with `lslave`, and ends every job then.
+//! `lshepherd`: launches the jobs of one node and enforces their time limits, leases and stops, even while `lslave`
+//! is stopped. `lslave` starts it and sends it orders. It ends with `lslave`, and then ends every job.
 //!
 //! It has one thread, and one loop that never waits for a user's file or process. Launches happen in children. All
 //! other accesses to a user's files and processes happen in workers with a deadline.
@@ -59,7 +59,7 @@ fn run() -> anyhow::Result<()> {
     let mut shepherd = Shepherd::new(files);
     let result = serve(&mut shepherd, (&socket, &ended), timer);
     let end = BootTime::now().plus(LAST_SWEEP.as_millis().try_into().unwrap_or(u64::MAX));
-    // Children of killed processes become children of this process, until none is left.
+    // Children of killed processes become children of this process, so this repeats until there are none.
     while children().is_some_and(|children| !children.is_empty()) && BootTime::now() < end {
         shepherd.end_all();
         std::thread::sleep(PAUSE);
@@ -67,7 +67,7 @@ fn run() -> anyhow::Result<()> {
     result
 }
 
-/// Runs the loop until `lslave` is gone.
+/// Runs the loop until `lslave` has ended.
 fn serve(shepherd: &mut Shepherd, (socket, ended): (&OwnedFd, &SignalFd), mut timer: Timer) -> anyhow::Result<()> {
     loop {
         if !answer(shepherd, socket) {
@@ -142,7 +142,7 @@ impl Timer {
     }
 
     fn set(&mut self, at: Option<BootTime>) -> anyhow::Result<()> {
-        // A time in the past has fired, and must fire again, so it is set again each time.
+        // A time in the past has fired and must fire again, so it is set again each time.
         if at == self.1 && at.is_none_or(|at| at > BootTime::now()) {
             return Ok(());
         }

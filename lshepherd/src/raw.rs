@@ -12,7 +12,7 @@ use nix::libc::c_long;
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> isize {
     let result;
-    // SAFETY: the caller's; the kernel changes no other registers.
+    // SAFETY: the caller guarantees it; the kernel changes no other registers.
     unsafe {
         asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
             in("r8") e, lateout("rcx") _, lateout("r11") _, options(nostack));
@@ -27,7 +27,7 @@ pub unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> isize {
 #[cfg(target_arch = "aarch64")]
 pub unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> isize {
     let result;
-    // SAFETY: the caller's; the kernel changes no other registers.
+    // SAFETY: the caller guarantees it; the kernel changes no other registers.
     unsafe {
         asm!("svc 0", in("x8") number, inlateout("x0") a as isize => result, in("x1") b, in("x2") c, in("x3") d,
             in("x4") e, options(nostack));

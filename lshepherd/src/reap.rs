@@ -10,11 +10,11 @@ use nix::unistd::Pid;
 pub struct Collected {
     /// Status as in `waitpid(2)`.
     pub status: i32,
-    /// Milliseconds.
+    /// CPU time in user mode, in milliseconds.
     pub user_cpu: u64,
-    /// Milliseconds.
+    /// CPU time in system mode, in milliseconds.
     pub system_cpu: u64,
-    /// Bytes.
+    /// Largest resident memory, in bytes.
     pub max_rss: u64,
 }
 
@@ -36,7 +36,7 @@ pub fn ended_child() -> Option<Pid> {
 pub fn collect(child: Pid) -> Option<Collected> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both are valid for writing, and zero is a valid rusage.
+    // SAFETY: status and usage are valid for writing, and zero is a valid rusage.
     let usage = unsafe {
         if libc::wait4(child.as_raw(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) != child.as_raw() {
             return None;

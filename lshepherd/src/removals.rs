@@ -1,4 +1,5 @@
-//! Directories that wait for removal: one at a time for each user, so that one user's many files do not delay others.
+//! Directories that wait for removal. Each user has one removal at a time, so that many files of one user do not
+//! delay others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,7 +17,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// The directory for people.
+    /// Formats the directory for messages.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.directory).escape_debug().collect()
     }
@@ -32,7 +33,7 @@ impl Removals {
     /// Longest time of a removal, in milliseconds.
     pub const PATIENCE: u64 = 600_000;
 
-    /// Adds a removal; returns the directory if too many of the user wait.
+    /// Adds a removal. Returns the directory if too many removals of the user already wait.
     pub fn add(&mut self, removal: Removal) -> Option<String> {
         let queue = self.waiting.entry(removal.uid).or_default();
         if queue.len() >= MOST {

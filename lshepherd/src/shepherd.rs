@@ -63,7 +63,7 @@ impl Shepherd {
         self.answers.push_back(Answer::Trouble { text });
     }
 
-    /// A message of `lslave` arrived.
+    /// Handles a message of `lslave`.
     pub fn received(&mut self, received: Received) {
         match Order::decode(&received.bytes) {
             Ok(Order::Hello) => {
@@ -177,7 +177,7 @@ impl Shepherd {
                     self.answers.push_back(Answer::Stopping { handle, why });
                     attempt.terminate();
                 }
-                // Processes outside of the group follow when the leader is reaped.
+                // The other processes of the job follow when the leader is reaped.
                 Some(Due::Kill) => attempt.signal(libc::SIGKILL),
                 None => {}
             }
@@ -191,7 +191,7 @@ impl Shepherd {
         let mut stuck = Vec::new();
         for (worker, work) in self.workers.values_mut().filter(|(worker, _)| worker.deadline <= now) {
             worker.kill();
-            // The worker is reaped when the kernel releases it, without a wait.
+            // The kernel releases the worker at some time, and it is reaped then without a wait.
             worker.deadline = BootTime(u64::MAX);
             match work {
                 Work::Carry(handle) => stuck.push((*handle, true)),
@@ -255,7 +255,7 @@ impl Shepherd {
         }
     }
 
-    /// Some child ended.
+    /// Handles ended children.
     pub fn collect(&mut self) {
         while let Some(child) = reap::ended_child() {
             if let Some((worker, work)) = self.workers.remove(&child) {
@@ -265,11 +265,11 @@ impl Shepherd {
             }
             let find = |(handle, attempt): (&Handle, &Attempt)| (attempt.child() == Some(child)).then_some(*handle);
             let handle = self.attempts.iter().find_map(find);
-            // An ended child has left this memory before, so that report is handled first.
+            // An ended child has already left this memory, so that report is handled first.
             handle.into_iter().for_each(|handle| self.child_reported(handle));
             let leads = handle.filter(|handle| self.attempts.get(handle).is_some_and(|one| one.child() == Some(child)));
             if leads.is_some() {
-                // Before it is collected, while the number of the group is certainly valid.
+                // The signal is sent before the child is collected, while the number of the group is certainly valid.
                 group(child, libc::SIGKILL);
             }
             let collected = reap::collect(child);
@@ -303,14 +303,14 @@ impl Shepherd {
                 self.workers.insert(worker.pid, (worker, Work::Sweep(handle)));
             }
             Err(error) => {
-                self.trouble(format!("cannot look for what a job left behind: {error}"));
+                self.trouble(format!("cannot search for the remains of a job: {error}"));
                 self.emptied(handle, 0);
             }
         }
     }
 
-    /// Returns true if only processes led by leaders are left of all jobs: a process that outlives its parent becomes a
-    /// child of this process. Returns false also if the kernel does not answer.
+    /// Returns true if all remaining processes of jobs are led by leaders. A process that outlives its parent becomes
+    /// a child of this process. Returns false also if the kernel does not answer.
     fn is_alone_with_leaders(&self) -> bool {
         let own = |child: &Pid| {
             self.workers.contains_key(child)
@@ -320,7 +320,7 @@ impl Shepherd {
         children().is_some_and(|children| children.iter().all(own))
     }
 
-    /// Ends everything, because `lslave` is gone.
+    /// Ends everything, because `lslave` has ended.
     pub fn end_all(&mut self) {
         for attempt in self.attempts.values() {
             attempt.signal(libc::SIGKILL);

@@ -21,12 +21,12 @@ const PLACES: i32 = 10;
 pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let stdin = std::io::stdin();
     if getsockopt(&stdin, sockopt::SockType).ok() != Some(SockType::SeqPacket) {
-        bail!("lshepherd is started by lslave and is of no use by itself");
+        bail!("lshepherd is started by lslave and cannot be used by itself");
     }
     // SAFETY: the call takes numbers of descriptors only. This process uses none above stderr yet.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
     for fd in open_descriptors() {
-        // For a kernel without that call. SAFETY: as above.
+        // This is for a kernel without that call. SAFETY: as above.
         unsafe { libc::close(fd) };
     }
     let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()).context("/dev/null")?;
@@ -34,7 +34,7 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let socket = nix::fcntl::fcntl(stdin.as_fd(), nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(PLACES))?;
     // SAFETY: the descriptor was just made, and no other code owns it.
     let socket: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
-    // SAFETY: both are open. Placeholders stay open for ever.
+    // SAFETY: both descriptors are open. Placeholders are never closed.
     unsafe {
         libc::dup2(null.as_raw_fd(), libc::STDIN_FILENO);
         libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO);
@@ -44,8 +44,8 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     }
     // A job inherits ignored signals, so all are reset, including the handlers of the standard library.
     for signal in 1..=libc::SIGRTMAX() {
-        // The kernel's structure, all zero: the default action, no flags. The C library refuses two signals that it
-        // uses.
+        // This is the kernel's structure with zeros: the default action and no flags. The C library refuses two
+        // signals that it uses itself.
         let default = [0_u64; 4];
         // SAFETY: the structure is only read, and lives until the call returns. SIGKILL and SIGSTOP are refused.
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), 8) };
@@ -54,20 +54,20 @@ pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
     let mut child = SigSet::empty();
     child.add(Signal::SIGCHLD);
     let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
-    let ended = ended.context("cannot hear of ended children")?;
+    let ended = ended.context("cannot be notified of ended children")?;
     // A signal to the group of `lslave`, for example from its terminal, must not reach this process or its jobs.
     let _ = nix::unistd::setsid();
     nix::unistd::chdir("/").context("/")?;
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     // Children that run as a user share this memory for a moment, so other processes must not read or trace them.
-    nix::sys::prctl::set_dumpable(false).context("cannot close this process to others")?;
+    nix::sys::prctl::set_dumpable(false).context("cannot protect this process from others")?;
     // When memory runs out, jobs are as likely to be killed as other programs, even if `lslave` is protected. A child
     // cannot set this itself: while it shares this memory, the kernel would set it for both.
     let _ = fs::write("/proc/self/oom_score_adj", "0");
     Ok((socket, ended))
 }
 
-/// Descriptors above stderr.
+/// Returns the open descriptors above stderr.
 fn open_descriptors() -> Vec<i32> {
     let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let all: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -77,7 +77,7 @@ fn open_descriptors() -> Vec<i32> {
 /// Opens every place, so that no later descriptor gets one of these numbers.
 fn fill_places(null: BorrowedFd<'_>) -> anyhow::Result<()> {
     for place in 3..PLACES {
-        // SAFETY: numbers of descriptors only; no other one is open there.
+        // SAFETY: the call takes numbers of descriptors only; no other descriptor is open there.
         let done =
             place == null.as_raw_fd() || unsafe { libc::dup3(null.as_raw_fd(), place, libc::O_CLOEXEC) } == place;
         if !done {

@@ -42,7 +42,7 @@ impl Watch {
         Self { limit, warning, grace, leased: lease.is_some(), ..Self::default() }
     }
 
-    /// The command runs from now on.
+    /// Starts the time limit: the command runs from now on.
     pub fn begins(&mut self, now: BootTime) {
         self.since = Some(now);
         self.began = Some(now);
@@ -139,7 +139,7 @@ mod tests {
         BootTime(ms)
     }
 
-    /// Milliseconds.
+    /// Makes timers; times are in milliseconds.
     fn timers(time_limit: Option<u64>, kill_grace: u64, leased: bool) -> Watch {
         let (handle, lease) = (Handle(1), leased.then_some(at(0)));
         Watch::new(&Launch { handle, time_limit, warning: None, kill_grace, lease, launch_deadline: 1000 })

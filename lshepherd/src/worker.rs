@@ -48,7 +48,7 @@ pub fn start(
         ForkResult::Parent { child } => Ok(Worker { pid: child, deadline, reason: reason.into() }),
         ForkResult::Child => {
             let code = live(identity, theirs, work);
-            // SAFETY: ends the process; nothing of the parent's is flushed or dropped here.
+            // SAFETY: the call ends the process; no buffer of the parent is flushed or dropped here.
             unsafe { libc::_exit(code.into()) }
         }
     }
@@ -57,8 +57,8 @@ pub fn start(
 fn live(identity: Option<&Identity>, reason: OwnedFd, work: impl FnOnce() -> Result<u8, String>) -> u8 {
     let Some(mut reason) = alone(reason) else { return 1 };
     let result = identity.map_or(Ok(()), become_user).and_then(|()| {
-        // After the change of user, which would reset it: a worker does not outlive this process. SAFETY: no memory is
-        // involved.
+        // This comes after the change of user, which would reset the setting: a worker does not outlive this process.
+        // SAFETY: no memory is involved.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         work()
     });

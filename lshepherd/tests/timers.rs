@@ -133,7 +133,7 @@ fn frozen_time_does_not_count() {
 }
 
 #[test]
-fn a_lease_ends_when_nobody_renews_it() {
+fn an_unrenewed_lease_expires() {
     let shepherd = Shepherd::start();
     let now = BootTime::now();
     shepherd.launch("exec sleep 1000", Launch { lease: Some(now.plus(50)), ..plain() });
@@ -183,7 +183,7 @@ fn everything_ends_with_the_connection() {
     let leader = shepherd.started();
     let end = Instant::now() + PATIENCE;
     let pid = shepherd.child.id();
-    // The shell, and its two children that have left its group.
+    // Both children of the shell have left its group.
     let children = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let both = loop {
         let both = children(leader.cast_unsigned());

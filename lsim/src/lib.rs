@@ -1,5 +1,5 @@
-//! Simulator: the core of the master over a workload, in simulated time. The program `lsim` is its command line; `lab`
-//! uses it as a library. Uses only files and folders that it is given.
+//! Simulator: the core of the master over a workload, in simulated time. The program `lsim` is its command line;
+//! `lab` uses it as a library. Accesses only files and folders from its caller.
 
 pub mod commands;
 pub mod engine;

@@ -1,5 +1,5 @@
-//! Records of a simulation, in order of time: a row for each job that left, a sample of the platform after each change,
-//! and a summary at the end. [`Sink`] receives them.
+//! Records of a simulation, in order of time: a row for each job at its end, a sample of the platform after each
+//! change, and a summary at the end. [`Sink`] receives them.
 //!
 //! Plain data. Times are on the simulation's own clock ([`Time`]); output subtracts [`Heading::start`].
 
@@ -48,19 +48,19 @@ pub struct Window {
     pub until: Time,
 }
 
-/// How a job left.
+/// The fate of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Completed,
-    /// Ended, because it ran longer than its walltime.
+    /// The job ran longer than its walltime and was ended.
     Killed,
-    /// Never queued, because it needs more processors than the platform has.
+    /// The job was never queued, because it needs more processors than the platform has.
     Refused,
     /// The simulation ended before the job; it has a start if it was running.
     Unfinished,
 }
 
-/// Job, handed over once: when it ended, was refused, or was left at the end of the simulation.
+/// Job, handed over once: when it ended, was refused, or remained at the end of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobRow<'a> {
     /// Number in the workload.
@@ -75,7 +75,7 @@ pub struct JobRow<'a> {
     pub end: Option<Time>,
     /// Node numbers as inclusive intervals, ascending and apart; empty for a job that never started.
     pub allocated: &'a [(u32, u32)],
-    /// Energy of its nodes while it ran, idle draw included.
+    /// Energy of its nodes while it ran, including idle draw.
     pub energy: Energy,
     /// Cost of that energy; `None` without a price.
     pub cost: Option<Money>,
@@ -94,7 +94,7 @@ pub struct ByState<T> {
 /// Energy budget at one moment, counted from the start of its period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetSample {
-    /// Energy released until now.
+    /// Energy released so far.
     pub released: Energy,
     pub spent: Energy,
     /// Energy reserved for the first waiting job.
@@ -136,7 +136,7 @@ pub struct Steering {
     pub caps: u64,
     pub suspended: u64,
     pub resumed: u64,
-    /// Requeued jobs.
+    /// Number of requeued jobs.
     pub requeued: u64,
 }
 
@@ -195,8 +195,8 @@ fn hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Receives a run. `job` and `sample` come in order of time (the end of a job, the time of a sample), `finish` once,
-/// last.
+/// Receives a run. `job` and `sample` come in order of time (the end of a job, the time of a sample). `finish` comes
+/// once, at the end.
 pub trait Sink {
     fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError>;
     fn sample(&mut self, sample: &Sample) -> Result<(), WriteError>;

@@ -1,5 +1,5 @@
-//! Cost of the records of a job: three entries in the log and one that forgets them, compared with the three files per
-//! job of earlier daemons.
+//! Cost of the records of a job: three entries in the log and one that forgets them. Compared with the three files
+//! per job of earlier daemons.
 //!
 //! `cargo bench -p lslave`; the figures are medians over rounds of 1,000 jobs, with intents of 1 KiB.
 
@@ -56,7 +56,7 @@ fn median(mut round: impl FnMut()) -> Duration {
     times[ROUNDS / 2]
 }
 
-/// Writes a file as earlier daemons did: complete under its name, or absent.
+/// Writes a file atomically, as earlier daemons did.
 fn write_whole(dir: &Path, name: &str, bytes: &[u8]) {
     let unfinished = dir.join(format!("{name}.tmp"));
     fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, dir.join(name))).expect("written");

@@ -10,18 +10,18 @@ use tracing::{error, info, warn};
 
 use crate::config::Settings;
 
-/// Longest time to restore values when the daemon ends: a management controller may take 5 s for each answer. The next
-/// daemon restores the rest.
+/// Longest time to restore values when the daemon ends: a management controller may take 5 s for each answer. The
+/// next daemon restores the remaining values.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// File in the state directory with the original values.
 const FILE: &str = "caps.json";
 
-/// Used by one thread at a time, beside the loop.
+/// Keeper that one thread at a time uses, beside the loop.
 pub type Shared = Arc<Mutex<Keeper>>;
 
-/// Restores what an earlier daemon left, and writes the caps of its units into `spec`. Returns `None` if the original
-/// values are unknown: then nothing may be capped.
+/// Restores the original values after an earlier daemon, and writes the caps of its units into `spec`. Returns `None`
+/// if the original values are unknown: then nothing may be capped.
 pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Shared> {
     for unit in settings.caps.keys().filter(|unit| spec.unit(unit).is_none()) {
         let units: Vec<&str> = spec.units.iter().map(|unit| unit.name.as_str()).collect();
@@ -37,7 +37,7 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
         }
     };
     failures.iter().for_each(|failure| warn!(%failure, "a cap cannot be used"));
-    // Caps of emulated hardware are in its file.
+    // The file of emulated hardware contains its caps.
     if settings.hardware.is_none() {
         for unit in &mut spec.units {
             unit.caps = keeper.range(&unit.name);
@@ -49,13 +49,13 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
     Some(Arc::new(Mutex::new(keeper)))
 }
 
-/// Restores everything, for good. A device that does not answer does not hold the daemon.
+/// Restores everything, for good. A device without an answer does not hold up the daemon.
 pub fn close(keeper: Shared) {
     let (told, done) = mpsc::channel();
     thread::spawn(move || {
         // After a panic, the keeper still knows what to restore.
         let failures = keeper.lock().unwrap_or_else(PoisonError::into_inner).close();
-        // The receiver is gone after the timeout, which was logged.
+        // After the timeout, which was logged, the receiver no longer exists.
         let _ = told.send(failures);
     });
     match done.recv_timeout(PATIENCE) {

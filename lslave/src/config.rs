@@ -23,13 +23,14 @@ use caps::{DEFAULT_CAP_LEASE, Written, merged};
 use idle::{Idle, SleepSettings};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
-/// Often enough for a curve of the cluster, and little beside a job's own traffic.
+/// Often enough for a curve of the cluster, but little compared with a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
-/// Energy counters wrap around after some minutes: samples further apart mean nothing.
+/// Longest interval between samples. Energy counters wrap around after some minutes, so samples further apart mean
+/// nothing.
 const LONGEST_INTERVAL: Span = Span::from_secs(60);
-/// One cycle of the mains: power is a mean over at least one cycle.
+/// Shortest interval: power is a mean over at least one cycle of the mains.
 const SHORTEST_INTERVAL: Span = Span::from_ms(20);
-/// Used if readings are not wanted more often.
+/// Default interval between samples, unless the reading interval is shorter.
 const DEFAULT_METER_INTERVAL: Span = Span::from_secs(1);
 const DEFAULT_HEARTBEAT: Span = Span::from_secs(5);
 const HEARTBEATS: (Span, Span) = (Span::from_ms(100), Span::from_secs(60));
@@ -39,10 +40,11 @@ pub const DEFAULT_DEV: &str = "/dev";
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master")]
 pub struct Arguments {
-    /// Settings in TOML, by the names of these options with `_` for `-`; /etc/limo/lslave.toml where it exists.
+    /// Settings in TOML, with the names of these options and `_` for `-` [default: /etc/limo/lslave.toml, if it
+    /// exists]
     #[arg(long, env = "LIMO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Directory for state that must survive the daemon; one daemon per directory [default: /var/lib/limo/lslave for
+    /// Directory for state that must survive the daemon; each daemon needs its own [default: /var/lib/limo/lslave for
     /// root, else ~/.local/state/limo/lslave]
     #[arg(long, env = "LIMO_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
@@ -50,7 +52,7 @@ pub struct Arguments {
     /// unix:$XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, env = "LIMO_MASTER", value_name = "unix:PATH|HOST:PORT")]
     pub master: Option<String>,
-    /// User that runs the master, if it is neither root nor the node's; other users are not obeyed
+    /// User that runs the master, if it is neither root nor the daemon's user; the daemon obeys no other user
     #[arg(long, env = "LIMO_MASTER_USER", value_name = "USER")]
     pub master_user: Option<String>,
     /// Name of the node in the cluster [default: the host name up to its first dot]
@@ -143,7 +145,7 @@ struct ConfigFile {
     reading_interval: Option<Span>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     heartbeat: Option<Span>,
-    /// By unit.
+    /// Caps by unit.
     #[serde(default)]
     caps: BTreeMap<String, Written>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
@@ -167,7 +169,7 @@ pub struct Settings {
     pub machine: Option<String>,
     pub cpus: Option<NonZeroU32>,
     pub idle: Option<Power>,
-    /// `None` if the machine never sleeps.
+    /// Settings of sleep; `None` if the machine never sleeps.
     pub sleep: Option<SleepSettings>,
     pub nameplate: Option<Power>,
     pub meter: Option<MeterChoice>,
@@ -179,9 +181,9 @@ pub struct Settings {
     pub reading_interval: Span,
     /// Interval between signs of life: 100 ms to 1 min.
     pub heartbeat: Span,
-    /// By unit.
+    /// Caps by unit.
     pub caps: BTreeMap<String, CapChoice>,
-    /// Positive.
+    /// Time for which caps hold without a master; positive.
     pub cap_lease: Span,
     pub gpus: GpuSource,
     /// The library of NVIDIA's driver.
@@ -346,8 +348,8 @@ fn host_name() -> anyhow::Result<String> {
     Ok(name.split('.').next().unwrap_or_default().to_owned())
 }
 
-/// Resolves the master's address. Without certificates the identity of other machines is unknown, so only this machine
-/// is allowed.
+/// Resolves the master's address. Without certificates the identity of other machines cannot be checked, so only this
+/// machine is allowed.
 fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
     if Endpoint::is_unix(master) {
         return Ok(master.parse()?);
@@ -355,7 +357,7 @@ fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
     let addresses = master.to_socket_addrs().map_err(|error| {
         let example = format!("write for example `unix:{SYSTEM_SOCKET}` or `127.0.0.1:6817`");
         match error.kind() {
-            // The resolver was not asked.
+            // This error comes before the resolver is asked.
             io::ErrorKind::InvalidInput => anyhow!("the master `{master}` is not an address: {example}"),
             _ => anyhow!("the address of the master `{master}` is unknown: {error}: {example}"),
         }

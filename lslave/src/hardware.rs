@@ -10,7 +10,7 @@ use tracing::warn;
 
 use crate::config::{GpuSource, Settings};
 
-/// Draw above idle for each core. The Xeon E3-1275 v5 of limo-2018 is rated 80 W for 8 of them, which is a plausible
+/// Draw above idle for each core. The Xeon E3-1275 v5 of limo-2018 is rated 80 W for 8 cores, which is a plausible
 /// default for a server's core.
 const NAMEPLATE_PER_CORE: Power = Power::from_watts(10);
 
@@ -18,7 +18,7 @@ const NAMEPLATE_PER_CORE: Power = Power::from_watts(10);
 /// of the Quadro P2000 of limo-2018.
 const ACCELERATOR_NAMEPLATE: Power = Power::from_watts(75);
 
-/// Longest hardware name made of a processor's model name, in bytes; the limit for names is 64.
+/// Longest hardware name from a processor's model name, in bytes; names may have up to 64.
 const HARDWARE_LENGTH: usize = 48;
 
 /// Describes the node.
@@ -59,7 +59,7 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
     let mut units = vec![cpu];
     if settings.gpus != GpuSource::None {
         match Gpus::new(&settings.nvml).list() {
-            // In the driver's order.
+            // GPUs are in the driver's order.
             Ok(found) => units.extend(found.iter().map(accelerator)),
             Err(error) if settings.gpus == GpuSource::Nvml => return Err(error.into()),
             // Without the library there are no GPUs; other errors are reported.
@@ -67,7 +67,7 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
             Err(error) => warn!(%error, "the node has no GPUs"),
         }
     }
-    // Idle draw cannot be guessed within a factor of ten, and it is drawn with or without jobs.
+    // A guess of the idle draw could be wrong by a factor of ten, and the idle draw does not depend on jobs.
     let idle = settings.idle.unwrap_or(Power::ZERO);
     Ok(NodeSpec {
         name: settings.name.clone(),
@@ -124,7 +124,7 @@ fn hardware_name(processors: &str) -> String {
     dashed(&model).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Makes a name of the words of a product's name; `None` if there are none.
+/// Makes a hardware name of the words of a product's name; `None` without words.
 fn dashed(model: &str) -> Option<String> {
     let mut words: Vec<&str> = model
         .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))

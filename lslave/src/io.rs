@@ -1,4 +1,4 @@
-//! Pipes of a running job: tasks that read its output on request and write its stdin. Knows nothing of windows.
+//! Pipes of a running job: tasks that read its output on request and write its stdin. Independent of windows.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::launch::Pipes;
 use crate::shell::Event;
 use crate::terminal::Terminal;
 
-/// Time for which a hidden process may hold a job's pipes open after the job's end, before the output is closed.
+/// Longest time for which a hidden process may hold a job's pipes open after the job's end.
 const AFTER_END: Duration = Duration::from_secs(2);
 
 /// Daemon's side of a job's pipes. On drop, stdin ends, and output is read and discarded.
@@ -29,7 +29,7 @@ pub struct JobPipes {
     stderr: Option<mpsc::UnboundedSender<usize>>,
     over: watch::Sender<bool>,
     writer: Option<AbortHandle>,
-    /// Replaces the pipes.
+    /// Terminal that replaces the pipes.
     terminal: Option<Terminal>,
 }
 
@@ -86,7 +86,7 @@ impl JobPipes {
 
     /// Writes bytes to stdin; an empty piece is its end.
     pub fn write(&self, bytes: Bytes) {
-        // Without a reader the job is over.
+        // If there is no reader, the job is over.
         let _ = self.stdin.as_ref().map(|queue| queue.send(bytes));
     }
 
@@ -113,7 +113,7 @@ impl JobPipes {
     pub fn job_over(&mut self) {
         self.over.send_replace(true);
         if let Some(writer) = self.writer.take() {
-            // A pipe without a reader would hold the task for ever.
+            // A pipe without a reader would block the task without a limit.
             writer.abort();
         }
     }
@@ -128,7 +128,7 @@ async fn write_stdin(job: JobId, sink: Sink, mut queue: mpsc::UnboundedReceiver<
         } else if let Some(open) = &mut sink
             && open.write_all(&bytes).await.is_err()
         {
-            // The job has closed its stdin. The sender does not know, and must not wait.
+            // The job has closed its stdin. The sender does not know this, and must not wait.
             sink = None;
         }
         if events.send(Event::Node(Input::StdinTaken { job, count })).await.is_err() {
@@ -180,7 +180,7 @@ impl Source {
         let over = &mut self.over;
         let given_up = async {
             if over.wait_for(|over| *over).await.is_err() {
-                // The streams were dropped while the job runs: it may still write.
+                // The streams were dropped while the job runs, and it may still write.
                 std::future::pending::<()>().await;
             }
             tokio::time::sleep(AFTER_END).await;
@@ -202,12 +202,12 @@ async fn read_output(
     let mut buffer = vec![0; CHUNK];
     while let Some(most) = asks.recv().await {
         let count = source.read(&mut buffer[..most]).await;
-        // A copy of just these bytes: a slice would hold the whole buffer until they are acknowledged.
+        // Only these bytes are copied: a slice would keep the whole buffer until they are acknowledged.
         let bytes = Bytes::copy_from_slice(&buffer[..count]);
         if events.send(Event::Node(Input::Output { stream, bytes })).await.is_err() || count == 0 {
             return;
         }
     }
-    // There will be no more requests, but the job must still be able to write.
+    // No more requests come, but the job must still be able to write.
     while source.from.read(&mut buffer).await > 0 {}
 }

@@ -1,5 +1,5 @@
-//! Turns an assignment into a plan for `lshepherd`, which runs it as its submitter would. Reads no file of a user and
-//! never waits.
+//! Makes a plan for `lshepherd` from an assignment, so that the job runs as its submitter would run it. Reads no file
+//! of a user and never waits.
 
 mod environment;
 mod explain;
@@ -28,7 +28,7 @@ use crate::terminal;
 pub struct Surroundings<'a> {
     pub spec: &'a NodeSpec,
     pub cookie: &'a str,
-    /// `None` if the daemon runs as the job's user.
+    /// Identity of the job's user; `None` if the daemon runs as that user.
     pub identity: Option<Identity>,
     /// True if emulated hardware decides when the work is done.
     pub emulated_work: bool,
@@ -60,7 +60,7 @@ pub struct Pipes {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
-    /// Replaces all three.
+    /// Terminal that replaces all three pipes.
     pub terminal: Option<OwnedFd>,
 }
 
@@ -75,7 +75,7 @@ pub fn carried_directory(cookie: &str) -> PathBuf {
 /// Prepares the launch of `exec`.
 ///
 /// # Errors
-/// [`LaunchError`]; nothing is left then.
+/// [`LaunchError`]; nothing is left behind then.
 pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchError> {
     let launch = &exec.launch;
     let first = exec.placement.first().and_then(|part| around.spec.units.get(usize::from(part.unit.unit)));
@@ -94,7 +94,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
     let files = launch.file_names(&facts(exec, around.spec, 0));
     let several = several::prepare(exec, around.spec, (program_path, arguments), &files)?;
     let (work_end, work) = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?.unzip();
-    // The job's descriptor numbers follow from their order.
+    // The order of the descriptors determines their numbers in the job.
     let work_fd = work_end.is_some().then_some(FIRST_INHERITED);
     let plan_fd = FIRST_INHERITED + i32::from(work_end.is_some());
     let env = environment(exec, &around, work_fd);
@@ -147,7 +147,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
 }
 
 fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
-    // A name with a directory in it could lead out of this one.
+    // A name with a directory in it could lead out of this directory.
     let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or(OsStr::new("command"));
     Carried {
         directory: carried_directory(cookie).into_os_string().into_encoded_bytes(),
@@ -156,7 +156,7 @@ fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
     }
 }
 
-/// Makes the child's streams, which hold until its files are opened, and the daemon's side of the pipes.
+/// Makes the child's streams until its files are opened, and the daemon's side of the pipes.
 fn stdio(
     launch: &Launch,
     files: &FileNames,
@@ -190,7 +190,7 @@ fn null() -> io::Result<OwnedFd> {
     OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from)
 }
 
-/// Returns the values for patterns in file names, for the task at `place` on this node.
+/// Returns the values of patterns in file names, for the task at `place` on this node.
 fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec, place: u32) -> FileFacts<'a> {
     let DoExec { job, name, user, task, share, .. } = exec;
     let array = task.as_ref().map(|task| (task.array, task.number));

@@ -1,5 +1,5 @@
-//! Connection to the master: made, kept and made again. Passes frames in both directions and reads only the first
-//! answer, which says if the node was registered.
+//! Connection to the master: made, kept and renewed. Passes frames in both directions. Reads only the first answer,
+//! which tells if the node was registered.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::shell::Event;
 use crate::sleep::Sleeper;
 use limo_node::Input;
 
-/// A restarted master is back in less than a second. An absent one is called every few seconds.
+/// Pauses between calls. A restarted master is back in less than a second; an absent one is called every few seconds.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(5) };
 
-/// Readings are skipped while more frames than this wait: they would be stale when sent.
+/// Largest number of waiting frames at which readings are still sent. With more, readings would be stale when sent.
 const BACKLOG: usize = 1024;
 
 /// Most signs of life that wait to be sent.
@@ -57,7 +57,7 @@ impl Outgoing {
 }
 
 /// Keeps a connection to `master` for as long as `events` is open. Sends nothing to a listener that is not `trusted`,
-/// and does not obey it. Closes the connection while the machine is to sleep.
+/// and does not obey it. Closes the connection before the machine sleeps.
 pub async fn keep(
     master: Endpoint,
     trusted: Trusted,
@@ -99,7 +99,7 @@ pub async fn keep(
             }
         }
         failures = failures.saturating_add(1);
-        // Nodes must not reconnect in step. Without randomness each waits for the whole pause.
+        // Nodes must not reconnect in step. Without a random number, each waits for the whole pause.
         let random = getrandom::u64();
         tokio::time::sleep(random.map_or(PAUSES.pause(failures), |random| PAUSES.scattered(failures, random))).await;
     }
@@ -152,10 +152,10 @@ impl Heard {
         }
     }
 
-    /// Returns the next frame, or the time of a ping that was answered. Cancel-safe.
+    /// Returns the next frame, or the time of a ping that was answered. Safe to cancel.
     async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Result<Option<Event>, ConnectionError> {
         loop {
-            // Frames that have arrived are read before the master is declared dead: this process may have been stopped.
+            // Frames that have arrived are read before the master counts as dead: this process may have been stopped.
             tokio::select! {
                 biased;
                 received = self.reader.receive() => {

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::LogFormat;
 
-/// Sets another level; takes the configured one.
+/// Function that sets another level; its argument is the configured level.
 pub type Relevel = Box<dyn Fn(&str) -> anyhow::Result<()> + Send>;
 
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {

@@ -39,13 +39,13 @@ use crate::shepherd::Shepherd;
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
-/// Events that wait for the loop; further senders wait.
+/// Most events that wait for the loop; further senders wait.
 const EVENTS: usize = 64;
 
-/// Longest time for work beside the loop when the daemon ends: a meter's command has 5 s.
+/// Longest time for work beside the loop when the daemon ends; a meter's command has 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
 
-/// As low as for other essential daemons: the kernel kills almost everything else first.
+/// Score as low as that of other essential daemons: the kernel kills almost everything else first.
 const OOM_SCORE_ADJ: &str = "-900";
 
 fn main() -> ExitCode {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 
 /// Makes the kernel prefer other processes when memory runs out. `lshepherd` resets this for itself and the jobs.
 fn protect() {
-    // Only root may do this; without it the daemon is like any other process.
+    // Only root may do this; without the change, the kernel treats the daemon like any other process.
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
 }
 
@@ -103,7 +103,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
     // If `lshepherd` is killed, its jobs become children of the daemon, which ends them.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
-    // One thread: waking another one takes longer than reading a message.
+    // One thread is enough: waking another one takes longer than reading a message.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // The state directory is locked now, so no other daemon restores the caps of this one.
     let keeper = caps::open(&settings, &site, &mut spec);
@@ -152,7 +152,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         };
         serve(shell, events, reload, &pulse).await
     });
-    // A meter's command ends before that; a blocked read does not hold the daemon.
+    // A meter's command ends before that, and a blocked read does not hold up the daemon.
     runtime.shutdown_timeout(UNFINISHED);
     if let Some(keeper) = keeper {
         caps::close(keeper);

@@ -1,6 +1,6 @@
 //! Report of this machine's hardware for an operator who sets it up: processor, memory, meters with their readings,
-//! caps with their ranges, or why they cannot be used and what helps. Needs no settings, no master and no state. A
-//! running daemon answers the same question over the network (`running`).
+//! and caps with their ranges. For those that cannot be used, it has a reason and a remedy. Needs no settings, no
+//! master and no state. A running daemon answers the same question over the network (`running`).
 
 mod caps;
 mod running;
@@ -22,7 +22,7 @@ pub use running::RunningDaemon;
 /// Time between two samples of an energy counter: the shortest after which an unchanged counter counts as stopped.
 const BETWEEN: Duration = Duration::from_millis(1100);
 
-/// Replaces the reading of a device that is in use.
+/// Text in place of the reading of a device that is in use.
 const IN_USE: &str = "in use by the meter of this node";
 
 /// Returns the report.
@@ -31,7 +31,7 @@ pub fn report(arguments: &Arguments) -> String {
     let dev = arguments.dev.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DEV));
     let mut text = machine() + &meters((&sysfs, &dev), None);
     match &arguments.meter {
-        // Already shown above.
+        // The report already has this meter.
         None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => {}
         Some(choice) => text += &given(choice, site(arguments, &sysfs)),
     }
@@ -140,7 +140,7 @@ fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String
             let missing = "a wattmeter on USB without a serial line: load its module with `modprobe cdc_acm`";
             return line("mcp39f511", missing);
         };
-        // The meter may have another path.
+        // The meter may have another path to the same device.
         let same = |other: &Path| {
             other == path || other.canonicalize().is_ok_and(|other| path.canonicalize().is_ok_and(|path| path == other))
         };
@@ -151,7 +151,7 @@ fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String
         let as_chip = |chip: Chip| {
             let wattmeter = Wattmeter { chip, path: path.clone(), channel: None };
             let option = wattmeter.to_string();
-            // The longest interval, so that the device keeps its own.
+            // The longest interval lets the device keep its own setting.
             let mut meter = Mcp39f511::new(wattmeter, Duration::MAX);
             line("mcp39f511", &format!("as {chip}: {}", offered(read(&mut meter), &option)))
         };

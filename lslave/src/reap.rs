@@ -1,7 +1,8 @@
 //! Collects children that ended: `lshepherd`, and its jobs if it was killed.
 //!
-//! Collects only children of the calling thread, which starts `lshepherd`. The kernel gives orphans to the first thread
-//! of the process, which is the same. Commands of meters are started on another thread, which collects them itself.
+//! Collects only children of the calling thread, which starts `lshepherd`. The kernel gives orphans to the first
+//! thread of the process, which is the same thread. Another thread starts the commands of meters, and collects them
+//! itself.
 
 use nix::libc;
 

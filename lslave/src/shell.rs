@@ -57,9 +57,9 @@ pub struct Tools {
     pub meter: Option<Device>,
     /// Caps of a real machine.
     pub caps: Option<Shared>,
-    /// Answers questions about the hardware.
+    /// Reports of the hardware.
     pub running: RunningDaemon,
-    /// Puts the machine to sleep; `None` if it never sleeps.
+    /// Commands for sleep; `None` if the machine never sleeps.
     pub sleeper: Option<Sleeper>,
 }
 
@@ -91,7 +91,7 @@ fn now_s() -> i64 {
 }
 
 impl Shell {
-    /// Recovers the records of an earlier daemon, and kills what still runs of it.
+    /// Recovers the records of an earlier daemon, and kills its remaining processes.
     ///
     /// # Errors
     /// If the records cannot be read.
@@ -196,7 +196,7 @@ impl Shell {
         connected
     }
 
-    /// Gives an input to the node and performs the effects, and those of inputs that follow at once.
+    /// Passes an input to the node and performs the effects, and those of inputs that follow at once.
     pub fn feed(&mut self, input: Input) {
         let mut inputs = VecDeque::new();
         let is_behind = self.link.as_ref().is_some_and(Outgoing::is_behind);

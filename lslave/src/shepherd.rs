@@ -43,7 +43,7 @@ pub struct Shepherd {
 }
 
 impl Shepherd {
-    /// Starts it. It keeps `lock` open until all processes of jobs have ended.
+    /// Starts `lshepherd`. It keeps `lock` open until all processes of jobs have ended.
     ///
     /// # Errors
     /// [`ShepherdError`].
@@ -53,7 +53,7 @@ impl Shepherd {
         let (ours, theirs) = pair()?;
         let mut command = Command::new(&path);
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
-        // Collected like every other child.
+        // The process is collected like every other child.
         command.spawn().map_err(|source| ShepherdError::Start { path, source })?;
         // SAFETY: the descriptor is owned and stays open until this is dropped.
         let socket = unsafe { AsyncFd::register(ours) }.map_err(|error| ShepherdError::Watch(error.into()))?;
@@ -96,7 +96,7 @@ async fn write(socket: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver
             debug!(%error, "lshepherd does not take an order");
         }
     }
-    // Ends both directions, so that the reader does not keep the socket open.
+    // This ends both directions, so that the reader does not keep the socket open.
     let _ =
         nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(socket.get_ref()), nix::sys::socket::Shutdown::Both);
 }
@@ -125,10 +125,10 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, events: mpsc::Sender<Event>) {
                     return;
                 }
             }
-            // It may come from a later release.
+            // The answer may come from a later release.
             Err(error) => error!(%error, "an answer of lshepherd is not understood"),
         }
     }
-    // The loop is gone if the daemon has ended.
+    // The loop has ended if the daemon has ended.
     let _ = events.send(Event::ShepherdLost).await;
 }

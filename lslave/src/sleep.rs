@@ -17,15 +17,15 @@ pub const FAREWELL: Duration = Duration::from_secs(2);
 /// Interval between checks if the machine has slept.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The machine has slept if the clock that includes sleep is ahead of the other by more than this; reading both takes
-/// less.
+/// Least difference between the clock that includes sleep and the other clock if the machine has slept; reading both
+/// takes less.
 const SLEPT: Duration = Duration::from_millis(500);
 
 /// Command that puts the machine to sleep, and a flag that requests it.
 #[derive(Debug, Clone)]
 pub struct Sleeper {
     command: Arc<str>,
-    /// After this time the machine has failed to sleep.
+    /// Time after which the machine has failed to sleep.
     patience: Duration,
     wanted: Arc<AtomicBool>,
 }
@@ -40,7 +40,7 @@ impl Sleeper {
         self.wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true until the connection has ended, or the machine was awake again.
+    /// Returns true from the request until the connection has ended or the machine is awake again.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
@@ -74,7 +74,7 @@ impl Sleeper {
         let command = Arc::clone(&self.command);
         info!(%command, "the machine goes to sleep");
         let (begin, boot) = (Instant::now(), BootTime::now());
-        // On another thread: the loop's thread collects all of its children.
+        // This needs another thread, because the loop's thread collects all of its children.
         let mut running = tokio::task::spawn_blocking(move || {
             let mut shell = Command::new("/bin/sh");
             shell.args(["-c", &*command]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);

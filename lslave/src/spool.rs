@@ -1,7 +1,7 @@
 //! Records of attempts in the state directory: the intent to run, the start, the end.
 //!
-//! Records have to survive the daemon, not the machine: nothing is flushed to the disk. After a power loss the last
-//! records may be missing, but then the kernel's boot id has changed and nothing runs. The node ignores unfinished
+//! Records must survive the daemon, but not the machine, so nothing is flushed to the disk. After a power loss the
+//! last records may be missing. Then the kernel's boot id has changed, and nothing runs. The node ignores unfinished
 //! records of another boot.
 
 mod files;
@@ -53,9 +53,9 @@ pub struct Spool {
     log: Log<Key>,
     /// Entries that the log had when it was opened.
     entries: Vec<Entry>,
-    /// Directory in which earlier daemons had a file for each record.
+    /// Directory of earlier daemons, with a file for each record.
     attempts: PathBuf,
-    /// Attempts with such files.
+    /// Attempts with files of earlier daemons.
     files: BTreeSet<Key>,
     /// Random name, made once per state directory.
     pub instance: String,
@@ -67,7 +67,8 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolErr
     move |source| SpoolError::Io { what, path, source }
 }
 
-/// `lshepherd` of a killed daemon holds the daemon's lock until it has ended the jobs, which takes 3 s at most.
+/// Longest wait for the lock. `lshepherd` of a killed daemon holds the lock until it has ended the jobs, which takes
+/// 3 s at most.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -127,7 +128,7 @@ impl Spool {
         Ok(self.log.probe()?)
     }
 
-    /// Returns the file whose lock excludes other daemons. Every process with an open copy of the descriptor holds the
+    /// Returns the file whose lock excludes other daemons. Every process with a copy of the open descriptor holds the
     /// lock.
     pub fn lock(&self) -> &File {
         &self.lock
@@ -136,7 +137,7 @@ impl Spool {
     /// Writes a record.
     ///
     /// # Errors
-    /// If it cannot be written; nothing is left of it then.
+    /// If it cannot be written; no part of it remains then.
     pub fn keep(&mut self, record: &Record) -> Result<(), SpoolError> {
         let key = record.key();
         let entry = encode_stored_as(ENTRY_FORMAT, record)?;
@@ -296,7 +297,7 @@ mod tests {
         assert!(Spool::open(dir.path()).expect("a spool").recover().expect("readable").is_empty());
     }
 
-    /// Records that `lslave` of the first format left when it was killed; see `tests/fixtures/make.sh`.
+    /// Uses records that a killed `lslave` of the first format left; see `tests/fixtures/make.sh`.
     #[test]
     fn records_of_the_first_format_are_read() {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schema-4/node");

@@ -1,8 +1,8 @@
-//! Process between the daemon and the tasks of a job with several tasks on this node; it is the job's leader. It starts
-//! the tasks, gives them stdin, joins their output by whole lines, and ends as the worst of them.
+//! Process between the daemon and the tasks of a job with several tasks on this node; it is the job's leader. It
+//! starts the tasks, passes stdin to them, joins their output by whole lines, and ends like the worst task.
 //!
 //! It runs this program (`/proc/self/exe`) as the job's user, so that the daemon sees one process with one stdin,
-//! stdout and stderr, as for any other job. It blocks signals: those that the daemon sends to the process group are
+//! stdout and stderr, as for any other job. It blocks signals, because the daemon's signals to the process group are
 //! meant for the tasks. A job of one task has no such process.
 
 mod broadcast;
@@ -39,7 +39,7 @@ pub struct Plan {
     /// Files of each task on this node.
     pub files: Vec<FileNames>,
     pub append: bool,
-    /// Time from TERM to KILL, when one task's failure ends the others.
+    /// Time from TERM to KILL if one failed task ends the others.
     pub grace: Span,
 }
 
@@ -60,7 +60,7 @@ impl Plan {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just created the descriptor, and nothing else uses it.
+        // SAFETY: the kernel has just created the descriptor, which nothing else uses.
         let mut file = unsafe { File::from_raw_fd(fd) };
         file.write_all(&encoded)?;
         file.rewind()?;
@@ -70,9 +70,9 @@ impl Plan {
     /// Reads the plan from this descriptor.
     fn take_up(fd: RawFd) -> anyhow::Result<Self> {
         let mut encoded = Vec::new();
-        // SAFETY: the parent passed the descriptor to this process alone; reading a wrong one fails.
+        // SAFETY: the parent passed the descriptor to this process only, and reading a wrong one fails.
         let mut file = unsafe { File::from_raw_fd(fd) };
-        // SAFETY: the descriptor is open, or this fails. No task inherits it.
+        // SAFETY: the call fails if the descriptor is not open. No task inherits it.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         file.read_to_end(&mut encoded).context("cannot read the plan of the tasks")?;
         decode_stored(&encoded).context("cannot read the plan of the tasks")
@@ -100,7 +100,7 @@ fn run(fd: RawFd) -> anyhow::Result<Outcome> {
     Ok(runtime.block_on(supervise::supervise(plan)))
 }
 
-/// Ends this process as the worst task ended, with the same signal if there was one.
+/// Ends this process like the worst task, with the same signal if there was one.
 fn end_as(worst: &Outcome) -> ExitCode {
     if let Outcome::Signaled(signal) = *worst {
         let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -23,7 +23,7 @@ pub struct Pair {
 /// # Errors
 /// If the machine has none left, or its owner cannot be changed.
 pub fn open(size: WindowSize, owner: Option<u32>) -> io::Result<Pair> {
-    // Close-on-exec from the beginning: no other job inherits it.
+    // The descriptor is close-on-exec from the beginning, so that no other job inherits it.
     let ours = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
     grantpt(&ours)?;
     unlockpt(&ours)?;

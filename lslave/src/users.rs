@@ -1,4 +1,4 @@
-//! Looks up users and groups of jobs. A name service may block for ever, so this runs beside the loop.
+//! Looks up users and groups of jobs. A name service may block without a limit, so this runs beside the loop.
 
 use std::ffi::CString;
 

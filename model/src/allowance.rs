@@ -10,9 +10,9 @@ use crate::units::{Energy, Money};
 /// Limits for all attempts of a job together, above the idle draw of its nodes. In an array they hold for each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Allowance {
-    /// Above zero if set.
+    /// Limit of energy; above zero if set.
     pub energy: Option<Energy>,
-    /// Above zero if set. At the prices during the run; without prices the cost is zero.
+    /// Limit of the cost; above zero if set. The prices are those during the run; without prices the cost is zero.
     pub cost: Option<Money>,
     /// The consequence of reaching a limit.
     pub when_used: WhenUsed,

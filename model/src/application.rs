@@ -1,9 +1,9 @@
 //! The name by which a job's profiles are known: the name that its submitter gives, else its user, its command and the
 //! shape of its arguments.
 //!
-//! `ada+cg+-n+N` is the name if user `ada` runs `cg -n 5` or `cg -n 70`; the numbers are the size class. An interpreter
-//! is not an application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which other names
-//! cannot contain.
+//! If user `ada` runs `cg -n 5` or `cg -n 70`, the name is `ada+cg+-n+N`, and the numbers are the size class. An
+//! interpreter is not an application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which
+//! other names cannot contain.
 
 use crate::id::{NAME_LIMIT, NameError, check_name};
 
@@ -13,7 +13,7 @@ pub const JOINT: char = '+';
 /// The name of an unidentifiable command, such as a shell that reads its standard input.
 pub const UNKNOWN: &str = "_";
 
-/// Programs that run the script or line that follows.
+/// Programs that run a following script or line.
 const INTERPRETERS: [&str; 17] = [
     "sh", "ash", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "python", "perl", "ruby", "node", "lua", "julia",
     "Rscript", "java",
@@ -25,13 +25,13 @@ const WRAPPERS: [&str; 14] = [
     "srun", "exec",
 ];
 
-/// Longest argument that is kept: a longer one is hardly the name of a mode.
+/// Longest argument that is kept, because a longer one is hardly the name of a mode.
 const WORD_LIMIT: usize = 16;
 
 /// The name of a command for profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
-    /// Begins with [`JOINT`], because [`of_user`] puts the user before it; or is [`UNKNOWN`].
+    /// Name without its user: begins with [`JOINT`], because [`of_user`] puts the user before it; or is [`UNKNOWN`].
     pub application: String,
     /// The numbers among its arguments; may be empty.
     pub size: String,
@@ -59,7 +59,7 @@ pub fn of_command(argv: &[impl AsRef<[u8]>]) -> Derived {
 /// Returns the program that an interpreter runs: `None` if `name` is not an interpreter, `Some(None)` if the program is
 /// unknown.
 fn interpreted<'a>(name: &str, rest: &mut impl Iterator<Item = &'a str>) -> Option<Option<String>> {
-    // `python3.11` is `python`.
+    // For example, `python3.11` is `python`.
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if !INTERPRETERS.contains(&kind) {
         return None;

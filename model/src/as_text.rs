@@ -8,14 +8,18 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, Visitor};
 use serde::ser::Serializer;
 
+/// Writes the quantity as text.
+///
 /// # Errors
-/// Only what the serializer itself reports.
+/// Only the errors of the serializer.
 pub fn serialize<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
+/// Reads the quantity from text.
+///
 /// # Errors
-/// If the value is not text, or `T` cannot be read from it.
+/// If the value is not text, or `T` cannot be parsed from it.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr,
@@ -66,12 +70,15 @@ where
     }
 }
 
-/// The same for an `Option`: absent stays absent. Used with `#[serde(default, with = "limo_model::as_text::option")]`.
+/// The same for an `Option`: an absent value stays absent. Used with `#[serde(default, with =
+/// "limo_model::as_text::option")]`.
 pub mod option {
     use super::{Deserializer, FromStr, Serializer, fmt};
 
+    /// Writes the quantity as text.
+    ///
     /// # Errors
-    /// Only what the serializer itself reports.
+    /// Only the errors of the serializer.
     pub fn serialize<T: fmt::Display, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => serializer.collect_str(value),
@@ -79,8 +86,10 @@ pub mod option {
         }
     }
 
+    /// Reads the quantity from text, if there is any.
+    ///
     /// # Errors
-    /// As [`super::deserialize`].
+    /// Same as for [`super::deserialize`].
     pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr,

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Pauses after consecutive failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// After the first failure.
+    /// Pause after the first failure.
     pub first: Duration,
     /// Longest pause.
     pub longest: Duration,

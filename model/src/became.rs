@@ -11,23 +11,23 @@ use crate::{JobEnd, StopReason};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
-    /// Ended by itself, with this code.
+    /// The job ended by itself, with this code.
     Exited(u8),
-    /// Ended by itself, by this signal.
+    /// The job ended by itself, by this signal.
     Signaled(i32),
-    /// Not started, because its command could not be executed.
+    /// The job was not started, because its command could not be executed.
     NotStarted,
-    /// Lost: the node does not know the end.
+    /// The job was lost: the node does not know its end.
     Lost,
-    /// Cancelled before or during its run, by a user or because of another job's end.
+    /// The job was cancelled before or during its run, by a user or because of another job's end.
     Cancelled,
-    /// Ended at its time limit.
+    /// The job ended at its time limit.
     TimedOut,
-    /// Refused, because an immediate start was required and impossible.
+    /// The job was refused, because an immediate start was required and impossible.
     Refused,
-    /// Ended, because the allowance of energy or money was used up.
+    /// The job was ended, because its allowance of energy or money was used up.
     UsedUp,
-    /// Ended, because its node was declared lost.
+    /// The job ended, because its node was declared lost.
     NodeFailed,
 }
 
@@ -98,7 +98,7 @@ mod tests {
         check(&ran(Outcome::Exited(0), None), "exited with code 0", (true, false));
         check(&ran(Outcome::Exited(3), None), "exited with code 3", (false, true));
         check(&ran(Outcome::Signaled(9), None), "was ended by signal 9", (false, true));
-        // It may have caught the signal, but was prevented from finishing its work.
+        // It may have caught the signal, but was kept from finishing its work.
         check(&ran(Outcome::Exited(0), cancelled()), "was cancelled", (false, true));
         check(&ran(Outcome::Exited(0), limit()), "reached its time limit", (false, true));
         check(&ran(Outcome::Lost { reason: String::new() }, cancelled()), "was lost", (false, true));

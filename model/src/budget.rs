@@ -13,10 +13,10 @@ use crate::units::Energy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// At a constant rate (energy-budget-2017, IV-B, rule 1).
+    /// Released at a constant rate (energy-budget-2017, IV-B, rule 1).
     #[default]
     Even,
-    /// More in cheap hours than in expensive ones (energy-budget-2017, VI, future work).
+    /// Released faster in cheap hours than in expensive ones (energy-budget-2017, VI, future work).
     ByPrice,
 }
 
@@ -52,19 +52,19 @@ pub struct Budget {
     pub from: Time,
     /// End of the period, after `from`.
     pub until: Time,
-    /// Includes the idle draw of all nodes; not negative.
+    /// Energy, including the idle draw of all nodes; not negative.
     pub energy: Energy,
     /// The release over the period.
     pub release: Release,
 }
 
 impl Budget {
-    /// The length of the period.
+    /// Returns the length of the period.
     pub fn span(&self) -> Span {
         self.until - self.from
     }
 
-    /// Returns the same budget, later by `by`.
+    /// Returns the same budget, moved later by `by`.
     pub fn moved(&self, by: Span) -> Self {
         Self { from: self.from.moved(by), until: self.until.moved(by), ..*self }
     }
@@ -122,7 +122,7 @@ impl Budgets {
         Ok(Self(periods))
     }
 
-    /// Returns the same periods, each later by `by`.
+    /// Returns the same periods, each moved later by `by`.
     pub fn moved(&self, by: Span) -> Self {
         Self(self.0.iter().map(|budget| budget.moved(by)).collect())
     }
@@ -132,7 +132,7 @@ impl Budgets {
         self.0.is_empty()
     }
 
-    /// In ascending order of time.
+    /// Iterates in ascending order of time.
     pub fn iter(&self) -> std::slice::Iter<'_, Budget> {
         self.0.iter()
     }

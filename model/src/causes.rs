@@ -1,4 +1,5 @@
-//! Causes of a suspension. A job is suspended while it has any, and each is removed only by the part that set it.
+//! Causes of a suspension. A job is suspended while it has any cause. Each cause is removed only by the component
+//! that set it.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,15 @@ use crate::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The upper limit leaves no room for the job.
+    /// The upper limit leaves too little power for the job.
     Limit,
     /// A person suspended it.
     User,
 }
 
-/// Causes of a job's suspension, each with the time since when it is set.
+/// Causes of a job's suspension, each with the time at which it was set.
 ///
-/// Without a cause the job continues as soon as the next plan has decided about it.
+/// Without a cause, the job continues when the next plan has decided about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Causes {
@@ -61,17 +62,17 @@ impl Causes {
         Self { since: now, set: BTreeMap::from([(Cause::User, now)]), by: Some(by) }
     }
 
-    /// Returns the time since when the job is suspended.
+    /// Returns the time at which the suspension began.
     pub fn since(&self) -> Time {
         self.since
     }
 
-    /// Returns the time since when a cause is set.
+    /// Returns the time at which a cause was set.
     pub fn since_of(&self, cause: Cause) -> Option<Time> {
         self.set.get(&cause).copied()
     }
 
-    /// Name of the person who suspended the job.
+    /// Returns the name of the person who suspended the job.
     pub fn by(&self) -> Option<&str> {
         self.by.as_deref()
     }

@@ -1,5 +1,5 @@
-//! The three clocks of a daemon. Each has its own type, so their values cannot be confused: every conversion needs an
-//! offset.
+//! The three clocks of a daemon. Each has its own type, so that their values cannot be confused: every conversion
+//! needs an offset.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl Wall {
         self.0
     }
 
-    /// Returns wall time minus cluster time, if it is `self` when the cluster's time is `at`.
+    /// Returns wall time minus cluster time, for a cluster time of `at`.
     pub fn ahead_of(self, at: Time) -> Span {
         Span::from_ms(self.0.saturating_sub(at.unix_ms()))
     }

@@ -44,7 +44,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// All of them, in the order of their declaration.
+    /// All conditions, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::After, Self::AfterAny, Self::AfterOk, Self::AfterNotOk];
 
     /// Returns the word before the colon of `lrun -d`.
@@ -64,7 +64,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Formats it as typed: `afterok:12`.
+/// Formats the dependency as typed: `afterok:12`.
 impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.condition, self.job)

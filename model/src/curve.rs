@@ -6,8 +6,8 @@ use thiserror::Error;
 use crate::time::{Span, Time};
 use crate::units::{Power, Price};
 
-/// A step function of time: each value holds from its time until the next one, the last one until `until`, or forever
-/// if that is not set. It has no value before the first and after the end.
+/// A step function of time. Each value holds until the time of the next one. The last value holds until `until`, or
+/// without a limit if that is not set. There is no value before the first step and after the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedCurve<T>")]
 pub struct Curve<T> {
@@ -73,7 +73,7 @@ impl<T> Curve<T> {
         self
     }
 
-    /// Returns the same values, each later by `by`.
+    /// Returns the same values, each moved later by `by`.
     pub fn moved(&self, by: Span) -> Self
     where
         T: Clone,
@@ -102,7 +102,7 @@ impl<T> Curve<T> {
         self.steps.partition_point(|(start, _)| *start <= at)
     }
 
-    /// Returns the value at `at`; `None` before the first and after the end.
+    /// Returns the value at `at`; `None` before the first step and after the end.
     pub fn at(&self, at: Time) -> Option<&T> {
         let step = self.steps.get(self.begun(at).checked_sub(1)?)?;
         self.until.is_none_or(|until| at < until).then_some(&step.1)
@@ -133,8 +133,8 @@ impl<T> Curve<T> {
 }
 
 impl Curve<Price> {
-    /// Returns the mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, with the time
-    /// that has a price. For an empty span it is the price at `from`. `None` if no price is known.
+    /// Returns the mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, and the
+    /// time with a price. For an empty span, returns the price at `from`. `None` if no price is known.
     pub fn mean(&self, from: Time, span: Span) -> Option<(Price, Span)> {
         if span.ms() <= 0 {
             return self.at(from).map(|price| (*price, Span::ZERO));
@@ -150,7 +150,7 @@ impl Curve<Price> {
 }
 
 impl Curve<Band> {
-    /// Returns the band at `at`; no limits before the first and after the end.
+    /// Returns the band at `at`; no limits before the first step and after the end.
     pub fn band(&self, at: Time) -> Band {
         self.at(at).copied().unwrap_or(Band::UNLIMITED)
     }
@@ -217,17 +217,17 @@ impl Band {
         Ok(Self { low, high })
     }
 
-    /// The lower limit: not negative, and not above [`Band::high`].
+    /// Returns the lower limit, which is not negative and at most [`Band::high`].
     pub fn low(self) -> Power {
         self.low
     }
 
-    /// The upper limit.
+    /// Returns the upper limit.
     pub fn high(self) -> Power {
         self.high
     }
 
-    /// Returns true for a draw between both limits, and for one that equals either.
+    /// Returns true for a draw between both limits, or equal to one of them.
     pub fn contains(self, draw: Power) -> bool {
         self.low <= draw && draw <= self.high
     }
@@ -309,10 +309,11 @@ mod tests {
             let found = curve().mean(at(from), Span::from_ms(span));
             found.map(|(price, known)| (price.milli_per_mwh(), known.ms()))
         };
-        // 10 ms at 80 and 10 ms at -20.
+        // The span has 10 ms at 80 and 10 ms at -20.
         assert_eq!(mean(10, 20), Some((30, 20)));
         assert_eq!(mean(25, 0), Some((-20, 0)));
-        // 10 ms at 50, then 40 ms without a price; 5 ms without one, then 10 ms at 80.
+        // The first span has 10 ms at 50, then 40 ms without a price; the second has 5 ms without one, then 10 ms at
+        // 80.
         assert_eq!(mean(40, 50), Some((50, 10)));
         assert_eq!(mean(5, 15), Some((80, 10)));
         assert_eq!((mean(50, 10), mean(50, 0), mean(0, 10)), (None, None, None));

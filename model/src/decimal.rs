@@ -1,4 +1,5 @@
-//! Decimal numbers as text and back, exactly: an integer and its number of decimal places. No floating point.
+//! Exact conversion of decimal numbers to text and back: an integer and its number of decimal places. No floating
+//! point.
 
 use crate::number::divide_rounded;
 

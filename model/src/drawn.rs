@@ -1,4 +1,4 @@
-//! Draw in an interval, as tables of readings have it. The master computes it.
+//! Draw in an interval, as in tables of readings. The master computes it.
 
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@ pub enum StopReason {
     Cancelled { by: String },
     /// The job reached its time limit.
     TimeLimit { limit: Span },
-    /// The upper limit is too low for the job: it runs again from its beginning when power is available.
+    /// The upper limit is too low for the job, which runs again from its beginning when power is available.
     Requeued { draw: Power, high: Power },
     /// A person requeued the job, so it runs again from its beginning.
     RequeuedBy { by: String },
@@ -68,7 +68,7 @@ pub struct TaskCounts {
     pub completed: u32,
     /// Tasks that ended in any other way after their start.
     pub failed: u32,
-    /// Tasks cancelled one by one before they ran. Tasks that had not begun when the whole array was cancelled are not
+    /// Tasks cancelled one by one before they ran. If the whole array was cancelled, tasks that had not begun are not
     /// counted.
     pub cancelled: u32,
 }

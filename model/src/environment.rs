@@ -16,17 +16,17 @@ pub struct Variable {
 /// Condition under which a variable is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// In every job.
+    /// Set in every job.
     Always,
-    /// In a job with a time limit.
+    /// Set in a job with a time limit.
     WithTimeLimit,
-    /// In a task of an array.
+    /// Set in a task of an array.
     InArray,
-    /// In a task of an array from the lines of a file.
+    /// Set in a task of an array from the lines of a file.
     WithLines,
-    /// On accelerators.
+    /// Set on accelerators.
     OnAccelerators,
-    /// On emulated hardware that knows the application.
+    /// Set on emulated hardware that knows the application.
     OnEmulatedHardware,
 }
 
@@ -115,7 +115,7 @@ pub fn is_own(name: &[u8]) -> bool {
     name.starts_with(b"LIMO_") && VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
 }
 
-/// `docs/environment.md`.
+/// Returns the text of `docs/environment.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# The environment of a job\n\n\

@@ -18,7 +18,7 @@ pub fn plain_words(message: &str) -> String {
     WORDS.iter().fold(message.to_owned(), |message, (from, to)| message.replace(from, to))
 }
 
-/// An error with its causes, except those that the text before them already contains.
+/// Formats an error with its causes, except causes that the text before them already contains.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_in_plain_words() {
+    fn parse_errors_are_plain_english() {
         let check = |error: &dyn Error, expected: &str| assert_eq!(plain_words(&format!("'x': {error}")), expected);
         check(&"0".parse::<std::num::NonZeroU32>().expect_err("zero"), "'x': at least 1 is needed");
         check(&"4294967296".parse::<u32>().expect_err("large"), "'x': the number is too large");

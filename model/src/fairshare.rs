@@ -43,20 +43,20 @@ impl fmt::Display for Measure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fairshare {
-    /// Points of a job that has waited for `age_max`; proportionally fewer before.
+    /// Points of a job that has waited for `age_max`; a shorter wait gives proportionally fewer.
     pub age_weight: u32,
-    /// Waiting longer than this earns no more points.
+    /// Longest wait that earns points.
     pub age_max: Span,
-    /// Points of a job of a user without use. The points are half of it when the user's part of all use equals the
-    /// user's part of all shares, a quarter at twice that, and so on.
+    /// Points of a job of a user without use. If the user's part of all use equals the user's part of all shares, the
+    /// points are half of this; at twice that use a quarter, and so on.
     pub weight: u32,
-    /// Past use counts half after this time.
+    /// Time after which past use counts half.
     pub half_life: Span,
     /// The quantity that counts as use.
     pub measure: Measure,
     /// Interval between rankings of the queue if no event causes one.
     pub rank_every: Span,
-    /// By user; other users have 1.
+    /// Shares by user; other users have 1.
     pub shares: BTreeMap<String, u32>,
 }
 
@@ -78,7 +78,7 @@ impl Default for Fairshare {
 }
 
 impl Fairshare {
-    /// Returns true if nothing was set.
+    /// Returns true if all values are the defaults.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -88,7 +88,7 @@ impl Fairshare {
         self.age_weight > 0 || self.weight > 0
     }
 
-    /// Returns the share of a user, 1 unless another is set.
+    /// Returns the share of a user; 1 if none is set.
     pub fn share_of(&self, user: &str) -> u32 {
         self.shares.get(user).copied().unwrap_or(1)
     }

@@ -1,7 +1,7 @@
-//! Names of the files for a job's streams. `%j` and the like stand for facts of the job.
+//! Names of the files for a job's streams. Fields such as `%j` stand for facts of the job.
 //!
 //! Pure: the client checks a name ([`check_file_name`]), and the node that opens the file expands it
-//! ([`expand_file_name`]). Bytes, because Unix does not promise UTF-8.
+//! ([`expand_file_name`]). Names are bytes, because Unix does not promise UTF-8.
 
 use thiserror::Error;
 
@@ -13,20 +13,19 @@ const WIDTH_LIMIT: usize = 10;
 /// The facts that replace the fields of a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts<'a> {
-    /// `%j`.
+    /// Number of the job, for `%j`.
     pub job: JobId,
-    /// `%x`.
+    /// Name of the job, for `%x`.
     pub name: &'a str,
-    /// `%u`.
+    /// Name of the user, for `%u`.
     pub user: &'a str,
-    /// `%N`: the node that opens the file.
+    /// Name of the node that opens the file, for `%N`.
     pub node: &'a str,
-    /// `%n`: index of that node among the job's nodes, from 0.
+    /// Index of that node among the job's nodes, from 0, for `%n`.
     pub node_index: u32,
-    /// `%t`: index of the task in the job, from 0.
+    /// Index of the task in the job, from 0, for `%t`.
     pub task: u32,
-    /// `%A` and `%a`: the array that the job is a task of, and the task's number. In other jobs they are the job's
-    /// number and 0.
+    /// Array and number of the task, for `%A` and `%a`. In other jobs, these are the job's number and 0.
     pub array: Option<(JobId, u32)>,
 }
 
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_named() {
+    fn wrong_file_names_are_refused() {
         check("", Err(FileNameError::Empty));
         check("a\0b", Err(FileNameError::Nul));
         check("%q", Err(FileNameError::Unknown('q')));
@@ -166,7 +165,7 @@ mod tests {
         check("100%7", Err(FileNameError::Unfinished));
     }
 
-    /// A name from a peer was not checked.
+    /// Checks that expanding never fails, because a name from a peer was not checked.
     #[test]
     fn expanding_never_fails() {
         for (name, expected) in [("%q%j", "%q128"), ("%", "%"), ("%5", "%5"), ("%5q", "%5q"), ("", "")] {

@@ -6,18 +6,18 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A job's number: given by the master at submission, from 1, never used again.
+/// A job's number. The master assigns it at submission, from 1, and never uses it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub u64);
 
-/// The number of an attempt: 1 for the first placement, one more after each that was taken back. A message about an
-/// older attempt is ignored.
+/// The number of an attempt: 1 for the first placement, and one more after each placement that was taken back. A
+/// message about an older attempt is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Attempt(pub u32);
 
-/// A node's number: given in order of first registration, permanent.
+/// A node's number. It is assigned in order of first registration, and permanent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub u32);
@@ -62,14 +62,14 @@ pub enum NameError {
     Character { what: &'static str, name: String, found: char },
 }
 
-/// Names of nodes, units, hardware, applications and size classes go into file names, tables and messages, so they are
-/// kept short and plain.
+/// Longest name, in bytes. Names of nodes, units, hardware, applications and size classes go into file names, tables
+/// and messages, so they are kept short and plain.
 pub(crate) const NAME_LIMIT: usize = 64;
 
-/// Checks a `what` (node name, hardware, application) for length and characters.
+/// Checks the length and characters of a name; `what` is its kind (node name, hardware, application).
 ///
 /// # Errors
-/// [`NameError`], naming what is wrong.
+/// [`NameError`], naming the problem.
 pub fn check_name(what: &'static str, name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty { what });

@@ -4,23 +4,23 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A cluster: 128 random bits, drawn when its first journal is made and kept by every copy of it.
+/// A cluster: 128 random bits, drawn when its first journal is made. Every copy of the journal keeps them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClusterId(pub [u8; 16]);
 
-/// An incarnation of a cluster's journal: a random number, drawn when the journal is made and when a backup of it is
-/// restored. Journals from before incarnations have 0.
+/// An incarnation of a cluster's journal: a random number, drawn when the journal is made or a backup of it is
+/// restored. Older journals have 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
 
-/// Counts the openings of a journal: of two masters with one incarnation, the one with the higher epoch is later.
+/// Number of openings of a journal. Of two masters with one incarnation, the one with the higher epoch is later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
-/// A journal in one of its incarnations. Job numbers are unique within it and mean nothing outside of it.
+/// A journal in one of its incarnations. Job numbers are unique within it, and mean nothing outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct JournalId {
     /// The cluster, which keeps its id when a backup is restored.
@@ -30,8 +30,8 @@ pub struct JournalId {
 }
 
 impl JournalId {
-    /// Returns true if a job that is recorded under `record` is this journal's own. Records from before cluster ids
-    /// name neither cluster nor incarnation; they belong to journals without an incarnation.
+    /// Returns true if this journal owns a job with the record `record`. Old records name neither cluster nor
+    /// incarnation, and belong to journals without an incarnation.
     pub fn owns(self, record: Self) -> bool {
         let nameless = record == Self::default() && self.incarnation == Incarnation::default();
         record == self || nameless

@@ -20,11 +20,11 @@ use crate::units::{Energy, Power};
 pub struct Request {
     /// Name of the user who submitted it, as the machine of the master knows it.
     pub user: String,
-    /// Shown in listings; the application's name unless the user chose another.
+    /// Name in listings; the application's name unless the user chose another.
     pub name: String,
-    /// Names the profiles: see [`crate::application`].
+    /// Name of the application, which selects the profiles: see [`crate::application`].
     pub application: String,
-    /// The size class of the profile; empty if none was given.
+    /// Size class of the profile; empty if none was given.
     pub size: String,
     /// Number of nodes, each with the same share of the job.
     pub nodes: NonZeroU32,
@@ -36,24 +36,24 @@ pub struct Request {
     pub time_limit: Option<Span>,
     /// True to refuse the job unless it starts at once.
     pub immediate: bool,
-    /// Latest desired end: the job may wait for a cheaper hour until it would miss this time.
+    /// Latest desired end. The job may wait for a cheaper hour until it would miss this time.
     pub deadline: Option<Time>,
     /// Latest desired start: the job may wait for a cheaper hour until then.
     pub start_by: Option<Time>,
-    /// Only these nodes; empty allows all.
+    /// Allowed nodes; empty allows all.
     pub include: Vec<String>,
-    /// Excludes these nodes, even if they are included.
+    /// Excluded nodes, even if they are included.
     pub exclude: Vec<String>,
-    /// Only units of these types; empty allows all.
+    /// Allowed types of units; empty allows all.
     pub hardware: Vec<String>,
-    /// Types of hardware for which the job brings its own command. On other types its main command runs, on CPUs only.
+    /// Types of hardware for which the job has its own command. On other types its main command runs, on CPUs only.
     pub variants: Vec<String>,
     /// True if it may be suspended when the upper limit is too low for it.
     pub may_suspend: bool,
     /// True if it may be requeued when the upper limit is too low for it.
     pub may_requeue: bool,
-    /// True for a job that only serves to hold the lower limit: it starts after all others, and is the first to be
-    /// stopped.
+    /// True for a job that only keeps the draw above the lower limit: it starts after all others, and is stopped
+    /// first.
     pub filler: bool,
     /// Conditions for its start; in a box, because most jobs have none.
     #[serde(default)]
@@ -67,29 +67,28 @@ pub struct Request {
     /// Allowance of energy and money.
     #[serde(default)]
     pub allowance: Option<Allowance>,
-    /// The wishes for its tasks, if it has several.
+    /// The tasks of the job, if it has several.
     #[serde(default)]
     pub spread: Option<Spread>,
     /// The name of the reservation in which it must run.
     #[serde(default)]
     pub reservation: Option<String>,
-    /// Higher values come first in the queue; within plus and minus [`PRIORITY_LIMIT`].
+    /// Priority; higher values come first in the queue. Within plus and minus [`PRIORITY_LIMIT`].
     #[serde(default)]
     pub priority: i32,
     /// True if it shares no node with other jobs.
     #[serde(default)]
     pub exclusive: bool,
-    /// Whole accelerators of one type on each of its nodes, on which its main command runs unless it brings a variant
-    /// for them. If unset, the job has one unit of a node: its CPU, or an accelerator for which it brings a variant.
+    /// Whole accelerators of one type on each of its nodes, on which its main command runs unless it has a variant
+    /// for them. If unset, the job has one unit of a node: its CPU, or an accelerator for which it has a variant.
     #[serde(default)]
     pub accelerators: Option<NonZeroU32>,
-    /// True if it takes cores of the CPU of each node next to its accelerators. Without accelerators this makes no
-    /// difference.
+    /// True if it takes cores of the CPU of each node next to its accelerators. Has no effect without accelerators.
     #[serde(default)]
     pub with_cores: bool,
 }
 
-/// The largest and, negated, the smallest priority: of the size of Slurm's adjustments by `--nice`.
+/// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
 pub const PRIORITY_LIMIT: i32 = 10_000;
 
 /// A signal for the job's processes at a given time before its time limit.
@@ -148,7 +147,7 @@ pub enum Cores {
 }
 
 impl Cores {
-    /// Returns the number of cores taken from a unit that has `total`.
+    /// Returns the number of cores taken from a unit with `total` cores.
     pub fn on(self, total: u32) -> u32 {
         match self {
             Self::Count(count) => count.get(),
@@ -209,7 +208,7 @@ impl Part {
         self.nodes().map(move |node| UnitId { node, unit })
     }
 
-    /// Returns true for one of its nodes.
+    /// Returns true if `node` is one of the part's nodes.
     pub fn is_on(&self, node: NodeId) -> bool {
         node.0.checked_sub(self.unit.node.0).is_some_and(|offset| offset < self.count)
     }
@@ -235,7 +234,7 @@ pub fn runs(placement: &[Part]) -> Vec<(NodeId, u32)> {
     runs.into_iter().map(|(first, count)| (NodeId(first), count)).collect()
 }
 
-/// The nodes of a placement, each once, in ascending order.
+/// Returns the nodes of a placement, each once, in ascending order.
 pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> {
     let of_run = |(first, count): (NodeId, u32)| (first.0..first.0.saturating_add(count)).map(NodeId);
     runs(placement).into_iter().flat_map(of_run)
@@ -246,19 +245,19 @@ pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> {
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Outcome {
-    /// Exit code 0 to 255.
+    /// The command ended with this exit code.
     Exited(u8),
-    /// Ended by this signal.
+    /// The command was ended by this signal.
     Signaled(i32),
     /// The command could not be started: code 126 (not executable) or 127 (not found), and the reason.
     NotStarted { code: u8, reason: String },
-    /// The node lost it: the command may or may not have run, and no longer runs.
+    /// The node lost the attempt: the command may or may not have run, and no longer runs.
     Lost { reason: String },
     /// The node was unreachable for longer than its lease, or an operator declared it dead.
     NodeFailed { reason: String },
-    /// Exit code, after its node ended it at its time limit.
+    /// The command ended with this exit code, after its node ended it at its time limit.
     ExitedAtLimit(u8),
-    /// Ended by this signal, after its node ended it at its time limit.
+    /// The command was ended by this signal, after its node ended it at its time limit.
     SignaledAtLimit(i32),
 }
 
@@ -329,8 +328,8 @@ pub struct Usage {
     pub max_rss: Memory,
     /// Energy above idle by the meter of the node, if it covered at least nine tenths of the run.
     pub energy: Option<Energy>,
-    /// Confidence that this energy is the run's, in thousandths: 1000 if the run had its node alone, else its mean
-    /// share of all jobs there. Lower if the meter gave only a few values; 0 without an energy.
+    /// Confidence that this energy is the run's, in thousandths. It is 1000 if the run had its node alone, else its
+    /// mean share of all jobs there. Lower if the meter gave only a few values; 0 without an energy.
     #[serde(default)]
     pub confidence: u16,
 }

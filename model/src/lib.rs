@@ -1,7 +1,7 @@
 //! The vocabulary that all parts of Limo share: ids, physical units, time, curves, nodes, jobs, profiles, policies,
 //! wait reasons and ends of jobs.
 //!
-//! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes on
+//! Pure data, without clock, file or socket. Values are fixed-point integers, so equal inputs give equal bytes on
 //! every machine.
 
 #![warn(missing_docs)]

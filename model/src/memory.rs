@@ -14,7 +14,7 @@ use crate::number::{Suffix, UnitError, parse};
 pub struct Memory(u64);
 
 impl Memory {
-    /// No memory.
+    /// The size zero.
     pub const ZERO: Self = Self(0);
     const UNITS: &'static [Suffix] = &[
         ("B", 1),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The top: energy is cheap.
+    /// Aim for the top: energy is cheap.
     High,
-    /// The bottom: energy is expensive.
+    /// Aim for the bottom: energy is expensive.
     Low,
 }
 
@@ -28,11 +28,11 @@ impl fmt::Display for Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModeSetting {
-    /// Always the top.
+    /// Always aim for the top.
     High,
-    /// Always the bottom.
+    /// Always aim for the bottom.
     Low,
-    /// Follows the price: the top while energy is cheap, the bottom while it is expensive.
+    /// Follow the price: the top while energy is cheap, the bottom while it is expensive.
     #[default]
     Auto,
 }

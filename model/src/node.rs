@@ -12,9 +12,9 @@ use crate::wake::Wake;
 /// A machine with one `lslave`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpec {
-    /// Unique within the cluster; see [`crate::check_name`].
+    /// Name, unique within the cluster; see [`crate::check_name`].
     pub name: String,
-    /// At least one; the order gives each unit its index.
+    /// Units, at least one; the order gives each unit its index.
     pub units: Vec<UnitSpec>,
     /// Memory for all jobs on it together.
     pub memory: Memory,
@@ -35,7 +35,7 @@ pub struct Rest {
     pub down: Switch,
     /// The transition back.
     pub up: Switch,
-    /// `None` for simulated nodes.
+    /// Way to wake the node; `None` for simulated nodes.
     #[serde(default)]
     pub wake: Option<Wake>,
 }
@@ -43,7 +43,7 @@ pub struct Rest {
 /// A transition between awake and asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
-    /// Duration of the change; not negative.
+    /// Duration of the transition; not negative.
     pub span: Span,
     /// Draw of the whole node during the transition.
     pub draw: Power,
@@ -52,15 +52,15 @@ pub struct Switch {
 /// An execution unit: the CPU of a node or one accelerator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitSpec {
-    /// Unique within the node; see [`crate::check_name`].
+    /// Name, unique within the node; see [`crate::check_name`].
     pub name: String,
-    /// The type by which profiles are shared between equal units.
+    /// Type of the unit. Equal units share the profiles of their type.
     pub hardware: String,
     /// The kind, which decides how jobs share the unit.
     pub kind: UnitKind,
     /// Cores of a CPU; 1 for an accelerator, which serves one job at a time.
     pub cores: u32,
-    /// Draw above idle with the unit fully used, from its nameplate: the estimate if no profile exists.
+    /// Draw above idle with the unit fully used, from its nameplate. This is the estimate if no profile exists.
     pub nameplate: Power,
     /// The lowest and highest cap that the unit obeys, if it can be capped.
     pub caps: Option<(Power, Power)>,
@@ -82,7 +82,7 @@ pub enum UnitKind {
 pub enum Meter {
     /// No meter: the core adds up estimates.
     None,
-    /// Modelled by emulated hardware.
+    /// A model of emulated hardware.
     Emulated,
     /// The energy counters of the processors (RAPL), through Linux powercap.
     Powercap,
@@ -106,9 +106,9 @@ pub enum Meter {
     Shared,
 }
 
-/// More units than any machine has; bounds the memory that one node can use at the master.
+/// Most units of a node: more than any machine has. Bounds the memory that one node can use at the master.
 const UNIT_LIMIT: usize = 64;
-/// Cores that one unit can have.
+/// Most cores of one unit.
 pub const CORE_LIMIT: u32 = 65_536;
 
 /// Reason for refusing a node's description.
@@ -117,11 +117,11 @@ pub const CORE_LIMIT: u32 = 65_536;
 pub enum SpecError {
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("node `{node}` has {units} units: 1 to {UNIT_LIMIT} are possible")]
+    #[error("node `{node}` has {units} units: it must have 1 to {UNIT_LIMIT}")]
     Units { node: String, units: usize },
     #[error("node `{node}` has two units named `{unit}`")]
     SameUnit { node: String, unit: String },
-    #[error("unit `{unit}` has {cores} cores: 1 to {CORE_LIMIT} are possible")]
+    #[error("unit `{unit}` has {cores} cores: it must have 1 to {CORE_LIMIT}")]
     Cores { unit: String, cores: u32 },
     #[error("accelerator `{unit}` has {cores} cores: an accelerator counts as 1")]
     Divisible { unit: String, cores: u32 },
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn refusals() {
         assert_eq!(node().check(), Ok(()));
-        check(|n| n.units.clear(), "node `n1` has 0 units: 1 to 64 are possible");
+        check(|n| n.units.clear(), "node `n1` has 0 units: it must have 1 to 64");
         check(|n| n.units[1].name = "cpu".into(), "node `n1` has two units named `cpu`");
         check(|n| n.units[1].cores = 2, "accelerator `gpu` has 2 cores: an accelerator counts as 1");
         check(|n| n.idle = Power::from_watts(-1), "idle draw of `n1` is negative: -1.0 W");

@@ -21,7 +21,7 @@ pub enum UnitError {
     Negative { value: String },
 }
 
-/// A way to write a quantity: the suffix, and its value in base units.
+/// A spelling of a quantity: the suffix, and its value in base units.
 pub(crate) type Suffix = (&'static str, i64);
 
 pub(crate) fn unit_list(units: &[Suffix]) -> String {
@@ -68,7 +68,8 @@ fn is_decimal(number: &str) -> bool {
     !(whole.is_empty() && fraction.is_empty()) && all_digits(whole) && all_digits(fraction)
 }
 
-/// Returns `number * factor`, rounded half away from zero; `None` if it is not a decimal number or does not fit.
+/// Returns `number * factor`, rounded half away from zero; `None` if `number` is not a decimal number or the result
+/// does not fit.
 fn scaled(number: &str, factor: i64) -> Option<i64> {
     if !is_decimal(number) {
         return None;
@@ -77,7 +78,7 @@ fn scaled(number: &str, factor: i64) -> Option<i64> {
     let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
-    // Nineteen fraction digits cannot change an i64 result: the largest factor in use is 3.6e15.
+    // Nineteen fraction digits cannot change an i64 result, because the largest factor in use is 3.6e15.
     let fraction = &fraction[..fraction.len().min(18)];
     let denominator = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
     let numerator = if fraction.is_empty() { 0 } else { fraction.parse::<i128>().ok()? };
@@ -86,7 +87,7 @@ fn scaled(number: &str, factor: i64) -> Option<i64> {
     i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
-/// `numerator / denominator`, rounded half away from zero. `denominator` must be positive.
+/// Returns `numerator / denominator`, rounded half away from zero. `denominator` must be positive.
 pub(crate) fn divide_rounded(numerator: i128, denominator: i128) -> i128 {
     // Divisions of 64 bits are several times faster, and nearly all operands fit.
     if let (Ok(numerator), Ok(denominator)) = (i64::try_from(numerator), i64::try_from(denominator)) {

@@ -3,7 +3,7 @@
 use crate::{Energy, JobId, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
-/// The limit of the user's quota that a job waits for: the need of the job, the present use, and the limit.
+/// The limit of the user's quota for which a job waits: the need of the job, the present use, and the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -12,9 +12,9 @@ pub enum OverQuota {
     Jobs { has: u32, most: u32 },
     /// Cores of those jobs.
     Cores { needs: u32, has: u64, most: u32 },
-    /// Energy that was used in the present day, week or month, plus the energy expected of those jobs.
+    /// Energy that was used in the present day, week or month, plus the expected energy of those jobs.
     Energy { needs: Energy, has: Energy, most: Energy, window: Window, until: Time },
-    /// The quota has room, but the job before it comes first.
+    /// The quota is not exhausted, but the job before this one comes first.
     Turn { job: JobId },
 }
 
@@ -27,7 +27,7 @@ impl OverQuota {
         }
     }
 
-    /// Returns it with its time later by `by`.
+    /// Returns the limit with its time moved later by `by`.
     pub fn moved(self, by: Span) -> Self {
         match self {
             Self::Energy { needs, has, most, window, until } => {
@@ -37,7 +37,7 @@ impl OverQuota {
         }
     }
 
-    /// Formats it; shows `until` if given.
+    /// Formats the limit; shows `until` if given.
     pub fn shown(&self, until: Option<String>) -> String {
         match self {
             Self::Jobs { has, most } => format!("{has} of {most} jobs run or may start"),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::preset::{AdmissionRule, CapRule, IdleRule, OrderRule, Parts, PlacementRule};
 
-/// Parts that are chosen one by one; unset parts come from the preset.
+/// Parts that replace those of a preset; unset parts come from the preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
@@ -33,7 +33,7 @@ impl Overrides {
         *self == Self::default()
     }
 
-    /// Returns the parts in force: these, else those of a preset.
+    /// Returns the parts in force: these, or else those of a preset.
     pub fn over(self, parts: Parts) -> Parts {
         Parts {
             order: self.order.unwrap_or(parts.order),

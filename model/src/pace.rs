@@ -2,9 +2,8 @@
 //! units, and each run's share of a cap.
 //!
 //! A cap that lowers a run's draw from P to P' = M P makes its duration D' = F D / M, with F from 0 (a cap costs no
-//! time) to 1 (as much time as power is taken). For M above F that would be shorter than without a cap; no cap speeds a
-//! job up, so here D' is at least D. As work that is done at a pace, which may change at any time: the pace is min(1, M
-//! / F).
+//! time) to 1 (as much time as power is taken). For M above F that would be shorter than without a cap. But no cap
+//! speeds a job up, so D' is at least D. Work is done at a pace, which may change at any time: min(1, M / F).
 
 use crate::time::Span;
 use crate::units::Power;
@@ -20,8 +19,8 @@ pub struct Pace(i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Work(i128);
 
-/// Returns the draw and the pace of a run that draws `full` without a cap and has the share `cap` of a cap. The factor
-/// F is in thousandths, 0 to 1000. Rounded up to a step of the pace, so that a pace such as 1/3 costs no extra
+/// Returns the draw and the pace of a run under the share `cap` of a cap. `full` is its draw without a cap. The
+/// factor F is in thousandths, 0 to 1000. Rounded up to a step of the pace, so that a pace such as 1/3 costs no extra
 /// millisecond.
 pub fn pace(full: Power, cap: Option<Power>, factor_permille: u32) -> (Power, Pace) {
     let Some(cap) = cap.map(Power::at_least_zero).filter(|cap| *cap < full) else { return (full, Pace::FULL) };
@@ -96,13 +95,13 @@ mod tests {
         check(None, 1000, 40, Some(40_000));
         check(Some(40), 1000, 40, Some(40_000));
         check(Some(50), 1000, 40, Some(40_000));
-        // M = 1/2: twice as long with F = 1, F times that below, and never less than without a cap.
+        // M = 1/2 takes twice as long with F = 1, F times that below, and never less than without a cap.
         check(Some(20), 1000, 20, Some(80_000));
         check(Some(20), 750, 20, Some(60_000));
         check(Some(20), 500, 20, Some(40_000));
         check(Some(20), 250, 20, Some(40_000));
         check(Some(20), 0, 20, Some(40_000));
-        // M = 3/40: whole milliseconds even if the pace has no exact decimal form: 40 s * 40 / 3.
+        // M = 3/40 gives whole milliseconds even if the pace has no exact decimal form: 40 s * 40 / 3.
         check(Some(3), 1000, 3, Some(533_334));
         check(Some(30), 1000, 30, Some(53_334));
         check(Some(0), 1000, 0, None);
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_is_done() {
+    fn times_of_work_are_clamped() {
         assert_eq!(Work::lasting(Span::from_ms(5)).less(Pace::FULL.over(Span::from_ms(7))), Work::ZERO);
         assert_eq!(Work::ZERO.takes(Pace::STOPPED), Some(Span::ZERO));
         assert_eq!(Work::lasting(Span::from_ms(1)).takes(Pace::STOPPED), None);
@@ -135,7 +134,7 @@ mod tests {
             prop_assert!(low >= Power::ZERO && high <= Power::from_mw(full));
         }
 
-        /// Splitting the work loses and gains nothing.
+        /// Checks that splitting the work loses and gains nothing.
         #[test]
         fn work_adds_up(pieces in proptest::collection::vec(0_i64..1_000_000_000, 0..50), cap in 1_i64..100) {
             let (_, pace) = pace(Power::from_mw(97), Some(Power::from_mw(cap)), 1000);

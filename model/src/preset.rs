@@ -23,11 +23,11 @@ pub enum Preset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderRule {
-    /// No job.
+    /// No job may pass.
     Strict,
-    /// Jobs that do not delay the first job (EASY backfilling).
+    /// Jobs may pass that do not delay the first job (EASY backfilling).
     Easy,
-    /// Jobs that delay none of the jobs before them (conservative backfilling).
+    /// Jobs may pass that delay none of the jobs before them (conservative backfilling).
     Conservative,
 }
 
@@ -45,7 +45,7 @@ pub enum AdmissionRule {
     Rate,
     /// The upper limit and the energy of a budget (energy-budget-2017, section IV, Algorithm 2).
     Ledger,
-    /// The same, and a lowered power limit for later jobs in favour of the first one (section IV-D).
+    /// The same limits, and a lowered power limit for later jobs in favour of the first one (section IV-D).
     LedgerReduced,
 }
 
@@ -57,7 +57,7 @@ pub enum PlacementRule {
     FirstFit,
     /// The cheapest nodes, at the cheapest time.
     ByPrice,
-    /// The suitable nodes with the least room, at once.
+    /// The suitable nodes with the least free resources, at once.
     LeastRoom,
 }
 
@@ -69,7 +69,7 @@ pub enum CapRule {
     Untouched,
     /// Changes caps, suspends and requeues jobs.
     Moved,
-    /// A job starts at a cap of its profile if there is not enough power for it otherwise, and keeps that cap.
+    /// A job starts at a cap of its profile if the power is not enough otherwise, and keeps that cap.
     FromProfile,
 }
 
@@ -209,37 +209,37 @@ impl Preset {
 }
 
 impl Parts {
-    /// Returns true if it promises that no start raises the draw above the upper limit.
+    /// Returns true if the policy promises that no start raises the draw above the upper limit.
     pub fn keeps_upper_limit(self) -> bool {
         self.admission == AdmissionRule::Band
     }
 
-    /// Returns true if its starts respect the upper limit.
+    /// Returns true if starts respect the upper limit.
     pub fn heeds_upper_limit(self) -> bool {
         self.admission != AdmissionRule::Resources
     }
 
-    /// Returns true if its starts respect the lower limit.
+    /// Returns true if starts respect the lower limit.
     pub fn heeds_lower_limit(self) -> bool {
         matches!(self.admission, AdmissionRule::Equations | AdmissionRule::Band)
     }
 
-    /// Returns true if it promises never to use more than the budget of a period.
+    /// Returns true if the policy promises never to use more than the budget of a period.
     pub fn keeps_budget(self) -> bool {
         matches!(self.admission, AdmissionRule::Rate | AdmissionRule::Ledger | AdmissionRule::LedgerReduced)
     }
 
-    /// Returns true if it controls running jobs: changes caps, suspends, requeues.
+    /// Returns true if the policy controls running jobs: changes caps, suspends, requeues.
     pub fn steers(self) -> bool {
         self.caps == CapRule::Moved
     }
 
-    /// Returns true if it puts idle nodes to sleep.
+    /// Returns true if the policy puts idle nodes to sleep.
     pub fn powers_off(self) -> bool {
         self.idle == IdleRule::PowerOff
     }
 
-    /// Returns true if it starts jobs only on units without other jobs.
+    /// Returns true if the policy starts jobs only on units without other jobs.
     pub fn takes_whole_units(self) -> bool {
         self.admission == AdmissionRule::Equations
     }
@@ -278,9 +278,9 @@ mod tests {
         }
     }
 
-    /// Compares with the former distinction by name.
+    /// Compares the promises with the former distinction by name.
     #[test]
-    fn what_policies_promise_follows_from_their_parts() {
+    fn promises_of_policies_follow_from_their_parts() {
         use Preset::{Conservative, Easy, Energybud, Fifo, Limo, LimoPrototype, Powercap, Reducepc};
         let those = |test: fn(Parts) -> bool| -> Vec<Preset> {
             Preset::ALL.into_iter().filter(|preset| test(preset.parts())).collect()

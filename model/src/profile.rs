@@ -10,33 +10,34 @@ use crate::units::{Energy, Power};
 /// The key of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProfileKey {
-    /// See [`crate::application`].
+    /// Name of the application; see [`crate::application`].
     pub application: String,
-    /// Empty if the application has no size classes.
+    /// Size class; empty if the application has none.
     pub size: String,
     /// The type of the unit.
     pub hardware: String,
-    /// Cores of the unit that the run had. `None` holds for any number: such profiles are imported, never learned.
+    /// Number of cores of the unit that the run had. `None` holds for any number: such profiles are imported, never
+    /// learned.
     #[serde(default)]
     pub cores: Option<u32>,
-    /// `None` if the run had no cap.
+    /// Cap of the unit; `None` if the run had no cap.
     pub cap: Option<Power>,
 }
 
 /// Duration, power and energy of one run, as a typical value of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
-    /// From its start to its end.
+    /// Duration from start to end.
     pub duration: Span,
     /// Mean draw above idle: limo-2018's additional power draw.
     pub power: Power,
-    /// Above idle.
+    /// Energy above idle.
     pub energy: Energy,
     /// Spread of the duration around its typical value, in thousandths of it.
     pub spread_permille: u32,
     /// Number of runs.
     pub runs: u32,
-    /// Learned or imported.
+    /// Source: learned or imported.
     pub source: EstimateSource,
 }
 
@@ -46,36 +47,36 @@ pub struct Profile {
 pub enum EstimateSource {
     /// Learned from finished runs.
     Learned,
-    /// From a file, or set by an operator.
+    /// Imported from a file, or set by an operator.
     Imported,
-    /// From the hardware's nameplate and the job's time limit.
+    /// Derived from the hardware's nameplate and the job's time limit.
     Nameplate,
 }
 
 /// The expected run of a job on a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// From its start to its end.
+    /// Duration from start to end.
     pub duration: Span,
     /// Draw above idle.
     pub power: Power,
-    /// Above idle.
+    /// Energy above idle.
     pub energy: Energy,
     /// Source of the estimate.
     pub source: EstimateSource,
-    /// Number of runs behind it; 0 from the nameplate.
+    /// Number of runs behind the estimate; 0 from the nameplate.
     pub runs: u32,
 }
 
 impl Estimate {
-    /// Returns the estimate for a job that runs the same on this number of units at once.
+    /// Returns the estimate for a job that runs on this number of equal units at once.
     pub fn times(self, units: usize) -> Self {
         let units = i64::try_from(units).unwrap_or(i64::MAX);
         let power = Power::from_mw(self.power.mw().saturating_mul(units));
         Self { power, energy: Energy::from_mj(self.energy.mj().saturating_mul(units)), ..self }
     }
 
-    /// Returns the estimate with this much more draw for the whole run.
+    /// Returns the estimate with an additional draw for the whole run.
     pub fn with_draw(self, more: Power) -> Self {
         Self { power: self.power + more, energy: self.energy + more * self.duration, ..self }
     }

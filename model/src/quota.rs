@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::time::Time;
 use crate::units::Energy;
 
-/// A span of the calendar, in UTC: all machines agree on it.
+/// A window of the calendar in UTC, so that all machines agree on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Window {
-    /// Since midnight.
+    /// The time since midnight.
     Day,
-    /// Since Monday.
+    /// The time since Monday.
     Week,
-    /// Since the first day of the month.
+    /// The time since the first day of the month.
     Month,
 }
 
@@ -53,7 +53,7 @@ impl Window {
         let days = match self {
             Self::Day => 1,
             Self::Week => 7,
-            // 31 days after the first of a month are always in the next month.
+            // 31 days after the first of a month is always in the next month.
             Self::Month => 31,
         };
         self.begin(Time::from_unix_ms(self.begin(at).unix_ms() + days * DAY_MS))
@@ -63,7 +63,7 @@ impl Window {
 /// Returns the day of the month from 1, of a day counted from the first of 1970, by the Gregorian calendar. Years begin
 /// in March, so that the leap day is the last of its year.
 fn day_of_month(day: i64) -> i64 {
-    // Since the first of March of the year 0, in 400 years of 146,097 days.
+    // Days are counted from the first of March of the year 0, in periods of 400 years or 146,097 days.
     let of_era = (day + 719_468).rem_euclid(146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
@@ -94,23 +94,23 @@ pub struct Quota {
     pub cores: Option<u32>,
     /// Energy above idle of jobs that ended in the window, plus the energy expected of those that run or may start.
     pub energy: Option<(Energy, Window)>,
-    /// Unfinished jobs; tasks of arrays count singly.
+    /// Unfinished jobs; each task of an array counts.
     pub submitted: Option<u32>,
 }
 
 impl Quota {
-    /// Returns true if it has no limit.
+    /// Returns true if the quota has no limit.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns true if it can keep accepted jobs waiting.
+    /// Returns true if the quota can keep accepted jobs waiting.
     pub fn holds_back(&self) -> bool {
         self.jobs.is_some() || self.cores.is_some() || self.energy.is_some()
     }
 }
 
-/// Formats it as typed; empty without limits.
+/// Formats the quota as typed; empty without limits.
 impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |name: &str, most: Option<u32>| most.map(|most| format!("{name}={most}"));
@@ -203,7 +203,7 @@ impl Quotas {
         self.default.is_empty() && self.users.is_empty()
     }
 
-    /// Returns the quota of a user, otherwise the default one.
+    /// Returns the quota of a user, or else the default one.
     pub fn of(&self, user: &str) -> &Quota {
         self.users.get(user).unwrap_or(&self.default)
     }
@@ -226,7 +226,7 @@ mod tests {
         check(Window::Day, 1_709_164_800, 1_709_251_200);
         check(Window::Week, 1_708_905_600, 1_709_510_400);
         check(Window::Month, 1_706_745_600, 1_709_251_200);
-        // Every month of 800 years has its own length.
+        // Every month of 800 years has the right length.
         let mut begin = Window::Month.begin(at);
         let lengths = (0..9_600).map(|_| {
             let end = Window::Month.end(begin);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_one_of_their_own_has_not_the_default() {
+    fn an_own_quota_replaces_the_default() {
         let default = Quota { jobs: Some(1), ..Quota::default() };
         let users = BTreeMap::from([("ada".to_owned(), Quota { cores: Some(2), ..Quota::default() })]);
         let quotas = Quotas { default, users };

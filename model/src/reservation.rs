@@ -7,13 +7,13 @@ use crate::time::{Span, Time};
 /// Nodes reserved in `[from, until)` for jobs of these users that request the reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Names, each once.
+    /// Names of the nodes, each once.
     pub nodes: Vec<String>,
     /// Begin.
     pub from: Time,
     /// End, after `from`.
     pub until: Time,
-    /// If empty, the nodes are kept free of all jobs.
+    /// Users; if empty, the nodes are kept free of all jobs.
     pub users: Vec<String>,
     /// Explanation for readers; may be empty.
     pub reason: String,
@@ -25,12 +25,12 @@ impl Reservation {
         self.until - self.from
     }
 
-    /// Returns the same reservation, later by `by`.
+    /// Returns the same reservation, moved later by `by`.
     pub fn moved(&self, by: Span) -> Self {
         Self { from: self.from.moved(by), until: self.until.moved(by), ..self.clone() }
     }
 
-    /// Returns true if both hold at some time. Adjacent reservations do not overlap.
+    /// Returns true if both reservations hold at some time. Adjacent reservations do not overlap.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.from < other.until && other.from < self.until
     }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_begins_when_the_other_ends_is_no_overlap() {
+    fn adjacent_reservations_do_not_overlap() {
         let of = |from: i64, until: i64| {
             let (from, until) = (Time::from_unix_ms(from), Time::from_unix_ms(until));
             Reservation { nodes: Vec::new(), from, until, users: Vec::new(), reason: String::new() }

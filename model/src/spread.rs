@@ -14,14 +14,14 @@ use crate::job::{Cores, Request};
 /// Most tasks of one job: a node keeps two pipes open for each of its tasks.
 const SPREAD_LIMIT: u32 = 100_000;
 
-/// The user's wishes for a job of several tasks. The nodes and the cores of its [`Request`] follow from it.
+/// The wishes of a user for a job of several tasks. The nodes and the cores of its [`Request`] follow from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spread {
-    /// Tasks on all nodes together, 1 to 100,000.
+    /// Number of tasks on all nodes together, 1 to 100,000.
     pub tasks: NonZeroU32,
     /// Cores of each task.
     pub cores: Cores,
-    /// Number of nodes; if unset, as few as have room for the tasks.
+    /// Number of nodes; if unset, as few as the tasks fit on.
     pub nodes: Option<NonZeroU32>,
     /// Most tasks on one node.
     pub per_node: Option<NonZeroU32>,
@@ -151,7 +151,7 @@ mod tests {
         };
         check(spread(4, 2), &[4, 8], Ok((1, 8)));
         check(spread(5, 2), &[4, 8, 8], Ok((2, 6)));
-        // The third node is too small for a share of three, but not for one of two.
+        // The third node is too small for a share of three, but not for a share of two.
         check(spread(6, 1), &[2, 2, 2], Ok((3, 2)));
         check(spread(4, 1), &[], Ok((1, 4)));
         let no_room = "999 tasks of 1 cores do not fit: the 2 nodes that the job may use have 6 cores";

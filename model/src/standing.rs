@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The parts of a priority; it is their sum.
+/// The components of a priority, which is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
-    /// The given priority: by `--priority` or `--nice`, or changed since.
+    /// The given priority: from `--priority` or `--nice`, or changed since.
     pub own: i64,
-    /// Points for its waiting time.
+    /// Points for waiting time.
     pub age: i64,
-    /// Points for its user's low use.
+    /// Points for the low use of its user.
     pub share: i64,
 }
 
 impl Standing {
-    /// The priority.
+    /// Returns the priority.
     pub fn total(&self) -> i64 {
         self.own + self.age + self.share
     }

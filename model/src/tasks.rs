@@ -8,10 +8,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Most tasks of one array: some hours of work at a thousand a second, and far below what 32 bits count.
+/// Most tasks of one array: some hours of work at a thousand per second, and far below the limit of 32 bits.
 pub const TASKS_LIMIT: u32 = 10_000_000;
 
-/// Most ranges in a list of tasks: a longer list is a mistake, or should be a file.
+/// Most ranges in a list of tasks. A longer list is a mistake, or should be a file.
 const RANGES_LIMIT: usize = 1_000;
 
 /// The task numbers of an array, as ranges in ascending order: one range of a million tasks takes as little space as
@@ -127,7 +127,8 @@ impl Tasks {
         (!ranges.is_empty()).then_some(Self { ranges, limit: self.limit })
     }
 
-    /// Returns the first ranges, as many as a list of tasks may have: a longer list could not be parsed again.
+    /// Returns the first ranges, as many as a list of tasks may have, because a longer list could not be parsed
+    /// again.
     #[must_use]
     pub fn shortened(mut self) -> Self {
         self.ranges.truncate(RANGES_LIMIT);
@@ -177,7 +178,7 @@ impl FromStr for Tasks {
             if u64::from(first) < next {
                 return Err(TasksError::Order { part: part.to_owned() });
             }
-            // The number of all 32-bit numbers does not fit in 32 bits; the error shows it exactly.
+            // The count of all 32-bit numbers does not fit in 32 bits; the error shows the exact count.
             let count = u64::from((last - first) / step) + 1;
             let count = u32::try_from(count).map_err(|_| TasksError::TooMany { tasks: count })?;
             next = u64::from(last) + 1;
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_many_gaps_is_shortened_to_what_can_be_read() {
+    fn a_list_with_many_gaps_is_shortened_to_a_readable_one() {
         let tasks: Tasks = "0-9999".parse().expect("tasks");
         let gaps = tasks.without(&(0..10_000).step_by(2).collect()).expect("some");
         assert!(gaps.to_string().parse::<Tasks>().is_err(), "5000 ranges");
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_tasks_is_refused_by_name() {
+    fn invalid_lists_of_tasks_are_refused_by_name() {
         let refused = |text: &str| text.parse::<Tasks>().expect_err(text).to_string();
         for text in ["", "a", "1-", "-1", "1,,2", "1-2-3", "0-5:0", "0-5%", "0-5%0", "4294967296"] {
             assert!(refused(text).contains("is not a range of tasks"), "{text}");

@@ -3,7 +3,7 @@
 /// Marks the end of a clipped text.
 const ELLIPSIS: char = '…';
 
-/// Returns `text` in at most `limit` bytes: a longer one is cut between two characters and ends with an ellipsis, if
+/// Returns `text` in at most `limit` bytes. A longer text is cut between two characters and ends with an ellipsis, if
 /// that fits.
 pub fn clip(mut text: String, limit: usize) -> String {
     if text.len() <= limit {
@@ -14,7 +14,7 @@ pub fn clip(mut text: String, limit: usize) -> String {
     if mark > 0 {
         text.push(ELLIPSIS);
     }
-    // A cut text may still own a megabyte.
+    // A cut text may still own a megabyte of memory.
     text.shrink_to_fit();
     text
 }
@@ -22,7 +22,8 @@ pub fn clip(mut text: String, limit: usize) -> String {
 /// Does the same for bytes that need not be UTF-8. The limit holds for the converted text, which can be three times as
 /// long.
 pub fn clip_lossy(bytes: &[u8], limit: usize) -> String {
-    // Each byte becomes at least one, except for a character that is cut in two: four more than the limit are enough.
+    // Each byte becomes at least one byte, except for a character that is cut in two. So four bytes more than the
+    // limit are enough.
     let part = &bytes[..bytes.len().min(limit.saturating_add(4))];
     clip(String::from_utf8_lossy(part).into_owned(), limit)
 }
@@ -54,7 +55,7 @@ mod tests {
         assert!(clipped.capacity() <= 2048, "{} bytes are kept", clipped.capacity());
         assert_eq!(clip_lossy(b"plain", 5), "plain");
         assert_eq!(clip_lossy(b"plain!", 5), "pl…");
-        // The conversion, not the limit, cuts the last character off.
+        // The conversion cuts the last character off, and not the limit.
         assert_eq!(clip_lossy("abcd€€€".as_bytes(), 5), "ab…");
         for length in 0..20 {
             let text = "€".repeat(length);

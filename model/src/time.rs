@@ -32,7 +32,7 @@ impl Time {
         self.0
     }
 
-    /// Returns the time later by `by`; "never" stays "never".
+    /// Returns the time moved later by `by`; "never" stays "never".
     pub fn moved(self, by: Span) -> Self {
         if self == Self::MAX { self } else { self + by }
     }

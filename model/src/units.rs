@@ -41,7 +41,7 @@ macro_rules! quantity {
                 self.0 == 0
             }
 
-            /// The larger of `self` and zero.
+            /// Returns the larger of `self` and zero.
             pub fn at_least_zero(self) -> Self {
                 Self(self.0.max(0))
             }
@@ -124,7 +124,7 @@ quantity!(
 );
 
 impl Power {
-    /// Whole watts, for literals in code and tests.
+    /// Makes a power of whole watts, for literals in code and tests.
     pub const fn from_watts(watts: i64) -> Self {
         Self(watts * 1_000)
     }
@@ -141,7 +141,7 @@ impl Power {
 }
 
 impl Energy {
-    /// Whole joules, for literals in code and tests.
+    /// Makes an energy of whole joules, for literals in code and tests.
     pub const fn from_joules(joules: i64) -> Self {
         Self(joules * 1_000)
     }
@@ -151,7 +151,7 @@ impl Energy {
         as_float(self.0) / 1e3
     }
 
-    /// Mean power over `span`, rounded; zero for an empty span.
+    /// Returns the mean power over `span`, rounded; zero for an empty span.
     pub fn over(self, span: Span) -> Power {
         if span.ms() <= 0 {
             return Power::ZERO;
@@ -182,7 +182,7 @@ impl Money {
     }
 }
 
-/// `Power * Span`: mW x ms = 1e-6 J, so a thousandth of that product is millijoules; rounded once.
+/// Computes `Power * Span`. mW x ms are 1e-6 J, so a thousandth of the product is in millijoules; rounded once.
 impl Mul<Span> for Power {
     type Output = Energy;
     fn mul(self, span: Span) -> Energy {
@@ -190,17 +190,17 @@ impl Mul<Span> for Power {
     }
 }
 
-/// `Energy * Price`: 1 MWh is 3.6e12 mJ and a price unit is 1000 micro-units per MWh; rounded once.
+/// Computes `Energy * Price`. 1 MWh is 3.6e12 mJ, and a price unit is 1000 micro-units per MWh; rounded once.
 impl Mul<Price> for Energy {
     type Output = Money;
     fn mul(self, price: Price) -> Money {
         let worth = (i128::from(self.0) * i128::from(price.0)).saturating_mul(1_000);
-        // The clamp leaves room for the rounding; no real amount is near the end of i128.
+        // The clamp leaves space for the rounding; no real amount is near the end of i128.
         Money(saturate(divide_rounded(worth.clamp(i128::MIN / 2, i128::MAX / 2), 3_600_000_000_000)))
     }
 }
 
-/// For output only: 53 bits are enough for any displayed figure.
+/// This is for output only: 53 bits are enough for any displayed figure.
 fn as_float(value: i64) -> f64 {
     value as f64
 }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn physics() {
-        // 300 W for 30 min is 0.15 kWh; at 80 EUR/MWh that is 1.2 ct (the example in the design).
+        // 300 W for 30 min is 0.15 kWh, which costs 1.2 ct at 80 EUR/MWh (the example in the design).
         let energy = Power::from_watts(300) * Span::from_ms(30 * 60 * 1000);
         assert_eq!(energy, "0.15 kWh".parse().expect("an energy"));
         check(energy * "80 EUR/MWh".parse::<Price>().expect("a price"), "0.012 EUR");

@@ -25,9 +25,9 @@ pub enum Wait {
     Behind { job: JobId, until: Option<Time> },
     /// Low mode: the draw has reached the lower limit, and energy is expensive.
     LowMode { draw: Power, low: Power, price: Option<Price> },
-    /// The job only serves to hold the lower limit, which other jobs hold.
+    /// The job only keeps the draw above the lower limit, which other jobs already do.
     Filler { draw: Power, low: Power },
-    /// The waiting jobs are too few to hold the lower limit for `ahead`, so they are started slowly.
+    /// The waiting jobs are too few to keep the draw above the lower limit for `ahead`, so they are started slowly.
     Sparing {
         draw: Power,
         low: Power,
@@ -48,12 +48,12 @@ pub enum Wait {
     Dependency { job: JobId, condition: Condition },
     /// An earlier job of the same user and name is not over.
     Singleton { job: JobId },
-    /// Reservations leave too few nodes for its duration; this is the first of them.
+    /// Reservations leave too few nodes for the duration of the job; this is the first of them.
     Reserved { node: String, reservation: String, from: Time, until: Time },
-    /// The job's own reservation begins then. `None` if the reservation is gone, is too short for the job, or excludes
-    /// its user.
+    /// The job's own reservation begins then. `None` if the reservation no longer exists, is too short for the job,
+    /// or excludes its user.
     Reservation { reservation: String, from: Option<Time> },
-    /// The user's quota has no room for the job.
+    /// The user's quota does not allow the job yet.
     Quota(OverQuota),
     /// The array has as many running tasks as its limit allows.
     ArrayLimit { limit: u32 },
@@ -61,14 +61,14 @@ pub enum Wait {
     Never { needs: Power, most: Power },
 }
 
-/// Shows a reason; a function formats times, because only programs know calendars.
+/// Shows a reason. A function formats times, because only programs know calendars.
 pub struct ShownWait<'a, F: Fn(Time) -> String> {
     wait: &'a Wait,
     clock: F,
 }
 
 impl Wait {
-    /// Returns the same reason with its times later by `by`.
+    /// Returns the same reason with its times moved later by `by`.
     pub fn moved(self, by: Span) -> Self {
         let later = |at: Option<Time>| at.map(|at| at.moved(by));
         match self {
@@ -179,8 +179,8 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "to hold it for {ahead}")
             }
             Wait::Price { now, then, at } if then < now => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),
-            // Another price is not the only difference: the lower limit counts, too.
-            Wait::Price { at, .. } => write!(f, "all in all a start at {} costs less", (self.clock)(*at)),
+            // Another price is not the only difference, because the lower limit also counts.
+            Wait::Price { at, .. } => write!(f, "a start at {} costs less in total", (self.clock)(*at)),
             Wait::Depth { depth } => write!(f, "more than {depth} jobs are before it"),
             Wait::PlanRejected => f.write_str("the last plan broke a rule and was not executed"),
             Wait::Held { by } => write!(f, "by {by}, until it is released"),

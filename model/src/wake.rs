@@ -40,7 +40,7 @@ impl FromStr for Mac {
         };
         let bytes: Option<Vec<u8>> = text.split(separator).map(byte).collect();
         let bytes: [u8; 6] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(error)?;
-        // The first bit marks a group address, to which no single card answers.
+        // The first bit marks a group address, which does not belong to a single card.
         if bytes[0] & 1 == 1 || bytes == [0; 6] { Err(error()) } else { Ok(Self(bytes)) }
     }
 }

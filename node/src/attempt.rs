@@ -10,8 +10,8 @@ use limo_shepherd::Handle;
 use crate::faults::{self, Fault};
 use crate::records::{End, Found};
 
-/// Number of finished jobs that are remembered to answer late messages. A master sends none after `EndedAck` or `Drop`,
-/// so this is a second line of defence and may be short.
+/// Number of finished jobs that are remembered to answer late messages. A master sends none after `EndedAck` or
+/// `Drop`, so this is only a second safeguard and may be short.
 const REMEMBERED: usize = 4096;
 
 /// Newest attempt of one job.
@@ -37,23 +37,23 @@ pub enum State {
     Suspended(Running),
     /// TERM was sent, and KILL follows.
     Stopping(Running),
-    /// The command is over; its other processes are being killed.
+    /// The command is over, and its other processes are being killed.
     Sweeping(Swept),
-    /// Over; the end is being recorded.
+    /// The attempt is over, and its end is being recorded.
     Recording(Recording),
-    /// Over, and recorded; the attempt waits for `EndedAck`.
+    /// The end is recorded, and waits for `EndedAck`.
     Ended(End),
 }
 
-/// End that is reported once no process of the job is left.
+/// End that is reported as soon as all processes of the job have ended.
 #[derive(Debug, Clone)]
 pub struct Swept {
     pub end: End,
-    /// `None` if `lshepherd` is gone.
+    /// Name at `lshepherd`; `None` if `lshepherd` has ended.
     pub handle: Option<Handle>,
 }
 
-/// End that is reported once it is recorded.
+/// End that is reported as soon as it is recorded.
 #[derive(Debug)]
 pub struct Recording {
     pub end: End,
@@ -64,7 +64,7 @@ pub struct Recording {
 /// Attempt between `Go` and the start of its command.
 #[derive(Debug)]
 pub struct Starting {
-    /// Present until the launch is ordered.
+    /// Order of the job; present until the launch is ordered.
     pub exec: Option<Box<DoExec>>,
     /// User of the job.
     pub uid: u32,
@@ -96,12 +96,12 @@ pub enum Stage {
 pub struct Running {
     /// Name at `lshepherd`.
     pub handle: Handle,
-    /// Leader of the job's session and process group. By the time of a signal its number may belong to another process,
-    /// so that signals go through `lshepherd`.
+    /// Leader of the job's session and process group. By the time of a signal its number may belong to another
+    /// process, so signals go through `lshepherd`.
     pub leader: i32,
     /// User of the job's processes.
     pub uid: u32,
-    /// True if the submitter has stopped the job: then only the submitter continues it.
+    /// True if the submitter has stopped the job. Then only the submitter continues it.
     pub halted: bool,
     /// True if the job has a terminal, so that its leader may be a shell that watches other processes.
     pub terminal: bool,
@@ -161,7 +161,7 @@ impl Attempt {
         !matches!(self.state, State::Accepting(_) | State::Held(_) | State::Ended(_))
     }
 
-    /// Returns the state for the master. An end counts once it is recorded and no process of the job is left.
+    /// Returns the state for the master. An end counts once it is recorded and all processes of the job have ended.
     pub fn report(&self) -> AttemptState {
         match &self.state {
             State::Accepting(_) | State::Held(_) => AttemptState::Held,
@@ -179,15 +179,15 @@ impl Attempt {
 /// Reaction to an assignment.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// New: record the intent and acknowledge.
+    /// The attempt is new: record the intent and acknowledge.
     Hold,
-    /// New; replaces an older attempt that was never released.
+    /// The attempt is new and replaces an older one that was never released.
     Replace(Number),
-    /// Known: acknowledge again.
+    /// The attempt is known: acknowledge again.
     Acknowledge,
-    /// Known, and being recorded: the answer follows.
+    /// The attempt is known and being recorded; the answer follows.
     Wait,
-    /// Known and over: report the end again.
+    /// The attempt is known and over: report the end again.
     Repeat,
     Refuse(String),
 }
@@ -228,7 +228,7 @@ impl Attempts {
     /// Decides about attempt `offered` of `job`.
     pub fn weigh(&self, journal: JournalId, job: JobId, offered: Number) -> Verdict {
         if let Some(gone) = self.gone.get(&job).filter(|gone| offered <= **gone) {
-            return Verdict::Refuse(format!("attempt {gone} of job {job} was here and is gone"));
+            return Verdict::Refuse(format!("attempt {gone} of job {job} has already ended here"));
         }
         let Some(known) = self.known.get(&job) else { return Verdict::Hold };
         if !journal.owns(known.journal) {
@@ -242,7 +242,7 @@ impl Attempts {
             State::Accepting(_) if offered == known.number => Verdict::Wait,
             _ if offered == known.number => Verdict::Acknowledge,
             State::Accepting(_) | State::Held(_) => Verdict::Replace(known.number),
-            // Two attempts of a job never run here; this one was released, whatever the master believes.
+            // Two attempts of a job never run here. This one was released, so it stays, also against the master.
             _ => Verdict::Refuse(format!("attempt {} of job {job} was started here", known.number)),
         }
     }
@@ -271,7 +271,8 @@ pub fn recovered(found: &Found, boot: &str) -> Recovered {
     }
     match &found.intent {
         None => Recovered::Lost { reason: "the node cannot read its record of the job" },
-        // Nothing was flushed to the disk, so the record of a start may be missing: the intent alone proves nothing.
+        // Nothing was flushed to the disk, so the record of a start may be missing, and an intent alone proves
+        // nothing.
         Some(intent) if intent.boot != boot => Recovered::Lost { reason: "the node was restarted" },
         Some(_) if found.going && !faults::has(Fault::StartedAgain) => {
             Recovered::Lost { reason: "the node daemon was killed while the job ran" }
@@ -280,7 +281,7 @@ pub fn recovered(found: &Found, boot: &str) -> Recovered {
     }
 }
 
-/// Makes the end of an attempt without any other data.
+/// Makes the end of a lost attempt, without other data.
 pub fn lost(reason: &str) -> End {
     End { outcome: Outcome::Lost { reason: reason.to_owned() }, usage: Usage::default() }
 }
@@ -348,12 +349,12 @@ mod tests {
         check(&with(2, State::Ended(lost("x"))), 3, Verdict::Refuse("attempt 2 of job 7 was started here".into()));
         let mut attempts = with(2, State::Ended(lost("x")));
         attempts.remove(JOB);
-        check(&attempts, 2, Verdict::Refuse("attempt 2 of job 7 was here and is gone".into()));
+        check(&attempts, 2, Verdict::Refuse("attempt 2 of job 7 has already ended here".into()));
         check(&attempts, 3, Verdict::Hold);
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_attempts_are_bounded() {
         let mut attempts = Attempts::default();
         for job in 0..2 * REMEMBERED as u64 {
             let state = State::Held(Box::new(exec(1)));

@@ -1,5 +1,5 @@
-//! Caps: the shell sets the newest request of the master, and the node answers. Without a master for longer than the
-//! lease, the original values are restored.
+//! Caps: the shell sets the newest request of the master, and the node answers. If the master is unreachable for longer
+//! than the lease, the original values are restored.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ pub(super) struct Caps {
     /// True if anything may be capped.
     may_cap: bool,
     lease: Duration,
-    /// End of the lease; set while anything may be capped and the master is away.
+    /// End of the lease; set while anything may be capped and the master is unreachable.
     lease_end: Option<Duration>,
-    /// Highest generation of this connection. Each connection starts anew, because it may be another master's.
+    /// Highest generation of this connection. Each connection starts anew, because it may be that of another master.
     newest: Option<u64>,
     /// True if a cap was set since the last restore.
     capping: bool,
@@ -43,7 +43,7 @@ impl Caps {
         self.lease_end
     }
 
-    /// The master is back and sends all caps again.
+    /// Ends the lease, because the master is back and sends all caps again.
     pub(super) fn registered(&mut self) {
         self.lease_end = None;
         self.newest = None;
@@ -112,7 +112,7 @@ impl Node {
         info!(complete, "the values before the caps are restored");
         // Caps that arrived meanwhile follow now, with their own lease.
         if self.caps.next.is_none() {
-            // Retried, unless the master is back and sends its own caps.
+            // A failed restore is retried, unless the master is back and sends its own caps.
             let again = (!complete && !self.is_registered()).then(|| self.now.since + self.caps.lease);
             self.caps.capping = !complete;
             self.caps.lease_end = again;

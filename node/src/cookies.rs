@@ -9,7 +9,7 @@ pub struct Cookies {
 }
 
 impl Cookies {
-    /// Makes the generator. `seed` is random, and known to this daemon alone.
+    /// Makes the generator. `seed` is random, and secret to this daemon.
     pub fn new(seed: [u8; 32]) -> Self {
         Self { seed, count: 0 }
     }

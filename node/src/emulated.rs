@@ -1,8 +1,8 @@
 //! Emulated hardware: models the jobs, obeys caps, and tells a job when its work is done.
 //!
 //! A job with an application in the hardware file inherits the read end of a pipe. The shell keeps the write end and
-//! closes it when the model says that the work is done. Caps and suspension change that time. The job decides what to
-//! do then; it is over when its process has ended.
+//! closes it when the model says that the work is done. Caps and suspension change that time. The job may do anything
+//! then; it is over when its process has ended.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ impl Node {
         let share =
             |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
         let shares: Vec<Share> = exec.placement.iter().map(share).collect();
-        // The file knows commands by their names, for all users.
+        // In the file, commands are known by their names, for all users.
         let application = application::command_of(&exec.application).unwrap_or(&exec.application);
         let plan = self.model()?.plan(application, &exec.size, &shares);
         plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()

@@ -11,10 +11,10 @@ use limo_power::Attributed;
 use super::Node;
 use super::meter::Measured;
 
-/// Time for which the end of a job waits for its last sample: a slower meter misses the end of the run.
+/// Longest wait of a job's end for its last sample. A slower meter misses the end of the run.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Shorter runs are over before a meter shows them.
+/// Shortest run whose end waits for a sample; a meter does not show shorter ones.
 const SHORTEST: Span = Span::from_secs(1);
 
 impl Node {
@@ -69,7 +69,7 @@ impl Node {
         measured.energy.take(job.0, at)
     }
 
-    /// Returns when the first end is reported that waits for a sample.
+    /// Returns the earliest deadline of an end that waits for a sample.
     pub(super) fn endings_due(&self) -> Option<Duration> {
         self.as_measured()?.ending.values().min().copied()
     }
@@ -83,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Samples the meter outside its rhythm.
+    /// Samples the meter at once, regardless of its interval.
     fn look_now(&mut self) {
         let now = self.now.since;
         let mut effects = std::mem::take(&mut self.effects);

@@ -18,14 +18,14 @@ use crate::records::{Found, Record};
 pub struct Moment {
     /// Time since the daemon began, on a monotonic clock. Points in time within the node are such durations.
     pub since: Duration,
-    /// Same moment on the clock of `lshepherd`.
+    /// The same moment on the clock of `lshepherd`.
     pub boot: BootTime,
 }
 
 /// Configuration of a node.
 pub struct Parts {
     pub spec: NodeSpec,
-    /// Present on emulated hardware.
+    /// Emulated machine; `None` for a real one.
     pub machine: Option<Machine>,
     /// True if there is a meter.
     pub has_meter: bool,
@@ -35,7 +35,7 @@ pub struct Parts {
     pub cap_lease: Span,
     /// User of the daemon; `None` if it is root and can become any user.
     pub own_uid: Option<u32>,
-    /// Random and secret: seed of the jobs' cookies.
+    /// Seed of the jobs' cookies, random and secret.
     pub seed: [u8; 32],
     /// Random identity, made once per state directory.
     pub instance: String,
@@ -63,11 +63,11 @@ pub struct Connected {
 /// Event for the node.
 #[derive(Debug)]
 pub enum Input {
-    /// Records of an earlier daemon. The first input of each node.
+    /// Records of an earlier daemon. This is the first input of each node.
     Recovered(BTreeMap<(JobId, Attempt), Found>),
     Connected(limo_proto::Identity),
     Disconnected,
-    /// True if the master reads slowly. Sent on each change.
+    /// True if the master reads slowly. Comes at each change.
     Behind(bool),
     FromMaster(Frame<MasterToNode>),
     /// The master answered a ping that was sent at this time.
@@ -86,7 +86,7 @@ pub enum Input {
     },
     /// `lshepherd` takes orders.
     ShepherdReady,
-    /// `lshepherd` ended, which it does not do by itself.
+    /// `lshepherd` was killed or crashed.
     ShepherdLost,
     /// `lshepherd` cannot be started again.
     ShepherdFailed(String),
@@ -95,7 +95,7 @@ pub enum Input {
         leader: i32,
         connected: Connected,
     },
-    /// The command was not started; `code` is the exit code that reports this.
+    /// The command was not started; `code` is the exit code for this.
     NotStarted {
         handle: Handle,
         code: u8,
@@ -111,12 +111,12 @@ pub enum Input {
         handle: Handle,
         ended: Ended,
     },
-    /// All processes of the job are gone, except `left` that could not be killed.
+    /// All processes of the job have ended, except `left` ones that could not be killed.
     Emptied {
         handle: Handle,
         left: u32,
     },
-    /// A pass that stopped or continued all processes of the job ended.
+    /// A pass that stopped or continued all processes of the job has ended.
     Reached {
         job: JobId,
     },
@@ -152,20 +152,20 @@ pub enum Input {
     /// The hardware report.
     Probed(String),
     Reconfigured(Rhythm),
-    /// The time that [`crate::Node::deadline`] named has come.
+    /// The time of [`crate::Node::deadline`] has come.
     Deadline,
     Terminate,
     /// The machine was to sleep but is awake; contains the reason.
     SleepFailed(String),
 }
 
-/// Launch, except for what only the shell can make: pipes, and the plan with its paths.
+/// Launch without the parts that only the shell can make: pipes, and the plan with its paths.
 #[derive(Debug)]
 pub struct LaunchOrder {
     pub launch: Launch,
     pub exec: Box<DoExec>,
     pub cookie: String,
-    /// `None` if the daemon runs as the job's user.
+    /// Identity of the job's user; `None` if the daemon runs as that user.
     pub identity: Option<Identity>,
     /// True if emulated hardware decides when the work is done.
     pub emulated_work: bool,
@@ -179,24 +179,24 @@ pub enum Effect {
     SendData(Data),
     /// Ends the connection once everything was sent.
     HangUp,
-    /// [`Input::Recorded`] follows.
+    /// Writes a record. [`Input::Recorded`] follows.
     Record {
         ticket: Ticket,
         record: Record,
     },
-    /// [`Input::UserFound`] follows.
+    /// Looks up a user. [`Input::UserFound`] follows.
     LookUp {
         uid: u32,
     },
-    /// [`Input::Started`] or [`Input::NotStarted`] follows.
+    /// Launches a job. [`Input::Started`] or [`Input::NotStarted`] follows.
     Launch(Box<LaunchOrder>),
-    /// An order to `lshepherd` other than a launch.
+    /// Sends `lshepherd` an order other than a launch.
     Order(Order),
-    /// Kills the processes that an ended `lshepherd` left.
+    /// Kills the processes that an ended `lshepherd` left behind.
     KillOrphans,
     /// Starts another `lshepherd`. [`Input::ShepherdFailed`] follows on failure.
     RestartShepherd,
-    /// Kills processes with the mark, within `patience`. [`Input::Swept`] follows.
+    /// Kills processes with the mark, for up to `patience`. [`Input::Swept`] follows.
     Sweep {
         job: JobId,
         mark: Mark,
@@ -214,7 +214,7 @@ pub enum Effect {
         leader: i32,
         stop: bool,
     },
-    /// Bytes for the job's stdin; an empty piece is its end. [`Input::StdinTaken`] follows.
+    /// Writes bytes to the job's stdin; an empty piece is its end. [`Input::StdinTaken`] follows.
     Stdin {
         job: JobId,
         bytes: Bytes,
@@ -228,19 +228,19 @@ pub enum Effect {
         job: JobId,
         size: WindowSize,
     },
-    /// The job's command is over: its pipes are closed soon, even if a process holds them open.
+    /// Closes the pipes of a job soon, even if a process holds them open: its command is over.
     EndStreams {
         job: JobId,
     },
-    /// The job's streams have no reader: stdin ends, and output is read and dropped.
+    /// Ends the stdin of a job and drops its output, because its streams have no reader.
     DropStreams {
         job: JobId,
     },
-    /// The work of a job on emulated hardware is done, or its process has ended.
+    /// Ends the work of a job on emulated hardware: the work is done, or the process has ended.
     EndWork {
         job: JobId,
     },
-    /// [`Input::Metered`] follows.
+    /// Samples the meter. [`Input::Metered`] follows.
     ReadMeter,
     /// Sets the caps of the units, by index. [`Input::Capped`] follows.
     SetCaps {
@@ -253,8 +253,8 @@ pub enum Effect {
     Probe {
         shown: Option<String>,
     },
-    /// Ends the daemon, with the reason if that is a failure.
+    /// Ends the daemon. After a failure, contains the reason.
     Exit(Result<(), String>),
-    /// Puts the machine to sleep once the connection has ended. [`Input::SleepFailed`] follows if it does not sleep.
+    /// Puts the machine to sleep once the connection has ended. If it does not sleep, [`Input::SleepFailed`] follows.
     Sleep,
 }

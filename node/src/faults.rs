@@ -13,7 +13,7 @@ pub enum Fault {
     LeaseForgotten,
     /// The time limit of an attempt is not enforced.
     LimitForgotten,
-    /// The record of another journal counts as the master's.
+    /// The record of another journal counts as one of the master's journal.
     ForeignAdopted,
     /// Caps are confirmed before they are set.
     CapsConfirmedEarly,

@@ -1,6 +1,6 @@
 //! Jobs of other journals that a node still has when it meets another master. The node ends them, reports each once,
-//! and forgets them; their output is dropped. It registers when they are gone, so that no job of the master shares the
-//! machine with them, or after [`PATIENCE`] if they cannot be killed.
+//! and forgets them; their output is dropped. It registers when they have ended, so that no job of the master shares
+//! the machine with them. If they cannot be killed, it registers after [`PATIENCE`].
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Node {
         let (Some(journal), Some(link)) = (self.journal, &mut self.link) else { return };
         link.introduce_by = None;
         link.since = self.now.since;
-        // An attempt whose intent is still being recorded is acknowledged later.
+        // If an intent is still being recorded, its attempt is acknowledged later.
         let known = self.attempts.known.iter().filter(|(_, attempt)| !matches!(attempt.state, State::Accepting(_)));
         let attempts = known.map(|(&job, attempt)| AttemptReport {
             journal: attempt.journal,
@@ -109,7 +109,7 @@ impl Node {
             self.drop_streams(job);
             self.forget(job, number);
         }
-        // Their numbers mean other jobs in this journal.
+        // In this journal, their numbers stand for other jobs.
         self.attempts.forget_gone();
     }
 }

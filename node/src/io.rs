@@ -1,7 +1,7 @@
 //! A job's stdio as streams with credit. Independent of attempts, the master and the pipes.
 //!
-//! A pipe is read only as far as its stream has room. A job whose output has no reader blocks in its own `write`, and
-//! the daemon keeps at most one window of each stream.
+//! A pipe is read only as far as its stream has space. A job whose output has no reader blocks in its own `write`,
+//! and the daemon keeps at most one window of each stream.
 
 use bytes::Bytes;
 use limo_model::JobId;
@@ -26,10 +26,10 @@ struct Stdin {
 
 /// Destination of stdin.
 enum Pipe {
-    /// Bytes wait for the command to run, at most a window of them.
+    /// The command does not run yet. Its bytes wait, at most a window of them.
     Later(Vec<Bytes>),
     Open,
-    /// The command reads none; bytes are dropped.
+    /// The command reads no stdin, so bytes are dropped.
     Absent,
 }
 
@@ -85,7 +85,7 @@ impl JobIo {
         }
     }
 
-    /// Returns true if the receiver has all output, the ends included.
+    /// Returns true if the receiver has all output, including the ends.
     pub fn is_delivered(&self) -> bool {
         self.stdout.outbox.is_done() && self.stderr.outbox.is_done()
     }
@@ -110,7 +110,7 @@ impl JobIo {
         let stdin = &mut self.stdin;
         let pending = stdin.inbox.offset() - stdin.taken;
         if pending.saturating_add(bytes.len() as u64) > WINDOW + CHUNK as u64 {
-            // The sender overran its credit. Bytes that are not acknowledged are sent again.
+            // The sender exceeded its credit. It sends bytes again that are not acknowledged.
             return Err(StreamError::Gap { offset, expected: stdin.taken });
         }
         if let Some(bytes) = stdin.inbox.accept(offset, bytes)? {
@@ -167,7 +167,7 @@ impl JobIo {
     /// Continues output at these offsets.
     ///
     /// # Errors
-    /// If one is no longer kept, or does not exist yet.
+    /// If one of them is no longer kept, or does not exist yet.
     pub fn resume(&mut self, stdout: u64, stderr: u64, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
         for (channel, offset) in [(Channel::Stdout, stdout), (Channel::Stderr, stderr)] {
             let stream = StreamId::new(self.job, channel);
@@ -179,7 +179,7 @@ impl JobIo {
         Ok(())
     }
 
-    /// Prepares to send all unacknowledged bytes again: they may be lost.
+    /// Prepares to send all unacknowledged bytes again, because they may be lost.
     pub fn rewind(&mut self) {
         for output in [&mut self.stdout, &mut self.stderr] {
             // The outbox keeps all bytes from there on.
@@ -200,7 +200,7 @@ impl JobIo {
 }
 
 impl Output {
-    /// Requests a read of the pipe, as far as there is room.
+    /// Requests a read of the pipe, as far as the stream has space.
     fn ask_more(&mut self, stream: StreamId, effects: &mut Vec<Effect>) {
         let most = self.outbox.room().min(CHUNK);
         if self.connected && !self.asked && most > 0 && !self.outbox.is_closed() {
@@ -210,7 +210,7 @@ impl Output {
     }
 }
 
-/// Makes the end of a stream without data: nothing follows `offset`.
+/// Makes the end of a stream at `offset`, without data.
 pub fn stream_end(job: JobId, channel: Channel, offset: u64) -> Effect {
     Effect::SendData(Data { stream: StreamId::new(job, channel), offset, bytes: Bytes::new() })
 }

@@ -1,6 +1,6 @@
-//! Leases of requeueable jobs. The node ends such jobs when the master has not answered for too long, because the
-//! master may then run them elsewhere. The lease begins when the newest answered ping was sent. `lshepherd` has the
-//! timer, so that it also expires while this daemon is stopped.
+//! Leases of requeueable jobs. If the master has not answered for too long, the node ends such jobs, because the
+//! master may run them elsewhere. The lease begins when the newest answered ping was sent. `lshepherd` has the timer,
+//! so that it also expires while this daemon is stopped.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::records::End;
 pub(super) struct Leased {
     number: Number,
     pub(super) lease: Lease,
-    /// True if the attempt was ended by its lease.
+    /// True if the lease has ended the attempt.
     is_over: bool,
 }
 
@@ -31,14 +31,14 @@ pub(super) fn ms(span: limo_model::Span) -> u64 {
 }
 
 impl Node {
-    /// The master answered a ping or a registration that was sent at `sent`.
+    /// Extends the leases: the master answered a ping or a registration that was sent at `sent`.
     pub(super) fn master_answered(&mut self, sent: Duration) {
         if !self.is_registered() {
             return;
         }
         let age = u64::try_from(self.now.since.saturating_sub(sent).as_millis()).unwrap_or(u64::MAX);
         self.confirmed = self.confirmed.max(Some(BootTime(self.now.boot.0.saturating_sub(age))));
-        // All leases are checked at one time, the end of the shortest.
+        // All leases are checked at the end of the shortest one.
         let ends = self.leases.values().filter_map(|leased| self.lease_end(leased.lease));
         if let Some(until) = ends.min() {
             self.order(Order::Lease { until });
@@ -50,8 +50,8 @@ impl Node {
         self.confirmed.map(|confirmed| confirmed.plus(ms(lease.span)))
     }
 
-    /// Records the lease of an attempt that may start now. If it has expired, the attempt ends without a start: `Go`
-    /// took too long.
+    /// Records the lease of an attempt that may start now. If the lease has expired because `Go` took too long, ends
+    /// the attempt without a start.
     pub(super) fn begin_lease(&mut self, job: JobId, number: Number, lease: Option<Lease>) -> bool {
         let Some(lease) = lease else { return true };
         if self.lease_end(lease).is_none_or(|end| end <= self.now.boot) {

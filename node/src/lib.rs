@@ -1,12 +1,13 @@
 //! Node: the state machine of `lslave`, without I/O. [`Node::step`] takes an input and returns effects. Its shells are
 //! `lslave` and the random worlds in the tests of `lmaster`.
 //!
-//! The node reads no clock, starts no task or process, and uses no file or socket. A message to the master that depends
-//! on a record is sent after that record is durable.
+//! The node reads no clock, starts no task or process, and uses no file or socket. If a message to the master depends
+//! on a record, it is sent after the record is durable.
 //!
-//! Split by the source of inputs: `master` (orders), `process` (jobs that start and end), `stream` (stdio), `stop`
-//! (requested ends), `suspend` (stopped jobs), `lease` (jobs that end without the master), `meter` (watts), `energy`
-//! (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the machine).
+//! The modules are split by the source of inputs: `master` (orders), `process` (starts and ends of jobs), `stream`
+//! (stdio), `stop` (requested ends), `suspend` (stopped jobs), `lease` (ends without the master), `meter` (watts),
+//! `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the
+//! machine).
 
 mod attempt;
 mod caps;
@@ -71,13 +72,13 @@ pub struct Node {
     attempts: Attempts,
     /// Records that are being written.
     writing: BTreeMap<Ticket, Writing>,
-    /// Jobs of an earlier daemon whose processes are being killed, with a file to remove.
+    /// Jobs of an earlier daemon whose processes are being killed, each with a file to remove.
     clearing: BTreeMap<JobId, Option<Leftover>>,
     next_ticket: Ticket,
     next_handle: Handle,
     /// True if `lshepherd` has answered since it was started.
     shepherd_ready: bool,
-    /// Jobs whose processes are being stopped or continued; true if another pass must follow.
+    /// Jobs whose processes are being stopped or continued. True if another pass must follow.
     reaching: BTreeMap<JobId, bool>,
     /// Streams of attached jobs, from the assignment until the output is delivered.
     streams: BTreeMap<JobId, JobIo>,
@@ -86,7 +87,7 @@ pub struct Node {
     link: Option<Link>,
     /// True if the master reads slowly.
     is_behind: bool,
-    /// Time of sending the newest message that the master answered while the node was registered.
+    /// Time of sending the newest message to which the master answered while the node was registered.
     confirmed: Option<BootTime>,
     /// Leases of running requeueable jobs.
     leases: BTreeMap<JobId, Leased>,
@@ -95,9 +96,9 @@ pub struct Node {
     closing: Option<Closing>,
     /// True if the machine sleeps once the connection has ended.
     sleepy: bool,
-    /// Reason why the machine did not sleep, until the master knows.
+    /// Reason why the machine did not sleep; kept until the master knows it.
     unslept: Option<String>,
-    /// True if a master ever accepted this node.
+    /// True if any master has accepted this node.
     welcomed: bool,
     refused: Option<String>,
     /// Reason why jobs can no longer be launched.
@@ -236,7 +237,7 @@ impl Node {
         self.users_late();
     }
 
-    /// The master accepted the node: sends everything again that may not have reached the master.
+    /// Handles the registration: sends everything again that may not have reached the master.
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
@@ -277,8 +278,7 @@ impl Node {
         self.effects.push(Effect::Order(order));
     }
 
-    /// Sends a message if the master has accepted the node. Messages that cannot be sent now are repeated after
-    /// registering.
+    /// Sends a message if the master has accepted the node. Otherwise it is repeated after registering.
     fn send(&mut self, message: NodeToMaster) {
         if self.is_registered() {
             self.effects.push(Effect::Send(message));
@@ -287,7 +287,7 @@ impl Node {
 
     fn send_end(&mut self, job: JobId, attempt: Number, end: End) {
         if self.is_foreign(job) {
-            // The next registration reports it: the number means another job of the master.
+            // The next registration reports it, because the number stands for another job of the master.
             return;
         }
         self.send(NodeToMaster::Ended { job, attempt, outcome: end.outcome, usage: end.usage });

@@ -38,7 +38,7 @@ impl Node {
     fn refused_by_master(&mut self, reason: String) {
         error!(reason, "the master refuses this node");
         if !self.welcomed && self.attempts.known.is_empty() {
-            // The node has no reason to wait, and a retry would not change the answer.
+            // The node does not wait, and a retry would not change the answer.
             self.refused = Some(reason);
         }
         self.link = None;
@@ -119,7 +119,7 @@ impl Node {
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let State::Accepting(exec) = &attempt.state else { return };
         if let Err(reason) = result {
-            // Forgotten, so that it can be assigned again.
+            // The attempt is forgotten, so that it can be assigned again.
             self.attempts.known.remove(&job);
             return self.refuse(job, number, reason);
         }
@@ -170,7 +170,7 @@ impl Node {
             }
             // The acknowledgement, `Started` or the end follows.
             State::Accepting(_) | State::Starting(_) | State::Recording(_) => {}
-            // Repeated: the first answer may have been lost with a connection.
+            // The report is repeated, because the first one may have been lost with a connection.
             State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
                 self.send(NodeToMaster::Started { job, attempt: number });
             }
@@ -178,8 +178,7 @@ impl Node {
         }
     }
 
-    /// Reports an attempt lost that the master believes in and this node does not have. The attempt may have run, so it
-    /// is not new.
+    /// Reports an attempt as lost that only the master knows. It may have run, so it does not count as new.
     pub(super) fn not_here(&mut self, job: JobId, number: Number) {
         if self.attempts.is_gone(job, number) || self.attempts.known.contains_key(&job) {
             return debug!(%job, attempt = %number, "a late message about an attempt that is gone");
@@ -216,7 +215,7 @@ impl Node {
             libc::SIGCONT => running.halted = false,
             _ => {}
         }
-        // Only `Resume` continues a suspended job. Other signals wait for that, except KILL.
+        // Only `Resume` continues a suspended job. Other signals except KILL wait for that.
         if suspended && signal == libc::SIGCONT {
             return debug!(%job, "no signal continues a suspended job");
         }

@@ -1,8 +1,9 @@
-//! Watts from the model of emulated hardware, which answers at once, or from a meter, which is read beside the loop.
+//! Watts from the model of emulated hardware, which answers at once, or from a meter. A meter is read beside the
+//! loop.
 //!
 //! Sampling and reporting have different rhythms: a reading is the mean of the samples since the last one. A failing
 //! meter sends nothing: the master lets its last reading grow stale and estimates. The log reports the first failure
-//! and the recovery. A late meter is not asked again until it has answered.
+//! and the recovery. A late meter gets no second request before it has answered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tracing::{debug, warn};
 use super::Node;
 use crate::exchange::Effect;
 
-/// A meter without an answer for this long has failed: its last reading is stale.
+/// Longest wait for a meter. After that it has failed, because its last reading is stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) struct Meter {
@@ -30,7 +31,7 @@ pub(super) struct Meter {
 pub struct Rhythm {
     /// Interval between samples of a meter; the model is sampled when a reading is due.
     pub looks: Duration,
-    /// Between readings for the master.
+    /// Interval between readings for the master.
     pub readings: Duration,
 }
 
@@ -41,7 +42,7 @@ enum Source {
 
 /// Meter, with its samples since the last reading.
 pub(super) struct Measured {
-    /// Start of the sample under way.
+    /// Start of the sample in progress.
     asked: Option<Duration>,
     failing: bool,
     /// Last sample and its time, or the error.
@@ -93,7 +94,7 @@ impl Meter {
         self.next = now;
     }
 
-    /// Schedules the next sample in step with earlier ones, unless that time has passed.
+    /// Schedules the next sample at a multiple of the interval, unless that time has passed.
     fn schedule_next(&mut self, now: Duration) {
         let interval = match self.source {
             Source::Model(_) => self.rhythm.readings,
@@ -134,7 +135,7 @@ impl Measured {
         }
     }
 
-    /// Requests a sample, unless one is under way.
+    /// Requests a sample, unless one is in progress.
     pub fn ask(&mut self, now: Duration, effects: &mut Vec<Effect>) {
         match self.asked {
             None => {
@@ -228,7 +229,7 @@ impl Node {
         let (registered, behind, now) = (self.is_registered(), self.is_behind, self.now.since);
         let Some(Meter { source: Source::Device(measured), rhythm, .. }) = &mut self.meter else { return };
         measured.take(now, at, reading);
-        // Half an interval early counts as in time; otherwise a slightly early sample would wait for the next one.
+        // Half an interval early counts as in time. Otherwise a slightly early sample would wait for the next one.
         // While the master is slow, sampling continues.
         if behind || now + rhythm.looks / 2 < measured.report {
             return;

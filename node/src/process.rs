@@ -20,7 +20,7 @@ use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::users::{self, Known, PATIENCE_S, UserError};
 
-/// Time for the other processes of a job to disappear after KILL: only an uninterruptible wait takes longer.
+/// Time for the other processes of a job to disappear after KILL; only an uninterruptible wait takes longer.
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Deadline for entering a job's directory, opening its files and executing its program, in seconds.
@@ -49,7 +49,7 @@ enum Kind {
 }
 
 impl Node {
-    /// Writes a record. Dependent messages follow when it is durable.
+    /// Writes a record. Dependent messages follow as soon as it is durable.
     pub(super) fn record(&mut self, record: Record) {
         let kind = match &record {
             Record::Intent(_) => Kind::Intent,
@@ -154,7 +154,7 @@ impl Node {
         self.awaiting_users().map(|(.., by)| by).min()
     }
 
-    /// Fails the launches whose users are not found in time.
+    /// Fails the launches of users that are not found in time.
     pub(super) fn users_late(&mut self) {
         let now = self.now.since;
         let late: Vec<_> = self.awaiting_users().filter(|(.., by)| *by <= now).collect();
@@ -189,7 +189,7 @@ impl Node {
         self.effect(Effect::Launch(Box::new(order)));
     }
 
-    /// Keeps a message until the command runs. Returns true if it does not run yet.
+    /// Keeps a message until the command runs. Returns true if the command does not run yet.
     pub(super) fn deferred(&mut self, job: JobId, number: Number, message: MasterToNode) -> bool {
         let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else {
             return false;
@@ -271,7 +271,7 @@ impl Node {
 
     fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
         if let Err(error) = result {
-            // The end is still reported. Only if the daemon is killed before, the next one would report the job lost.
+            // The end is still reported. If the daemon is killed before that, the next one reports the job as lost.
             warn!(%job, attempt = %number, error, "the end of the job is not recorded");
         }
         let Some(attempt) = self.attempts.find(job, number) else { return };
@@ -330,7 +330,7 @@ impl Node {
         self.swept(job);
     }
 
-    /// The processes of a job without `lshepherd` were killed.
+    /// Handles the end of all processes of a job without `lshepherd`.
     pub(super) fn swept_away(&mut self, job: JobId, left: usize) {
         if left > 0 {
             error!(%job, left, "processes of the job cannot be killed");
@@ -351,7 +351,7 @@ impl Node {
         self.ended(job, number, end);
     }
 
-    /// `lshepherd` was killed: its jobs are killed, and their outcomes are unknown.
+    /// Handles a killed `lshepherd`: its jobs are killed, and their outcomes are unknown.
     pub(super) fn shepherd_lost(&mut self) {
         error!("lshepherd was killed; the jobs of this node are lost");
         let mut sweeps = Vec::new();

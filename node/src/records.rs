@@ -24,7 +24,7 @@ pub struct End {
 /// Records of one attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// `None` if the record cannot be read.
+    /// Intent; `None` if its record cannot be read.
     pub intent: Option<Intent>,
     /// True if the command was about to be started.
     pub going: bool,
@@ -35,7 +35,7 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     Intent(Box<Intent>),
-    /// The command is about to be started: the attempt never runs again.
+    /// The command is about to be started, so the attempt never runs again.
     Going {
         job: JobId,
         attempt: Attempt,

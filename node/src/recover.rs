@@ -16,7 +16,7 @@ use crate::records::{Found, Intent};
 /// Time for the processes of a killed daemon to disappear.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
-/// File that came with a job, removed when its processes are gone.
+/// File that came with a job, removed when its processes have ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leftover {
     cookie: String,
@@ -24,7 +24,8 @@ pub(super) struct Leftover {
 }
 
 impl Node {
-    /// Recovers the attempts of an earlier daemon, and kills their processes. Usually its `lshepherd` has done so.
+    /// Recovers the attempts of an earlier daemon, and kills their processes. Usually its `lshepherd` has already
+    /// done so.
     pub(super) fn recover(&mut self, found: BTreeMap<(JobId, Number), Found>) {
         let mut without_trace = Vec::new();
         for ((job, number), found) in found {
@@ -37,7 +38,7 @@ impl Node {
                     self.expect_streams(&intent.exec);
                     State::Held(Box::new(intent.exec))
                 }
-                // Without a readable intent it is lost.
+                // Without a readable intent, the attempt is lost.
                 (Recovered::Held, None) => continue,
                 (Recovered::Lost { reason }, intent) => {
                     warn!(%job, attempt = %number, reason, "the job is lost");
@@ -58,7 +59,7 @@ impl Node {
         }
     }
 
-    /// Kills the processes of a job and removes its file. Its end follows.
+    /// Kills the processes of a job and removes its file. The end of the job follows.
     fn clear_away(&mut self, Intent { exec, cookie, .. }: &Intent) {
         let (job, uid) = (exec.job, exec.launch.uid);
         let leftover = exec.launch.carried.is_some().then(|| Leftover { cookie: cookie.clone(), uid });
@@ -66,7 +67,7 @@ impl Node {
         self.effect(Effect::Sweep { job, mark: Mark { cookie: cookie.clone(), uid }, patience: LEFTOVERS });
     }
 
-    /// All processes of an earlier daemon's job are gone.
+    /// Handles the end of all processes of an earlier daemon's job.
     pub(super) fn cleared(&mut self, job: JobId) {
         if let Some(Some(Leftover { cookie, uid })) = self.clearing.remove(&job) {
             self.effect(Effect::RemoveCarried { cookie, uid });

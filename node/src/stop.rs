@@ -13,19 +13,20 @@ use crate::exchange::Effect;
 /// Time between TERM and KILL when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Time for the master to take the ends and the last output.
+/// Longest time for the master to take the ends and the last output.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// State of the ending daemon.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
-    /// Set once all processes are gone: the deadline for the master to take everything.
+    /// Deadline for the master to take everything; set as soon as all processes have ended.
     pub(super) until: Option<Duration>,
     done: bool,
 }
 
 impl Node {
-    /// Sends TERM to the job, and KILL to all of its processes after `grace`. A repeated request cannot postpone KILL.
+    /// Sends TERM to the job, and KILL to all of its processes after `grace`. A repeated request does not postpone
+    /// KILL.
     pub(super) fn stop(&mut self, job: JobId, number: Number, grace: Duration) {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
@@ -59,7 +60,7 @@ impl Node {
         }
     }
 
-    /// A timer of `lshepherd` ends the job.
+    /// Handles a timer of `lshepherd` that ends the job.
     pub(super) fn stopping(&mut self, job: JobId, why: Why) {
         let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
         match &mut attempt.state {
@@ -89,7 +90,7 @@ impl Node {
         }
         info!("the node ends; jobs are stopped");
         self.closing = Some(Closing::default());
-        // Including jobs that are being stopped: their grace may be longer than the daemon's.
+        // These include jobs that are being stopped: their grace may be longer than the daemon's.
         let running = self.attempts.known.iter().filter(|(_, attempt)| attempt.is_stoppable());
         let jobs: Vec<_> = running.map(|(&job, attempt)| (job, attempt.number)).collect();
         for (job, number) in jobs {

@@ -65,7 +65,7 @@ impl Node {
                 }
                 self.send_output(job);
             }
-            // Missing output is lost, for example that of a job whose daemon was killed.
+            // Missing output is lost, for example if the job's daemon was killed.
             None if registered => {
                 self.effect(io::stream_end(job, Channel::Stdout, stdout));
                 self.effect(io::stream_end(job, Channel::Stderr, stderr));
@@ -93,7 +93,7 @@ impl Node {
             // The streams were dropped.
             None => self.effect(Effect::DropStreams { job }),
         }
-        // The ends of the streams that go to files.
+        // Streams that go to files end at once.
         self.send_output(job);
     }
 

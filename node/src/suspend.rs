@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// The job's group runs again; its other processes follow.
+    /// Handles the continued group of a job: its other processes follow.
     pub(super) fn goes_on(&mut self, job: JobId) {
         self.reach_all(job);
         self.energy_paused(job, false);
@@ -102,7 +102,7 @@ impl Node {
         self.effect(Effect::Reach { job, mark, leader, stop });
     }
 
-    /// A pass over the processes of a job has ended.
+    /// Handles the end of a pass over the processes of a job.
     pub(super) fn reached(&mut self, job: JobId) {
         if self.reaching.remove(&job) == Some(true) {
             return self.reach_all(job);

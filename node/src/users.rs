@@ -1,4 +1,5 @@
-//! Users and groups of jobs. A name service may block for ever, so the shell makes each look-up, with a deadline.
+//! Users and groups of jobs. A name service may block without a limit, so the shell makes each look-up, with a
+//! deadline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub struct Users {
 /// State of a user.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Known {
-    /// `None` if the daemon is that user.
+    /// Known user; `None` if the daemon is that user.
     Here(Option<Identity>),
     /// A look-up is under way; `begin` is true if it must be started.
     Awaited { begin: bool },

@@ -1,4 +1,4 @@
-//! Messages of a node wait for the records that they depend on, and its registration waits for the processes of an
+//! Messages of a node wait for the records on which they depend. Its registration waits for the processes of an
 //! earlier daemon.
 
 use std::time::Duration;

@@ -66,7 +66,7 @@ fn measure(name: &str, meter: &mut dyn Meter, mut prepare: impl FnMut()) -> f64 
         prepare();
         let begin = cpu_time();
         meter.read(Duration::from_secs(second.into())).expect("a reading");
-        // The first one opens the files.
+        // The first reading opens the files.
         if second > 0 {
             used += cpu_time() - begin;
         }

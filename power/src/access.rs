@@ -1,5 +1,5 @@
-//! User, password and certificates for a device, from a TOML file that only its owner may read, because every user of a
-//! machine can see `argv`.
+//! User, password and certificates for a device, from a TOML file. Only its owner may read the file; `argv` would be
+//! visible to every user of the machine.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use ureq::tls::{Certificate, PemItem, parse_pem};
 
-/// Longest file, in bytes; neither such a file nor the certificate of an authority is longer.
+/// Most bytes of the file, and of the certificate of an authority.
 const LONGEST: u64 = 1 << 20;
 
 /// Reason why a file with passwords was refused. No message contains its contents.
@@ -37,7 +37,7 @@ pub enum AccessError {
 #[derive(Clone, Default)]
 pub struct Access {
     pub(crate) login: Option<Login>,
-    /// Authorities for the device's certificate, instead of those that this machine trusts; empty for those.
+    /// Authorities for the device's certificate; if empty, those that this machine trusts.
     pub(crate) authorities: Vec<Certificate<'static>>,
     /// True if any certificate is accepted, and a password may be sent in the clear.
     pub(crate) insecure: bool,
@@ -66,7 +66,7 @@ impl Access {
     /// [`AccessError`], naming the file and the line.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let file = std::fs::File::open(path).map_err(|source| unreadable(path, source))?;
-        // The mode of the open file, so that it cannot be exchanged after the check.
+        // The mode is that of the open file, so that the file cannot be exchanged after the check.
         let mode = file.metadata().map_err(|source| unreadable(path, source))?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(AccessError::Open { path: path.to_owned(), mode });

@@ -20,10 +20,10 @@ const ENOUGH_LOOKS: u32 = 10;
 /// Length of the newest idle time whose mean is the idle draw.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// Time after a run in which the meter may still show it, and the machine cools down.
+/// Time after a run until the machine has cooled down and the meter no longer shows the run.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// Tenths of a run's time that samples must cover; else the energy of the run is unknown.
+/// Tenths of a run's time that samples must cover. Otherwise the energy of the run is unknown.
 const SEEN: u32 = 9;
 
 /// Energy of the runs of one machine. Times are on a monotonic clock.
@@ -63,11 +63,11 @@ struct MeteredRun {
     active: Duration,
     /// Running time after the newest sample.
     unseen: Duration,
-    /// Running time that samples cover.
+    /// Part of the running time that samples cover.
     covered: Duration,
     /// Milliwatts times nanoseconds.
     drawn: i128,
-    /// Covered time times the run's share, in thousandths of nanoseconds.
+    /// Covered time, weighted with the run's share in thousandths; in nanoseconds.
     own: u128,
     looks: u32,
 }
@@ -154,7 +154,7 @@ impl Attribution {
         ended.is_some_and(|ended| self.seen_until < ended)
     }
 
-    /// Takes a sample at `at`: the mean draw during the time `over` before it.
+    /// Adds a sample: the mean draw during the time `over` before `at`.
     pub fn look(&mut self, at: Duration, draw: Power, over: Duration) {
         let from = at.saturating_sub(over);
         self.seen_until = at;
@@ -175,7 +175,7 @@ impl Attribution {
         let all = parts.iter().fold(0_i128, |sum, (.., part)| sum.saturating_add(*part)).max(1);
         for (token, ran, part) in parts {
             let Some(run) = self.runs.get_mut(&token) else { continue };
-            // In millionths: finer than any meter, and cannot overflow.
+            // The share is in millionths: finer than any meter, and without overflow.
             let millionths = part.saturating_mul(1_000_000) / all;
             run.drawn = run.drawn.saturating_add(above.saturating_mul(millionths) / 1_000_000);
             run.own = run.own.saturating_add(ran.as_nanos() * u128::try_from(millionths / 1_000).unwrap_or(0));

@@ -99,7 +99,7 @@ fn quoted(text: &str) -> String {
 
 fn hash(text: &str) -> String {
     Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(hex, "{byte:02x}");
         hex
     })

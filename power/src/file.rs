@@ -38,7 +38,7 @@ struct HardwareFile {
 #[serde(deny_unknown_fields)]
 struct MachineText {
     name: String,
-    /// Default for its CPUs.
+    /// Default number of cores of its CPUs.
     cores: Option<u32>,
     memory: Text<Memory>,
     idle: Text<Power>,
@@ -72,7 +72,7 @@ struct ApplicationText {
 }
 
 impl Hardware {
-    /// Reads `text`; `path` is only named in errors.
+    /// Parses `text`; errors name `path`.
     ///
     /// # Errors
     /// [`HardwareError`], naming the line and the value.
@@ -150,7 +150,7 @@ impl UnitText {
         let factor = match (self.cap_factor, caps) {
             (Some(_), None) => return wrong(Mistake::NoCaps { unit: self.name }),
             (Some(factor), _) => factor,
-            // The worst case in the paper: half the power takes twice the time.
+            // The worst case in the paper: half the power doubles the time.
             (None, _) => 1.0,
         };
         let permille = (factor * 1000.0).round();

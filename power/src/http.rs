@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The longest answers are Redfish's, about 100 KiB.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// One for `http` to `https`, and one for a trailing slash; more would be a loop.
+/// Most redirects: one for `http` to `https`, and one for a trailing slash.
 const REDIRECTS: usize = 3;
 
 /// Form of the credentials.
@@ -260,7 +260,7 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
 }
 
 fn parse(text: &str) -> Result<Uri, HttpError> {
-    // The part that may be a password is not shown.
+    // Omits the part that may be a password.
     let url = text.rsplit('@').next().unwrap_or_default().to_owned();
     let wrong = |reason| Err(HttpError::Url { url: url.clone(), reason });
     let Ok(uri) = text.parse::<Uri>() else { return wrong("it is not a valid URL") };

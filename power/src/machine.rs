@@ -47,7 +47,7 @@ pub struct EmulatedUnit {
 pub struct Application {
     /// Draw above idle, not negative.
     pub power: Power,
-    /// Positive.
+    /// Duration; positive.
     pub duration: Span,
 }
 

@@ -39,7 +39,7 @@ pub struct Share {
 pub struct Emulated {
     machine: Machine,
     noise: Noise,
-    /// Caps of the units from [`Emulated::set_caps`].
+    /// Caps of the units, set by [`Emulated::set_caps`].
     caps: Vec<Option<Power>>,
     /// Runs by their owner's token.
     runs: BTreeMap<u64, EmulatedRun>,
@@ -73,7 +73,8 @@ impl Emulated {
                 return Err(PlanError::Cores { unit: share.unit, cores: share.cores, has: spec.cores });
             }
             let known = unit.application(application, size);
-            // Both are drawn for every run, so that an unknown application does not shift the noise of later runs.
+            // Both factors are drawn for every run, so that an unknown application does not shift the noise of later
+            // runs.
             let (power_factor, duration_factor) =
                 (self.noise.factor(unit.power_noise), self.noise.factor(unit.duration_noise));
             let whole = known.map_or(spec.nameplate, |application| application.power);
@@ -171,7 +172,7 @@ impl Emulated {
     /// Returns the reading of the machine's meter at `now`: the draw, off by at most the reading noise. Equal times
     /// give equal noise.
     pub fn reading(&self, now: Time) -> Power {
-        // One number of a sequence for this time: frequent readings change nothing.
+        // Each time has its own number in the sequence, so that frequent readings change nothing.
         let mut noise = Noise::new(self.machine.seed ^ now.unix_ms().unsigned_abs());
         self.draw().scaled(noise.factor(self.machine.reading_noise), 1_000_000)
     }

@@ -24,7 +24,7 @@ impl Noise {
     /// Returns a factor in millionths, evenly spread over 1 - `spread` to 1 + `spread`, both included.
     pub(crate) fn factor(&mut self, spread: Percent) -> i64 {
         let spread = u64::from(spread.millionths());
-        // At most 1.5 million, which fits; the modulo is biased by less than 1e-13.
+        // The sum is at most 1.5 million, which fits; the modulo is biased by less than 1e-13.
         (1_000_000 - spread + self.next_u64() % (2 * spread + 1)) as i64
     }
 }

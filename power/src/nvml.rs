@@ -1,7 +1,7 @@
 //! GPUs of NVIDIA through the library of their driver (NVML), which is loaded on first use.
 //!
-//! If the library reports that it or the GPU is gone, it is closed and loaded again with the next query, because a
-//! driver may be replaced while the daemon runs. The meter and the caps decide what to query.
+//! If the library reports that it or the GPU no longer exists, it is closed and loaded again with the next query,
+//! because a driver may be replaced while the daemon runs. The meter and the caps decide what to query.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use thiserror::Error;
 /// Name by which the dynamic loader finds the driver's library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// Identifier of a GPU.
+/// Index in the driver's order, which may change at a boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GpuId {
     /// Index in the driver's order, which may change with the next boot.
     Index(u32),
-    /// `GPU-...`, which never changes.
+    /// A GPU as its driver describes it; `None` means that the driver does not report the value.
     Uuid(String),
 }
 
 /// A GPU as its driver describes it; `None` stands for values that the driver does not report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gpu {
-    /// Index from 0 in the driver's order, which may change with a boot.
+    /// Index from 0 in the driver's order, which may change at a boot.
     pub index: u32,
     /// `GPU-...`, which never changes.
     pub uuid: String,
@@ -128,7 +128,7 @@ impl Gpus {
             let nvml = Nvml::builder().lib_path(self.library.as_os_str()).init();
             self.nvml = Some(nvml.map_err(|source| GpuError::Load { library: self.library.clone(), source })?);
         }
-        // It was loaded above if it was missing.
+        // The library was loaded above if it was missing.
         Ok(self.nvml.as_ref().expect("loaded above"))
     }
 

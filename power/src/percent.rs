@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A share of a value, 0 to 50 %, in millionths. A larger "noise" would hide the value.
+/// A share of a value in millionths, 0 to 50 %. Larger "noise" would hide the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Percent(u32);
 
@@ -19,9 +19,9 @@ const LIMIT: u32 = 50 * ONE;
 pub enum PercentError {
     #[error("`{0}` has no unit: write for example `2%`")]
     NoUnit(String),
-    #[error("`{0}` is no percentage: write for example `2%` or `0.5%`")]
+    #[error("`{0}` is not a percentage: write for example `2%` or `0.5%`")]
     Number(String),
-    #[error("`{0}` is too much: 0% to 50% is possible")]
+    #[error("`{0}` is too much: it must be 0% to 50%")]
     TooMuch(String),
 }
 
@@ -75,8 +75,8 @@ mod tests {
         check("0.05 %", Ok(500));
         check("50%", Ok(500_000));
         check("2", Err("`2` has no unit: write for example `2%`"));
-        check("-2%", Err("`-2%` is no percentage: write for example `2%` or `0.5%`"));
-        check("50.1%", Err("`50.1%` is too much: 0% to 50% is possible"));
-        check("99999999999%", Err("`99999999999%` is too much: 0% to 50% is possible"));
+        check("-2%", Err("`-2%` is not a percentage: write for example `2%` or `0.5%`"));
+        check("50.1%", Err("`50.1%` is too much: it must be 0% to 50%"));
+        check("99999999999%", Err("`99999999999%` is too much: it must be 0% to 50%"));
     }
 }

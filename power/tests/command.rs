@@ -25,7 +25,7 @@ fn a_script_that_prints_watts() {
 }
 
 #[test]
-fn what_a_command_does_wrong_is_said() {
+fn failures_of_a_command_are_reported() {
     let check = |command: &str, expected: &str| {
         let error = read(command).expect_err("no reading");
         assert_eq!(error, format!("the meter command `{command}` {expected}"));
@@ -47,7 +47,7 @@ fn what_a_command_does_wrong_is_said() {
     );
 }
 
-/// At the time limit the whole group is killed, and little extra time is needed.
+/// Checks that the time limit kills the whole group, and that this takes little extra time.
 #[test]
 fn a_command_has_a_time_limit() {
     let limit = Duration::from_secs(1);
@@ -63,7 +63,7 @@ fn a_command_has_a_time_limit() {
         assert!(error.ends_with(&expected), "{script}: {error}");
         assert!(took >= limit && took < Duration::from_secs(20), "{script}: {took:?}");
         let number = fs::read_to_string(&pid).expect("it began").trim().to_owned();
-        // Signals may take a moment to arrive.
+        // A signal may take a moment to arrive.
         while is_alive(&number) {
             assert!(begin.elapsed() < Duration::from_secs(20), "{script}");
             thread::yield_now();

@@ -32,7 +32,7 @@ fn meter(root: &TempDir, choice: &str) -> Box<dyn Meter> {
     choice.parse::<MeterChoice>().expect("a choice").meter(&Site::new(root.path()))
 }
 
-/// The text may begin within the tree.
+/// The actual text may begin with the path of the tree.
 fn check(meter: &mut Box<dyn Meter>, expected: Result<Power, &str>) {
     match (meter.read(Duration::ZERO), expected) {
         (Ok(reading), Ok(power)) => assert_eq!(reading, Reading::Draw(power)),
@@ -76,7 +76,7 @@ fn chips_of_one_name_are_added_and_must_all_stay() {
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_is() {
+fn missing_chips_are_named_with_the_known_ones() {
     let root =
         tree(&[("hwmon0", "coretemp", &[("temp1_input", "45000")]), ("hwmon1", "psu", &[("power2_input", "5")])]);
     check(&mut meter(&root, "hwmon:nct6775"), Err("class/hwmon has no chip named `nct6775`: it has coretemp, psu"));
@@ -91,7 +91,7 @@ fn what_is_not_there_is_named_with_what_is() {
 }
 
 #[test]
-fn what_a_chip_shows_must_be_a_draw() {
+fn invalid_draws_of_a_chip_are_refused() {
     let root = tree(&[("hwmon0", "psu", &[("power1_input", "0")])]);
     let file = chip(root.path(), "hwmon0").join("power1_input");
     let mut psu = meter(&root, "hwmon:psu");

@@ -37,7 +37,7 @@ const GOOD: &str = "echo ' dc 39 00 04 00 2c 01 3c 00 00 00 00 00 e8 03 00'; ech
 #[test]
 fn a_reply_has_the_draw_in_two_bytes() {
     check(GOOD, Ok(57));
-    // 0x0139 W.
+    // The draw is 0x0139 W.
     check(&GOOD.replace("39 00", "39 01"), Ok(313));
     // Other bits of the state, and output on stderr, are ignored.
     check(&format!("echo warning >&2; {}", GOOD.replace("00 40", "00 c1")), Ok(57));
@@ -52,7 +52,7 @@ fn the_command_is_get_power_reading() {
 }
 
 #[test]
-fn what_a_controller_does_wrong_is_said() {
+fn failures_of_a_controller_are_reported() {
     let command = "TOOL raw 0x2c 0x02 0xdc 0x01 0x00 0x00";
     let check =
         |script: &str, expected: &str| check(script, Err(&expected.replace("COMMAND", &format!("`{command}`"))));
@@ -99,7 +99,7 @@ fn a_tool_that_is_missing_or_hangs() {
 
     let (dir, meter) = tool("echo $$ > $0.pid; exec sleep 1000", &[]);
     let begin = Instant::now();
-    // Long enough for a script to begin on a busy machine.
+    // Long enough for a script to start on a busy machine.
     let limit = Duration::from_secs(1);
     let error = meter.with_limit(limit).read(Duration::ZERO).expect_err("no reading").to_string();
     assert!(error.ends_with("did not end within 1000 ms and was killed; it printed nothing"), "{error}");

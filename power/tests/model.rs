@@ -1,5 +1,5 @@
-//! The model's laws: energy is the integral of draw; caps and suspensions neither lose nor add work; a cap never raises
-//! the power and never shortens a run.
+//! The model's laws: energy is the integral of draw; caps and suspensions neither lose nor add work. A cap never
+//! raises the power or shortens a run.
 
 use std::path::Path;
 
@@ -94,7 +94,8 @@ fn caps_as_in_the_paper() {
     // A quarter of the cores draws a quarter, under a quarter of the cap.
     check(1.0, "ft", cpu(1, None), 10, Some(40));
     check(1.0, "ft", cpu(1, Some(20)), 5, Some(80));
-    // Not in the file: its share of the nameplate, for any time; a cap still limits its draw.
+    // An application that is not in the file draws its share of the nameplate, for any time; a cap still limits its
+    // draw.
     check(1.0, "cg", cpu(2, None), 30, None);
     check(1.0, "cg", cpu(2, Some(20)), 10, None);
 }
@@ -113,9 +114,9 @@ fn several_units() {
     assert_eq!(machine(1.0, "0%").plan("ft", "", &[on(0, 5)]), Err(PlanError::Cores { unit: 0, cores: 5, has: 4 }));
 }
 
-/// Runs 40 s at 40 W: 10 s without a cap, 10 s at half its pace, 10 s suspended, then without a cap.
+/// Follows a run of 40 s at 40 W: 10 s without a cap, 10 s at half its pace, 10 s suspended, then without a cap.
 #[test]
-fn caps_move_and_runs_stand_still() {
+fn the_draw_follows_caps_and_suspension() {
     let mut machine = machine(1.0, "0%");
     start(&mut machine, 1, &[cpu(4, None)], 0);
     machine.set_caps(&watts(&[Some(20)]), at(10_000));
@@ -132,7 +133,7 @@ fn caps_move_and_runs_stand_still() {
     assert_eq!(machine.take_done(at(55_000)), [1]);
     assert_eq!((machine.take_done(at(55_001)), machine.next_end(at(55_001))), (vec![], None), "once");
     assert_eq!(drawn(&machine), 40, "until its process is gone");
-    // 40 W for 10 s, 20 W for 10 s, 40 W for 25 s, and 40 W for one second more.
+    // The run draws 40 W for 10 s, 20 W for 10 s, 40 W for 25 s, and 40 W for one second more.
     assert_eq!(machine.end(1, at(56_000)), Some(Energy::from_joules(400 + 200 + 1000 + 40)));
     for unknown in [1, 2] {
         machine.suspend(unknown, at(57_000));
@@ -272,7 +273,7 @@ proptest! {
         let (mut now, mut done, mut pace) = (0, 0.0, 1.0);
         for (ms, cap, suspended) in pieces {
             if let Some((end, _)) = machine.next_end(at(now)).filter(|(end, _)| *end <= at(now + ms)) {
-                // Not before its time, and at most a millisecond too late.
+                // A run never ends before its time, and at most a millisecond after it.
                 prop_assert_eq!(machine.take_done(end - Span::from_ms(1)), Vec::<u64>::new());
                 done += pace * (end - at(now)).secs();
                 now = end.unix_ms();
@@ -312,7 +313,7 @@ proptest! {
         }
     }
 
-    /// If no cap is higher, a run ends no earlier and draws no more.
+    /// Checks that lower caps never end a run earlier or raise its draw.
     #[test]
     fn lower_caps_are_nowhere_faster(
         factor in 1_u32..=1000, pieces in proptest::collection::vec((0_i64..9_000, 1_i64..80, 0_i64..40), 0..20),

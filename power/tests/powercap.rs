@@ -100,14 +100,14 @@ fn one_package_without_its_parts() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 30), ("intel-rapl:0:1", 2)]);
     tree.shows(42);
-    // The mean over the actual time, in milliwatts.
+    // The mean covers the actual time, in milliwatts.
     tree.count(&[("intel-rapl:0", 10)]);
     assert_eq!(tree.read_after(Duration::from_millis(1500)), Ok(mean(6_667, 1500)));
     assert_eq!(tree.read_after(Duration::ZERO), Ok(Reading::NotYet), "no time has passed");
 }
 
 #[test]
-fn packages_and_memory_are_added_whatever_their_numbers() {
+fn packages_and_memory_are_added_for_any_numbers() {
     let zones = [
         ("intel-rapl:0", "package-1"),
         ("intel-rapl:0:0", "dram"),
@@ -131,12 +131,12 @@ fn packages_and_memory_are_added_whatever_their_numbers() {
 }
 
 #[test]
-fn psys_has_everything_in_it() {
+fn psys_replaces_the_other_zones() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "dram"), ("intel-rapl:1", "psys")]);
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 5), ("intel-rapl:1", 61)]);
     tree.shows(61);
-    // It still counts under another number.
+    // The zone still counts under another number.
     tree.swap("intel-rapl:0", "intel-rapl:1");
     tree.count(&[("intel-rapl:0", 62), ("intel-rapl:1", 43)]);
     tree.shows(62);
@@ -173,9 +173,9 @@ fn a_counter_begins_again() {
     tree.shows_nothing_yet();
 }
 
-/// A counter that a reloaded module reset looks as if nearly its whole range had been drawn in a second.
+/// A counter reset by a reloaded module would seem to have counted nearly its whole range in a second.
 #[test]
-fn a_counter_that_was_set_back_is_no_draw() {
+fn a_counter_that_was_set_back_gives_no_reading() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
     tree.set("intel-rapl:0", RANGE / 2);
     tree.shows_nothing_yet();
@@ -185,9 +185,9 @@ fn a_counter_that_was_set_back_is_no_draw() {
     tree.shows(7);
 }
 
-/// In a longer gap a counter may have wrapped around more than once.
+/// A counter may wrap around more than once in a longer gap.
 #[test]
-fn looks_far_apart_are_not_compared() {
+fn samples_far_apart_are_not_compared() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42)]);
@@ -197,7 +197,7 @@ fn looks_far_apart_are_not_compared() {
 }
 
 #[test]
-fn a_counter_that_stands_still_is_not_zero_watts() {
+fn a_stopped_counter_is_a_failure() {
     let mut tree = Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")]);
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 5)]);
@@ -231,9 +231,9 @@ fn zones_that_go_are_waited_for_and_zones_that_come_count_from_then_on() {
     tree.fails("two zones are both named package-2: ", "/intel-rapl:2 and ");
 }
 
-/// A directory in place of the file, which not even root can read.
+/// A directory replaces the file, so that not even root can read it.
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_counters_are_named() {
     let mut tree = Tree::new(&[]);
     tree.fails("", " has no zone `intel-rapl:N` that counts energy");
     fs::remove_dir_all(tree.root.path().join("class")).expect("removed");

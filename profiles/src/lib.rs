@@ -1,8 +1,8 @@
 //! Profile database (limo-2018, section 3.3.3): (application, hardware, cap, size class) -> duration, power, energy.
 //!
 //! [`statistics`] computes the profile of a key from its runs, [`text`] is the file format, `store` (with the feature
-//! of that name) keeps learned and imported profiles. Unknown keys are not estimated here, and the caller chooses the
-//! runs to learn from.
+//! `store`) keeps learned and imported profiles. Does not estimate unknown keys; the caller chooses the runs to learn
+//! from.
 
 #![warn(missing_docs)]
 

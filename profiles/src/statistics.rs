@@ -1,19 +1,19 @@
 //! Computes the profile of a key from its runs: medians over a window of the newest runs. Pure.
 //!
-//! Medians, because a job that hung on a lost file server for a night, or ran beside a runaway process, looks like any
-//! other run. A mean follows it: one run of 100 minutes among nine of 10 doubles the estimate (to 19 minutes), and the
-//! scheduler then reserves power that is not drawn. A median does not move until half of the window is wrong. For the
-//! same reason the spread is the median absolute deviation; times 1.4826 it is the standard deviation of normally
-//! distributed durations (Rousseeuw and Croux 1993). Duration, power and energy are independent: energy is a
-//! measurement, not the product of the others.
+//! Medians, because not every run is a good one: a job may hang on a lost file server for a night, or run beside a
+//! runaway process. A mean follows it: one run of 100 minutes among nine of 10 minutes gives an estimate of 19
+//! minutes. The scheduler then reserves power that is not drawn. A median does not move until half of the window is
+//! wrong. For the same reason the spread is the median absolute deviation; times 1.4826 it is the standard deviation
+//! of normally distributed durations (Rousseeuw and Croux 1993). Duration, power and energy are independent: energy
+//! is a measurement, not the product of the others.
 //!
 //! A window, because hardware, libraries and inputs change, and a profile must follow. Within [`WINDOW`] runs a change
 //! takes effect after half of them.
 
 use limo_model::{Energy, EstimateSource, Power, Profile, Span};
 
-/// Number of newest runs in a profile. The median of 32 runs has a standard error of 0.22 times the spread of the runs
-/// (1.25 / sqrt(32)); a change of the application takes effect after 16.
+/// Number of newest runs in a profile. The median of 32 runs has a standard error of 0.22 times the spread of the
+/// runs (1.25 / sqrt(32)). A change of the application takes effect after 16 runs.
 pub const WINDOW: usize = 32;
 
 /// Measurement of one run.
@@ -23,7 +23,7 @@ pub struct Measurement {
     pub duration: Span,
     /// Mean draw above idle.
     pub power: Power,
-    /// Above idle.
+    /// Energy above idle.
     pub energy: Energy,
 }
 
@@ -37,10 +37,10 @@ pub fn surest(window: &[(Measurement, u16)]) -> Vec<Measurement> {
     if sure.len() >= ENOUGH { sure } else { window.iter().map(|(run, _)| *run).collect() }
 }
 
-/// Number of runs from which on the median is safe from one wrong run.
+/// Least number of runs at which the median is safe from one wrong run.
 const ENOUGH: usize = 3;
 
-/// Returns the profile of a key with these runs in its window, out of `total` learned ones; `None` without runs. The
+/// Computes the profile of a key with these runs in its window, out of `total` learned ones; `None` without runs. The
 /// order of the runs does not matter.
 pub fn profile(window: &[Measurement], total: u32) -> Option<Profile> {
     let of = |quantity: fn(&Measurement) -> i64| median(&mut window.iter().map(quantity).collect::<Vec<_>>());
@@ -65,7 +65,7 @@ fn median(values: &mut [i64]) -> Option<i64> {
         return i64::try_from(upper).ok();
     }
     let sum = upper + i128::from(values[values.len() / 2 - 1]);
-    // The mean of two i64 fits one.
+    // The mean of two i64 values fits an i64.
     i64::try_from((sum + sum.signum()) / 2).ok()
 }
 
@@ -73,8 +73,8 @@ fn saturated_distance(a: i64, b: i64) -> i64 {
     i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX)
 }
 
-/// Returns `1.4826 * deviation / median` in thousandths, rounded to the nearest; 0 for a median of zero, when at least
-/// half of the runs took no time and the deviation is also zero. Saturates.
+/// Returns `1.4826 * deviation / median` in thousandths, rounded to the nearest; 0 for a median of zero, which means
+/// that at least half of the runs took no time. Saturates.
 fn spread_permille(deviation: i64, median: i64) -> u32 {
     if median <= 0 {
         return 0;
@@ -108,13 +108,14 @@ mod tests {
         check(&[(1_000, 50, 9)], (1_000, 50, 9, 0));
         // 11 and 14 -> 12.5 s. Deviations 1.5 and 1.5 s: 1.4826 * 1.5 / 12.5 = 0.177912.
         check(&[(11_000, 1, 1), (14_000, 2, 2)], (12_500, 2, 2, 178));
-        // 10 11 12 14 100 -> 12 s. Deviations 0 1 2 2 88 -> 2 s: 1.4826 * 2 / 12 = 0.2471. Each quantity by itself.
+        // 10 11 12 14 100 -> 12 s. Deviations 0 1 2 2 88 -> 2 s: 1.4826 * 2 / 12 = 0.2471. Each quantity is
+        // independent.
         let runs = [(100_000, 10, 500), (10_000, 30, 200), (14_000, 20, 400), (11_000, 50, 100), (12_000, 40, 300)];
         check(&runs, (12_000, 30, 300, 247));
         // 2 4 4 5 7 9 -> 4.5 s. Deviations 0.5 0.5 0.5 2.5 2.5 4.5 -> 1.5 s: 1.4826 * 1.5 / 4.5 = 0.4942.
         let runs = [2, 4, 4, 5, 7, 9].map(|secs| (secs * 1_000, 3, 3));
         check(&runs, (4_500, 3, 3, 494));
-        // Too short to be measured.
+        // The runs are too short to be measured.
         check(&[(0, 0, 0), (0, 0, 0), (5, 0, 0)], (0, 0, 0, 0));
     }
 

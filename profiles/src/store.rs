@@ -14,8 +14,8 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use thiserror::Error;
 use tokio::sync::Mutex;
 
-/// Number of learned runs from which on they replace an imported profile. With three, the median is safe from one that
-/// hung. One or two runs are worth less than a carefully written file.
+/// Number of learned runs from which on they replace an imported profile. With three runs, the median is safe from
+/// one that hung. One or two runs are worth less than a carefully written file.
 pub const LEARNED_WINS: u32 = 3;
 
 const FILE: &str = "profiles.db";
@@ -47,8 +47,8 @@ PRAGMA user_version = 2;
 COMMIT;
 ";
 
-/// Upgrades version 1 to 2. Learned runs have no number of cores, and shared a name with all commands of that file
-/// name: they are dropped. Imported profiles hold for any number of cores.
+/// Upgrades version 1 to 2. Learned runs are dropped: they have no number of cores, and all commands with one file
+/// name shared a key. Imported profiles hold for any number of cores.
 const SECOND: &str = "
 PRAGMA foreign_keys = OFF;
 BEGIN IMMEDIATE;
@@ -75,7 +75,7 @@ PRAGMA foreign_keys = ON;
 /// Run of a finished job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Job of the run, which counts once among the runs of its key, however often it is recorded.
+    /// Job of the run. It counts once among the runs of its key, however often it is recorded.
     pub job: JobId,
     /// Key of the job's unit, including its cap.
     pub key: ProfileKey,
@@ -83,7 +83,7 @@ pub struct Run {
     pub duration: Span,
     /// Mean draw above idle.
     pub power: Power,
-    /// Above idle.
+    /// Energy above idle.
     pub energy: Energy,
     /// Confidence that the energy is the run's own, in thousandths.
     pub confidence: u16,
@@ -121,7 +121,8 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Profile database. Each call is one transaction; a caller who stops waiting cancels nothing. Needs a tokio runtime.
+/// Profile database. Each call is one transaction, and completes even if the caller stops waiting. Needs a tokio
+/// runtime.
 pub struct ProfileDb {
     conn: Arc<Mutex<SqliteConnection>>,
 }
@@ -133,12 +134,13 @@ impl ProfileDb {
     /// [`StoreError`] if the file cannot be opened, is something else, or is newer than this program.
     pub async fn open(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
-        // NORMAL: a power failure may lose the last runs, but never damages the file. Profiles are not promised to any
-        // client, and the journal needs the disk's time.
+        // The option NORMAL may lose the last runs at a power failure, but never damages the file. Profiles are not
+        // promised to any client, and the journal needs the disk's time.
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(true)
-            // No other process reads it, so it can be opened on a full disk: its index is in memory, not in a file.
+            // The exclusive mode keeps the index in memory instead of a file, so that the database can be opened on a
+            // full disk. No other process reads it.
             .locking_mode(SqliteLockingMode::Exclusive)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)

@@ -24,7 +24,7 @@ use thiserror::Error;
 pub const COLUMNS: [&str; 10] =
     ["application", "size", "hardware", "cores", "cap", "duration", "power", "energy", "spread", "runs"];
 
-/// Column that files of earlier versions do not have.
+/// Column that is missing in files of earlier versions.
 const OPTIONAL: &str = "cores";
 
 /// Reason why a file of profiles was refused. Lines count from 1; the header is usually line 1.
@@ -54,7 +54,7 @@ pub enum TextError {
 /// Writes `profiles` with a header.
 ///
 /// # Errors
-/// Those of `sink`.
+/// The errors of `sink`.
 pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(sink);
     writer.write_record(COLUMNS)?;
@@ -113,7 +113,7 @@ fn from_csv(error: csv::Error) -> TextError {
     let line = error.position().map_or(0, Position::line);
     match error.into_kind() {
         csv::ErrorKind::Io(error) => TextError::Read(error),
-        // With records of any width, and no deserializing, the only other kind is a wrong encoding.
+        // Records may have any width and nothing is deserialized, so the only other error is a wrong encoding.
         _ => TextError::Encoding { line },
     }
 }
@@ -215,7 +215,7 @@ impl Row<'_> {
     }
 }
 
-/// Parses `2.5 %` as thousandths; at most one decimal, so that nothing is rounded away.
+/// Parses `2.5 %` as thousandths; at most one decimal, so that nothing is rounded.
 fn permille(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a spread: write for example `2.5 %`, with at most one decimal");
     let number = text.strip_suffix('%').ok_or_else(refused)?.trim_end();

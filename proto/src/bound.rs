@@ -108,7 +108,7 @@ impl<'de, const N: usize> Deserialize<'de> for Text<N> {
     }
 }
 
-/// At most `N` entries.
+/// List of at most `N` entries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct List<T, const N: usize>(Vec<T>);
 
@@ -250,7 +250,7 @@ pub(crate) fn clip_some<S: Serializer, const N: usize>(
     }
 }
 
-/// For `with`: an outcome whose reason is at most [`REASON_LIMIT`] bytes. It is sent clipped.
+/// For `with`: an outcome with a reason of at most [`REASON_LIMIT`] bytes. It is sent clipped.
 pub(crate) mod outcome {
     use super::*;
 
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_here_is_clipped_or_refused() {
+    fn outgoing_values_are_clipped_or_refused() {
         assert_eq!(Text::<8>::from("x".repeat(9)), "xxxxx…");
         assert_eq!(Text::<8>::from_lossy(&[0xff; 100]).len(), 6, "one and the ellipsis");
         assert_eq!(List::<u8, 2>::clipped(vec![1, 2, 3]).into_vec(), [1, 2]);

@@ -18,7 +18,7 @@ pub struct Explanation {
     pub draw: Power,
     /// The limits in force.
     pub band: Band,
-    /// At most [`CANDIDATES_LIMIT`].
+    /// Candidates, at most [`CANDIDATES_LIMIT`].
     pub candidates: Vec<Candidate>,
     /// Number of omitted candidates.
     pub more: u32,
@@ -44,9 +44,9 @@ pub struct Candidate {
     pub origin: String,
     /// Cost at the known prices for its duration, if it started now.
     pub cost: Option<Money>,
-    /// Value of the time until its end, which is added to the cost.
+    /// Value of the time until the job's end, which is added to the cost.
     pub waiting: Money,
-    /// Zero or less: less if the job lifts the draw towards the lower limit.
+    /// Value of the effect on the band: zero, or less if the job lifts the draw towards the lower limit.
     pub band: Money,
     /// The obstacle to an immediate start here; `None` without one.
     pub obstacle: Option<Wait>,
@@ -55,11 +55,11 @@ pub struct Candidate {
 /// The answer to `--dry-run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRun {
-    /// The place of an immediate start.
+    /// Candidate for an immediate start.
     pub start: Option<Candidate>,
-    /// The reason if the job would wait.
+    /// Reason if the job would wait.
     pub wait: Option<Wait>,
-    /// At most [`CANDIDATES_LIMIT`].
+    /// Candidates, at most [`CANDIDATES_LIMIT`].
     pub candidates: Vec<Candidate>,
     /// Number of candidates that were left out.
     pub more: u32,

@@ -23,10 +23,10 @@ use crate::socket::{Principal, Socket};
 use crate::trust::{Trusted, described};
 use crate::writer::{Writer, length};
 
-/// Time for a master's answer: it may be busy, or have many callers.
+/// Longest wait for a master's answer; it may be busy, or have many callers.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// Waits for an answer, after each of which a master is called once more over TCP. If callers arrive faster than they
+/// Pauses without an answer after which the master is called once more over TCP. If callers arrive faster than they
 /// are accepted, the kernel drops some and lets them retry only after 1 s.
 const CALL_AGAIN: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 
@@ -129,7 +129,7 @@ async fn call<In, Out>(
     let answer = reader.greeting(ANSWER_TIME).await?;
     if let Endpoint::Loopback(_) = endpoint {
         match peer.principal().await.map_err(unidentified)? {
-            // It has answered and closed the connection, so only a refusal is possible.
+            // The master has answered and closed the connection, so only a refusal is possible.
             None => return Err(decode_answer(&answer).map_or_else(ConnectionError::from, |_| ConnectionError::Closed)),
             found => check_owner(endpoint, trusted, found)?,
         }
@@ -147,7 +147,7 @@ fn check_owner(endpoint: &Endpoint, trusted: &Trusted, found: Option<Principal>)
     Err(ConnectionError::Impostor { address: endpoint.to_string(), found, expected: trusted.to_string() })
 }
 
-/// Answers a caller that greets within `limit`, as the master that `identity` names. Its messages depend on its role,
+/// Answers a caller that greets within `limit`, as the master with this `identity`. Its messages depend on its role,
 /// so the types follow later.
 ///
 /// # Errors
@@ -203,12 +203,12 @@ mod tests {
 
     use super::*;
 
-    /// Otherwise the kernel would retry after a second.
+    /// Checks that a caller without a place calls again; otherwise the kernel would retry after a second.
     #[tokio::test]
     async fn a_caller_that_found_no_place_calls_again_soon() {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind("127.0.0.1:0".parse().expect("an address")).expect("bound");
-        // One more than this may wait.
+        // The queue has space for one more caller than this.
         let listener = socket.listen(1).expect("listens");
         let address = listener.local_addr().expect("bound");
         let others = [TcpStream::connect(address).await, TcpStream::connect(address).await];

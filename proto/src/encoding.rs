@@ -8,8 +8,8 @@ use thiserror::Error;
 /// Most bytes that decoding one value may allocate: the largest frame.
 const LIMIT: usize = crate::frame::BODY_LIMIT;
 
-/// Number of the format of values on disk, their first byte. A change of a stored shape raises it, a change of the
-/// protocol does not: a journal outlives many versions of the protocol.
+/// Number of the format of values on disk, which is their first byte. It grows with a stored shape, and not with the
+/// protocol: a journal outlives many versions of the protocol.
 pub const STORED_FORMAT: u8 = 1;
 
 /// Errors in encoding.
@@ -58,7 +58,7 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<
 
 /// Returns the size of a value in a message.
 pub fn encoded_len<T: Serialize>(value: &T) -> usize {
-    // Values that cannot be encoded are never sent.
+    // A value that cannot be encoded is never sent.
     bincode::serde::encode_into_std_write(value, &mut std::io::sink(), bincode::config::standard()).unwrap_or(0)
 }
 

@@ -37,7 +37,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// The endpoint of a Unix socket.
+    /// Makes the endpoint of a Unix socket.
     ///
     /// # Errors
     /// If the path is relative or longer than the kernel allows.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_is_refused() {
+    fn invalid_endpoints_are_refused() {
         let refused = |text: &str| text.parse::<Endpoint>().expect_err(text).to_string();
         assert_eq!(refused("unix:here"), "the socket path `here` is relative: write it from / on");
         assert_eq!(

@@ -10,15 +10,15 @@ use crate::select::JobFilter;
 /// The grouping of sums.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EnergyBy {
-    /// By user.
+    /// Sums by user.
     User,
-    /// By application, over all users.
+    /// Sums by application, over all users.
     Application,
-    /// By job.
+    /// Sums by job.
     Job,
-    /// By node, from readings; the filter and the costs apply to jobs only.
+    /// Sums by node, from readings; the filter and the costs apply to jobs only.
     Node,
-    /// By time of the end: between two neighbours of this ascending list.
+    /// Sums by the time of the end: between two neighbours of this ascending list.
     Days(#[serde(deserialize_with = "list::<_, _, DAYS_LIMIT>")] Vec<Time>),
 }
 
@@ -44,13 +44,13 @@ pub struct EnergySum {
     pub key: String,
     /// Number of jobs that ran; 0 for nodes.
     pub jobs: u64,
-    /// Above idle for jobs, total for nodes.
+    /// Energy above idle for jobs, total for nodes.
     pub energy: Energy,
-    /// Measured by meters.
+    /// Energy measured by meters.
     pub measured: Energy,
-    /// Estimated from profiles and nameplates.
+    /// Energy estimated from profiles and nameplates.
     pub estimated: Energy,
-    /// Modelled by emulated hardware.
+    /// Energy modelled by emulated hardware.
     pub emulated: Energy,
     /// Cost of the jobs with a known cost; `None` without any, and for nodes.
     pub cost: Option<Money>,
@@ -65,7 +65,7 @@ pub struct EnergySum {
 pub struct EnergyReport {
     /// Days in ascending order, other groups in descending order of energy.
     pub sums: Vec<EnergySum>,
-    /// Sum over everything, including sums that were cut. For nodes it is the believed draw of the whole cluster, which
-    /// estimates nodes without a meter.
+    /// Sum over everything, including sums that were omitted. For nodes it is the believed draw of the whole cluster,
+    /// which estimates nodes without a meter.
     pub total: EnergySum,
 }

@@ -9,10 +9,11 @@ use thiserror::Error;
 use crate::encoding::{self, DecodeError, EncodeError};
 use crate::stream::{CHUNK, Channel, StreamId};
 
-/// Largest body before the peer is known: a greeting takes 8 bytes, a refusal a sentence.
+/// Largest body before the peer is known: a greeting takes 8 bytes, and a refusal is one sentence.
 pub const GREETING_LIMIT: usize = 4 * 1024;
 
-/// Largest body afterwards: an environment and arguments of a job fit, and a hostile peer cannot ask for more memory.
+/// Largest body of other frames: the environment and arguments of a job fit, and a hostile peer cannot demand more
+/// memory.
 pub const BODY_LIMIT: usize = 1024 * 1024;
 
 /// Bytes of the length before each body.
@@ -24,10 +25,10 @@ const DATA: u8 = 2;
 const PING: u8 = 3;
 const PONG: u8 = 4;
 
-/// Kind and number.
+/// Bytes of a sign of life: its kind and its number.
 pub(crate) const BEAT: usize = 9;
 
-/// Job, channel, part, offset: 8 + 1 + 4 + 8 bytes.
+/// Bytes before the data: job, channel, part and offset take 8 + 1 + 4 + 8 bytes.
 const DATA_HEAD: usize = 21;
 
 /// A message of type `M`, or stdio data.
@@ -46,7 +47,7 @@ pub struct Data {
     pub stream: StreamId,
     /// Offset of the first byte; the stream begins at 0.
     pub offset: u64,
-    /// At most [`CHUNK`].
+    /// Bytes, at most [`CHUNK`].
     pub bytes: Bytes,
 }
 
@@ -115,7 +116,7 @@ impl<M: Serialize> Frame<M> {
             Self::Message(message) => {
                 let mut out = vec![MESSAGE];
                 encoding::encode_into(message, &mut out)?;
-                // It may wait in a queue.
+                // The frame may wait in a queue.
                 out.shrink_to_fit();
                 Ok(out.into())
             }

@@ -16,13 +16,13 @@ pub const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Number of silent heartbeats after which a connection is dead.
 pub const MISSED_BEATS: u32 = 3;
 
-/// A loop that has not begun a step for this time is stuck.
+/// Time without a step after which the loop counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// Longest time between two steps of an idle loop.
 pub const PULSE_EVERY: Duration = Duration::from_secs(2);
 
-/// The action when [`Heartbeat::due`] has come.
+/// Action that is due at [`Heartbeat::due`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beat {
     /// Send a ping with this number.
@@ -67,7 +67,7 @@ impl Heartbeat {
 
     fn next_ping(&self) -> Instant {
         let own = self.pinged + self.every;
-        // The caller's pings, each somewhat late, keep the listener from asking.
+        // Each ping of the caller comes somewhat late. This margin keeps the listener from sending its own.
         if self.is_caller { own } else { own.max(self.heard + self.every * 3 / 2) }
     }
 
@@ -80,7 +80,7 @@ impl Heartbeat {
             return Beat::Nothing;
         }
         self.pinged = now;
-        // Milliseconds since the beginning: so the answer contains the time of the ping.
+        // Milliseconds since the beginning serve as the number, so that the answer contains the time of the ping.
         Beat::Ping(u64::try_from((now - self.begin).as_millis()).unwrap_or(u64::MAX))
     }
 }
@@ -95,7 +95,8 @@ pub struct Alive {
 }
 
 impl Alive {
-    /// `every` is the time between two heartbeats; a connection without a sign of life for [`MISSED_BEATS`] of them is dead.
+    /// Makes the state. `every` is the time between two heartbeats; a connection without a sign of life for
+    /// [`MISSED_BEATS`] heartbeats is dead.
     pub fn new(every: Duration) -> Self {
         Self { pulse: Pulse::default(), every }
     }

@@ -1,7 +1,7 @@
 //! The first frame each way: the caller's role, the common version, and the master's journal.
 //!
-//! The layout of the caller's frame never changes, and the answer only grows at its end, so that incompatible versions
-//! can tell each other so.
+//! The layout of the caller's frame never changes, and the answer only grows at its end, so that incompatible
+//! versions can report this to each other.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use limo_model::{ClusterId, Epoch, Incarnation, JournalId};

@@ -8,11 +8,11 @@ use crate::bound::clip;
 /// A change, which may consist of several items.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeReport {
-    /// Counts from 1.
+    /// Number, counted from 1.
     pub number: u64,
     /// Time of the change.
     pub at: Time,
-    /// An operator, or the component that made it automatically.
+    /// Operator who made the change, or the component that made it automatically.
     pub by: String,
     /// The change that this one undid.
     pub undo_of: Option<u64>,
@@ -25,7 +25,7 @@ pub struct ChangeReport {
 /// An item, with its values before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReport {
-    /// The subject, in words.
+    /// Subject of the item, in words.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub subject: String,
     /// Value before; empty if there was none.
@@ -34,16 +34,16 @@ pub struct ItemReport {
     /// Value after; empty if there is none.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub new: String,
-    /// True if it can be undone, unless it was changed since.
+    /// True if the item can be undone, provided that it was not changed since.
     pub can_undo: bool,
 }
 
 /// The change to undo, and the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {
-    /// `None` for the newest change that can be undone.
+    /// Number of the change; `None` for the newest one that can be undone.
     pub number: Option<u64>,
-    /// True to undo items that were changed again since.
+    /// True to undo even items that were changed again since.
     pub force: bool,
     /// True to only report the effect.
     pub dry_run: bool,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::encoding::{DecodeError, decode_stored};
 use crate::limits::TooLarge;
 
-/// Everything needed to start the command as the submitter would. Bytes, because Unix does not promise UTF-8.
+/// Data to start the command as the submitter would. Texts are bytes, because Unix does not promise UTF-8.
 ///
 /// Kept in journals: a new field goes to the end, and [`Launch::decode_stored`] also reads data without it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,9 +17,9 @@ pub struct Launch {
     pub variants: Vec<(String, Vec<Vec<u8>>)>,
     /// The directory in which the command runs: a path on the node.
     pub cwd: Vec<u8>,
-    /// Names and values of its environment, to which the node adds those of `docs/environment.md`.
+    /// Names and values of its environment. The node adds those of `docs/environment.md`.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Permission bits to take from new files, 0 to 0o777.
+    /// Permission bits that new files do not get, 0 to 0o777.
     pub umask: u32,
     /// The submitter, as the kernel of the master's host knows the connection's owner.
     pub uid: u32,
@@ -39,7 +39,7 @@ pub struct Launch {
     pub parallel: Option<Parallel>,
 }
 
-/// Sharing of streams and of the end among the tasks of a job.
+/// Rules for how the tasks of a job share streams and end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parallel {
     /// True if each line of output begins with the number of its task.
@@ -52,7 +52,7 @@ pub struct Parallel {
     pub quiet: bool,
 }
 
-/// The part that one node has in a job of several tasks.
+/// The part of one node in a job of several tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The names of all nodes of the job, in the order of their tasks.
@@ -61,7 +61,7 @@ pub struct Share {
     pub index: u32,
     /// Number of tasks on each node.
     pub tasks: Vec<u32>,
-    /// Time from TERM to KILL when one task's failure ends the others.
+    /// Time from TERM to KILL if one failed task ends the others.
     pub grace: Span,
 }
 
@@ -90,9 +90,9 @@ pub struct Origin {
 /// Size of a terminal, in characters. Zero is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowSize {
-    /// Lines.
+    /// Number of lines.
     pub rows: u16,
-    /// Characters in a line.
+    /// Number of characters in a line.
     pub columns: u16,
 }
 
@@ -108,15 +108,15 @@ pub struct Array {
 /// The place of a job in its array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// The array's own number.
+    /// Number of the array.
     pub array: JobId,
-    /// The number of the task.
+    /// Number of the task.
     pub number: u32,
-    /// The number of tasks.
+    /// Number of tasks.
     pub count: u32,
-    /// The lowest number of a task.
+    /// Lowest number of a task.
     pub lowest: u32,
-    /// The highest number of a task.
+    /// Highest number of a task.
     pub highest: u32,
     /// Entry of the task, in addition to its number; see [`Array::entries`].
     pub entry: Option<Vec<u8>>,
@@ -137,24 +137,24 @@ pub enum Io {
 /// [`limo_model::check_file_name`], relative to the job's directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Files {
-    /// A file to read.
+    /// File to read.
     pub stdin: Option<Vec<u8>>,
-    /// A file to write.
+    /// File to write.
     pub stdout: Option<Vec<u8>>,
-    /// A file for stderr; if only `stdout` is set, stderr goes there too.
+    /// File for stderr; if only `stdout` is set, stderr also goes there.
     pub stderr: Option<Vec<u8>>,
     /// True to append to the output files.
     pub append: bool,
 }
 
-/// The names of the files of a job's streams, for the streams that have one.
+/// Names of the files of a job's streams, for streams that go to files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNames {
-    /// As in [`Files::stdin`], with every `%` replaced.
+    /// The name of [`Files::stdin`], with every `%` replaced.
     pub stdin: Option<Vec<u8>>,
-    /// As in [`Files::stdout`], with every `%` replaced.
+    /// The name of [`Files::stdout`], with every `%` replaced.
     pub stdout: Option<Vec<u8>>,
-    /// As in [`Files::stderr`], with every `%` replaced.
+    /// The name of [`Files::stderr`], with every `%` replaced.
     pub stderr: Option<Vec<u8>>,
 }
 
@@ -167,12 +167,12 @@ const HOST_LIMIT: usize = 256;
 /// Most commands for particular types of hardware.
 const VARIANTS_LIMIT: usize = 64;
 
-/// Most words of commands and variables of the environment together: far more than an `exec` accepts. The decoder
-/// accepts no more in one message, because it counts eight bytes for each length.
+/// Most words and variables of the environment together: far more than an `exec` accepts. The decoder counts eight
+/// bytes for each length, so it accepts no more in one message.
 pub const WORDS_LIMIT: usize = 131_072;
 
 impl Launch {
-    /// Checks that every part is within its bound, so that derived messages and reports are bounded too.
+    /// Checks that every part is within its bound, so that derived messages and reports are also bounded.
     ///
     /// # Errors
     /// [`TooLarge`], naming the first part above its bound.
@@ -215,7 +215,7 @@ impl Launch {
     /// Decodes the result of [`crate::encode_stored`] of this or an earlier version.
     ///
     /// # Errors
-    /// If it has none of these forms.
+    /// If the bytes have none of these forms.
     pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
         let older = || decode_stored::<Second>(bytes).map(Self::from);
         let oldest = || decode_stored::<First>(bytes).map(Self::from);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn where_streams_go() {
+    fn streams_go_to_the_client_or_to_files() {
         let name = |name: &str| Some(name.as_bytes().to_vec());
         check(Io::Attached, Files::default(), [None, None, None]);
         check(Io::Detached, Files::default(), [None, Some("limo-7.out"), Some("limo-7.err")]);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_first_is_read() {
+    fn the_first_stored_format_is_read() {
         let now = Launch { argv: vec![b"a".to_vec()], uid: 7, io: Io::Detached, ..Launch::default() };
         let Launch { argv, variants, cwd, env, umask, uid, io, .. } = now.clone();
         let first = encode_stored(&First { argv, variants, cwd, env, umask, uid, io }).expect("small");

@@ -1,7 +1,7 @@
 //! The protocol between Limo's programs over Unix sockets and TCP: messages, their bytes, and the identity of the peer.
 //!
-//! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte says whether it is
-//! a greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
+//! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte distinguishes
+//! greetings, messages and stdio data. The first frames agree on a version. Decides nothing and keeps no job.
 
 #![warn(missing_docs)]
 

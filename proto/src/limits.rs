@@ -9,7 +9,7 @@ use crate::message::{Change, ClientToMaster};
 use crate::queries::{DryRunQuery, JobsQuery, Query, SelectQuery};
 use crate::select::{JobFilter, Selection};
 
-/// Longest name of anything, in bytes.
+/// Longest name in bytes.
 pub(crate) const NAME_LIMIT: usize = 256;
 
 /// Most entries in each list of a filter.
@@ -21,7 +21,7 @@ pub(crate) const SELECTORS_LIMIT: usize = 1_000;
 /// Most nodes in one request.
 pub(crate) const NODES_LIMIT: usize = 10_000;
 
-/// Most days in one question about energy: 27 years.
+/// Most days in one query about energy: 27 years.
 pub(crate) const DAYS_LIMIT: usize = 10_000;
 
 /// Most profiles in one change.

@@ -2,8 +2,8 @@
 //! section 3.3.2; StreamData is sent as [`crate::Data`], without encoding.
 //!
 //! An assignment becomes a process exactly once: the master makes the assignment durable and sends `DoExec`; the node
-//! records the intent and answers `JobAck`; the master sends `Go`, and only then the node runs the command. Without
-//! `JobAck` the master sends no `Go`, so it may give the job to another node.
+//! records the intent and answers `JobAck`; the master sends `Go`, and only then does the node run the command.
+//! Without `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, JobId, ModeSetting, NodeSpec, Outcome, Power, Preset, Price, Profile, ProfileKey,
@@ -22,8 +22,8 @@ use crate::select::Selection;
 use crate::stream::{Positions, StreamId};
 use crate::users::UsersChange;
 
-/// Chosen at random by the client for one submission, so that a repeated submission after a broken connection does not
-/// make a second job.
+/// Random key that the client chooses for one submission. A repeated submission after a broken connection then does
+/// not make a second job.
 pub type SubmissionKey = [u8; 16];
 
 /// Message from a node.
@@ -34,7 +34,7 @@ pub enum NodeToMaster {
     NewSlave(Box<NewSlave>),
     /// The intent is recorded; the command runs when `Go` comes.
     JobAck { job: JobId, attempt: Attempt },
-    /// The node will not run this attempt.
+    /// The node refuses to run this attempt.
     JobRefused { job: JobId, attempt: Attempt, reason: Reason },
     /// The command is running.
     Started { job: JobId, attempt: Attempt },
@@ -50,9 +50,9 @@ pub enum NodeToMaster {
     Reading(Sample),
     /// Bytes of a job's stdin below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
-    /// Result of the caps of this generation: the units, by index, that do not hold theirs, with the reasons.
+    /// Result of the caps of this generation: the units (by index) without their cap, with the reasons.
     Capped { generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS> },
-    /// The job's processes are suspended or continue, as ordered. Later readings include that.
+    /// The job's processes are suspended or continue, as ordered. Later readings show this.
     Paused { job: JobId, attempt: Attempt, paused: bool },
     /// The node's own report of its hardware, as lines for people. The answer to `Probe`.
     Probed { ticket: u64, report: Text<PROBE_LIMIT> },
@@ -62,14 +62,14 @@ pub enum NodeToMaster {
     RegisterEnd { count: u32 },
     /// The machine goes to sleep as soon as the connection has ended. It registers when it is awake again.
     FallingAsleep,
-    /// The machine was ordered to sleep and stays awake; or failed to, if it has registered again meanwhile.
+    /// The machine was ordered to sleep but stays awake, or has registered again because it failed to sleep.
     SleepFailed { reason: Reason },
 }
 
 /// The reason for a refusal or failure, for people.
 pub type Reason = Text<REASON_LIMIT>;
 
-/// Most units of a node whose caps can fail: as many as a node has.
+/// Most units of a node with failed caps: as many as a node has.
 pub const FAILED_CAPS: usize = 64;
 
 /// Longest hardware report of a node, in bytes: some hundred lines, about ten for each of 64 units.
@@ -109,22 +109,22 @@ pub enum ClientToMaster {
         key: SubmissionKey,
         stdout: u64,
         stderr: u64,
-        /// The same for its second node, its third and so on.
+        /// Offsets of its second node, its third and so on.
         #[serde(deserialize_with = "list::<_, _, NODES_LIMIT>")]
         more: Vec<(u64, u64)>,
     },
-    /// A signal of Linux for the processes of the client's job.
+    /// A Linux signal for the processes of the client's job.
     Signal { job: JobId, signal: i32 },
     /// Bytes of stdout or stderr below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
-    /// A question. Answered by `Answer` or `Refused`.
+    /// A query. Answered by `Answer` or `Refused`.
     Ask(Box<Query>),
     /// A change: limo-2018's ChangeConf. Answered by `Answer` or `Refused`.
     ChangeConf(Box<Change>),
     /// The client's terminal has a new size.
     Resize { job: JobId, size: WindowSize },
-    /// Another client of the job's user wants its streams; with `take` also if a client has them. Answered by
-    /// `TakenUp`, after which it attaches.
+    /// Another client of the job's user takes over its streams; with `take` even if a client has them. Answered by
+    /// `TakenUp`; the client attaches then.
     TakeUp { job: JobId, take: bool },
 }
 
@@ -133,12 +133,12 @@ pub enum ClientToMaster {
 pub struct SendExec {
     /// Key, the same in every attempt to submit the job.
     pub key: SubmissionKey,
-    /// `user` is filled in by the master.
+    /// Request; the master fills in `user`.
     pub request: Request,
-    /// `uid` is filled in by the master.
+    /// Launch data; the master fills in `uid`.
     pub launch: Launch,
-    /// True if it may have been sent before with this key: then the master looks for its job. If it is false by
-    /// mistake, a finished job would run again.
+    /// True if the job may have been submitted before with this key, so that the master searches for it. If this is
+    /// false by mistake, a finished job would run again.
     pub again: bool,
 }
 
@@ -160,14 +160,14 @@ pub enum MasterToClient {
     /// The client's job runs, at least on its first node.
     Running {
         job: JobId,
-        /// A short list of several nodes, if it fits.
+        /// Name of the node, or a short list of several nodes if it fits.
         #[serde(serialize_with = "clip::<_, 4096>")]
         node: String,
         unit: String,
     },
-    /// Output can be read and stdin written from here on. Not sent for a job that is over.
+    /// Output can be read and stdin written from here on. Not sent if a job is over.
     Attached { job: JobId, stdin_offset: u64 },
-    /// The job is over, and that is on disk.
+    /// The job is over, and its end is on disk.
     Finished { job: JobId, report: Box<JobReport> },
     /// Bytes of stdin below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
@@ -197,13 +197,13 @@ pub enum Change {
     Policy(Preset),
     /// Prices; `None` removes them. Both hold until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
-    /// All of these nodes, or none.
+    /// Drains all of these nodes, or none.
     Drain {
         #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
         nodes: Vec<String>,
         reason: String,
     },
-    /// Undoes `Drain`. All of these nodes, or none.
+    /// Undoes `Drain` for all of these nodes, or none.
     Resume {
         #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
         nodes: Vec<String>,
@@ -212,8 +212,8 @@ pub enum Change {
     SetProfiles(#[serde(deserialize_with = "list::<_, _, PROFILES_LIMIT>")] Vec<(ProfileKey, Profile)>),
     /// Deletes a profile, learned or imported.
     ForgetProfile(ProfileKey),
-    /// All periods from now on. `seen` is the list that the change was derived from: if the current list differs, the
-    /// change is refused.
+    /// Budgets of all periods from now on. `seen` is the list from which the change was derived. If the current list
+    /// differs, the change is refused.
     Budgets { budgets: Budgets, seen: Option<Budgets> },
     /// Prices from the feeds of the configuration.
     FollowFeeds,
@@ -223,8 +223,8 @@ pub enum Change {
     Release(Vec<JobId>),
     /// Ends running jobs so that they run again from their beginnings.
     Requeue(Vec<JobId>),
-    /// Ends jobs, or sends a signal to the running ones; a signal that ends a command ends waiting jobs, too. All or
-    /// none; of a range, the unfinished ones. Answered by [`Answer::Selected`].
+    /// Ends jobs, or sends a signal to running ones. A signal that ends a command also ends waiting jobs. Applies to
+    /// all jobs or none; in a range, to unfinished ones. Answered by [`Answer::Selected`].
     CancelSelected { selection: Selection, signal: Option<i32> },
     /// Undoes an operator's change. Answered by [`Answer::Undone`].
     Undo(Undo),
@@ -234,15 +234,15 @@ pub enum Change {
     Reserve { name: String, reservation: Box<Reservation> },
     /// Ends a reservation.
     Unreserve { name: String },
-    /// Makes nodes known before they register. All of them, or none.
+    /// Makes all of these nodes known before they register, or none.
     AddNodes(#[serde(deserialize_with = "list::<_, _, SPECS_LIMIT>")] Vec<NodeSpec>),
-    /// Removes nodes that are unreachable and have no jobs. All of them, or none.
+    /// Removes all of these nodes, or none. They must be unreachable and without jobs.
     RemoveNodes(#[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")] Vec<String>),
     /// Changes the priority of waiting jobs. A user who is not an operator can only lower it.
     Priority { jobs: Vec<JobId>, priority: i32 },
     /// Quotas, refusals and shares.
     Users(UsersChange),
-    /// Declares unreachable nodes dead: their jobs end, and their held draw is released. All of them, or none.
+    /// Declares all of these unreachable nodes dead, or none: their jobs end, and their held draw is released.
     NodesLost(Vec<String>),
     /// Returns unused space of the journal to the file system. Answered by [`Answer::Compacted`].
     CompactJournal,

@@ -21,42 +21,43 @@ pub enum MasterToNode {
     Go {
         job: JobId,
         attempt: Attempt,
-        /// Expected draw on this node above idle: its weight if other jobs also draw power.
+        /// Expected draw on this node above idle, which is the job's weight if other jobs also draw power.
         expected: Power,
     },
-    /// Forget an attempt that was not released.
+    /// Forgets an attempt that was not released.
     Drop { job: JobId, attempt: Attempt },
-    /// TERM to the job's processes, after `grace` KILL.
+    /// Sends TERM to the job's processes, and KILL after `grace`.
     Stop { job: JobId, attempt: Attempt, grace: Span },
-    /// A signal to the job's process group.
+    /// Sends a signal to the job's process group.
     Signal { job: JobId, attempt: Attempt, signal: i32 },
-    /// The end is durable at the master; the node may forget the attempt.
+    /// The end is durable at the master, so the node may forget the attempt.
     EndedAck { job: JobId, attempt: Attempt },
     /// A client reads the job's output from these offsets on.
     ReadFrom { job: JobId, stdout: u64, stderr: u64 },
-    /// The job's output is unwanted: stdin ends, output is dropped.
+    /// The job's output is unwanted: stdin ends, and output is dropped.
     Discard { job: JobId },
     /// Bytes of stdout or stderr below `offset` were consumed.
     StreamAck { stream: StreamId, offset: u64 },
     /// The cap of each unit of the node, by index; `None` removes the cap. Holds until a message with a higher
     /// generation. Repeated after a broken connection.
     Caps { generation: u64, caps: Vec<Option<Power>> },
-    /// Stop the job's processes until `Resume`. Repeated after a broken connection; idempotent.
+    /// Stops the job's processes until `Resume`. Repeated after a broken connection; idempotent.
     Suspend { job: JobId, attempt: Attempt },
-    /// Continue the job's processes. Idempotent.
+    /// Continues the job's processes. Idempotent.
     Resume { job: JobId, attempt: Attempt },
-    /// Examine the devices, and answer with `Probed` and this ticket. Jobs and caps are not affected.
+    /// Examines the devices; the answer is `Probed` with this ticket. Jobs and caps are not affected.
     Probe { ticket: u64 },
     /// The terminal of the job's client has another size.
     Resize { job: JobId, attempt: Attempt, size: WindowSize },
-    /// A job that was suspended or slowed down may run for `limit` in total, pauses included. It applies if its own
-    /// time limit without pauses ends earlier.
+    /// A job that was suspended or slowed down may run for `limit` in total, including pauses. This applies if its
+    /// own time limit without pauses ends earlier.
     Extend { job: JobId, attempt: Attempt, limit: Span },
-    /// Put the machine to sleep. Answered by `FallingAsleep`, after which the master ends the connection, or by `SleepFailed`.
+    /// Puts the machine to sleep. The answer is `FallingAsleep`, after which the master ends the connection, or
+    /// `SleepFailed`.
     Sleep,
 }
 
-/// A job for a node. Not yet the permission to run it.
+/// A job for a node, before the permission to run it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoExec {
     /// The master's journal, in which the job's number is valid.
@@ -71,13 +72,13 @@ pub struct DoExec {
     pub application: String,
     /// The size class of the request, by which emulated hardware looks up its numbers. May be empty.
     pub size: String,
-    /// Name of the user, for its environment. It runs as [`Launch::uid`].
+    /// Name of the user, for its environment. The job runs as [`Launch::uid`].
     pub user: String,
     /// The units, cores, memory and caps on all of its nodes.
     pub placement: Placement,
     /// Launch without the array.
     pub launch: Launch,
-    /// Longest run of the command, without suspensions. The node ends it then.
+    /// Longest run of the command, without suspensions. Then the node ends it.
     pub time_limit: Option<Span>,
     /// A signal that the node sends before the time limit.
     pub warning: Option<Warning>,

@@ -1,4 +1,4 @@
-//! Reports about the master's external sources: feeds, the grid and its own meters.
+//! Reports about the master's external sources: feeds, the grid and the master's own meters.
 
 use limo_model::{Band, Power, REASON_LIMIT, Time};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::bound::clip_some;
 pub struct FeedReport {
     /// Name in the configuration.
     pub name: String,
-    /// Kind of the reports.
+    /// Kind of its values.
     pub of: FeedKind,
     /// The currency, or `g`.
     pub currency: String,
@@ -18,7 +18,7 @@ pub struct FeedReport {
     pub last_success: Option<Time>,
     /// The last error and its time; `None` if the last query succeeded.
     pub last_error: Option<(Time, String)>,
-    /// End of the known values; `None` if no value is known now. [`Time::MAX`] is until further notice.
+    /// End of the known values; `None` if no value is known now. [`Time::MAX`] means until further notice.
     pub known_until: Option<Time>,
 }
 
@@ -27,12 +27,12 @@ pub struct FeedReport {
 pub enum FeedKind {
     /// Prices of energy.
     Price,
-    /// Carbon dioxide that is emitted to generate energy.
+    /// Emissions of carbon dioxide from generating energy.
     Carbon,
 }
 
 impl FeedKind {
-    /// The word of the JSON output.
+    /// Returns the word of the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Price => "price",
@@ -48,7 +48,7 @@ pub struct GridReport {
     pub name: String,
     /// State of the contact.
     pub state: GridState,
-    /// Time of the last contact since the master's start.
+    /// Time of the last contact in this process.
     pub heard: Option<Time>,
     /// Reason for the failure of the last attempt, if it failed.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
@@ -64,12 +64,12 @@ pub enum GridState {
     Ok,
     /// The source is lost, without a substitute limit.
     Stale,
-    /// The source is lost, and its failsafe limit holds.
+    /// The source is lost, and its failsafe limit applies.
     Failsafe,
 }
 
 impl GridState {
-    /// The word of the JSON output.
+    /// Returns the word of the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -84,7 +84,7 @@ impl GridState {
 pub struct GridLimit {
     /// The limits.
     pub band: Band,
-    /// End of the limit; `None` for the source's next message.
+    /// End of the limit; `None` if it holds until the source's next message.
     pub until: Option<Time>,
     /// True if the source marks the limit as an emergency.
     pub emergency: bool,

@@ -1,4 +1,4 @@
-//! The user at the other end of a connection over loopback, which the kernel knows.
+//! The user at the other end of a connection over loopback, as the kernel knows it.
 //!
 //! Sockets that are closed or not yet accepted have no owner, and the kernel lists them under uid 0. So only an
 //! established socket with an inode counts. A peer that disconnects before the look-up has no owner. Listening sockets
@@ -15,14 +15,14 @@ use nix::unistd::{Uid, User};
 /// The kernel's default uid for users outside this user namespace.
 pub(crate) const OVERFLOW_UID: u32 = 65_534;
 
-/// Returns the uid that owns the socket at `peer` which is connected to our socket at `local`; `None` if no such socket
-/// exists.
+/// Returns the uid of the owner of the socket at `peer` with a connection to our socket at `local`; `None` if no such
+/// socket exists.
 ///
 /// # Errors
 /// If the kernel does not answer.
 pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
-    // Some sandboxes have no such netlink sockets. The table has the same data, but its time grows with the number of
-    // all sockets.
+    // Some sandboxes lack such netlink sockets. The table has the same data, but reading it takes longer with more
+    // sockets.
     let found = diag::owner(peer, local).or_else(|_| table::owner(peer, local))?;
     Ok(found.filter(|uid| *uid != OVERFLOW_UID))
 }
@@ -30,7 +30,7 @@ pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u3
 /// Looks up the owner without reading the whole table.
 ///
 /// # Errors
-/// If that is impossible: [`owner`] may succeed, and takes longer.
+/// If that is impossible; [`owner`] may succeed, but takes longer.
 pub(crate) fn owner_at_once(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     Ok(diag::owner(peer, local)?.filter(|uid| *uid != OVERFLOW_UID))
 }

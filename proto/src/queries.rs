@@ -1,5 +1,5 @@
-//! Queries of clients, one type each, and their answers. [`for_each_query!`](crate::for_each_query) is the list of
-//! them: the message on the wire, the cost, the answer and the master's dispatch follow from it.
+//! Queries of clients, one type each, and their answers. [`for_each_query!`](crate::for_each_query) lists them; the
+//! message on the wire, the cost, the answer and the master's dispatch follow from the list.
 
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use serde::{Deserialize, Serialize};
@@ -24,16 +24,16 @@ pub trait Asking: Into<Query> {
     /// Takes the answer out of a message.
     ///
     /// # Errors
-    /// The message if it answers another query.
+    /// The message itself, if it answers another query.
     fn answer(found: Answer) -> Result<Self::Answer, Answer>;
 }
 
-/// The cost of a question for the master.
+/// The cost of a query for the master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// Served at once.
+    /// The query is served at once.
     Light,
-    /// Queued with its user's other queries, and served in slices.
+    /// The query is queued with its user's other queries, and served in slices.
     Heavy,
 }
 
@@ -75,7 +75,7 @@ macro_rules! for_each_query {
 
 macro_rules! define {
     ($($name:ident($query:ty), $cost:ident, $answer:ty: match { $($found:pat => $value:expr),+ };)+) => {
-        /// A query on the wire; each is answered by one [`Answer`] or `Refused`.
+        /// A query on the wire. Each is answered by one [`Answer`] or `Refused`.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "the types say what they ask")]
         pub enum Query {
@@ -119,7 +119,7 @@ for_each_query!(define);
 /// Asks for waiting and running jobs that pass the filter, and for finished ones after the last of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobsQuery {
-    /// The filter.
+    /// Filter of jobs.
     pub filter: JobFilter,
     /// First number.
     pub from: JobId,
@@ -152,7 +152,7 @@ pub struct WaitQuery(pub Vec<JobId>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodesQuery;
 
-/// The cluster now.
+/// Asks for the present state of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusQuery;
 
@@ -160,7 +160,7 @@ pub struct StatusQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfilesQuery;
 
-/// Asks for the expected fate of this job if it were submitted now.
+/// Asks for the candidates of a request and the reason why it would wait now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRunQuery(pub Box<Request>);
 
@@ -188,7 +188,7 @@ pub struct ReadingsReport {
     pub intervals: Vec<Drawn>,
 }
 
-/// The numbers of jobs.
+/// Asks for the numbers of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectQuery {
     /// The selected jobs.
@@ -200,7 +200,7 @@ pub struct SelectQuery {
 /// The answer to [`Finished`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// Newest first.
+    /// Jobs, newest first.
     pub jobs: Vec<JobReport>,
     /// True if more jobs follow.
     pub more: bool,
@@ -213,7 +213,7 @@ pub struct ChangesQuery {
     pub since: Option<Time>,
     /// Operator who made the changes.
     pub by: Option<String>,
-    /// Exclusive upper bound of the numbers: continues a long list.
+    /// Exclusive upper bound of the numbers, to continue a long list.
     pub before: Option<u64>,
     /// Most changes.
     pub limit: u32,
@@ -222,7 +222,7 @@ pub struct ChangesQuery {
 /// The answer to a [`ChangesQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesPage {
-    /// Newest first.
+    /// Changes, newest first.
     pub changes: Vec<ChangeReport>,
     /// True if more changes follow.
     pub more: bool,
@@ -241,7 +241,7 @@ pub struct BackupPartQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationsQuery;
 
-/// Quotas, shares and use of users.
+/// Asks for quotas, shares and use of users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsersQuery;
 
@@ -265,17 +265,17 @@ pub enum Answer {
     Done,
     /// Answer to [`NodeQuery`].
     Node(Box<NodeDetail>),
-    /// Intervals in the order of time; `emulated` is true if any of the watts are.
+    /// Intervals in the order of time; `emulated` is true if any of the watts are emulated.
     Readings { emulated: bool, intervals: Vec<Drawn> },
     /// The selected jobs.
     Selected(Vec<JobId>),
-    /// Finished jobs; `more` is true if further ones follow.
+    /// Finished jobs; `more` is true if further jobs follow.
     History { jobs: Vec<JobReport>, more: bool },
     /// Answer to [`EnergyQuery`].
     Energy(Box<EnergyReport>),
-    /// Changes, newest first; `more` is true if further ones follow.
+    /// Changes, newest first; `more` is true if further changes follow.
     Changes { changes: Vec<ChangeReport>, more: bool },
-    /// The undone items, or those that would be undone.
+    /// Items that were undone, or would be undone.
     Undone(Box<UndoReport>),
     /// A backup is ready to be fetched.
     Backup(BackupReport),
@@ -285,7 +285,7 @@ pub enum Answer {
     Reservations(Vec<(String, Reservation)>),
     /// Answer to [`UsersQuery`].
     Users(Box<UsersReport>),
-    /// Jobs below number `next`, which begins the next page.
+    /// Jobs with numbers below `next`, which begins the next page.
     JobsUpTo { jobs: Vec<JobReport>, next: JobId },
     /// The journal was compacted.
     Compacted(JournalSizes),
@@ -311,7 +311,7 @@ impl Answer {
         })
     }
 
-    /// Prepends the pieces of a list that were [`cut`](Self::cut) off before the last one.
+    /// Prepends the earlier pieces of a list, which [`cut`](Self::cut) removed.
     #[must_use]
     pub fn joined(mut self, pieces: Vec<Self>) -> Self {
         for piece in pieces.into_iter().rev() {
@@ -338,7 +338,7 @@ impl Answer {
     }
 }
 
-/// Takes as many of the first entries as fit, at least one. Empty if all entries fit.
+/// Removes as many of the first entries as fit, at least one. Returns an empty list if all entries fit.
 fn front<T: Serialize>(list: &mut Vec<T>, most: usize) -> Option<Vec<T>> {
     let mut size = 0;
     let fits = |entry: &&T| {
@@ -351,7 +351,7 @@ fn front<T: Serialize>(list: &mut Vec<T>, most: usize) -> Option<Vec<T>> {
     }
     let rest = list.split_off(count);
     let mut page = std::mem::replace(list, rest);
-    // The page would keep the capacity of the whole list.
+    // Without this, the page would keep the capacity of the whole list.
     page.shrink_to_fit();
     Some(page)
 }

@@ -1,5 +1,5 @@
 //! The receiving half of a connection: turns bytes into frames. It uses little memory until the length of a frame is
-//! known, so its owner can first wait for room.
+//! known, so its owner can first wait for memory.
 
 use std::io;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ use crate::stream::CHUNK;
 /// Bytes of the buffer before a frame is announced.
 const BUFFER: usize = 8 * 1024;
 
-/// With less room than this the buffer is replaced, so that frames are not read in small pieces.
+/// Space below which the buffer is replaced, so that frames are not read in small pieces.
 const LEAST: usize = 1024;
 
 /// The receiving end of a connection: frames with messages of type `In`.
@@ -28,18 +28,18 @@ pub struct Reader<In> {
     buffer: BytesMut,
     /// Longest body that is read.
     limit: usize,
-    /// True if room for a large frame is kept before it is announced.
+    /// True if space for a large frame is kept before it is announced.
     eager: bool,
     message: PhantomData<fn() -> In>,
 }
 
-/// The connection ended inside a frame.
+/// Returns the error of a connection that ended inside a frame.
 fn cut_off() -> ConnectionError {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended inside a frame").into()
 }
 
 impl<In> Reader<In> {
-    /// Reads greetings until [`Reader::greeted`].
+    /// Makes a reader that reads greetings until [`Reader::greeted`].
     pub(crate) fn new(stream: ReadHalf) -> Self {
         Self { stream, buffer: BytesMut::new(), limit: GREETING_LIMIT, eager: true, message: PhantomData }
     }
@@ -54,9 +54,9 @@ impl<In> Reader<In> {
         Reader { stream, buffer, limit, eager, message: PhantomData }
     }
 
-    /// Returns the length of the body of the next frame; `None` if the peer closed the connection between frames. Until
-    /// this returns, the reader holds no more than [`BUFFER`] bytes; the rest of the frame is read by
-    /// [`Reader::receive`]. Safe to cancel.
+    /// Returns the length of the body of the next frame; `None` if the peer closed the connection between frames.
+    /// Until this returns, the reader holds no more than [`BUFFER`] bytes; [`Reader::receive`] reads the rest of the
+    /// frame. Safe to cancel.
     ///
     /// # Errors
     /// If the connection broke, or the frame is longer than the limit.
@@ -77,7 +77,7 @@ impl<In> Reader<In> {
         Ok(Some(length))
     }
 
-    /// Keeps no room for unannounced large frames: saves memory on many untrusted connections.
+    /// Keeps no space for large frames before they are announced, which saves memory on many untrusted connections.
     pub fn be_frugal(&mut self) {
         self.eager = false;
     }
@@ -94,7 +94,8 @@ impl<In> Reader<In> {
         let mut body = self.buffer.split_to(end);
         body.advance(HEAD);
         if end > BUFFER {
-            // The old buffer belongs to the body. The next frame is probably as large: one read then takes all of it.
+            // The old buffer belongs to the body. The next frame is probably as large, so one read can take all of
+            // it.
             let rest = std::mem::take(&mut self.buffer);
             if self.eager || !rest.is_empty() {
                 self.buffer.reserve(if self.eager { CHUNK + BUFFER } else { rest.len() });
@@ -170,7 +171,7 @@ mod tests {
     fn pair() -> (UnixStream, Reader<ClientToMaster>) {
         let (near, far) = UnixStream::pair().expect("a pair");
         let (read, write) = Socket::from(far).into_halves().expect("halves");
-        // Dropping it would end the stream.
+        // A drop would end the stream.
         std::mem::forget(write);
         let mut reader = Reader::new(read);
         reader.greeted();

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::bound::List;
 use crate::message::NodeToMaster;
 
-/// Most attempts in one message. A report takes at most 1.2 kB, most of it the reason of an end: a piece stays below a
-/// third of a frame.
+/// Most attempts in one message. A report takes at most 1.2 kB, mostly for the reason of an end, so a piece stays
+/// below a third of a frame.
 pub const ATTEMPTS_PIECE: usize = 256;
 
 /// A node's description when it registers: limo-2018's NewSlave.
@@ -18,9 +18,9 @@ pub struct NewSlave {
     pub journal: JournalId,
     /// Name, units, memory and draws.
     pub spec: NodeSpec,
-    /// Random identity, made once per state directory: distinguishes this node from another with the same name.
+    /// Random identity, made once per state directory. It distinguishes this node from another with the same name.
     pub instance: String,
-    /// The kernel's boot id: a new one proves that no earlier process is left.
+    /// The kernel's boot id. A new one proves that no earlier process is left.
     pub boot: String,
 }
 
@@ -51,8 +51,8 @@ impl Registration {
 /// A node's knowledge of one attempt when it registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptReport {
-    /// The journal of its order. The node ends attempts of another journal than the master's, and forgets them once
-    /// they were reported. The master does not accept them as its own.
+    /// The journal of its order. If it differs from the master's journal, the node ends the attempt, and forgets it
+    /// once it was reported. The master does not accept such attempts as its own.
     pub journal: JournalId,
     /// Number of the job in that journal.
     pub job: JobId,
@@ -69,7 +69,7 @@ pub struct AttemptReport {
 /// Offsets at the node's ends of an attempt's streams. The end of a stream counts as one more byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// Received stdin, including bytes that the job has not read.
+    /// Received stdin, including bytes that the job has not read yet.
     pub stdin: u64,
     /// True if the end of stdin was received.
     pub stdin_ended: bool,
@@ -83,7 +83,7 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum AttemptState {
-    /// Acknowledged; waits for `Go`.
+    /// The attempt is acknowledged and waits for `Go`.
     Held,
     /// The command was started, and has not ended.
     Running,

@@ -1,7 +1,7 @@
 //! Replacements for messages that do not fit into a frame, because sending them again would fail forever.
 //!
-//! The bounds of the fields keep messages below the limit. This module is the second line of defence, in case a bound
-//! is wrong.
+//! The bounds of the fields keep messages below the limit. This module is a second safeguard, in case a bound is
+//! wrong.
 
 use limo_model::Outcome;
 
@@ -70,7 +70,7 @@ impl Replace for MasterToNode {
             Self::Refused { .. } => {
                 Some(Self::Refused { reason: Text::new(format!("the reason cannot be sent: {error}")) })
             }
-            // A node that receives no assignment does not acknowledge it, so the master takes it back.
+            // A node without the assignment does not acknowledge it, so the master takes it back.
             Self::DoExec(exec) => Some(Self::Drop { job: exec.job, attempt: exec.attempt }),
             _ => None,
         }
@@ -89,7 +89,7 @@ impl Replace for MasterToClient {
                 (report.units, report.dependencies, report.array) = (Vec::new(), Vec::new(), None);
                 (report.stdout, report.stderr) = (None, None);
                 report.command.clear();
-                // The nodes are kept: the client counts the streams by them.
+                // The nodes are kept, because the client counts the streams by them.
                 Some(Self::Finished { job: *job, report })
             }
             Self::Running { job, .. } => {
@@ -103,7 +103,7 @@ impl Replace for MasterToClient {
 
 impl Replace for ClientToMaster {
     fn replacement(&self, _: &EncodeError) -> Option<Self> {
-        // The user must learn of it.
+        // The user must learn about this failure.
         None
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     use limo_model::{Attempt, JobId, Usage};
 
     #[test]
-    fn what_stands_in_for_a_message_is_small_and_about_the_same() {
+    fn a_replacement_of_a_message_is_small_and_has_its_subject() {
         let error = EncodeError::TooLarge { size: 2_000_000, limit: BODY_LIMIT };
         let check = |message: NodeToMaster, expected: &str| {
             let short = message.replacement(&error).expect("something stands in for it");

@@ -16,13 +16,13 @@ use crate::state::{JobState, NodeSleep, NodeState};
 /// A job in listings. Journals keep the reports of finished jobs: a new field goes to the end and has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// Number; for a task of an array, that of the task.
+    /// Number; for a task of an array, the task's number.
     pub job: JobId,
     /// State between submission and end.
     pub state: JobState,
-    /// Name of the user who submitted it.
+    /// Name of the user who submitted the job.
     pub user: String,
-    /// Name chosen by the user, else the application.
+    /// Name chosen by the user, or else the application.
     pub name: String,
     /// Name for profiles.
     pub application: String,
@@ -41,7 +41,7 @@ pub struct JobReport {
     pub start_by: Option<Time>,
     /// Names of its nodes, in the order of its tasks; empty before its first start.
     pub nodes: Vec<String>,
-    /// Units as `node/unit`.
+    /// Units, each as `node/unit`.
     pub units: Vec<String>,
     /// Time at which the master accepted it.
     pub submitted: Time,
@@ -49,9 +49,9 @@ pub struct JobReport {
     pub started: Option<Time>,
     /// Time of its end.
     pub ended: Option<Time>,
-    /// Set once the job is over.
+    /// End of the job, once it is over.
     pub end: Option<JobEnd>,
-    /// Set while the job waits.
+    /// Reason for waiting, while the job waits.
     pub wait: Option<Wait>,
     /// The core's estimate for a job that is starting or running.
     pub estimate: Option<Estimate>,
@@ -63,7 +63,7 @@ pub struct JobReport {
     pub start_now_cost: Option<Money>,
     /// True if its watts are modelled by emulated hardware.
     pub emulated: bool,
-    /// For a job that ran and is over: true if its energy was measured. Older reports do not contain it.
+    /// True if the energy was measured, for a job that ran and is over. Older reports do not contain it.
     #[serde(default)]
     pub measured: Option<bool>,
     /// Confidence that a measured energy was the job's own, in thousandths.
@@ -81,31 +81,31 @@ pub struct JobReport {
     /// Begin time.
     #[serde(default)]
     pub begin: Option<Time>,
-    /// The dependencies that are not met yet.
+    /// Dependencies that are not met yet.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
-    /// True if it waits for earlier jobs of the same user and name.
+    /// True if the job waits for earlier jobs of the same user and name.
     #[serde(default)]
     pub singleton: bool,
-    /// For a task of an array: the array's own number, and the number of the task.
+    /// For a task of an array: the number of the array, and the number of the task.
     #[serde(default)]
     pub task: Option<(JobId, u32)>,
-    /// Set for an array.
+    /// Tasks of an array; `None` for other jobs.
     #[serde(default)]
     pub array: Option<ArrayReport>,
     /// Allowance of energy and money.
     #[serde(default)]
     pub allowance: Option<Allowance>,
-    /// The exhausted limit, once its user was told of it.
+    /// Exhausted limit, once its user was notified.
     #[serde(default)]
     pub used_up: Option<UsedUp>,
-    /// Priority; set while the job waits.
+    /// Priority, while the job waits.
     #[serde(default)]
     pub priority: Option<Standing>,
     /// Unreachable nodes with the start of their absence, while the job is not over.
     #[serde(default)]
     pub unreachable: Vec<(String, Option<Time>)>,
-    /// Set while the job is suspended.
+    /// Suspension, while the job is suspended.
     #[serde(default)]
     pub suspended: Option<Suspension>,
 }
@@ -115,7 +115,7 @@ pub struct JobReport {
 pub struct Suspension {
     /// Start of the suspension.
     pub since: Time,
-    /// The person who suspended it, if one did.
+    /// The person who suspended it, if any.
     pub by: Option<String>,
     /// The upper limit in force, if it leaves no room for the job.
     pub limit: Option<Power>,
@@ -140,7 +140,7 @@ impl fmt::Display for Suspension {
 pub struct ArrayReport {
     /// All tasks, including finished ones.
     pub tasks: Tasks,
-    /// Waiting tasks; of more than a thousand ranges, only the first.
+    /// Waiting tasks; only the first thousand ranges.
     pub waiting: Option<Tasks>,
     /// Number of tasks on nodes.
     pub active: u32,
@@ -159,7 +159,7 @@ impl ArrayReport {
 /// A node in listings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// Unique within the cluster.
+    /// Name, unique within the cluster.
     pub name: String,
     /// State, which decides if the node gets new jobs.
     pub state: NodeState,
@@ -186,13 +186,13 @@ pub struct NodeReport {
     pub cost: Option<Money>,
     /// True if connected to the master. A drained node may be disconnected.
     pub connected: bool,
-    /// Start of the disconnection, if it is not connected and ever was.
+    /// Start of the disconnection, if the node was connected before and is not now.
     pub unreachable_since: Option<Time>,
     /// Held draw of jobs that ended when it was lost.
     pub held: Power,
-    /// Set if it is not awake.
+    /// Stage of its sleep; `None` if it is awake.
     pub sleep: Option<NodeSleep>,
-    /// Part of `energy`: asleep.
+    /// Part of `energy` used while asleep.
     pub asleep_energy: Energy,
     /// Part of `energy` used while falling asleep and waking.
     pub switching_energy: Energy,
@@ -217,7 +217,7 @@ impl NodeReport {
 pub struct UnreachableReport {
     /// Name of the node.
     pub name: String,
-    /// Time since when, if known.
+    /// Start of the absence, if known.
     pub since: Option<Time>,
     /// True if its jobs have ended because of the absence.
     pub lost: bool,
@@ -238,7 +238,7 @@ pub struct UnitReport {
     pub kind: UnitKind,
     /// Number of cores; 1 for an accelerator.
     pub cores: u32,
-    /// Cores that jobs have.
+    /// Number of cores in use by jobs.
     pub cores_used: u32,
     /// The cap in force.
     pub cap: Option<Power>,
@@ -257,7 +257,7 @@ pub struct NodeDetail {
     pub probe: Result<String, String>,
 }
 
-/// The cluster now.
+/// Present state of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Cluster time of this report.
@@ -288,13 +288,13 @@ pub struct Status {
     pub draw: Power,
     /// Part of `draw` that is idle draw of registered nodes.
     pub idle: Power,
-    /// Waiting jobs; tasks of arrays count singly.
+    /// Waiting jobs; each task of an array counts.
     pub waiting: u64,
     /// Jobs on nodes: starting, running, suspended or stopping.
     pub running: u64,
     /// Connected nodes, including drained ones.
     pub nodes_up: u32,
-    /// All nodes that are known.
+    /// All known nodes.
     pub nodes: u32,
     /// True if any of the watts are modelled by emulated hardware.
     pub emulated: bool,
@@ -302,11 +302,11 @@ pub struct Status {
     pub energy: Energy,
     /// Cost for the time with a known price; `None` without any.
     pub cost: Option<Money>,
-    /// Known costs of finished jobs, and the costs if each had started at once.
+    /// Known costs of finished jobs, and their costs if each had started at once.
     pub jobs_cost: Option<Money>,
     /// See [`Status::jobs_cost`].
     pub jobs_start_now_cost: Option<Money>,
-    /// Share of the time since the limits were first set with the believed draw inside the band, in thousandths.
+    /// Share of the time with the believed draw inside the band, in thousandths; since the limits were first set.
     pub in_band_permille: Option<u32>,
     /// Plans that the checker rejected.
     pub rejected_plans: u64,
@@ -331,7 +331,7 @@ pub struct Status {
     pub foreign: Vec<ForeignReport>,
     /// Nodes that are asleep, falling asleep or waking. They are not up.
     pub nodes_asleep: u32,
-    /// Part of `energy`: of nodes asleep.
+    /// Part of `energy` used by nodes while asleep.
     pub asleep_energy: Energy,
     /// Part of `energy` used by nodes while falling asleep and waking.
     pub switching_energy: Energy,
@@ -361,7 +361,7 @@ pub struct BudgetAccount {
     pub budget: Budget,
     /// Energy released so far.
     pub released: Energy,
-    /// Energy used by the whole cluster: by the master's belief up to the last monitoring stage, over-estimated since.
+    /// Energy used by the whole cluster: believed up to the last monitoring stage, and over-estimated since then.
     pub spent: Energy,
     /// Released energy that the policy keeps for the first waiting job.
     pub reserved: Energy,

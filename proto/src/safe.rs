@@ -2,8 +2,8 @@
 //!
 //! A place is safe if every directory on the way to it belongs to a trusted user and cannot be written by others. A
 //! sticky directory such as /tmp may be writable by all: there only the owner can replace an entry, and the entry's
-//! owner is checked. Only trusted users can change a place that has passed, so the checks are not repeated. Access
-//! lists are not read: the group's bits show the most that they grant.
+//! owner is checked. Only trusted users can change a place after these checks, so the checks are not repeated. Access
+//! lists are not read, because the group's bits show the most that they grant.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::trust::{Trusted, described};
 
-/// Symbolic links followed on the way to one place; as many as the kernel follows.
+/// Most symbolic links followed on the way to one place; the kernel's own limit.
 const LINK_LIMIT: u32 = 40;
 
 /// Write permission for group or others.
@@ -35,7 +35,7 @@ pub enum UnsafePlace {
     Owner { path: PathBuf, owner: String, expected: String },
     #[error("{} can be written by other users (mode {mode:04o}): run `chmod go-w {}`", path.display(), path.display())]
     Writable { path: PathBuf, mode: u32 },
-    #[error("{} is a symbolic link inside a state directory: replace it by what it points to", path.display())]
+    #[error("{} is a symbolic link inside a state directory: replace it by its target", path.display())]
     Link { path: PathBuf },
     #[error("{} is not a directory", path.display())]
     NotDirectory { path: PathBuf },
@@ -50,8 +50,8 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UnsafePl
     move |source| UnsafePlace::Io { what, path, source }
 }
 
-/// Makes the directory and its missing parents with mode 0700 if needed, and checks that it is the own user's alone:
-/// the way to it, its mode, and that nothing in it is a symbolic link or belongs to another user than root.
+/// Makes the directory and its missing parents with mode 0700 if needed, and checks that only the own user has
+/// access. Checks the way to it, its mode and its contents: no symbolic link, and no file of another user than root.
 ///
 /// # Errors
 /// [`UnsafePlace`], which names the problem and its solution.
@@ -171,8 +171,8 @@ fn directory(path: &Path, trusted: &Trusted, is_last: bool) -> Result<(), Unsafe
     if is_last || metadata.mode() & STICKY != 0 { Ok(()) } else { unwritable(path, &metadata) }
 }
 
-/// Checks everything below a directory that only the own user can write to: files may date from before that. The modes
-/// of files count only if other users can reach them.
+/// Checks everything below a directory that only the own user can write to, because files may be older than its mode.
+/// The modes of files count only if other users can reach them.
 fn contents(path: &Path, trusted: &Trusted, closed: bool) -> Result<(), UnsafePlace> {
     let mut left = vec![path.to_owned()];
     while let Some(directory) = left.pop() {

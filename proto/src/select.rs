@@ -29,7 +29,7 @@ pub enum Selector {
 /// The jobs of one request: those that are selected and pass the filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Selection {
-    /// Empty: the unfinished jobs of the caller, or of the users in the filter.
+    /// Selected jobs. If empty: the unfinished jobs of the caller, or of the users in the filter.
     #[serde(deserialize_with = "list::<_, _, SELECTORS_LIMIT>")]
     pub which: Vec<Selector>,
     /// Filter by user, state and name; only for unfinished jobs.
@@ -54,7 +54,7 @@ pub struct JobFilter {
     /// Names of jobs, not of their applications.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub names: Vec<String>,
-    /// Nodes; one match is enough.
+    /// Names of nodes; one match is enough.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub nodes: Vec<String>,
 }

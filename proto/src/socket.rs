@@ -19,7 +19,7 @@ use crate::owner::{self, OVERFLOW_UID};
 pub enum Socket {
     /// Connection within a machine; the kernel names the user at the other end.
     Unix(UnixStream),
-    /// Over loopback.
+    /// Connection over loopback.
     Tcp(TcpStream),
 }
 
@@ -40,7 +40,7 @@ pub enum WriteHalf {
 /// The user at the other end of a connection, as the kernel of this machine names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Principal {
-    /// Never the overflow user.
+    /// Uid of the user; never the overflow user.
     pub uid: u32,
     /// The kind of socket.
     pub via: Via,
@@ -59,7 +59,7 @@ pub enum Via {
 /// The data for looking up the user at the other end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer {
-    /// Fixed when the connection was made.
+    /// User of a Unix socket, which is fixed when the connection is made.
     Unix(Principal),
     Loopback {
         remote: SocketAddr,
@@ -92,11 +92,11 @@ impl Socket {
         }
     }
 
-    /// Returns the user at the other end if the table of all sockets need not be read. `None` if the user is unknown to
-    /// this user namespace or has closed its end.
+    /// Returns the user at the other end if this needs no reading of the table of all sockets. `None` if the user is
+    /// unknown to this user namespace or has closed its end.
     ///
     /// # Errors
-    /// If the kernel does not answer at once: [`Socket::principal`] may succeed, and takes longer.
+    /// If the kernel does not answer at once; [`Socket::principal`] may succeed, but takes longer.
     pub fn principal_at_once(&self) -> io::Result<Option<Principal>> {
         self.peer()?.principal_at_once()
     }
@@ -121,7 +121,7 @@ impl Socket {
         }
     }
 
-    /// Sends without delay, and in two halves.
+    /// Splits the socket into two halves, which send without delay.
     pub(crate) fn into_halves(self) -> io::Result<(ReadHalf, WriteHalf)> {
         Ok(match self {
             Self::Unix(stream) => {
@@ -130,7 +130,7 @@ impl Socket {
             }
             Self::Tcp(stream) => {
                 stream.set_nodelay(true)?;
-                // Data without an acknowledgement by then breaks the connection.
+                // Time without an acknowledgement of sent data after which the connection breaks.
                 let unacknowledged = u32::try_from((HEARTBEAT * MISSED_BEATS).as_millis()).unwrap_or(u32::MAX);
                 setsockopt(&stream, sockopt::TcpUserTimeout, &unacknowledged).map_err(io::Error::from)?;
                 let (read, write) = stream.into_split();

@@ -16,21 +16,21 @@ pub enum JobState {
     Suspended,
     /// The job was ordered to stop, but is not over yet.
     Stopping,
-    /// Exit code 0.
+    /// The command ended with exit code 0.
     Completed,
-    /// Ended with another exit code, by a signal, or without a start of the command.
+    /// The job ended with another exit code, by a signal, or without a start of the command.
     Failed,
-    /// Ended by a user, or because of another job's end.
+    /// The job was ended by a user, or because of another job's end.
     Cancelled,
-    /// Ended at its time limit.
+    /// The job reached its time limit.
     TimedOut,
-    /// Lost by its node.
+    /// The job was lost by its node.
     Lost,
-    /// Refused: `--immediate` was set, and it could not start at once.
+    /// The job was refused: `--immediate` was set, and it could not start at once.
     Refused,
-    /// Ended because it had used up its allowance of energy or money.
+    /// The job ended because it had used up its allowance of energy or money.
     UsedUp,
-    /// Ended by the loss of its node.
+    /// The job ended with the loss of its node.
     NodeFailed,
 }
 
@@ -87,9 +87,9 @@ pub enum NodeState {
     Drained,
     /// The node did not acknowledge an assignment; it gets none for a while.
     Suspect,
-    /// Unreachable for longer than its lease, or declared dead: its jobs ended without its report.
+    /// The node was unreachable for longer than its lease, or was declared dead. Its jobs ended without its report.
     Lost,
-    /// The policy put the node to sleep. It is not connected, and not expected to be.
+    /// The policy put the node to sleep. It is disconnected, as expected.
     Sleeps(NodeSleep),
 }
 

@@ -1,8 +1,8 @@
 //! One direction of a job's stdio as a stream with credit, without any I/O.
 //!
-//! Every byte has an offset, and the end counts as one more. The receiver acknowledges what it has consumed; the sender
-//! keeps unacknowledged bytes and sends at most [`WINDOW`] of them. After a broken connection it resumes at the
-//! receiver's offset. So a slow reader stops only its own writer, and a restarted master loses no byte.
+//! Every byte has an offset, and the end counts as one more. The receiver acknowledges what it has consumed; the
+//! sender keeps unacknowledged bytes and sends at most [`WINDOW`] of them. After a broken connection it resumes at
+//! the receiver's offset. So a slow reader blocks only its own writer, and a restart of the master loses no byte.
 
 use std::collections::VecDeque;
 
@@ -21,11 +21,11 @@ pub const CHUNK: usize = 64 * 1024;
 /// A stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Channel {
-    /// From the client to the job.
+    /// Input from the client to the job.
     Stdin,
-    /// From the job to the client.
+    /// Output from the job to the client.
     Stdout,
-    /// From the job to the client.
+    /// Errors from the job to the client.
     Stderr,
 }
 
@@ -36,8 +36,8 @@ pub struct StreamId {
     pub job: JobId,
     /// The kind of the stream.
     pub channel: Channel,
-    /// Index of the node that writes it in a multi-node job, from 0. It is 0 between a node and the master, and for
-    /// stdin, which all nodes get.
+    /// Index of the node that writes the stream in a multi-node job, from 0. It is 0 between a node and the master,
+    /// and for stdin, which all nodes get.
     pub part: u32,
 }
 
@@ -97,7 +97,7 @@ impl Outbox {
 
     /// Returns the number of bytes that may be pushed before the next acknowledgement.
     pub fn room(&self) -> usize {
-        // An acknowledged end puts the base one beyond the tail. At most WINDOW, which fits.
+        // An acknowledged end puts the base one beyond the tail. The difference is at most WINDOW, which fits.
         usize::try_from(WINDOW.saturating_sub(self.tail.saturating_sub(self.base))).unwrap_or(0)
     }
 
@@ -126,7 +126,7 @@ impl Outbox {
         for piece in &self.kept {
             let end = start + piece.len() as u64;
             if offset < end {
-                // Both differences are within one piece, whose length is a usize.
+                // Both differences are within one piece, and the length of a piece is a usize.
                 let from = usize::try_from(offset - start).unwrap_or(0);
                 let to = piece.len().min(from + CHUNK);
                 self.next = start + to as u64;
@@ -158,7 +158,7 @@ impl Outbox {
             let end = self.base + piece.len() as u64;
             if offset < end {
                 let gone = offset.saturating_sub(self.base);
-                // Less than the length of the piece.
+                // The difference is less than the length of the piece.
                 let _ = piece.split_to(usize::try_from(gone).unwrap_or(0));
                 self.base = self.base.max(offset);
                 return;
@@ -194,7 +194,7 @@ impl Outbox {
 pub struct Inbox {
     /// Offset of the next byte expected; the end counts as one.
     received: u64,
-    /// Offset up to which the owner has consumed.
+    /// Offset up to which the owner has consumed bytes.
     consumed: u64,
     /// Last acknowledgement sent.
     acknowledged: u64,
@@ -215,7 +215,7 @@ impl Inbox {
     /// Accepts a frame. Returns its new bytes, empty at the end of the stream; `None` if all its bytes are known.
     ///
     /// # Errors
-    /// If bytes are missing before it, or it is data after the end.
+    /// If bytes before it are missing, or it is data after the end.
     pub fn accept(&mut self, offset: u64, bytes: Bytes) -> Result<Option<Bytes>, StreamError> {
         if offset > self.received {
             return Err(StreamError::Gap { offset, expected: self.received });
@@ -224,7 +224,7 @@ impl Inbox {
         if bytes.is_empty() {
             match (self.ended, known) {
                 (false, 0) => {}
-                // A repeated end.
+                // The end is repeated.
                 (true, 1) => return Ok(None),
                 _ => return Err(StreamError::AfterEnd { end: offset }),
             }
@@ -253,8 +253,8 @@ impl Inbox {
         self.consumed = (self.consumed + count).min(self.received);
     }
 
-    /// Returns a due acknowledgement. One per quarter of the window keeps the sender going; the end is acknowledged at
-    /// once.
+    /// Returns a due acknowledgement. One for each quarter of the window keeps the sender going; the end is
+    /// acknowledged at once.
     pub fn due_ack(&mut self) -> Option<u64> {
         let fresh = self.consumed - self.acknowledged;
         if fresh >= WINDOW / 4 || (fresh > 0 && self.ended && self.consumed == self.received) {
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Carries `data` over an unreliable link that delivers each frame once, twice or not at all before a break.
+    /// Carries `data` over an unreliable link, which delivers each frame once, twice or not at all before a break.
     fn carry(data: &[u8], pieces: &[usize], faults: &[u8]) -> Vec<u8> {
         let (mut out, mut inbox, mut got) = (Outbox::new(), Inbox::new(), Vec::new());
         let (mut at, mut pieces, mut faults) = (0, pieces.iter().cycle(), faults.iter());
@@ -294,7 +294,7 @@ mod tests {
                 out.close();
             }
             let Some((offset, bytes)) = out.next_chunk() else {
-                // The window is full, and its acknowledgement is not due; a break resolves it.
+                // The window is full, but no acknowledgement is due; a break resolves this.
                 out.resume(inbox.offset()).expect("kept");
                 continue;
             };

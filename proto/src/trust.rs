@@ -1,4 +1,5 @@
-//! The users that a caller trusts as masters: root, its own user, and the service user that an operator has named.
+//! The users whom a caller trusts as masters: root, its own user, and the service user that an operator has
+//! configured.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use thiserror::Error;
 
 use crate::owner::{OVERFLOW_UID, user_name};
 
-/// The users that a caller accepts as owners of a master.
+/// Users that a caller accepts as owners of a master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trusted {
     own: u32,
@@ -72,7 +73,7 @@ impl fmt::Display for Trusted {
     }
 }
 
-/// Formats a user for a message: name and number, or the number alone.
+/// Formats a user for a message: name and number, or only the number.
 pub(crate) fn described(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(_)) => format!("{} (uid {uid})", user_name(uid)),

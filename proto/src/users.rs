@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct UsersReport {
     /// Quota of users without their own.
     pub default: Quota,
-    /// Users in the order of their names: with jobs, with a quota, with recorded use, or denied.
+    /// Users in the order of their names: those with jobs, a quota, recorded use or denied access.
     pub users: Vec<UserReport>,
     /// Weights of waiting time and past use in priorities.
     pub fairshare: Fairshare,
@@ -19,11 +19,11 @@ pub struct UsersReport {
 pub struct UserReport {
     /// The user's name on the master's machine.
     pub name: String,
-    /// Jobs on nodes, and their cores.
+    /// Number of jobs on nodes.
     pub running: u32,
-    /// See [`UserReport::running`].
+    /// Number of cores of the jobs on nodes.
     pub cores: u32,
-    /// Waiting jobs; tasks of arrays count singly.
+    /// Waiting jobs; each task of an array counts.
     pub waiting: u32,
     /// Expected energy of the jobs on nodes.
     pub expected: Energy,
@@ -43,7 +43,7 @@ pub struct UserReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum UsersChange {
-    /// Limits of the quota of one user, or the default of all others. Unnamed limits stay unchanged.
+    /// Limits of the quota of one user, or the default of all others. Limits that are not listed stay unchanged.
     Quota { user: Option<String>, limits: Vec<QuotaLimit> },
     /// Users whose submissions are refused, or accepted again.
     Denied { names: Vec<String>, denied: bool },

@@ -25,7 +25,7 @@ pub struct Writer<Out> {
 #[derive(Debug)]
 struct Stream {
     half: WriteHalf,
-    /// True while one of them writes, possibly inside a frame.
+    /// True while the writer or the sign writer writes, possibly inside a frame.
     is_taken: AtomicBool,
 }
 
@@ -33,7 +33,7 @@ struct Stream {
 #[derive(Debug)]
 pub struct SignWriter(Weak<Stream>);
 
-/// Fed bytes are kept up to this size; data of this size or more is not copied.
+/// Most fed bytes that are kept; data of this size or more is not copied.
 const BUFFER: usize = 8 * 1024;
 
 impl<Out> Writer<Out> {
@@ -78,7 +78,7 @@ impl<Out> Writer<Out> {
     async fn write_with(&mut self, behind: &[u8]) -> Result<(), ConnectionError> {
         let all = self.buffer.len() + behind.len();
         let mut written = 0;
-        // A sign is written quickly.
+        // The loop is short, because a sign is written quickly.
         while self.stream.is_taken.swap(true, Ordering::Acquire) {
             tokio::task::yield_now().await;
         }
@@ -95,7 +95,7 @@ impl<Out> Writer<Out> {
         }
         self.stream.is_taken.store(false, Ordering::Release);
         self.buffer.clear();
-        // A large message is rare, and most connections are idle.
+        // Large messages are rare, and most connections are idle.
         self.buffer.shrink_to(BUFFER);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl SignWriter {
         frame[HEAD..].copy_from_slice(&body);
         let written = stream.half.try_write(&[IoSlice::new(&frame)]);
         if written.as_ref().is_ok_and(|count| *count < frame.len()) {
-            // After a part of a sign the connection is unusable.
+            // A partially written sign makes the connection unusable.
             stream.half.hang_up();
         }
         stream.is_taken.store(false, Ordering::Release);
@@ -177,7 +177,7 @@ impl<Out: Serialize + Replace> Writer<Out> {
         if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
     }
 
-    /// Feeds and flushes.
+    /// Feeds a frame and flushes the buffer.
     ///
     /// # Errors
     /// Same as [`Writer::feed`].

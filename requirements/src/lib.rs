@@ -1,7 +1,7 @@
-//! Requirements of tests on their machine, and a file system that fills up. A test that cannot run prints the reason,
-//! and is counted.
+//! Requirements of tests on their machine, and a file system that fills up. A test without its requirement prints the
+//! reason, and is counted.
 //!
-//! For programs that are not installed, most of all tests: a skip that is not allowed panics, like a failed assertion.
+//! Only for tests and other programs that are not installed: a forbidden skip panics, like a failed assertion.
 
 #![warn(missing_docs)]
 
@@ -16,13 +16,14 @@ use std::thread;
 
 pub use small_disk::SmallDisk;
 
-/// The variable that makes a skip a failure if its requirement is one that CI provides. Set to `1` in CI.
+/// Variable that turns a skip into a failure if CI provides the requirement. CI sets it to `1`.
 pub const NO_SKIP: &str = "LIMO_TESTS_NO_SKIP";
 
-/// The variable with the path of the file that gets a line for each skip: test, requirement and reason, with tabs between.
+/// Variable with the path of the file that gets a line for each skip: test, requirement and reason, separated by
+/// tabs.
 pub const SKIPS: &str = "LIMO_TESTS_SKIPS";
 
-/// The variable with the path of the folder of traces.
+/// Variable with the path of the folder of traces.
 pub const TRACES: &str = "LIMO_TRACES";
 
 /// Returns the folder of traces: the value of [`TRACES`], otherwise `shared/traces` next to the workspace. It may be
@@ -114,11 +115,11 @@ mod tests {
 
     use super::*;
 
-    /// Selects the skips of the test [`skips_when_told`], in a separate process.
+    /// Variable that selects the skips of the test [`skips_on_request`], in a separate process.
     const TOLD: &str = "LIMO_TESTS_TOLD";
 
     #[test]
-    fn skips_when_told() {
+    fn skips_on_request() {
         match env::var(TOLD).as_deref() {
             Ok("root") => skip(Requirement::Root, "only root\ncan do it"),
             Ok(_) => skip(Requirement::Traces, "no traces"),
@@ -126,11 +127,11 @@ mod tests {
         }
     }
 
-    /// Returns true if the skip passes, and its record.
+    /// Returns true and the record if the skip is allowed.
     fn skipped(told: &str, no_skip: &str) -> (bool, String) {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let mut test = Command::new(env::current_exe().expect("its path"));
-        test.args(["--exact", "tests::skips_when_told"]).env(TOLD, told).env(NO_SKIP, no_skip).env(SKIPS, file.path());
+        test.args(["--exact", "tests::skips_on_request"]).env(TOLD, told).env(NO_SKIP, no_skip).env(SKIPS, file.path());
         let has_passed = test.output().expect("the test runs").status.success();
         (has_passed, fs::read_to_string(file.path()).expect("the record"))
     }
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn skips_are_recorded_and_fail_where_ci_provides_what_they_need() {
         let (has_passed, record) = skipped("root", "");
-        assert!(has_passed && record.ends_with(" tests::skips_when_told\troot\tonly root can do it\n"), "{record}");
+        assert!(has_passed && record.ends_with(" tests::skips_on_request\troot\tonly root can do it\n"), "{record}");
         assert_eq!(skipped("root", "1"), (false, String::new()));
         let (has_passed, record) = skipped("traces", "1");
         assert!(has_passed && record.ends_with("\tthe shared traces\tno traces\n"), "{record}");

@@ -23,7 +23,7 @@ impl SmallDisk {
     /// # Panics
     /// If no directory can be made, and as [`skip`].
     pub fn mount(bytes: u64) -> Option<Self> {
-        // Part of a test, which fails without it.
+        // This is part of a test, which fails without it.
         let disk = Self { dir: tempfile::tempdir().expect("a directory"), image: None };
         let options = format!("size={bytes},mode=0700");
         let mut mount = Command::new("mount");
@@ -36,19 +36,19 @@ impl SmallDisk {
     /// # Panics
     /// As [`SmallDisk::mount`].
     pub fn mount_ext4(bytes: u64) -> Option<Self> {
-        // Part of a test, which fails without it.
+        // This is part of a test, which fails without it.
         let image = NamedTempFile::new().expect("a file");
         // The file consists of holes.
         image.as_file().set_len(bytes).expect("room for a file with holes");
         mounted(Command::new("mkfs.ext4").arg("-q").arg(image.path()))?;
-        // Part of a test, which fails without it.
+        // This is part of a test, which fails without it.
         let disk = Self { dir: tempfile::tempdir().expect("a directory"), image: Some(image) };
         mounted(&mut disk.mount_image())?;
         Some(disk)
     }
 
     fn mount_image(&self) -> Command {
-        // Called for disks with ext4 only.
+        // This is called for disks with ext4 only.
         let image = self.image.as_ref().expect("a disk with ext4");
         let mut mount = Command::new("mount");
         mount.args(["-o", "loop"]).arg(image.path()).arg(self.path());
@@ -60,7 +60,7 @@ impl SmallDisk {
     /// # Panics
     /// If it cannot be remounted.
     pub fn fail(&self) {
-        // Part of a test, which fails without it.
+        // This is part of a test, which fails without it.
         done(Command::new("mount").args(["-o", "remount,abort"]).arg(self.path())).expect("ext4 can be aborted");
     }
 
@@ -71,7 +71,7 @@ impl SmallDisk {
     pub fn repair(&self) -> bool {
         let is_unused = done(Command::new("umount").arg(self.path())).is_ok();
         if is_unused {
-            // Part of a test, which fails without it.
+            // This is part of a test, which fails without it.
             done(&mut self.mount_image()).expect("it was mounted before");
         }
         is_unused
@@ -89,10 +89,10 @@ impl SmallDisk {
     /// Fills the disk completely.
     ///
     /// # Panics
-    /// If the disk has no room for a name.
+    /// If the disk has no space for a file name.
     pub fn fill(&self) {
         let file = OpenOptions::new().create(true).append(true).open(self.filler());
-        // Part of a test, which fails without it.
+        // This is part of a test, which fails without it.
         let mut file = file.expect("room for a name");
         let mut piece = 1 << 20;
         while piece > 0 {
@@ -107,7 +107,7 @@ impl SmallDisk {
     /// # Panics
     /// If it was not filled.
     pub fn make_room(&self) {
-        // Part of a test, which fails without it.
+        // This is part of a test, which fails without it.
         fs::remove_file(self.filler()).expect("it is filled");
     }
 }

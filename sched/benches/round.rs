@@ -22,14 +22,14 @@ use nix::time::{ClockId, clock_gettime};
 const NODES: u32 = 1_000;
 const JOBS: u64 = 100_000;
 const ROUNDS: usize = 300;
-/// Target for the cost of a round: one follows each end of a job, so 200 of them in a second use one core.
+/// Target for the cost of a round: a round follows each end of a job, and 200 rounds per second use one core.
 const AIM: Duration = Duration::from_millis(5);
 
 /// Initial value of the digest FNV-1a, with 64 bits.
 const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x100_0000_01b3;
 
-/// Random numbers that are the same on every machine.
+/// Random numbers that are equal on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -201,7 +201,7 @@ fn resident() -> u64 {
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_named = |word: &str| named.iter().any(|name| name == word);
-    // Without a word of a group, all words of the group apply.
+    // Applies all words of a group if none of them is given.
     let among = |words: &[&str], word: &str| is_named(word) || !words.iter().any(|word| is_named(word));
     let nodes = named.iter().find_map(|word| word.parse().ok()).unwrap_or(NODES);
     let presets = Preset::ALL.map(Preset::name);

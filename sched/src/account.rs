@@ -1,4 +1,4 @@
-//! Energy and cost as sums that lose nothing to rounding, however short the pieces are.
+//! Energy and cost as sums without rounding errors, for pieces of any length.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ const PER_MJ: i64 = 1_000;
 /// mW x ms x (1/1000 EUR/MWh) in one micro-EUR: 1 MWh is 3.6e15 mW x ms, and 1 EUR/MWh is 1000 units.
 const PER_MICRO: i64 = 3_600_000_000_000;
 
-/// Energy and cost of a draw over time. The remainders keep what is less than one unit of energy or money.
+/// Energy and cost of a draw over time. The remainders keep amounts below one unit of energy or money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bill {
     energy: Energy,
-    /// `None` until a price was known.
+    /// The known cost; `None` until a price was known.
     cost: Option<Money>,
     energy_rest: i64,
     cost_rest: i64,
@@ -41,7 +41,7 @@ impl Bill {
         self.energy_rest = rest;
         for (start, end, price) in prices.into_iter().flat_map(|prices| prices.pieces(from, to)) {
             let work = i128::from(draw.mw()) * i128::from((end - start).ms());
-            // In units of 1/1000 EUR/MWh x mW x ms, in which a thousandth of a micro-EUR is exact.
+            // The product, in units of 1/1000 EUR/MWh x mW x ms: a thousandth of a micro-EUR is exact in them.
             let worth =
                 work.saturating_mul(i128::from(price.milli_per_mwh())).saturating_add(i128::from(self.cost_rest));
             let (whole, rest) = divide(worth, PER_MICRO);
@@ -81,7 +81,7 @@ impl NodeSums {
         self.last = 0;
     }
 
-    /// Adds to the sums of some of the nodes that there are.
+    /// Adds to the sums of a run of existing nodes.
     pub fn add(&mut self, run: Range<usize>, value: i64) {
         let value = i128::from(value);
         if let Some(step) = self.steps.get_mut(run.start).filter(|_| !run.is_empty()) {

@@ -1,7 +1,7 @@
 //! Books of the checker: taken resources and draw, counted apart from the index and by simpler means.
 //!
-//! The events and plans update the books, as they do the index, but the two share nothing. A debug build compares the
-//! books with a recount before each plan of a small cluster.
+//! Events and plans update the books like the index, but the two share no code. A debug build compares the books with
+//! a recount before each plan of a small cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,11 +16,11 @@ pub(crate) struct Books {
     kinds: Vec<u32>,
     /// The units of each kind with their cores, and the memory.
     units: Vec<(Vec<UnitSpec>, Memory)>,
-    /// First index of each node's units in `taken`; empty while all nodes have equally many.
+    /// First index of each node's units in `taken`; empty while all nodes have the same number.
     first: Option<Vec<u32>>,
     /// Cores taken by jobs, by unit.
     taken: Vec<u32>,
-    /// Memory taken by jobs, for nodes with any.
+    /// Memory taken by jobs, for nodes with such jobs.
     memory: BTreeMap<NodeId, Memory>,
     reach: Vec<Reach>,
     /// Number of nodes on which no job can start at once.
@@ -46,7 +46,7 @@ enum Reach {
 }
 
 impl Books {
-    /// Counted from the record alone.
+    /// Counts the books from the record alone.
     pub fn of(state: &State, now: Time) -> Self {
         let mut books = Self::default();
         for node in &state.nodes {
@@ -127,7 +127,7 @@ impl Books {
             let (unit, nodes) = (usize::from(part.unit.unit), self.nodes(part));
             match self.stride() {
                 _ if of.alone => {}
-                // Equal units in a row: the compiler handles several at a time.
+                // Equal units in a row: the compiler vectorizes the loop.
                 Some(1) if unit == 0 => {
                     self.taken[nodes].iter_mut().for_each(|taken| *taken = cores(*taken, part.cores));
                 }
@@ -140,7 +140,7 @@ impl Books {
             }
         }
         if of.alone {
-            // All cores of all units, once for each node.
+            // Takes all cores of all units, once for each node.
             for node in
                 limo_model::nodes(&of.placement).map(|node| node.0 as usize).filter(|node| *node < self.kinds.len())
             {

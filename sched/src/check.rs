@@ -39,7 +39,7 @@ impl<'a> Case<'a> {
         node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
     }
 
-    /// The promises of the policy.
+    /// Returns the promises of the policy.
     fn parts(&self) -> Parts {
         self.state.settings.parts()
     }
@@ -89,11 +89,11 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let queue = || case.state.queue.iter();
     let is_untold = |job: &JobId| case.job(*job).is_some_and(|job| matches!(job.phase, Phase::Waiting(None)));
     let forgotten: Vec<JobId> = match case.parts().starts_one_by_one() {
-        // A plan with starts is followed by another one; a reason stays valid until it changes.
+        // Another plan follows one with starts; a reason stays valid until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
         // Another plan also follows one that changes running jobs.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
-        // A check of all waiting jobs would take longer than such a plan.
+        // A check of all waiting jobs would take longer than making such a plan.
         true if cfg!(debug_assertions) => queue().filter(is_untold).filter(is_missing).collect(),
         true => Vec::new(),
         false => queue().take(case.state.settings.options.depth as usize).filter(is_missing).collect(),
@@ -191,7 +191,8 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
     }
 }
 
-/// Returns the reservation that keeps a job off a node now: any on the node, or the one that the job requests.
+/// Returns the reservation that keeps a job off a node now. This is any reservation on the node, or the reservation
+/// that the job requests.
 fn kept_by<'a>(case: Case<'a>, request: &'a Request, node: &Node) -> Option<&'a str> {
     let own = request.reservation.as_deref();
     let last = longest(request, node).map(|longest| case.now + longest);
@@ -256,8 +257,8 @@ fn room(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-/// Returns true in the usual case: parts in ascending order without shared nodes, whose requests all fit into free
-/// room.
+/// Returns true in the usual case: parts in ascending order without shared nodes, whose requests fit into the free
+/// resources.
 fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Part>) -> bool {
     let mut next = 0;
     parts.all(|part| {

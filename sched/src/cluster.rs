@@ -15,7 +15,7 @@ pub(crate) struct Cluster {
     pub state: State,
     pub index: Index,
     pub books: Books,
-    /// The requests of jobs; equal ones are stored once.
+    /// The requests of jobs; equal requests are stored once.
     pub requests: Requests,
 }
 
@@ -33,7 +33,7 @@ impl Cluster {
         Self { state, index, books, requests }
     }
 
-    /// Computes everything again that follows from the record.
+    /// Recomputes all data derived from the record.
     pub fn find_again(&mut self, now: Time) {
         self.index = Index::of(&self.state, now);
         self.books = Books::of(&self.state, now);

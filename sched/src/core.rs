@@ -32,7 +32,7 @@ use crate::view::View;
 use execute::plan_once;
 use warn::warnings;
 
-/// The scheduling core. Equal calls give equal results, byte for byte.
+/// The scheduling core. The same calls give the same results, byte for byte.
 #[derive(Debug, Clone)]
 pub struct Core {
     cluster: Cluster,
@@ -175,7 +175,7 @@ impl Core {
     /// Checks that a request could run on the known nodes.
     ///
     /// # Errors
-    /// [`Refused::TooLarge`] and similar errors, with the offer of the largest node.
+    /// [`Refused::TooLarge`] and similar errors, with the resources of the largest node.
     pub fn check_request(&self, request: &Request) -> Result<(), Refused> {
         apply::check_request(&self.cluster, request)
     }
@@ -255,7 +255,7 @@ impl Core {
         self.cluster.state.array_of(job)
     }
 
-    /// The view of policies.
+    /// Returns the view of policies.
     pub fn view(&self, now: Time) -> View<'_> {
         View::new(&self.cluster, now.max(self.cluster.state.sums.since))
     }
@@ -297,12 +297,12 @@ impl Core {
         self.cluster.state.active.len()
     }
 
-    /// Idle draw of the nodes.
+    /// Returns the idle draw of the nodes.
     pub fn idle(&self) -> Power {
         self.cluster.index.idle
     }
 
-    /// Returns the believed draw of a node: its fresh reading or own draw, and the estimates of jobs not shown by it.
+    /// Returns the believed draw of a node: its fresh reading or own draw, plus the estimates of jobs not in it.
     pub fn node_draw(&self, node: NodeId) -> Power {
         let hidden = |id: &JobId| hidden_share(self.cluster.state.jobs.get(*id)?, node).map(|(share, _)| share);
         let jobs = self.cluster.jobs_on(node);
@@ -310,7 +310,7 @@ impl Core {
         own + jobs.iter().filter_map(hidden).sum::<Power>()
     }
 
-    /// Returns the expected draw of an unmeasured node: without a job, and by the estimates of its jobs.
+    /// Returns the expected draw of an unmeasured node: without jobs, and with the estimates of its jobs.
     pub fn node_estimate(&self, node: NodeId) -> Power {
         let expected = |id: &JobId| Some(self.cluster.state.jobs.get(*id)?.assignment()?.draw_on(node));
         let still = self.node(node).map(|node| node.still_draw()).unwrap_or_default();
@@ -318,7 +318,7 @@ impl Core {
         still + held + self.cluster.jobs_on(node).iter().filter_map(expected).sum::<Power>()
     }
 
-    /// Returns the energy of a node until `now`, and its cost for times with a known price; `None` if there were none.
+    /// Returns the energy of a node until `now`, and its cost for times with a known price (`None` without any).
     pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Option<Money>) {
         let Some(of) = self.node(node) else { return Default::default() };
         let prices = self.prices();
@@ -344,7 +344,7 @@ impl Core {
         self.cluster.index.classes.memory_used(node)
     }
 
-    /// Starting and running jobs with a part on the node, in order.
+    /// Returns the starting and running jobs with a part on the node, in order.
     pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
         self.cluster.jobs_on(node)
     }
@@ -355,16 +355,16 @@ impl Core {
     }
 }
 
-/// Returns the draw of a job on a node that no reading shows, and the time since which it is hidden.
+/// Returns the draw of a job on a node that no reading shows, and the time since which it is not shown.
 fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     let assignment = job.assignment().filter(|assignment| assignment.pending.is_zero())?;
     let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
-/// Returns the time of the next round if no event happens before. It is the earliest time at which a plan could change,
-/// a job reaches its time limit, is warned or may begin, a reading expires, a node is no longer suspect, or the queue
-/// must be ranked.
+/// Returns the time of the next round if no event happens before. It is the earliest time at which a plan could
+/// change, a job reaches its time limit, is warned or may begin. It also covers readings that expire, nodes that are
+/// no longer suspect, and the next ranking of the queue.
 fn next_time(cluster: &Cluster, now: Time) -> Option<Time> {
     let limit = cluster.index.limits.first().map(|(at, _)| *at);
     let stale_after = cluster.state.settings.options.stale_after + Span::from_ms(1);
@@ -394,7 +394,7 @@ fn releases(cluster: &mut Cluster) -> Vec<Command> {
     jobs.iter().filter_map(release).collect()
 }
 
-/// Returns jobs that must end: by request, or because their time is over. Each is reported once.
+/// Returns the jobs that must end: by request, or because their time is up. Each is reported once.
 fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     while let Some((at, id)) = cluster.index.limits.first().copied().filter(|(at, _)| *at <= now) {
         apply::with_times(cluster, id, |job| {

@@ -1,4 +1,4 @@
-//! The loop of all policies: it goes through the waiting jobs, starts those that fit, and gives the others a wait
+//! The loop of all policies: it considers the waiting jobs, starts those that fit, and gives the others a wait
 //! reason. The parts of a policy choose the next job, its place, and the end of the loop.
 
 use limo_model::{JobId, NodeId, Time, Wait};
@@ -24,7 +24,7 @@ pub(crate) struct Later {
 /// The nodes of a planned start.
 pub(crate) enum Wanted {
     Named(Vec<NodeId>),
-    /// This many nodes of these classes.
+    /// A number of nodes from these classes.
     Some {
         count: u32,
         classes: Vec<usize>,
@@ -33,13 +33,13 @@ pub(crate) enum Wanted {
 
 /// A policy at work on one plan.
 pub(crate) trait Pass<'a> {
-    /// Returns the next job to decide about; `None` leaves the rest to [`Pass::close`].
+    /// Returns the next job to decide about; `None` leaves the other jobs to [`Pass::close`].
     fn next(&mut self) -> Option<(JobId, &'a Job)>;
 
     /// Decides about a job, and books its units or reservation.
     fn place(&mut self, job: (JobId, &'a Job)) -> Verdict;
 
-    /// Returns true if the plan ends here: none of the jobs behind could start.
+    /// Returns true if the plan ends here: no later job could start.
     fn is_over(&mut self, plan: &Plan) -> bool;
 
     /// Adds results that do not belong to single jobs. Returns the cache for the next plan.

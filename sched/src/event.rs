@@ -1,4 +1,5 @@
-//! Events: everything that can happen to a cluster. An event decides nothing. The journal contains exactly these.
+//! Events: everything that can happen to a cluster. An event makes no decision. The journal contains exactly these
+//! events.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::options::Options;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// A user handed in a job. `job` must be [`crate::Core::next_job`].
+    /// A user submitted a job. `job` must be [`crate::Core::next_job`].
     Submitted {
         job: JobId,
         request: Box<Request>,
@@ -24,14 +25,15 @@ pub enum Event {
         job: JobId,
         by: String,
     },
-    /// The assignment was withdrawn before its node was allowed to start it: the job waits again, at its old place.
+    /// The assignment was withdrawn before its node was allowed to start it: the job waits again, at its previous
+    /// place.
     TakenBack {
         job: JobId,
         attempt: Attempt,
         reason: String,
-        /// True if its node is at fault: then it gets no job for a while, even after it registers again.
+        /// True if its node is at fault: it then gets no jobs for a while, even after a new registration.
         suspect: bool,
-        /// The node at fault in a multi-node job; `None` blames all of them.
+        /// The node at fault in a multi-node job; `None` blames all nodes of the job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blame: Option<NodeId>,
     },
@@ -69,8 +71,8 @@ pub enum Event {
     Readings {
         draws: Vec<(NodeId, Power)>,
     },
-    /// The node holds the caps of this generation, except for the units in `failed`, by index, whose cap cannot be set.
-    /// Those have no cap, and get none before the node registers again. Readings include the caps from now on.
+    /// The node holds the caps of this generation, except for the units in `failed`, by index, whose cap cannot be
+    /// set. Those units have no cap until the node registers again. Readings include the caps from now on.
     Capped {
         node: NodeId,
         generation: u64,
@@ -90,8 +92,8 @@ pub enum Event {
     Awake {
         nodes: Vec<(NodeId, u32)>,
     },
-    /// Reading of the site's meter: consumption of the whole cluster since the last such event (a monitoring stage of
-    /// energy-budget-2017, section IV-C.1).
+    /// A reading of the site's meter: consumption of the whole cluster since the last such event. It is a monitoring
+    /// stage of energy-budget-2017, section IV-C.1.
     Metered {
         energy: Energy,
     },
@@ -103,7 +105,7 @@ pub enum Event {
         limits: Curve<Band>,
         by: String,
     },
-    /// `None` forgets the prices.
+    /// Sets the prices; `None` removes them.
     PricesSet {
         prices: Option<Curve<Price>>,
         by: String,
@@ -130,7 +132,8 @@ pub enum Event {
         tasks: Tasks,
         request: Box<Request>,
     },
-    /// Limits of the grid replace the operator's own, which stay known. [`Event::LimitsSet`] ends them.
+    /// Limits of the grid replace the operator's own limits, which are kept. [`Event::LimitsSet`] ends the limits of
+    /// the grid.
     GridLimited {
         limits: Curve<Band>,
     },
@@ -157,18 +160,18 @@ pub enum Event {
         outcome: Outcome,
         usage: Usage,
     },
-    /// A node is made known before it registers: away, with the given description.
+    /// A node is added before it registers: unreachable, with the given description.
     NodeAdded {
         spec: NodeSpec,
         by: String,
     },
-    /// A node that is away and has no jobs is forgotten. Its number is not used again.
+    /// An unreachable node without jobs is removed. Its number is not used again.
     NodeRemoved {
         node: NodeId,
         by: String,
     },
-    /// Nodes are reserved for some users for a time; `None` removes the reservation. A reservation of the same name is
-    /// replaced.
+    /// Nodes are reserved for some users for a time. `None` removes the reservation; a new one replaces one of the
+    /// same name.
     ReservationSet {
         name: String,
         reservation: Option<Box<Reservation>>,
@@ -202,7 +205,7 @@ pub enum Event {
         boot: String,
         since: Time,
     },
-    /// Job numbers below `next` were given in an earlier incarnation of the journal, and are not given again.
+    /// Job numbers below `next` were used in an earlier incarnation of the journal, and are not used again.
     NumbersRaised {
         next: JobId,
     },
@@ -218,7 +221,7 @@ pub enum Event {
         by: String,
     },
     /// The held draw of a node is released, except for the attempts in `kept`. The node reported its running jobs, a
-    /// meter showed that the draw is gone, or an operator declared the node dead.
+    /// meter showed that the draw has ended, or an operator declared the node dead.
     DrawReleased {
         node: NodeId,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -231,7 +234,7 @@ pub enum Event {
         until: Time,
         reason: String,
     },
-    /// A person suspends a running job, for any time.
+    /// A person suspends a running job, without a time limit.
     SuspendRequested {
         job: JobId,
         by: String,

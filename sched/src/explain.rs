@@ -16,11 +16,11 @@ pub struct Possibility {
     pub unit: UnitId,
     pub cap: Option<Power>,
     pub estimate: Estimate,
-    /// Source of the estimate, in words.
+    /// Source of the estimate, as text.
     pub origin: String,
     /// Cost of a start now, at the mean of the known prices for its duration; `None` if there are none.
     pub cost: Option<Money>,
-    /// The other terms of the weighed sum for a start now, for a job that may wait for a better price.
+    /// The other terms of the cost of a start now, for a job that may wait for a better price.
     pub waiting: Money,
     pub band: Money,
     /// The obstacle to a start here now, apart from other waiting jobs.

@@ -1,4 +1,4 @@
-//! Points for age and usage in a priority. Integers only, so that every machine computes the same.
+//! Points for age and usage in a priority. Uses integers only, so that every machine computes the same points.
 
 use limo_model::{Fairshare, Span};
 
@@ -22,8 +22,8 @@ pub(crate) fn share_points(of: &Fairshare, (used, all): (u64, u64), (share, shar
 /// The value 1 as a fixed-point number: 2^32.
 const ONE: u64 = 1 << 32;
 
-/// 2^(-1/2), 2^(-1/4), 2^(-1/8), ...: one for each bit of an exponent's fraction. More would change a number of 32 bits
-/// by less than its rounding.
+/// 2^(-1/2), 2^(-1/4), 2^(-1/8), ...: one for each bit of an exponent's fraction. Further roots would change a number
+/// of 32 bits by less than its rounding.
 const ROOTS: [u64; 16] = {
     let mut roots = [0; 16];
     // The root of 2^-1 x 2^64.
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_counts_half_after_its_half_life() {
+    fn usage_counts_half_after_its_half_life() {
         let week = Span::from_secs(7 * 86_400);
         let left = |days: i64| decayed(1_000_000, Span::from_secs(days * 86_400), week);
         assert_eq!((left(0), left(7), left(14), left(7_000)), (1_000_000, 500_000, 250_000, 0));
@@ -88,7 +88,7 @@ mod tests {
         let fairshare = Fairshare { age_weight: 1_000, weight: 1_000, ..Fairshare::default() };
         let age = |hours: i64| age_points(&fairshare, Span::from_secs(hours * 3_600));
         assert_eq!((age(-1), age(0), age(84), age(168), age(999)), (0, 0, 500, 1_000, 1_000));
-        // Two users with a share each: no usage, a fair part, all usage.
+        // Two users have one share each: points for no usage, the fair part, and all usage.
         let points = |used, share| share_points(&fairshare, (used, 100), (share, 2));
         assert_eq!((points(0, 1), points(50, 1), points(100, 1), points(0, 0)), (1_000, 500, 250, 0));
         assert_eq!(share_points(&fairshare, (0, 0), (1, 2)), 1_000);

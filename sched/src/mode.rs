@@ -92,8 +92,8 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_what_is_known() {
-        // Sorted: -80 -70 10 20 30 40: the middle of 10 and 20 turns.
+    fn the_turning_price_is_the_median_of_the_known_prices() {
+        // Sorted: -80 -70 10 20 30 40. The mode turns between 10 and 20.
         check(&[40, 30, 20, 10, -70, -80], PriceRule::QuantilePermille(500), "lllhhh");
         // Sorted: 10 20 20 20 30: the quantile is 20, and at 20 the mode is unchanged.
         check(&[20, 30, 20, 10, 20], PriceRule::QuantilePermille(500), "hllhh");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_has_the_last_word() {
+    fn the_mode_of_the_operator_overrides_the_price() {
         let mut settings = Settings { mode_setting: ModeSetting::Low, ..Settings::default() };
         follow_setting(&mut settings);
         follow_price(&mut settings, Time::from_unix_ms(0));

@@ -1,4 +1,4 @@
-//! Counts the nodes with room for the tasks of a job that is not submitted yet.
+//! Counts the nodes on which the tasks of a job fit that is not submitted yet.
 
 use limo_model::{Request, UnitKind, UnitSpec};
 
@@ -6,8 +6,8 @@ use crate::core::Core;
 use crate::facts::{allows_node, allows_unit, wants_host_cores};
 
 impl Core {
-    /// Returns the free cores for the job on each node that it may use. An accelerator is taken whole and has room for
-    /// every task, unless each task takes cores next to it.
+    /// Returns the free cores for the job on each node that it may use. An accelerator is taken whole. Every task
+    /// fits on it, unless each task takes cores next to it.
     pub fn offered_cores(&self, request: &Request) -> Vec<u32> {
         let usable = self.known_nodes().filter(|node| allows_node(request, node) && request.memory <= node.spec.memory);
         let most = |node: &crate::state::Node| {

@@ -15,8 +15,8 @@ pub enum PriceRule {
     QuantilePermille(u32),
 }
 
-/// Rule for the free nodes that a job gets (energy-budget-2017, section II-A: all processors in a row, a job on
-/// neighbours).
+/// Rule for the free nodes that a job gets: all processors in a row, or a job on neighbours (energy-budget-2017,
+/// section II-A).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Allocation {
@@ -42,9 +42,10 @@ impl FromStr for Allocation {
 pub enum RestRule {
     #[default]
     Never,
-    /// Sleep after this time without a job; zero is the opportunistic shutdown of energy-budget-2017, section III-A.
+    /// Sleep after this time without a job; zero means the opportunistic shutdown of energy-budget-2017, section
+    /// III-A.
     Idle(Span),
-    /// The same, but only while a budget's period runs.
+    /// Sleep after this time without a job, but only while a budget's period runs.
     IdleInBudget(Span),
 }
 
@@ -61,7 +62,7 @@ impl FromStr for RestRule {
             "never" if delay.is_none() => Ok(Self::Never),
             "idle" => Ok(Self::Idle(after)),
             "idle-in-budget" => Ok(Self::IdleInBudget(after)),
-            _ => Err(format!("`{text}` is no rule for rest: never, idle, idle:10min, idle-in-budget")),
+            _ => Err(format!("`{text}` is not a rule for rest: never, idle, idle:10min, idle-in-budget")),
         }
     }
 }
@@ -73,7 +74,8 @@ pub enum Horizon {
     /// The end of the last known load.
     #[default]
     Cluster,
-    /// The end of the job itself. Other jobs may be left in debt: for comparison only, operators cannot choose it.
+    /// The end of the job itself. Other jobs may then run into debt. It serves only for comparison; operators cannot
+    /// choose it.
     Job,
 }
 
@@ -99,7 +101,7 @@ impl FromStr for Preempt {
             "caps" => Ok(Self::Caps),
             "suspend" => Ok(Self::Suspend),
             "requeue" => Ok(Self::Requeue),
-            _ => Err(format!("`{text}` is not how far jobs are preempted: nothing, caps, suspend, requeue")),
+            _ => Err(format!("`{text}` is not a measure of preemption: nothing, caps, suspend, requeue")),
         }
     }
 }
@@ -112,21 +114,21 @@ pub struct Options {
     #[serde(skip_serializing_if = "Overrides::is_empty")]
     pub parts: Overrides,
     pub price_rule: PriceRule,
-    /// The price must pass the turning point by this much before the mode turns again. So a fluctuating price does not
-    /// turn the mode back and forth.
+    /// The price must pass the turning point by this amount before the mode changes again. So the mode does not
+    /// change with every fluctuation of the price.
     pub price_hysteresis: Price,
-    /// Kept free below the upper limit, in thousandths of it, for noise and for slightly wrong profiles.
+    /// Power kept free below the upper limit, in thousandths of the limit, for noise and for slightly wrong profiles.
     pub reserve_permille: u32,
-    /// Time for which a lower limit is held ahead: a job starts this long before the expected end of a running one
-    /// would let the draw fall below the limit.
+    /// Time by which a lower limit is held ahead. A job starts this long before the end of a running one, if this end
+    /// would take the draw below the limit.
     pub lead: Span,
-    /// After waiting this long a job no longer waits for a better price.
+    /// Waiting time after which a job no longer waits for a better price.
     pub max_delay: Span,
     /// Assumed duration of a job without a profile or a time limit.
     pub default_duration: Span,
-    /// Waiting jobs that one round considers, from the head of the queue: bounds the cost of a round.
+    /// Waiting jobs that one round considers, from the head of the queue; limits the cost of a round.
     pub depth: u32,
-    /// Age of a reading from which it no longer counts; the node's draw is estimated again.
+    /// Age at which a reading expires; the node's draw is then estimated again.
     pub stale_after: Span,
     /// Time for which a node that did not acknowledge an assignment gets no other.
     pub suspect_for: Span,
@@ -136,41 +138,42 @@ pub struct Options {
     /// Interval between the monitoring stages of energy-budget-2017, section IV-C.1. At each stage of a budget's period
     /// the consumption is read, and the queue is considered again.
     pub monitor_every: Span,
-    /// Waiting time of the first job from which on `energybud` reserves the energy that it needs. Until then later jobs
-    /// may use it. The bound prevents starvation. (Algorithm 2 of energy-budget-2017 reserves at once.)
+    /// Waiting time of the first job after which `energybud` reserves the energy for it. Before that, later jobs may
+    /// use this energy. The bound prevents starvation. (Algorithm 2 of energy-budget-2017 reserves at once.)
     pub hold_after: Span,
     pub horizon: Horizon,
     pub preempt: Preempt,
     /// Time before a known fall of the limit at which running jobs are restricted: a round, plus the delay of a cap.
     pub steer_lead: Span,
-    /// Cost of one more hour until the end of a job that waits for a better price, for each MWh of the job.
+    /// Cost of one more hour until the end of a job that waits for a better price, per MWh of the job.
     pub waiting_weight: Price,
-    /// Value of each MWh that raises the draw from below the lower limit towards it.
+    /// Value of each MWh that raises the draw towards the lower limit, from below it.
     pub band_weight: Price,
-    /// Time for which the available jobs must be able to hold the lower limit; else they are spared. Zero switches
-    /// sparing off.
+    /// Time for which the available jobs must be able to hold the lower limit; otherwise they are spared. Zero
+    /// switches sparing off.
     pub sparing: Span,
     /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: the slowdown of a job by a cap without a
     /// profile. At 1000 the duration is inversely proportional to the power.
     pub cap_factor_permille: u32,
-    /// Part of the upper limit that must stay free beyond the reserve when running jobs get power back, in thousandths.
+    /// Part of the upper limit, in thousandths, that must stay free beyond the reserve when running jobs get power
+    /// back.
     pub steer_margin_permille: u32,
-    /// Shortest time for which a job stays suspended, and a lowered cap is not raised.
+    /// Shortest time of a suspension, and between lowering and raising a cap.
     pub least_off: Span,
-    /// Shortest time for which a resumed job must find room.
+    /// Shortest time for which the limits must leave power for a resumed job.
     pub least_on: Span,
 }
 
 impl Options {
-    /// Returns the parts in force under a preset. In journals older than the part `idle` only `rest` describes idle
-    /// nodes, and it counts if nodes are chosen by least room.
+    /// Returns the parts in force under a preset. In journals older than the part `idle`, only `rest` describes idle
+    /// nodes. It then applies if placements take the nodes with the fewest free cores.
     pub fn parts_of(&self, preset: Preset) -> Parts {
         let parts = self.parts.over(preset.parts());
         let rests = self.rest != RestRule::Never && self.parts.idle.is_none() && parts.starts_one_by_one();
         if rests { Parts { idle: IdleRule::PowerOff, ..parts } } else { parts }
     }
 
-    /// Returns the rule for idle nodes under policies that let them sleep: by default at once.
+    /// Returns the rule for idle nodes under policies that let them sleep; the default is to sleep at once.
     pub fn rest_rule(&self) -> RestRule {
         if self.rest == RestRule::Never && self.parts.idle == Some(IdleRule::PowerOff) {
             return RestRule::Idle(Span::ZERO);
@@ -178,7 +181,7 @@ impl Options {
         self.rest
     }
 
-    /// Lets idle nodes sleep by a rule, under each preset.
+    /// Sets a rule by which idle nodes sleep, under each preset.
     pub fn rest_by(&mut self, rest: RestRule) {
         self.rest = rest;
         if rest != RestRule::Never {

@@ -9,7 +9,8 @@ pub struct Plan {
     pub starts: Vec<Start>,
     /// Units with a new cap; `None` lifts the cap.
     pub caps: Vec<(UnitId, Option<Power>)>,
-    /// Jobs to suspend for the upper limit: running ones, and those without room that a person resumes.
+    /// Jobs to suspend for the upper limit: running ones, and jobs that a person resumes without enough power for
+    /// them.
     pub suspends: Vec<JobId>,
     /// Suspended jobs to resume.
     pub resumes: Vec<JobId>,
@@ -19,10 +20,10 @@ pub struct Plan {
     pub refusals: Vec<(JobId, Wait)>,
     /// Wait reasons of the other jobs that were considered.
     pub waits: Vec<(JobId, Wait)>,
-    /// True if it stopped early because no further job can start. The next plan after a start or a refusal gives the
-    /// other wait reasons.
+    /// True if the plan stopped early because no further job can start. The next plan after a start or a refusal
+    /// gives the other wait reasons.
     pub is_unfinished: bool,
-    /// Time at which the plan could change without any event.
+    /// Time at which the plan could change without an event.
     pub wake_at: Option<Time>,
     /// Free nodes to put to sleep, as runs of adjacent nodes: the first and their number.
     pub sleeps: Vec<(NodeId, u32)>,
@@ -31,12 +32,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns true if another plan follows at once, which gives the wait reasons.
+    /// Returns true if another plan follows at once and gives the wait reasons.
     pub(crate) fn is_followed(&self) -> bool {
         !self.starts.is_empty() || !self.refusals.is_empty()
     }
 
-    /// Returns true if it changes running jobs.
+    /// Returns true if the plan changes running jobs.
     pub(crate) fn steers(&self) -> bool {
         !(self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty() && self.requeues.is_empty())
     }
@@ -60,25 +61,25 @@ pub enum Violation {
     NotWaiting { job: JobId },
     #[error("job {job} is in the plan more than once")]
     Twice { job: JobId },
-    #[error("job {job} is neither started nor told why it waits")]
+    #[error("job {job} is neither started nor given a wait reason")]
     NoReason { job: JobId },
-    #[error("job {job} is refused though it did not ask to start at once")]
+    #[error("job {job} is refused although it did not request an immediate start")]
     RefusedPatient { job: JobId },
-    #[error("job {job} asked to start at once and is made to wait")]
+    #[error("job {job} requested an immediate start, but waits")]
     ImmediateWaits { job: JobId },
     #[error("job {job} is started on no unit")]
     NoPart { job: JobId },
-    #[error("job {job} is put on a unit that does not exist")]
+    #[error("job {job} is placed on a unit that does not exist")]
     NoUnit { job: JobId },
-    #[error("job {job} is put on a node that takes no jobs")]
+    #[error("job {job} is placed on a node that takes no jobs")]
     NodeUnavailable { job: JobId },
-    #[error("job {job} is put where it must not run")]
+    #[error("job {job} is placed where it must not run")]
     NotAllowed { job: JobId },
-    #[error("job {job} gets {nodes} nodes and not what it asked for")]
+    #[error("job {job} gets {nodes} nodes, not the requested number")]
     Nodes { job: JobId, nodes: u32 },
-    #[error("job {job} gets {cores} cores and not what it asked for")]
+    #[error("job {job} gets {cores} cores, not the requested number")]
     Cores { job: JobId, cores: u32 },
-    #[error("job {job} gets {memory} of memory and not what it asked for")]
+    #[error("job {job} gets {memory} of memory, not the requested amount")]
     Memory { job: JobId, memory: Memory },
     #[error("job {job} gets a cap of {cap}, which its unit does not obey")]
     Cap { job: JobId, cap: Power },
@@ -96,25 +97,25 @@ pub enum Violation {
     Overspent { missing: Energy, at: Time },
     #[error("a cap of {cap} is set on a unit that does not obey it")]
     UnitCap { unit: UnitId, cap: Power },
-    #[error("job {job} shares a unit that is held at another cap than it asks for")]
+    #[error("job {job} shares a unit that has another cap than the job")]
     SharedCap { job: JobId },
-    #[error("job {job} is suspended or requeued, and does not run or may not be")]
+    #[error("job {job} is suspended or requeued, but does not run or does not permit it")]
     NotPreemptible { job: JobId },
-    #[error("job {job} is resumed and not suspended")]
+    #[error("job {job} is resumed, but not suspended")]
     NotSuspended { job: JobId },
-    #[error("a node is sent to sleep that is not awake, has jobs, or knows no sleep")]
+    #[error("a node is ordered to sleep that is not awake, has jobs, or cannot sleep")]
     CannotSleep { node: NodeId },
-    #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
+    #[error("the next plan is requested for {} ms, which is not after now", at.unix_ms())]
     WakeInPast { at: Time },
     #[error("job {job} may not run yet: {}", wait.kind())]
     NotEligible { job: JobId, wait: Wait },
-    #[error("job {job} is put on a node that is reserved ({reservation}) before it would be over")]
+    #[error("job {job} is placed on a node that is reserved ({reservation}) before it would be over")]
     Reserved { job: JobId, reservation: String },
     #[error("job {job} gets another cap on some of its nodes")]
     UnevenCaps { job: JobId },
     #[error("job {job} gets a node more than once")]
     NodeTwice { job: JobId },
-    #[error("job {job} asked for its nodes alone, and another one is there")]
+    #[error("job {job} must be alone on its nodes, but another one is there")]
     NotAlone { job: JobId },
     #[error("job {job} does not get as many accelerators of one type on each of its nodes as it asked for")]
     Accelerators { job: JobId },

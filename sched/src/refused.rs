@@ -89,7 +89,7 @@ pub enum Refused {
     NeverInQuota { user: String, over: OverQuota },
     #[error("the quota of user {user} leaves no room for the job now: {}", over.shown(None))]
     NotInQuota { user: String, over: OverQuota },
-    #[error("the job cannot start at once: at least {depth} jobs are before it, and no more are looked at")]
+    #[error("the job cannot start at once: at least {depth} jobs are before it, and no more are considered")]
     TooFarBack { depth: u32 },
     #[error("job {job} does not wait: only a waiting job has a priority")]
     HasNoPriority { job: JobId },
@@ -107,7 +107,7 @@ pub enum Refused {
     #[error("job {job} is already suspended by {by}")]
     SuspendedAlready { job: JobId, by: String },
     #[error(
-        "job {job} cannot be suspended: its node `{node}` is reserved ({reservation}), and it would be late to leave"
+        "job {job} cannot be suspended: its node `{node}` is reserved ({reservation}), and it might stay for too long"
     )]
     SuspendedIntoReservation { job: JobId, node: String, reservation: String },
     #[error("job {job} is not suspended")]

@@ -13,7 +13,7 @@ use crate::plan::Violation;
 pub struct Round {
     pub now: Time,
     pub commands: Vec<Command>,
-    /// Jobs whose reason for waiting is new or changed since the last round.
+    /// Jobs with a new or changed wait reason since the last round.
     pub waits: Vec<(JobId, Wait)>,
     /// Jobs that ended since the last round, with their accounts.
     pub finished: Vec<Finished>,
@@ -33,7 +33,7 @@ pub enum Await {
     Paused { job: JobId, attempt: Attempt },
 }
 
-/// A command to a node. Repeating it changes nothing, because it names its attempt.
+/// A command to a node. A command names its attempt, so repeating it changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -57,7 +57,7 @@ pub enum Command {
         attempt: Attempt,
         why: StopReason,
     },
-    /// Hold the units of a node at these caps, by unit; `None` lifts the cap. The highest generation counts.
+    /// Cap the units of a node, by unit; `None` lifts the cap. The highest generation is valid.
     Cap {
         node: NodeId,
         generation: u64,
@@ -86,7 +86,7 @@ pub enum Command {
         attempt: Attempt,
         signal: i32,
     },
-    /// The job has used up its allowance and continues. Its user is told once.
+    /// The job has used up its allowance and continues. Its user is informed once.
     UsedUp {
         job: JobId,
         attempt: Attempt,
@@ -107,7 +107,7 @@ pub struct Finished {
     pub account: Account,
     /// True if it was never suspended and kept the same cap from its start to its end.
     pub steady: bool,
-    /// Ends of an array's tasks.
+    /// Counts of the ends of an array's tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskCounts>,
 }
@@ -116,7 +116,7 @@ pub struct Finished {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
     pub energy: Energy,
-    /// Cost for the time with a known price; `None` without any.
+    /// Cost for the time with a known price; `None` if no price was known.
     pub cost: Option<Money>,
     pub start_now_cost: Option<Money>,
 }

@@ -41,12 +41,12 @@ pub use users::{Charge, Used};
 pub struct State {
     pub(crate) settings: Settings,
     pub(crate) nodes: Vec<Node>,
-    /// Boxed: a job is too large to be moved together with its neighbours.
+    /// The jobs are boxed, because they are too large to be moved together with their neighbours.
     pub(crate) jobs: JobMap<Box<Job>>,
-    /// Waiting jobs. Numbers are given at submission, so their order is the order of submission, and a job that was
-    /// taken back keeps its place. Jobs with different priorities are ranked by them.
+    /// Waiting jobs. Job numbers are in the order of submission, and a job that was taken back keeps its place. Jobs
+    /// are ranked by priority if their priorities differ.
     pub(crate) queue: Queue,
-    /// Waiting jobs that may not run yet: no policy sees them.
+    /// Waiting jobs that may not run yet. Policies do not see them.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) blocked: JobSet,
     /// Arrays that are not over, by their own number. Only a few of their tasks are jobs at a time.
@@ -61,30 +61,30 @@ pub struct State {
     /// Energy of jobs on each node while no reading showed them; settled when they end or a reading shows them.
     pub(crate) job_energy: NodeSums,
     pub(crate) job_cost: NodeSums,
-    /// Over since the last round.
+    /// Jobs that ended since the last round.
     pub(crate) finished: Vec<Finished>,
-    /// Jobs that persons suspended and whose nodes did not get the command yet.
+    /// Jobs that persons suspended, without a command to their nodes so far.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) to_suspend: JobSet,
-    /// True if something has happened on which a plan could depend.
+    /// True if an event has happened that could change a plan.
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,
     pub(crate) spending: Spending,
     /// Reservations that are not over, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) reservations: BTreeMap<String, Reservation>,
-    /// Time until which begins and ends of reservations were handled.
+    /// Time up to which begins and ends of reservations were handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boundaries_seen: Option<Time>,
     #[serde(default, skip_serializing_if = "Ranking::is_idle")]
     pub(crate) ranking: Ranking,
-    /// Blocked jobs that only wait for room in their users' quotas.
+    /// Blocked jobs that only wait for their users' quotas.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) over_quota: JobSet,
     /// The charge of each running or queued job to its user's quota.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) charges: BTreeMap<JobId, Charge>,
-    /// Usage by user name, since there are quotas or shares.
+    /// Usage by user name, recorded while quotas or shares exist.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) used: BTreeMap<String, Used>,
     #[serde(default, skip_serializing_if = "Clock::is_default")]
@@ -128,14 +128,14 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The parts of the policy in force.
+    /// Returns the parts of the policy in force.
     pub fn parts(&self) -> Parts {
         self.options.parts_of(self.preset)
     }
 }
 
 impl Default for Settings {
-    /// Returns settings without limits and prices, which hold no job back.
+    /// Returns settings without limits and prices; they block no job.
     fn default() -> Self {
         Self {
             preset: Preset::DEFAULT,
@@ -172,23 +172,23 @@ impl Settings {
 pub struct Sums {
     /// The believed draw, kept up to date.
     pub draw: Power,
-    /// Since when `draw` holds.
+    /// Time since which `draw` holds.
     pub since: Time,
     pub bill: Bill,
     /// Sum over the jobs with a known cost.
     pub jobs_cost: Option<Money>,
     pub jobs_start_now_cost: Option<Money>,
-    /// Time with limits, and the part of it with the draw within them.
+    /// Time with limits, and the part of it in which the draw was within them.
     pub limited: Span,
     pub inside: Span,
     pub rejected_plans: u64,
-    /// Part of `draw` that begins later, of jobs that wait for their nodes to wake.
+    /// Part of `draw` that begins later: jobs wait for their nodes to wake.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub pending: Power,
 }
 
 impl Sums {
-    /// The believed draw now; `draw` adds the draw promised to jobs.
+    /// The believed draw now; `draw` also contains the draw of jobs that start later.
     pub fn drawn(&self) -> Power {
         self.draw - self.pending
     }

@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::options::Options;
 use crate::state::{Clock, Job, Node, Settings, State};
 
-/// The state at `now`.
+/// The state at the time `now`.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     cluster: &'a Cluster,
@@ -27,7 +27,7 @@ pub struct View<'a> {
 pub struct Choice {
     pub placement: Placement,
     pub estimate: Estimate,
-    /// True if its nodes must have no other job.
+    /// True if its nodes must not have other jobs.
     pub alone: bool,
     /// Additional draw of the nodes that have to be woken for the job.
     pub waking: Power,
@@ -50,7 +50,7 @@ impl<'a> View<'a> {
         &self.cluster.index
     }
 
-    /// The release rule of a budget.
+    /// Returns the release rule of a budget.
     pub(crate) fn release_of(&self, budget: &Budget) -> Vec<(Time, Power)> {
         self.cluster.state.spending.release_of(budget, self.idle(), self.prices())
     }
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
         release.iter().rev().find(|(from, _)| *from <= at).map(|(_, rate)| *rate)
     }
 
-    /// Returns the waiting jobs to which no round has given a reason.
+    /// Returns the waiting jobs without a reason from any round.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state();
         self.cluster.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
@@ -117,7 +117,7 @@ impl<'a> View<'a> {
         self.prices()?.at(at).copied()
     }
 
-    /// Returns the believed draw: measured if possible. Nodes that are away have not followed unconfirmed orders.
+    /// Returns the believed draw, measured if possible. Unreachable nodes have not followed unconfirmed orders.
     pub fn draw(&self) -> Power {
         self.cluster.state.sums.draw + self.cluster.state.relief().1
     }
@@ -180,14 +180,14 @@ impl<'a> View<'a> {
         self.cluster.state.queue.len()
     }
 
-    /// Starting and running jobs.
+    /// Returns the starting and running jobs.
     pub fn active(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state();
         state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
-    /// Returns the caps at which a job can be placed on a unit. Next to other jobs it is the present cap. Alone it is
-    /// none, or one with a profile.
+    /// Returns the caps at which a job can be placed on a unit. Next to other jobs, this is the present cap. Alone,
+    /// the job is uncapped, or has a cap with a profile.
     fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Vec<Option<Power>> {
         if self.index().cores_used(id) > 0 && !request.exclusive {
             return vec![node.cap(id.unit)];
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
         std::iter::once(None).chain(known.into_iter().map(Some)).collect()
     }
 
-    /// Returns true if the job may be placed on the node now, provided that it has room.
+    /// Returns true if the job may be placed on the node now, provided that it fits.
     pub(crate) fn may_use(&self, request: &Request, node: &Node) -> bool {
         allows_node(request, node) && bar(self.cluster, self.now, request, node).is_none()
     }
@@ -232,8 +232,8 @@ impl<'a> View<'a> {
         choices
     }
 
-    /// Returns the choices on several units of a node at once, of the type of one of them. Called for the first unit of
-    /// the type.
+    /// Returns the choices on several units of a node, all of the type of one of them. It is called for the first
+    /// unit of the type.
     fn choice_of_several(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Option<Choice> {
         let wanted = units_wanted(request);
         let mut units: Vec<u16> = units_like(&node.spec.units, id.unit).collect();

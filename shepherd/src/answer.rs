@@ -6,13 +6,13 @@ use crate::order::Handle;
 /// The cause of a job's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The command ended by itself, or by a signal that `lshepherd` did not send.
+    /// The command ended by itself, or by a signal from elsewhere.
     OfItself,
-    /// An order to stop.
+    /// An order to stop ended the job.
     Stop,
-    /// The time limit.
+    /// The time limit ended the job.
     Limit,
-    /// The lease.
+    /// The lease ended the job.
     Lease,
 }
 
@@ -23,11 +23,11 @@ pub struct Ended {
     pub status: i32,
     /// Milliseconds since the command was started.
     pub elapsed: u64,
-    /// Milliseconds.
+    /// CPU time in user mode, in milliseconds.
     pub user_cpu: u64,
-    /// Milliseconds.
+    /// CPU time in system mode, in milliseconds.
     pub system_cpu: u64,
-    /// Bytes.
+    /// Largest resident memory, in bytes.
     pub max_rss: u64,
     /// Source of the first signal, if the job did not end by itself.
     pub why: Why,
@@ -48,7 +48,7 @@ pub enum Answer {
     Stopping { handle: Handle, why: Why },
     /// The command is over, and its process group was killed.
     Exited { handle: Handle, ended: Ended },
-    /// Only `left` processes of the job are left, which could not be killed. Follows `Exited`.
+    /// All processes of the job have ended except `left`, which could not be killed. Follows `Exited`.
     Emptied { handle: Handle, left: u32 },
     /// Message for the log.
     Trouble { text: String },
@@ -137,6 +137,8 @@ impl Answer {
         }
     }
 
+    /// Decodes an answer.
+    ///
     /// # Errors
     /// If the bytes are not an answer.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {

@@ -10,7 +10,7 @@ use nix::time::{ClockId, clock_gettime};
 pub struct BootTime(pub u64);
 
 impl BootTime {
-    /// The present.
+    /// Returns the present time.
     pub fn now() -> Self {
         // Linux has had this clock since 2.6.39, so the call cannot fail.
         let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap_or(nix::sys::time::TimeSpec::new(0, 0));

@@ -66,7 +66,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
 pub struct Received {
     /// Bytes of [`crate::Order::encode`] or [`crate::Answer::encode`].
     pub bytes: Vec<u8>,
-    /// At most [`MAX_DESCRIPTORS`].
+    /// Descriptors, at most [`MAX_DESCRIPTORS`].
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -86,7 +86,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError>
             ControlMessageOwned::ScmRights(raw) => raw,
             _ => Vec::new(),
         });
-        // SAFETY: the kernel has just made them, and no other code owns them.
+        // SAFETY: the kernel has just made the descriptors, and no other code owns them.
         let descriptors: Vec<_> = rights.map(|raw| unsafe { OwnedFd::from_raw_fd(raw) }).collect();
         (message.bytes, descriptors, message.flags.contains(MsgFlags::MSG_TRUNC))
     };
@@ -98,14 +98,14 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError>
 }
 
 impl ChannelError {
-    /// Returns true if there is just nothing to receive now.
+    /// Returns true if no message can be received now.
     pub fn is_would_block(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
-/// Returns the bytes of a launch, and a descriptor with its plan if that is too large for a packet. It precedes the
-/// other descriptors: stdin, stdout, stderr, and those that the job inherits.
+/// Returns the bytes of a launch, and a descriptor with its plan if the plan is too large for a packet. It precedes
+/// the other descriptors: stdin, stdout, stderr, and those that the job inherits.
 ///
 /// # Errors
 /// If the kernel cannot create a memory file.

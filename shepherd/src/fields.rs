@@ -69,6 +69,8 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Parses the fields.
+    ///
     /// # Errors
     /// If the bytes end within a field.
     pub fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
@@ -161,7 +163,7 @@ mod tests {
         assert_eq!((fields.kind, fields.number(1), fields.flag(2), fields.flag(3)), (7, Ok(5), Ok(true), Ok(false)));
         assert_eq!(fields.number(4), Err(DecodeError::Missing { tag: 4 }));
         assert_eq!(fields.number(999), Err(DecodeError::Size { tag: 999, length: 5 }));
-        // Without its last field, which takes 14 bytes, the message is a shorter, valid one.
+        // Without its last field, which takes 14 bytes, the message is a valid shorter one.
         for length in (0..bytes.len()).filter(|length| ![2, 16, 27].contains(length)) {
             assert_eq!(Fields::read(&bytes[..length]).map(|_| ()), Err(DecodeError::Short), "{length}");
         }

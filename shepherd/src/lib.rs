@@ -1,4 +1,4 @@
-//! The language between `lslave` and `lshepherd`, the process that launches jobs and enforces their ends: orders,
+//! The protocol between `lslave` and `lshepherd`, the process that launches jobs and enforces their ends: orders,
 //! answers, and the socket for both.
 //!
 //! A message is a kind and a list of tagged fields. A receiver ignores unknown tags and kinds, and a sender never

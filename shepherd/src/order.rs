@@ -24,7 +24,7 @@ pub struct Launch {
     pub warning: Option<(i32, u64)>,
     /// Time between TERM and KILL when a timer ends the job.
     pub kill_grace: u64,
-    /// Set if the job must end when the lease does. A later `Order::Lease` moves the end of every lease.
+    /// End of the lease, if the job has one. A later `Order::Lease` moves the end of every lease.
     pub lease: Option<BootTime>,
     /// Longest time for entering the directory, opening files and executing the program together.
     pub launch_deadline: u64,
@@ -34,8 +34,8 @@ pub struct Launch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Order {
-    /// The first message. It comes with one descriptor, the lock of the state directory. `lshepherd` keeps it open
-    /// until it ends, so that the next daemon waits until all launched jobs are gone.
+    /// The first message. It comes with one descriptor, the lock of the state directory. `lshepherd` keeps this
+    /// descriptor open until it ends, so that the next daemon waits until all launched jobs are gone.
     Hello,
     /// Launches a command. The plan and the descriptors come with it ([`crate::send_launch`]).
     Launch(Launch),
@@ -45,7 +45,7 @@ pub enum Order {
     Stop { handle: Handle, grace: u64 },
     /// Moves the end of all leases, even to an earlier time.
     Lease { until: BootTime },
-    /// The job is suspended or continues: its time limit is paused meanwhile.
+    /// The job is suspended or continues. Its time limit is paused during a suspension.
     Frozen { handle: Handle, on: bool },
     /// Removes the carried files that an earlier process left behind in `directory`, as user `uid`.
     RemoveCarried { directory: Vec<u8>, uid: u32 },
@@ -107,6 +107,8 @@ impl Order {
         }
     }
 
+    /// Decodes an order.
+    ///
     /// # Errors
     /// If the bytes are not an order.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {

@@ -5,9 +5,9 @@ use crate::fields::{DecodeError, Fields, Writer, narrow};
 /// The user that a job runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Real, effective and saved.
+    /// Real, effective and saved user.
     pub uid: u32,
-    /// Real, effective and saved.
+    /// Real, effective and saved group.
     pub gid: u32,
     /// All groups, including the primary one.
     pub groups: Vec<u32>,
@@ -37,7 +37,7 @@ pub struct Carried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Step {
-    /// A step that the reason names.
+    /// Step in the words of the reason.
     Other = 0,
     /// `setsid(2)`.
     Session = 1,
@@ -51,17 +51,17 @@ pub enum Step {
     Stdout = 5,
     /// Opening stderr as the user.
     Stderr = 6,
-    /// Stdin becomes the terminal of the session.
+    /// Making stdin the terminal of the session.
     Terminal = 7,
     /// Giving descriptors their numbers.
     Inherited = 8,
-    /// Each path of the program failed.
+    /// Executing the program: each path failed.
     Exec = 9,
     /// Writing the carried file, as the user.
     Carried = 10,
-    /// The number of open files.
+    /// Setting the limit on open files.
     Limits = 11,
-    /// The process could not be made.
+    /// Making the process.
     Spawn = 12,
     /// Any step that did not end in time.
     Deadline = 13,
@@ -107,7 +107,7 @@ pub struct Plan {
     pub identity: Option<Identity>,
     /// Uid of the user, even without an `identity`.
     pub uid: u32,
-    /// Relative to `directory`.
+    /// File for stdin, relative to `directory`.
     pub stdin: Option<Vec<u8>>,
     /// File for stdout; `None` to use the descriptor that comes with the plan.
     pub stdout: Option<Output>,
@@ -119,7 +119,7 @@ pub struct Plan {
     pub blocked: bool,
     /// Value of `LIMO_ATTEMPT`, by which the job's processes are found.
     pub cookie: String,
-    /// Written before the launch, removed after the end.
+    /// Carried file, written before the launch and removed after the end.
     pub carried: Option<Carried>,
     /// Number of descriptors that the job inherits from [`crate::FIRST_INHERITED`] on.
     pub inherited: usize,
@@ -190,6 +190,8 @@ impl Plan {
         writer.finish()
     }
 
+    /// Decodes a plan.
+    ///
     /// # Errors
     /// If the bytes are not a plan.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {

@@ -2,7 +2,7 @@
 //! cookie.
 //!
 //! The cookie is a random value of `LIMO_ATTEMPT` in the environment, which children inherit, so a process in a new
-//! session is found too. A process that also clears its environment is not found; that would require control groups.
+//! session is also found. A process that also clears its environment is not found; that would require control groups.
 //!
 //! Reading an environment can block for as long as its owner likes. So only processes of the job's user are read, in
 //! processes or threads that have a deadline.
@@ -19,14 +19,14 @@ use nix::unistd::Pid;
 /// The variable that holds a job's cookie.
 pub const COOKIE: &str = "LIMO_ATTEMPT";
 
-/// Interval between two checks of processes that got their signal and have not obeyed yet.
+/// Interval between two checks of processes that have a signal but have not acted on it.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Sends `signal` to the process group of `leader`. Returns true if the group had a process.
 ///
 /// The leader must not have been reaped before: until then its number is not reused.
 pub fn group(leader: Pid, signal: i32) -> bool {
-    // SAFETY: no memory is involved. A raw number, because `nix` does not know the real-time signals.
+    // SAFETY: no memory is involved. The number is raw, because `nix` does not know the real-time signals.
     unsafe { libc::killpg(leader.as_raw(), signal) == 0 }
 }
 
@@ -52,23 +52,24 @@ pub fn sweep(mark: &Mark, patience: Duration) -> usize {
 ///
 /// Blocks, as [`sweep`].
 pub fn halt(mark: &Mark, leader: Pid, patience: Duration) -> usize {
-    // If a shell saw its foreground job stop before it is stopped itself, it would take the terminal back when it
-    // continues.
+    // A shell must not see its foreground job stop before it is stopped itself: it would take the terminal back when
+    // it continues.
     let runs = || !matches!(state_and_group(leader.as_raw()), None | Some(('T' | 't' | 'D' | 'Z', _)));
     until_none(patience, || usize::from(runs()));
     let ran = |process: &Carrier| match process.state_outside(leader) {
         None | Some('T' | 't') => false,
         Some(state) => {
             process.signal(libc::SIGSTOP);
-            // D is a wait that no signal ends, such as for a child that was stopped between vfork and exec. With the
-            // signal pending, the process executes no further instruction.
+            // State D is a wait that no signal ends, such as for a child that was stopped between vfork and exec.
+            // With a pending signal, the process executes no further instruction.
             state != 'D'
         }
     };
     until_none(patience, || carriers(mark).filter(ran).count())
 }
 
-/// Continues every process of the job outside of the group of `leader`. One pass: a stopped process starts no process.
+/// Continues every process of the job outside of the group of `leader`. One pass is enough, because a stopped process
+/// starts no process.
 ///
 /// Blocks, as [`sweep`].
 pub fn go_on(mark: &Mark, leader: Pid) {
@@ -80,7 +81,7 @@ pub fn go_on(mark: &Mark, leader: Pid) {
 /// search.
 fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     let end = Instant::now() + patience;
-    // A process that forks and ends while the list is read can be missed once, so two searches must find nothing.
+    // A process that forks and ends while the list is read may be missed once, so two searches must find nothing.
     let mut clean = 0;
     loop {
         let found = look();
@@ -96,7 +97,7 @@ fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
 
 /// Returns the children of this process, including ended ones; `None` if the kernel does not answer.
 ///
-/// For a process of one thread: the list is complete if no child is reaped while it is read
+/// For a process of one thread. The list is complete if no child is reaped while it is read
 /// (proc_pid_task_children(5)).
 pub fn children() -> Option<Vec<Pid>> {
     let own = std::process::id();
@@ -118,8 +119,7 @@ struct Carrier {
 fn carriers(mark: &Mark) -> impl Iterator<Item = Carrier> {
     let entry = format!("{COOKIE}={}", mark.cookie);
     processes().filter_map(move |pid| {
-        // The descriptor is opened first: if the number passes to another process afterwards, that process gets no
-        // signal.
+        // The descriptor is opened first. If another process gets the number afterwards, that process gets no signal.
         let process = open_process(pid)?;
         if !is_of(pid, mark.uid) {
             return None;
@@ -146,7 +146,7 @@ fn is_of(pid: i32, uid: u32) -> bool {
 impl Carrier {
     /// Sends a signal. A process that has just ended is absent in the next search.
     fn signal(&self, signal: i32) {
-        // SAFETY: a descriptor that is open, no siginfo, no flags.
+        // SAFETY: the descriptor is open, and there are no siginfo and no flags.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.process.as_raw_fd(), signal, 0, 0) };
     }
 
@@ -160,7 +160,7 @@ impl Carrier {
 /// Returns the kernel's letter for a process's state, and its group; `None` if it is gone.
 fn state_and_group(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // State, parent, group. The name before them may contain any characters, even a bracket.
+    // The fields are state, parent and group. The name before them may contain any characters, even a bracket.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.nth(1)?.parse().ok()?))
 }
@@ -169,6 +169,6 @@ fn open_process(pid: i32) -> Option<OwnedFd> {
     // SAFETY: no memory is involved; the flags are none. The kernel makes the descriptor close-on-exec.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the kernel has just made it, and no other code owns it.
+    // SAFETY: the kernel has just made the descriptor, and no other code owns it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

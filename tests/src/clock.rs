@@ -8,7 +8,7 @@ use std::process::Command;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clock/clock.c");
 
-/// Variable that names the file with the offset. `clock.c` reads it.
+/// Variable with the path of the file with the offset. `clock.c` reads it.
 const OFFSET_FILE: &str = "LIMO_TESTS_CLOCK";
 
 /// The library, built once for several clocks.
@@ -65,7 +65,7 @@ impl Clock {
         file.write_all_at(&(seconds * 1_000_000_000).to_ne_bytes(), 0).expect("a clock that can be set");
     }
 
-    /// Returns how far the clock is ahead of the true time, in seconds.
+    /// Returns the time by which the clock is ahead of the true time, in seconds.
     ///
     /// # Panics
     /// If the file cannot be read.

@@ -24,7 +24,7 @@ pub const MASTER: &str = "master";
 /// Initial configuration of a cluster.
 #[derive(Debug, Default)]
 pub struct Setup {
-    /// More options of `lmaster`.
+    /// Further options of `lmaster`.
     pub master: Vec<String>,
     /// True if nodes and clients use a port on loopback rather than the Unix socket.
     pub over_tcp: bool,
@@ -38,7 +38,7 @@ pub struct Setup {
 #[derive(Debug, Clone)]
 pub struct NodeSetup {
     pub name: String,
-    /// More options of `lslave`.
+    /// Further options of `lslave`.
     pub options: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Setup {
         self
     }
 
-    /// Has nodes and clients call a port on loopback.
+    /// Makes nodes and clients use a port on loopback.
     pub fn over_tcp(mut self) -> Self {
         self.over_tcp = true;
         self
@@ -116,13 +116,13 @@ impl Cluster {
         let submitter = Submitter { address: String::new(), directory, mark };
         let mut cluster = Self { master, nodes: Vec::new(), state_dir, submitter, clocks, dir };
         cluster.start_master();
-        // The port stays, so that nodes and clients find the master again.
+        // The port stays the same, so that nodes and clients find the master again.
         cluster.submitter.address = fs::read_to_string(cluster.address_file()).expect("readable").trim().to_owned();
         let address = cluster.submitter.address.clone();
         if setup.over_tcp {
             cluster.master.replace_argument("--listen", &address);
         }
-        // One after the other, so that the master numbers them in this order.
+        // The nodes are started one after the other, so that the master numbers them in this order.
         for node in setup.nodes {
             cluster.add_node(&node);
             cluster.await_node(&node.name);
@@ -189,12 +189,12 @@ impl Cluster {
 
     /// Starts the master and waits until it listens.
     pub fn start_master(&mut self) {
-        // File of the last process, which may not have been written.
+        // The last process may not have written this file.
         let _ = fs::remove_file(self.address_file());
         self.launch_master();
         until("the master listens", || {
             if let Some(status) = self.master.ended() {
-                // While nothing listens at the port, an outgoing connection of another process may use it for a moment.
+                // While the port has no listener, an outgoing connection of another process may use it for a moment.
                 let tail = self.master.tail();
                 let taken = tail.lines().last().is_some_and(|line| line.contains("in use"));
                 assert!(taken, "the master ended with {status}:\n{tail}");
@@ -204,8 +204,8 @@ impl Cluster {
         });
     }
 
-    /// Returns true if the master listens at its address. At the first start this means that the master has written its
-    /// address, which it cannot do on a full disk.
+    /// Returns true if the master listens at its address. At the first start, the address is known when the master
+    /// has written it, which it cannot do on a full disk.
     fn listens(&self) -> bool {
         let known = self.submitter.address.as_str();
         match known.strip_prefix("unix:") {
@@ -221,7 +221,7 @@ impl Cluster {
         self.master.start();
     }
 
-    /// SIGKILL.
+    /// Kills the master with SIGKILL.
     pub fn kill_master(&mut self) {
         self.master.kill();
     }
@@ -231,12 +231,12 @@ impl Cluster {
         self.master.signal(Signal::SIGHUP);
     }
 
-    /// SIGSTOP to the master.
+    /// Stops the master with SIGSTOP.
     pub fn stop_master(&self) {
         self.master.signal(Signal::SIGSTOP);
     }
 
-    /// SIGCONT to the master.
+    /// Continues the master with SIGCONT.
     pub fn continue_master(&self) {
         self.master.signal(Signal::SIGCONT);
     }
@@ -251,7 +251,7 @@ impl Cluster {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 
-    /// SIGTERM.
+    /// Ends the master with SIGTERM, and waits for its end.
     pub fn terminate_master(&mut self) -> ExitStatus {
         self.master.terminate()
     }
@@ -285,7 +285,7 @@ impl Cluster {
         self.daemon(name).signal(Signal::SIGSTOP);
     }
 
-    /// SIGCONT to the daemon.
+    /// Continues the daemon with SIGCONT.
     pub fn continue_node(&mut self, name: &str) {
         self.daemon(name).signal(Signal::SIGCONT);
     }
@@ -301,7 +301,7 @@ impl Cluster {
         fs::read_to_string(log.expect("a node")).unwrap_or_default()
     }
 
-    /// SIGTERM to the daemon.
+    /// Ends the daemon with SIGTERM, and waits for its end.
     pub fn terminate_node(&mut self, name: &str) -> ExitStatus {
         self.daemon(name).terminate()
     }
@@ -319,8 +319,8 @@ impl Drop for Cluster {
         for (_, daemon) in &mut self.nodes {
             daemon.kill();
         }
-        // Without daemons no job starts, but a killed process may have forked before. So this repeats until no process
-        // is left.
+        // Without daemons no job starts, but a killed process may have forked before. So this repeats until there are
+        // no processes.
         while let left = processes(MARK, &self.submitter.mark)
             && !left.is_empty()
         {

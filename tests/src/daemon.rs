@@ -67,7 +67,7 @@ impl Daemon {
         }
     }
 
-    /// SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits for the end.
     pub fn terminate(&mut self) -> ExitStatus {
         let child = self.child.as_ref().expect("the daemon runs");
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));

@@ -24,7 +24,7 @@ impl Dice {
         self.0.next_u64()
     }
 
-    /// 0 to `sides` - 1.
+    /// Returns a number from 0 to `sides` - 1.
     pub fn below(&mut self, sides: u64) -> u64 {
         self.next_u64() % sides
     }

@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use crate::programs;
 use crate::submitter::{Ran, Submitter, finish};
 
-/// Cheap to clone; the directories go with the last clone.
+/// Cheap to clone; the directories are removed with the last clone.
 #[derive(Debug, Clone)]
 pub struct Person {
     pub user: User,
-    /// Runs in the person's own directory.
+    /// The user's own submitter, which runs in the person's own directory.
     pub submitter: Submitter,
     programs: Arc<TempDir>,
     _home: Arc<TempDir>,
@@ -53,7 +53,7 @@ impl Person {
         self.programs.path()
     }
 
-    /// Returns a command that runs a program as this user, with empty stdin and the rest of its stdio piped.
+    /// Returns a command that runs a program as this user, with an empty stdin and pipes for stdout and stderr.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = self.submitter.command_of(&self.programs().join(program), arguments);
         command.uid(self.user.uid.as_raw()).gid(self.user.gid.as_raw());

@@ -8,7 +8,7 @@ use std::process::Command;
 /// # Panics
 /// If it is not built.
 pub fn path(name: &str) -> PathBuf {
-    // A test is target/PROFILE/deps/TEST.
+    // The path of a test is target/PROFILE/deps/TEST.
     let test = std::env::current_exe().expect("a test knows where it is");
     let profile = test.ancestors().nth(2).expect("a test is in target/PROFILE/deps");
     let path = profile.join(name);
@@ -16,7 +16,7 @@ pub fn path(name: &str) -> PathBuf {
     path
 }
 
-/// Returns a command for a program, without the settings that this shell may have for a real cluster.
+/// Returns a command for a program, without this shell's settings for a real cluster.
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(path(name));
     for (variable, _) in std::env::vars_os() {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::programs;
 use crate::until::until;
 
-/// User id without an account on any machine: neither root nor the kernel's overflow user.
+/// User id without an account on any machine. It is neither root nor the kernel's overflow user.
 pub const STRANGER: u32 = 65_533;
 
 /// Programs that any user can run.
@@ -50,7 +50,7 @@ impl Stranger {
             copy
         };
         if program == "lslave" {
-            // It looks for that program in its own directory.
+            // `lslave` searches its own directory for that program.
             copied("lshepherd");
         }
         let copy = copied(program);

@@ -52,7 +52,7 @@ impl Ran {
     }
 }
 
-/// Sorts lines by their bytes: the order of lines of several tasks is not defined.
+/// Sorts lines by their bytes, because the order of lines of several tasks is not defined.
 pub fn sorted_lines(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.sort_unstable();
@@ -67,7 +67,7 @@ impl From<Output> for Ran {
 }
 
 impl Submitter {
-    /// Returns a command for a client with `arguments`, with empty stdin and the rest of its stdio piped.
+    /// Returns a command for a client with `arguments`, with an empty stdin and pipes for stdout and stderr.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         self.with_surroundings(programs::command(program), arguments)
     }

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Limit for every condition of a test on a working machine: the longest pause of the programs is 2 s.
+/// Limit for every condition of a test on a working machine. The longest pause of the programs is 2 s.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Interval between checks: short for a test, long for a check.
+/// Interval between checks: short for a test, but long for a check.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Repeats `look` until it returns a value.

@@ -13,10 +13,10 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts it like a job on emulated hardware, with an additional inherited descriptor.
+/// Starts the program like a job on emulated hardware, with an additional inherited descriptor.
 fn inherit(command: &mut Command, fd: RawFd) {
     command.env("LIMO_EMULATED_WORK_FD", fd.to_string());
-    // SAFETY: one system call.
+    // SAFETY: the closure makes one system call.
     unsafe {
         command.pre_exec(move || match nix::libc::fcntl(fd, nix::libc::F_SETFD, 0) {
             0 => Ok(()),
@@ -41,7 +41,7 @@ fn check(command: Command, stdin: &[u8], expected: &str, least: Duration) {
 }
 
 #[test]
-fn runs_as_long_as_it_is_told_and_reads_its_stdin() {
+fn the_workload_runs_for_its_time_and_reads_stdin() {
     let empty = "workload begins, for 50ms\nworkload ends: 0 bytes of stdin, checksum cbf29ce484222325\n";
     check(command(&["--duration", "50ms"]), b"", empty, Duration::from_millis(50));
     // FNV-1a of "a", as published.
@@ -67,7 +67,7 @@ fn runs_until_its_work_is_done() {
     let rest = io::read_to_string(said).expect("it says the end");
     assert_eq!(rest, "cg ends: 0 bytes of stdin, checksum cbf29ce484222325\n");
     assert_eq!(child.wait().expect("a child").code(), Some(0));
-    // A given duration counts more.
+    // A given duration takes precedence.
     let (end, _work) = io::pipe().expect("a pipe");
     let mut workload = command(&["cg", "--duration", "1ms"]);
     inherit(&mut workload, end.as_raw_fd());
@@ -75,7 +75,7 @@ fn runs_until_its_work_is_done() {
 }
 
 #[test]
-fn without_an_end_it_says_what_to_do() {
+fn a_workload_without_an_end_is_refused() {
     let refused = |command| {
         let output = run(command, b"");
         assert_eq!(output.status.code(), Some(1));

@@ -1,4 +1,5 @@
-//! Measures the reader of the Standard Workload Format: `swf_speed [FILE]`, without a file on 3,000,000 made-up lines.
+//! Measures the reader of the Standard Workload Format: `swf_speed [FILE]`; without a file it reads 3,000,000 made-up
+//! lines.
 
 use std::error::Error;
 use std::fmt::Write;

@@ -19,9 +19,9 @@ pub(crate) enum Fault {
     OutOfRange,
 }
 
-/// Most digits that are read: more than an `i64` with any exponent can distinguish.
+/// Most significant digits: more than an `i64` with any exponent can distinguish.
 const DIGITS: u32 = 30;
-/// Larger exponents are out of range or give zero for any digits.
+/// Largest exponent. Larger ones are out of range or give zero for any digits.
 const EXPONENT: i32 = 60;
 
 /// Parses `[-+]digits[.digits][e[-+]digits]` in units of `10^-places`, rounded half away from zero.
@@ -73,7 +73,7 @@ fn mantissa(text: &[u8]) -> Result<(i128, i32), Fault> {
             b'0'..=b'9' => {
                 any = true;
                 if significant == DIGITS {
-                    // Further digits of a fraction change nothing; further digits of a whole number are too many.
+                    // Further digits of a fraction change nothing, but a whole number has too many.
                     if point {
                         continue;
                     }
@@ -103,7 +103,7 @@ fn shifted(digits: i128, shift: i32) -> Result<i128, Fault> {
         (Some(power), true) => digits.checked_mul(power).ok_or(Fault::OutOfRange),
         (Some(power), false) => Ok((digits + power / 2) / power),
         (None, true) => Err(Fault::OutOfRange),
-        // Below 10^30 / 10^39.
+        // The result is below 10^30 / 10^39, so it rounds to zero.
         (None, false) => Ok(0),
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn invalid_numbers_are_refused() {
         for text in ["", "-", ".", "1.2.3", "12a", "e5", "1e", "1e+", "--1", "0x10", "nan", "inf", "1_000", "\u{b2}"] {
             check(text, Err(Fault::NoNumber));
         }

@@ -1,6 +1,5 @@
-//! Selects parts of a workload: a window of time, some users, the first jobs, another load. Each filter adds a note.
-//!
-//! Changes only the times of jobs.
+//! Selects parts of a workload: a window of time, some users or the first jobs. Also scales its load. Each filter
+//! adds a note, and changes only the times of jobs.
 
 use limo_model::Span;
 
@@ -19,19 +18,19 @@ pub struct Window {
     pub carried: Carried,
 }
 
-/// Treatment of jobs that were submitted before a window and had not ended at its start, if the file has their wait.
+/// Treatment of jobs that were submitted before a window and had not ended at its start; needs the waits of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carried {
     /// Omits them.
     #[default]
     No,
-    /// As in the weeks of energy-budget-2017: jobs that ran at the window's start are submitted there with the rest of
-    /// their run and request; jobs that waited follow 0.1 s later.
+    /// Treats them as in the weeks of energy-budget-2017. Jobs that ran at the window's start are submitted there
+    /// with the rest of their run and request; jobs that waited follow 0.1 s later.
     Running,
 }
 
-/// Time after a window's start at which jobs that waited are submitted: 0.1 s as in energy-budget-2017's weeks, which
-/// puts them behind the jobs that ran.
+/// Time after a window's start at which waiting jobs are submitted: 0.1 s as in energy-budget-2017's weeks, which
+/// puts them behind the running jobs.
 const WAITED: Span = Span::from_ms(100);
 
 impl Workload {
@@ -76,9 +75,9 @@ impl Workload {
         self
     }
 
-    /// Scales the load by `numerator / denominator`: the time between the first submission and each other one is
-    /// divided by that, and rounded to the millisecond once. Runs stay the same. A factor that is not positive changes
-    /// nothing.
+    /// Scales the load by `numerator / denominator`. The time between the first submission and each other one is
+    /// divided by that factor, and rounded to the millisecond once. Runs stay the same. A factor that is not positive
+    /// changes nothing.
     #[must_use]
     pub fn at_load(mut self, numerator: i64, denominator: i64) -> Self {
         let Some(first) = self.jobs.first().map(|job| job.submit).filter(|_| numerator > 0 && denominator > 0) else {
@@ -92,7 +91,7 @@ impl Workload {
     }
 }
 
-/// Returns jobs that ran or waited at `from`, as if they were submitted there.
+/// Returns the jobs that ran or waited at `from`, with submissions at `from`.
 fn carried(jobs: &[Job], from: Span) -> Vec<Job> {
     let before = jobs.iter().take_while(|job| job.submit < from);
     before.filter_map(|job| carry(*job, from)).collect()
@@ -108,7 +107,7 @@ fn carry(job: Job, from: Span) -> Option<Job> {
         return None;
     }
     let elapsed = from - start;
-    // A job that ran past its request was not ended then: it must request at least the rest of its run.
+    // A job that ran past its request was not ended then, so it must request at least the rest of its run.
     let walltime = job.walltime.map(|walltime| (walltime - elapsed).max(left));
     Some(Job { submit: from, wait: Some(Span::ZERO), run: left, walltime, ..job })
 }
@@ -122,7 +121,7 @@ mod tests {
         Span::from_secs(secs)
     }
 
-    /// Jobs are submitted at 0, 10, 20, ..., 90 s; each waits 15 s and runs for 10 s; users 0, 1, 2 in turn.
+    /// Makes jobs submitted at 0, 10, 20, ..., 90 s. Each waits 15 s and runs for 10 s; users 0, 1, 2 take turns.
     fn workload() -> Workload {
         let job = |index: i32| Job {
             number: i64::from(index),
@@ -155,7 +154,7 @@ mod tests {
 
     #[test]
     fn jobs_that_ran_or_waited() {
-        // At 20 s: job 0 runs since 15 s with 5 s left of its run and 7 s of its request; job 1 waits until 25 s.
+        // At 20 s, job 0 has run since 15 s, with 5 s left of its run and 7 s of its request; job 1 waits until 25 s.
         let window = Window { from: secs(20), until: secs(30), rebased: true, carried: Carried::Running };
         let carried = workload().window(window);
         assert_eq!(shown(&carried), [(0, 0), (2, 0), (1, 100)]);
@@ -174,7 +173,8 @@ mod tests {
 
     #[test]
     fn load() {
-        // One and a half times the load: gaps of 6.667 s, each rounded from the start and not from the one before.
+        // At one and a half times the load, gaps are 6.667 s, each rounded from the start and not from the one
+        // before.
         let scaled = workload().first(4).at_load(3, 2);
         assert_eq!(shown(&scaled), [(0, 0), (1, 6_667), (2, 13_333), (3, 20_000)]);
         assert_eq!(workload().at_load(0, 1), workload());

@@ -1,7 +1,7 @@
 //! Synthetic workloads from named distributions with a seed. Equal recipes give equal jobs on every machine: numbers
-//! come from a portable generator and portable functions, and are rounded to whole seconds at the end.
+//! come from a portable generator and portable functions, and times are rounded to whole seconds at the end.
 //!
-//! A recipe is text or a value; the result is a [`Workload`]. Accesses no files.
+//! A recipe is text or a value, and the result is a [`Workload`]. Accesses no files.
 
 mod arrivals;
 mod bodies;
@@ -35,7 +35,7 @@ const MAX_SPAN_S: i64 = 36_525 * 86_400;
 /// Largest deviation of the offered load from `utilisation`, relative to it.
 const TOLERANCE: f64 = 0.01;
 
-/// Most candidates for a last job that fits; if none is small enough, the workload is too short.
+/// Most attempts to draw a last job that fits. If none is small enough, the workload is too short.
 const LAST_TRIES: u32 = 10_000;
 
 /// Combination of `jobs`, `span` and `utilisation`.
@@ -62,8 +62,8 @@ enum Extent {
 /// number.
 ///
 /// # Errors
-/// [`RecipeError`], which names the key and its value: a value out of range, too few or too many of `jobs`, `span` and
-/// `utilisation`, more than 100,000,000 jobs, or a load that whole jobs cannot meet within 1 %.
+/// [`RecipeError`], which names the key and its value. Reasons are a value out of range, too few or too many of
+/// `jobs`, `span` and `utilisation`, more than 100,000,000 jobs, or a load that whole jobs cannot meet within 1 %.
 pub fn generate(recipe: &Recipe) -> Result<Workload, RecipeError> {
     check::recipe(recipe)?;
     let mut bodies = Bodies::new(recipe);
@@ -93,7 +93,7 @@ pub fn generate(recipe: &Recipe) -> Result<Workload, RecipeError> {
     Ok(Workload { jobs, processors: Some(recipe.machine), ..Workload::default() })
 }
 
-/// Returns running times x processors, in processor seconds.
+/// Returns the work in processor seconds: running times x processors.
 fn work(job: &Job) -> i128 {
     i128::from(job.run.ms() / 1_000) * i128::from(job.processors)
 }
@@ -117,9 +117,9 @@ fn extent(recipe: &Recipe) -> Result<Extent, RecipeError> {
             };
             let allowed = if is_bound { 1 } else { 2 };
             let fault = if count > allowed || (is_bound && utilisation.is_some()) {
-                "say more than can hold together"
+                "contradict each other"
             } else {
-                "do not say how many jobs come how fast"
+                "do not define the number and the rate of jobs"
             };
             Err(RecipeError::Extent { given: given(recipe), fault, hint })
         }
@@ -155,7 +155,7 @@ fn own(recipe: &Recipe, until: Until, bodies: &mut Bodies, dice: &mut Dice) -> R
     Ok(submits.into_iter().map(at).collect())
 }
 
-/// Returns the span in seconds over which the jobs are the requested load.
+/// Returns the span in seconds over which the jobs give the requested load.
 fn span_for(recipe: &Recipe, jobs: &[Job], utilisation: f64) -> Result<i64, RecipeError> {
     let total: i128 = jobs.iter().map(work).sum();
     let exact = total as f64 / (f64::from(recipe.machine) * utilisation);
@@ -180,7 +180,7 @@ fn fill(recipe: &Recipe, span_s: i64, utilisation: f64, bodies: &mut Bodies) -> 
     let mut jobs = Vec::new();
     let mut total: i128 = 0;
     let mut tries = 0;
-    // Up to the goal itself; above the tolerance only while jobs fit at once.
+    // Adds jobs up to the goal; once within the tolerance, stops at the first job that does not fit.
     while (total as f64) < goal && tries < LAST_TRIES {
         let job = bodies.draw();
         let with = total + work(&job);

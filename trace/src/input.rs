@@ -1,5 +1,5 @@
-//! Opens files, which are unpacked if their first bytes are those of gzip, and reads them line by line with a limit on
-//! a line's length.
+//! Opens files and reads them line by line, with a limit on the length of a line. Files that begin with the bytes of
+//! gzip are unpacked.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 /// Most bytes of a line with its line break. Lines of the archive's traces have about a hundred; free text of a header
 /// has more.
 pub(crate) const LINE_LIMIT: usize = 64 * 1024;
-/// Bytes of one read: above the 64 KiB of a pipe, below the second-level cache.
+/// Bytes of one read: more than the 64 KiB of a pipe, but less than the second-level cache.
 const CHUNK: usize = 256 * 1024;
 
 /// Reason why the next line could not be read.

@@ -8,7 +8,7 @@ use crate::workload::Workload;
 
 /// Seven days.
 pub const WEEK: Span = Span::from_secs(7 * 86_400);
-/// Weeks start at full days from the first submission.
+/// Interval between possible starts of weeks, counted from the first submission.
 const DAY: Span = Span::from_secs(86_400);
 const DAYS: usize = 7;
 
@@ -17,11 +17,11 @@ const DAYS: usize = 7;
 pub struct Week {
     /// Start, relative to the start of the workload.
     pub from: Span,
-    /// A week later.
+    /// End, a week after the start.
     pub until: Span,
-    /// Processor time of the jobs in it, in ms.
+    /// Processor time of the jobs in the week, in ms.
     pub busy_ms: i128,
-    /// Processor time of the machine in it, in ms.
+    /// Processor time of the machine in the week, in ms.
     pub capacity_ms: i128,
 }
 
@@ -34,8 +34,8 @@ impl Week {
 
 impl Workload {
     /// Returns up to `count` disjoint weeks between the first and the last submission: the one with the highest
-    /// utilisation, then the best that does not overlap it, and so on; of equal ones the earliest. A job occupies its
-    /// processors after its wait, if the file has one, for its run.
+    /// utilisation, then the best one without an overlap, and so on. The earliest of equal ones counts. A job
+    /// occupies its processors for its run, which begins after its wait if the file has one.
     pub fn busiest_weeks(&self, count: usize, processors: u32) -> Vec<Week> {
         let (Some(first), Some(last)) = (self.jobs.first(), self.jobs.last()) else { return Vec::new() };
         let capacity_ms = i128::from(WEEK.ms()) * i128::from(processors.max(1));

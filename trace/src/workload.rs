@@ -1,4 +1,4 @@
-//! Workload in memory: the data of jobs for a simulation, small enough for millions of them.
+//! Workload in memory: the data of jobs for a simulation, small enough for millions of jobs.
 
 use limo_model::{Span, Time};
 
@@ -17,9 +17,10 @@ pub struct Job {
     pub walltime: Option<Span>,
     /// Processors, at least 1.
     pub processors: u32,
-    /// Column 12; negative if unknown.
+    /// User of column 12; negative if unknown.
     pub user: i32,
-    /// Column 14, or the index in [`Workload::applications`] if that has any; negative if unknown.
+    /// Application of column 14, or the index in [`Workload::applications`] if that is not empty; negative if
+    /// unknown.
     pub application: i32,
     /// Treatment by a policy.
     pub treatment: Treatment,
@@ -32,9 +33,9 @@ pub struct Treatment {
     pub may_suspend: bool,
     /// True if the job may be requeued.
     pub may_requeue: bool,
-    /// True if the job is a filler, which only holds the lower limit of the draw.
+    /// True if the job is a filler, which only keeps the draw above its lower limit.
     pub filler: bool,
-    /// True if the job takes every core of its unit; its processors only count in figures.
+    /// True if the job takes every core of its unit; its processors then only count in figures.
     pub whole_unit: bool,
     /// Accelerators of one type that the job takes on each of its nodes, besides its processors.
     pub accelerators: u32,
@@ -52,7 +53,7 @@ pub struct Application {
 /// Jobs in order of submission, ties in the order of the reader, and the file's data on their machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
-    /// Sorted by [`Job::submit`].
+    /// Jobs, sorted by [`Job::submit`].
     pub jobs: Vec<Job>,
     /// Applications of the jobs, if the format names them.
     pub applications: Vec<Application>,
@@ -70,8 +71,8 @@ impl Workload {
         self.applications.get(usize::try_from(job.application).ok()?)
     }
 
-    /// Applies a treatment to this share of the jobs, in hundredths of a percent, spread evenly. The jobs of a smaller
-    /// share are not always among those of a larger one; equal shares are the same jobs.
+    /// Applies a treatment to this share of the jobs, in hundredths of a percent, spread evenly. A smaller share is
+    /// not always a part of a larger one; equal shares are the same jobs.
     pub fn treat(&mut self, hundredths: u64, way: impl Fn(&mut Treatment)) {
         let mut sum = 0;
         for job in &mut self.jobs {

@@ -1,5 +1,5 @@
-//! Properties of the readers: for any bytes they end without a panic, and errors name file and line; written files are
-//! read again.
+//! Properties of the readers. For any bytes they end without a panic, and errors name file and line; written files
+//! can be read again.
 
 use std::io::{Cursor, Write};
 
@@ -29,7 +29,7 @@ fn packed(text: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-/// A span: a second, a number of the archive, or nothing.
+/// Returns a span: a second, a number of the archive, or nothing.
 fn span(low: i64) -> impl Strategy<Value = Span> {
     prop_oneof![(low..5).prop_map(Span::from_secs), (low..10_000_000_000).prop_map(Span::from_ms)]
 }
@@ -87,7 +87,7 @@ proptest! {
 
     #[test]
     fn a_written_workload_is_read_again(workload in workload(), gzip in any::<bool>()) {
-        // In the order in which a reader puts simultaneous submissions.
+        // This is the order in which a reader puts simultaneous submissions.
         let mut workload = workload;
         workload.jobs.sort_by_key(|job| (job.submit, job.number));
         let text = text(&workload);
@@ -188,7 +188,7 @@ proptest! {
         let scaled = workload.at_load(up, down);
         prop_assert!(scaled.jobs.is_sorted_by_key(|job| job.submit));
         let length = (scaled.jobs[scaled.jobs.len() - 1].submit - scaled.jobs[0].submit).ms();
-        // Within the half millisecond of one rounding.
+        // The difference is at most the half millisecond of one rounding.
         prop_assert!((i128::from(length) * i128::from(up) - i128::from((last - first).ms()) * i128::from(down)).abs() * 2 <= i128::from(up));
     }
 }

@@ -10,7 +10,7 @@ use limo_requirements::SKIPS;
 use crate::skips;
 use crate::workspace::{cargo, has_cargo};
 
-/// A command of cargo.
+/// A cargo command.
 struct Step {
     name: &'static str,
     arguments: &'static [&'static str],
@@ -32,6 +32,8 @@ struct Tools {
     nextest: bool,
 }
 
+/// Runs `cargo xtask test`.
+///
 /// # Errors
 /// If a step cannot be run, or fails.
 pub fn run() -> Result<()> {
@@ -71,7 +73,7 @@ fn plan(tools: Tools) -> Plan {
         plan.skipped.push("licences: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
     }
     let mut step = |name, arguments| plan.steps.push(Step { name, arguments });
-    // End-to-end tests run the programs that this step puts into the target directory.
+    // The end-to-end tests run the programs that this step builds.
     step("programs", &["build", "--workspace", "--bins"]);
     if tools.nextest {
         step(TESTS, &["nextest", "run", "--workspace"]);
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_and_the_tests_come_last() {
+    fn missing_requirements_are_printed_and_the_tests_run_last() {
         let all = ["format", "lints", "licences", "programs", "tests"];
         check(Tools { deny: true, nextest: true }, &all, "nextest", 0);
         check(Tools { deny: false, nextest: false }, &["format", "lints", "programs", "tests"], "test", 1);

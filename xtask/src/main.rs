@@ -1,5 +1,5 @@
 //! Tasks of the workspace: `cargo xtask test` runs CI's checks, `cargo xtask demo` shows the purpose of Limo, `cargo
-//! xtask response` measures how fast limits are kept, and `cargo xtask bench` measures the speed of everything else.
+//! xtask response` measures the time until a limit is kept, and `cargo xtask bench` measures all other speeds.
 //!
 //! Not installed.
 
@@ -25,13 +25,15 @@ struct Arguments {
 enum Task {
     /// Run everything that CI runs, up to the first failure
     Test,
-    /// Replay an hour of limo-2018, section 4.4, in four minutes: blind to power, under Limo, and under Limo without warning
+    /// Replay an hour of limo-2018, section 4.4, in four minutes: without regard to power, under Limo, and under Limo
+    /// without a forecast
     Demo(demo::Arguments),
     /// Write docs/environment.md from the list of the variables that a job gets
     Environment,
-    /// Measure how fast commands, arrays, submissions, streams, rounds and nodes are, beside what limits each and beside others
+    /// Measure the speed of commands, arrays, submissions, streams, rounds and nodes, next to their bounds and to
+    /// other programs
     Bench(bench::Arguments),
-    /// Measure how long the draw is above the upper limit after a limit falls or a draw rises
+    /// Measure the time that the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
 }
 

@@ -70,7 +70,7 @@ pub fn waiting_job(id: u64) -> JobReport {
     }
 }
 
-/// Returns a job that has run since 11:05 on emulated hardware.
+/// Returns a job that has been running since 11:05 on emulated hardware.
 pub fn running_job(id: u64) -> JobReport {
     JobReport {
         state: JobState::Running,
@@ -210,7 +210,7 @@ pub fn status() -> Status {
     }
 }
 
-/// Returns the same status with a budget for a day that began at nine, and one for the next day.
+/// Returns the same status with two budgets: for a day that began at nine, and for the day after.
 pub fn status_with_budget() -> Status {
     let day = |from: i64, kwh: i64, release| Budget {
         from: minutes(from),

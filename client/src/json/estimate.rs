@@ -10,7 +10,7 @@ use crate::clock::Clock;
 #[derive(Debug, Serialize)]
 pub struct EstimateJson {
     duration_s: f64,
-    /// Above idle.
+    /// Draw above idle.
     power_w: f64,
     energy_j: f64,
     /// `learned`, `imported` or `nameplate`.
@@ -47,7 +47,7 @@ pub struct CandidateJson {
 }
 
 impl CandidateJson {
-    /// Converts a candidate. `clock` formats the times in the reason why the job cannot start there now.
+    /// Converts a candidate. `clock` formats times in the obstacle to a start there.
     pub fn new(candidate: &Candidate, clock: &Clock) -> Self {
         Self {
             node: candidate.node.clone(),

@@ -42,7 +42,7 @@ pub struct JobJson {
     start_now_cost_eur: Option<f64>,
     /// True if the watts are modelled by emulated hardware.
     emulated: bool,
-    /// True if `energy_j` was measured, false if it was estimated; `null` while the job runs and if that was not
+    /// True if `energy_j` was measured, false if it was estimated; `null` while the job runs and if neither was
     /// recorded.
     energy_measured: Option<bool>,
     /// Confidence that a measured energy was the job's own, 0 to 1; 1 if the job had its node alone.
@@ -52,7 +52,7 @@ pub struct JobJson {
     stderr_path: Option<String>,
     energy_limit_j: Option<f64>,
     cost_limit_eur: Option<f64>,
-    /// Exhausted limit, in words, if the job continues without any allowance left.
+    /// Exhausted limit in words, if the job continues without any remaining allowance.
     used_up: Option<String>,
     /// User who holds the job.
     held_by: Option<String>,

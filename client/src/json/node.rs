@@ -22,7 +22,7 @@ impl From<&[NodeReport]> for NodesJson {
 pub struct NodeDetailJson {
     schema: u32,
     node: NodeJson,
-    /// Lines for people; `null` if the node did not send any.
+    /// Report in lines for people; `null` if the node has not sent one.
     probe: Option<String>,
     /// Reason why `probe` is `null`.
     probe_error: Option<String>,
@@ -65,7 +65,7 @@ pub struct NodeJson {
     held_w: f64,
     /// `falling asleep`, `asleep` or `waking`; `null` if the node is awake.
     sleep: Option<&'static str>,
-    /// Part of `energy_j`: used asleep, while falling asleep and while waking.
+    /// Part of `energy_j` that the node used while asleep, falling asleep or waking.
     asleep_energy_j: f64,
     switching_energy_j: f64,
 }

@@ -14,7 +14,7 @@ use crate::price::zone_named;
 use crate::template::{Template, escaped};
 use crate::unit::Unit;
 
-/// `rows = "/data"` or `rows = ["/today", "/tomorrow"]`.
+/// Either `rows = "/data"` or `rows = ["/today", "/tomorrow"]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum OneOrMore {
@@ -33,7 +33,7 @@ struct Only {
 #[serde(deny_unknown_fields)]
 pub(super) struct JsonOptions {
     url: String,
-    /// Without it, `start` and `value` lead to arrays.
+    /// Without rows, `start` and `value` lead to arrays.
     rows: Option<OneOrMore>,
     start: String,
     end: Option<String>,
@@ -102,7 +102,7 @@ fn refused(key: &'static str, reason: &str) -> ConfigError {
 /// Parses `1.19` as millionths.
 fn scale(text: Option<&String>) -> Result<i64, ConfigError> {
     let Some(text) = text else { return Ok(1_000_000) };
-    // Thousandths of a thousand are millionths.
+    // A thousandth of a price per kWh is a millionth of a price per MWh.
     let millionths = "EUR/kWh".parse::<Unit>().ok().and_then(|unit| unit.thousandths(text));
     millionths.filter(|scale| *scale > 0).ok_or_else(|| ConfigError::Value {
         key: "scale",

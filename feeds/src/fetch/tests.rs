@@ -67,7 +67,7 @@ fn secrets_are_not_shown() {
     assert_eq!(request.shown(), "https://example.org/api?securityToken=***&zone=DE");
     let escaped = Request::get("https://example.org/?t=a%2Bb%2F").hiding("a+b/");
     assert_eq!(escaped.shown(), "https://example.org/?t=***");
-    // In the encoding of a path, where only letters and digits are plain.
+    // The encoding of a path leaves only letters and digits as they are.
     let other = Request::get("https://example.org/?t=a%2Ab").hiding("a*b");
     assert_eq!(other.shown(), "https://example.org/?t=***");
     let debugged = format!("{:?}", request.clone().with_header("authorization", "s3cret"));

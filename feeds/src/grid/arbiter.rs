@@ -6,7 +6,7 @@
 //!    Within a source the limit with the lowest number holds; among equals the one with the lower upper limit.
 //! 2. It narrows the operator's band. It replaces that band only if its source may widen and has a lower number than
 //!    the operator.
-//! 3. All limits of obligatory sources and all emergencies narrow the result, whatever their numbers.
+//! 3. All limits of obligatory sources and all emergencies narrow the result, regardless of their numbers.
 //! 4. During an emergency there is no lower limit. A lower limit above the upper one is reduced to it.
 //!
 //! The curve assumes that every source continues as it is: the end of failsafe is foreseen, the loss of a source is
@@ -209,7 +209,7 @@ impl Arbiter {
                 steps.push((at, band));
             }
         }
-        // It ends with the operator's unless a source limits it then or later.
+        // The curve ends when the operator's does, unless a source sets a limit from then on.
         let until = operator.until().filter(|until| *until > now && steps.last() == Some(&(*until, Band::UNLIMITED)));
         steps.truncate(steps.len() - usize::from(until.is_some()));
         // There is a step at `now`, the steps ascend, and the end is after the last of them.

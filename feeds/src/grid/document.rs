@@ -70,7 +70,7 @@ struct RawLimit {
     _received_at: Option<IgnoredAny>,
 }
 
-/// Reads JSON that was received at `now`; a limit without `from` begins then.
+/// Reads JSON received at `now`, when a limit without `from` begins.
 ///
 /// # Errors
 /// [`DocumentError`], naming the place and the value.
@@ -161,7 +161,7 @@ fn limit(value: Value, now: Time, place: &str) -> Result<Limit, DocumentError> {
 
 /// Converts watts from outside, rounded to milliwatts; `None` if no cluster could draw them.
 pub(super) fn power(watts: f64) -> Option<Power> {
-    // In that range the product is a whole number of milliwatts that an i64 holds.
+    // In this range, the product fits into an i64 as a whole number of milliwatts.
     (0.0..=MOST_WATTS).contains(&watts).then(|| Power::from_mw((watts * 1e3).round() as i64))
 }
 
@@ -225,7 +225,7 @@ mod tests {
         };
         assert_eq!(one("{}"), all);
         assert_eq!(one(r#"[{"high_w": 500.25, "duration_s": 0}]"#), Limit { high: Power::from_mw(500_250), ..all });
-        // 2026-10-26T18:00:00+02:00 is 16:00 UTC: 1793030400 s (date -d).
+        // `date -d` gives 1793030400 s for 2026-10-26T18:00:00+02:00, which is 16:00 UTC.
         let text = r#"{"limits":[{"low_w":10,"high_w":20,"from":"2026-10-26T18:00:00+02:00","duration_s":60,"priority":3,
             "emergency":true,"source":"x","received_at":null}]}"#;
         let from = Time::from_unix_ms(1_793_030_400_000);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_read() {
+    fn a_shown_document_can_be_read() {
         let limit = one(r#"{"low_w":10,"high_w":20.5,"until":"2026-10-26T18:00:00Z","priority":3}"#);
         assert_eq!(from_json(to_json("dso", &[limit]).to_string().as_bytes(), NOW), Ok(vec![limit]));
     }

@@ -11,7 +11,7 @@ use super::teller::Teller;
 use crate::fetch::now;
 use crate::file::read;
 
-/// Most bytes; a thousand limits have a fifth of it.
+/// Most bytes; a thousand limits need a fifth of this.
 const SIZE_LIMIT: usize = 1 << 20;
 
 /// File and its polling interval.
@@ -78,7 +78,7 @@ impl Memory {
             Look::Failed(reason) => return Some(Word::Fault(reason)),
             Look::Found { bytes, .. } => bytes,
         };
-        // A file that was only touched keeps the time of its first read.
+        // A touched file with the same content keeps the time of its first read.
         if let Some((_, limits)) = self.understood.as_ref().filter(|(known, _)| *known == bytes) {
             return Some(Word::Limits(limits.clone()));
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Limit {
     /// Lower limit; zero means none.
     pub low: Power,
-    /// Upper limit; [`Power::MAX`] means none. Never below `low`.
+    /// Upper limit; [`Power::MAX`] means none. At least `low`.
     pub high: Power,
     /// First instant at which the limit holds.
     pub from: Time,

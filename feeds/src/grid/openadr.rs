@@ -34,7 +34,7 @@ const PAGES: usize = 20;
 /// VTN and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAdr {
-    /// Address up to, and without, `/programs` and `/events`.
+    /// Address of the API, without `/programs` or `/events`.
     pub url: String,
     /// Address for tokens; `/auth/token` on the host of `url` by default.
     pub token_url: Option<String>,
@@ -104,7 +104,7 @@ pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller) {
 
 async fn told(teller: &Teller, reading: Reading, skewed: bool, url: &str) -> Result<(), Deaf> {
     teller.tell(Word::Limits(reading.limits)).await?;
-    // Reported in addition to the limits, which still count.
+    // The fault is reported in addition to the limits, which still count.
     if let Some(fault) = reading.faults.first() {
         teller.tell(Word::Fault(format!("{url}: {fault}"))).await?;
     } else if skewed {
@@ -150,7 +150,7 @@ impl OpenAdr {
                 .and_then(|url| if url.cannot_be_a_base() { Err("it cannot have a path".to_owned()) } else { Ok(url) });
             parsed.map_err(|reason| VenError::Address { url: text.to_owned(), reason })
         };
-        // With a trailing slash, so that `events` is appended to it.
+        // A trailing slash makes a relative `events` append to the address.
         let base = address(&format!("{}/", self.url.trim_end_matches('/')))?;
         let tokens = match &self.token_url {
             Some(url) => address(url)?,
@@ -165,10 +165,10 @@ impl OpenAdr {
 
 fn credentials(path: &Path) -> Result<ClientCredentials, VenError> {
     let text = private(path)?;
-    // The reason would show the text.
+    // The parser's reason would show the secret text.
     let found: Credentials = toml::from_str(&text).map_err(|_| VenError::Credentials { path: path.to_owned() })?;
     let mut credentials = ClientCredentials::new(found.client_id, found.client_secret);
-    // The client subtracts the margin from the lifetime of a token, which may be shorter.
+    // The client subtracts this margin from the lifetime of a token, which may be shorter than the default margin.
     credentials.refresh_margin = Duration::ZERO;
     Ok(credentials)
 }
@@ -223,7 +223,7 @@ impl Guard {
                 *outcome = Outcome { error: None, skew };
                 (status, body)
             }
-            // The client must see a failure; its own error is ignored.
+            // The client must see a failure, but its own error is ignored.
             Err(error) => {
                 outcome.error = Some(error);
                 (500, Vec::new())
@@ -235,7 +235,7 @@ impl Guard {
     }
 }
 
-/// Written like the code that `async_trait` generates.
+/// This has the form that `async_trait` generates.
 impl HttpClient for Guard {
     fn request_builder(&self, method: Method, url: Url) -> RequestBuilder {
         self.fetcher.client().request(method, url)

@@ -57,7 +57,7 @@ pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
                 if teller.tell(Word::Limits(known.limits.clone())).await.is_err() {
                     return;
                 }
-                // Reported in addition to the limits, which still count.
+                // The fault is reported in addition to the limits, which still count.
                 if skewed && teller.tell(Word::Fault(another_clock(&pull.url))).await.is_err() {
                     return;
                 }

@@ -33,7 +33,7 @@ use super::limit::{Limit, Word};
 use super::teller::{Teller, secret};
 use crate::fetch::now;
 
-/// Most bytes of a body; a thousand limits have a fifth of it.
+/// Most bytes of a body; a thousand limits need a fifth of this.
 const BODY_LIMIT: usize = 1 << 20;
 
 /// Most senders at a time; one is usual.
@@ -42,7 +42,7 @@ const CONNECTIONS: usize = 16;
 /// Limit from the first byte to the end of the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Pause after a failure to accept, such as no free file descriptor, which does not pass at once.
+/// Pause after a failure to accept. A lack of file descriptors, for example, lasts for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Listener.
@@ -76,7 +76,7 @@ pub async fn run(push: Push, listener: TcpListener, said: Vec<Limit>, teller: Te
     let desk = Arc::new(Desk { push, teller, said: Mutex::new(said) });
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        // Never closed.
+        // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -127,7 +127,7 @@ impl Desk {
             ("/heartbeat", &Method::POST) => self.tell(Word::Heartbeat, &json!({})).await,
             ("/limits", _) => not_allowed("GET, PUT, POST, DELETE"),
             ("/heartbeat", _) => not_allowed("POST"),
-            _ => refusal(StatusCode::NOT_FOUND, "there is only /limits and /heartbeat"),
+            _ => refusal(StatusCode::NOT_FOUND, "only /limits and /heartbeat exist"),
         }
     }
 
@@ -144,7 +144,7 @@ impl Desk {
                 let reason = format!("the body is longer than {BODY_LIMIT} bytes");
                 return refusal(StatusCode::PAYLOAD_TOO_LARGE, &reason);
             }
-            Err(error) => return refusal(StatusCode::BAD_REQUEST, &format!("the body broke off: {error}")),
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, &format!("the body is incomplete: {error}")),
         };
         match document::from_json(&body, now()) {
             Ok(limits) => self.say(limits).await,

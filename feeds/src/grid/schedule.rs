@@ -1,6 +1,6 @@
 //! Time table: limits at hours of certain days, in a time zone. Never fails.
 //!
-//! An hour that is skipped in spring begins after the change of clocks; of an hour that is repeated in autumn the first
+//! An hour that is skipped in spring begins after the change of clocks; if an hour is repeated in autumn, its first
 //! occurrence counts.
 
 use std::str::FromStr;
@@ -46,7 +46,7 @@ pub struct Line {
 pub struct Schedule {
     /// Zone of the hours.
     pub zone: TimeZone,
-    /// In any order.
+    /// The lines, in any order.
     pub lines: Vec<Line>,
 }
 
@@ -112,7 +112,7 @@ impl Schedule {
         let Ok(today) = Timestamp::from_millisecond(now.unix_ms()).map(|now| now.to_zoned(self.zone.clone())) else {
             return Vec::new();
         };
-        // Yesterday's limits may continue.
+        // A limit of yesterday may still be in force.
         let days = (-1..DAYS_AHEAD).filter_map(|offset| today.checked_add(offset.days()).ok());
         let mut limits = Vec::new();
         for day in days {
@@ -150,7 +150,7 @@ impl Line {
         let (low, high) = (self.band.low(), self.band.high());
         let limit =
             Limit { low, high, from, until: Some(until), priority: self.priority, emergency: false, received_at: now };
-        // Both ends may be in the hour that is skipped in spring.
+        // Both ends may fall into the hour that is skipped in spring.
         (from < until).then_some(limit)
     }
 }
@@ -198,13 +198,13 @@ mod tests {
 
     #[test]
     fn local_hours_over_the_change_of_the_clocks() {
-        // In summer two hours ahead of UTC; the clocks go back on 2026-10-25 at 01:00 UTC.
+        // Copenhagen is two hours ahead of UTC in summer; the clocks go back on 2026-10-25 at 01:00 UTC.
         check(
             line("daily", "17:00", "20:00"),
             "2026-10-24T12:00:00Z",
             &[("2026-10-24T15:00:00Z", "2026-10-24T18:00:00Z"), ("2026-10-25T16:00:00Z", "2026-10-25T19:00:00Z")],
         );
-        // 02:00 to 04:00 is three hours in that night.
+        // From 02:00 to 04:00 takes three hours in that night.
         check(
             line("sun", "02:00", "04:00"),
             "2026-10-24T12:00:00Z",
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn over_midnight_and_what_began_yesterday() {
+    fn limits_over_midnight_apply() {
         // 2026-11-20 is a Friday.
         check(
             line("fri", "22:00", "06:00"),
@@ -231,7 +231,7 @@ mod tests {
             "2026-11-21T05:00:00Z",
             &[("2026-11-27T21:00:00Z", "2026-11-28T05:00:00Z")],
         );
-        // From an hour to the same hour is a whole day.
+        // A limit from an hour to the same hour lasts a whole day.
         check(
             line("fri", "00:00", "00:00"),
             "2026-11-20T01:00:00Z",

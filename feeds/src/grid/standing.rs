@@ -1,6 +1,6 @@
-//! State of one source: its last limits, and its connection. The rules are those of EEBUS LPC: without a heartbeat the
-//! failsafe limit holds. It ends with a new limit, or 120 s after the heartbeat is back, or without any message after
-//! its duration. Times are passed in.
+//! State of one source: its last limits, and its connection. The rules are those of EEBUS LPC: without a heartbeat
+//! the failsafe limit holds. Failsafe ends with a new limit, or 120 s after the heartbeat is back. Without any
+//! message it ends after its duration. Times are passed in.
 
 use limo_model::{Power, Span, Time};
 
@@ -15,7 +15,7 @@ const RETURN: Span = Span::from_secs(120);
 pub enum Mode {
     /// The messages of the source arrive.
     Ok,
-    /// Lost, without a limit in its place: there is no failsafe limit, or its time is over.
+    /// Lost without a replacement: there is no failsafe limit, or its time is over.
     Stale,
     /// Lost; the failsafe limit has held since `since`. `back` is the time at which the heartbeat returned.
     Failsafe { since: Time, back: Option<Time> },
@@ -44,7 +44,7 @@ enum Turn {
 }
 
 impl Standing {
-    /// Makes the state at the start: nothing is known, so that an obligatory source begins in failsafe.
+    /// Makes the initial state. No message has arrived yet, so an obligatory source begins in failsafe.
     pub(super) fn new(source: &Source, now: Time) -> Self {
         let mode = match source.failsafe {
             Some(_) if source.obligatory => Mode::Failsafe { since: now, back: None },
@@ -53,8 +53,8 @@ impl Standing {
         Self { limits: Vec::new(), mode, heard: None, began: now, fault: None }
     }
 
-    /// Makes the state at the start from that of an earlier process. The time of the heartbeat counts from now.
-    /// Failsafe continues; if its time is over, it begins again for an obligatory source.
+    /// Makes the initial state from that of an earlier process. The heartbeat counts from now. Failsafe continues; an
+    /// obligatory source whose failsafe is over begins it again.
     pub(super) fn kept(source: &Source, limits: Vec<Limit>, failsafe_since: Option<Time>, now: Time) -> Self {
         let new = Self::new(source, now);
         let mode = match (source.failsafe, failsafe_since) {
@@ -107,7 +107,7 @@ impl Standing {
         while let Some((at, turn)) = self.turn(source).filter(|(at, _)| *at <= now) {
             match (turn, self.mode) {
                 (Turn::Forgotten, _) => self.limits.clear(),
-                // Lost again while it was returning: the time of failsafe begins anew.
+                // The source was lost again while it was returning, so the time of failsafe begins anew.
                 (Turn::Lost, _) if source.failsafe.is_some() => {
                     self.mode = Mode::Failsafe { since: at, back: None };
                 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_word_is_failsafe_until_it_has_held_long_enough() {
+    fn a_silent_source_is_failsafe_for_its_least_time() {
         let source = source(false, 7_200);
         let mut standing = Standing::new(&source, at(0));
         assert_eq!(standing.mode, Mode::Ok);
@@ -226,7 +226,7 @@ mod tests {
         standing.advance(&source, at(129));
         check(&standing, &source, 129, Some(50));
         assert_eq!(standing.deadline(&source), Some(at(130)));
-        // Reported late, it began when it was due.
+        // Reported late, failsafe still began when it was due.
         standing.advance(&source, at(200));
         assert_eq!(standing.mode, Mode::Failsafe { since: at(130), back: None });
         check(&standing, &source, 200, Some(100));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_with_an_end_outlives_the_word() {
+    fn a_limit_with_an_end_applies_without_its_source() {
         let source = source(false, 60);
         let mut standing = Standing::new(&source, at(0));
         standing.hear(&source, at(0), limit(50, Some(1_000)));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_forgotten_after_its_time() {
+    fn limits_expire_after_their_time() {
         let source = Source { ttl: Some(Span::from_secs(300)), heartbeat: None, failsafe: None, ..source(false, 0) };
         let mut standing = Standing::new(&source, at(0));
         standing.hear(&source, at(10), limit(50, None));

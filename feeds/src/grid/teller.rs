@@ -13,7 +13,7 @@ use super::limit::Word;
 use crate::fetch::{FetchError, Request, SKEW_LIMIT, now, pause_after};
 use crate::file::{self, FileError};
 
-/// Longest pause after failures: a limit must not come late because the server was down before.
+/// Longest pause after failures. A limit must not arrive late only because the server was down before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Most characters of a fault. It may repeat a server's text, is logged, and is part of the status of the cluster,

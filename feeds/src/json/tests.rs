@@ -74,10 +74,10 @@ fn lengths_follow_from_distances() {
     };
     check(&[0, 15, 30, 45], &[15, 15, 15, 15]);
     check(&[0, 30, 60], &[30, 30, 30]);
-    // From hours to quarters, and back.
+    // Hours change to quarters of an hour, and back.
     check(&[0, 60, 120, 135, 150], &[60, 60, 15, 15, 15]);
     check(&[0, 15, 30, 90, 150], &[15, 15, 60, 60, 60]);
-    // A gap of one quarter, of many hours, and at the end.
+    // There are gaps of one quarter and of many hours, and a gap at the end.
     check(&[0, 15, 45, 60], &[15, 15, 15, 15]);
     check(&[0, 60, 600, 660], &[60, 60, 60, 60]);
     check(&[0, 60, 600], &[60, 60, 60]);
@@ -113,7 +113,7 @@ fn rows_of_another_kind_are_left_out() {
 }
 
 #[test]
-fn what_the_answer_says_of_itself() {
+fn units_and_refusals_in_the_answer_are_checked() {
     let named = Mapping { checked: Some(("/u".into(), UnitText::Unit)), ..columns() };
     let body = |unit: &str| format!(r#"{{"t":[0,60],"v":[1,2],"u":"{unit}"}}"#);
     assert!(read(&named, &body("EUR / MWh")).is_ok());
@@ -127,7 +127,7 @@ fn what_the_answer_says_of_itself() {
 
 #[test]
 fn scaling_is_exact_and_rounds_once() {
-    // 19 % of tax on 80.25, and half a thousandth away from zero.
+    // The first value includes 19 % of tax on 80.25; the second is half a thousandth and rounds away from zero.
     let taxed = Mapping { scale_millionths: 1_190_000, ..columns() };
     assert_eq!(read(&taxed, r#"{"t":[0,3600],"v":[80.25,-0.05]}"#), Ok(vec![(0, 60, 95_498), (60, 120, -60)]));
     refused(&columns(), r#"{"t":[0,60],"v":[1,1e300]}"#, "/v/1 is `1e+300`; expected a number of EUR/MWh");

@@ -5,7 +5,7 @@ use crate::config::Fallback;
 use crate::slot::Slot;
 
 const HOUR: i64 = 3_600_000;
-/// Last midnight before "now", in hours since 1970; now is two hours later.
+/// Hours from 1970 to the last midnight before "now"; now is two hours later.
 const DAY: i64 = 24 * 1000;
 const NOW: i64 = DAY + 2;
 
@@ -42,12 +42,12 @@ fn check(outlook: &Outlook, steps: &[(i64, i64)], until: Option<i64>) {
 }
 
 #[test]
-fn without_a_fallback_the_curve_ends_with_what_is_known() {
+fn without_a_fallback_the_curve_ends_with_the_known_values() {
     let known = prices(&[slot(-1, 1, 10), slot(1, 4, 20), slot(4, 5, -30)], Fallback::RunNow);
     check(&known, &[(-1, 10), (1, 20), (4, -30)], Some(5));
     assert_eq!(curve_at(&known, DAY + 5), None);
     assert_eq!(curve_at(&prices(&[], Fallback::RunNow), NOW), None);
-    // No earlier value is known: the curve begins with the future, and the present is unknown.
+    // Without an earlier value the present is unknown, and the curve begins in the future.
     assert_eq!(curve_at(&prices(&[slot(9, 10, 1)], Fallback::RunNow), NOW), None);
 }
 
@@ -60,11 +60,11 @@ fn a_hole_ends_the_curve_and_one_that_is_over_does_not() {
 }
 
 #[test]
-fn fallbacks_fill_holes_and_go_on() {
+fn fallbacks_fill_gaps_and_continue() {
     let fixed = Fallback::Fixed(Price::from_milli_per_mwh(80));
     check(&prices(&[slot(1, 4, 20), slot(6, 8, 30)], fixed), &[(1, 20), (4, 80), (6, 30), (8, 80)], None);
     check(&prices(&[], fixed), &[(2, 80)], None);
-    // A day on from the next full hour; the day before was 5 until noon and 6 after it.
+    // The fallback lasts a day from the next full hour; the day before was 5 until noon and 6 after it.
     let day = [slot(-24, -12, 5), slot(-12, 0, 6), slot(0, 4, 20)];
     check(&prices(&day, Fallback::LastDay), &[(-24, 5), (-12, 6), (0, 20), (4, 5), (12, 6), (24, 20)], Some(27));
     check(&prices(&[slot(0, 40, 20)], Fallback::LastDay), &[(0, 20)], Some(40));
@@ -96,7 +96,7 @@ fn carbon_is_weighed_exactly() {
     };
     check(&weighed(80_000), &[(0, 74_000), (3, 71_080), (4, 11_080)], Some(5));
     check(&weighed(80_500), &[(0, 74_150), (3, 71_212), (4, 11_212)], Some(5));
-    // Where no intensity is known now, the price alone counts.
+    // If no intensity is known for now, only the price counts.
     assert_eq!(curve_at(&weighed(80_000), DAY + 6), Some((vec![(0, 50_000), (4, -10_000)], Some(9))));
     let alone = Outlook { prices: Vec::new(), ..weighed(80_000) };
     check(&alone, &[(0, 24_000), (3, 21_080)], Some(5));

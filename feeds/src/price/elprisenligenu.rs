@@ -1,8 +1,9 @@
 //! elprisenligenu.dk, and its sister elprisetjustnu.se: day-ahead prices of Danish (Swedish) areas, without a key, for one
 //! local day a request.
 //!
-//! `GET /api/v1/prices/YYYY/MM-DD_DK1.json` gives `[{DKK_per_kWh, EUR_per_kWh, EXR, time_start, time_end}]`, without tax. The
-//! path is assumed, from the pages of the service; 404 is "not there yet". The sister has `SEK_per_kWh` in its place.
+//! `GET /api/v1/prices/YYYY/MM-DD_DK1.json` gives `[{DKK_per_kWh, EUR_per_kWh, EXR, time_start, time_end}]`, without
+//! tax. The path is assumed, from the pages of the service; 404 means "not published yet". The sister has
+//! `SEK_per_kWh` in its place.
 
 use serde::Deserialize;
 
@@ -18,9 +19,9 @@ pub const BASE: &str = "https://www.elprisenligenu.dk";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// `DK1` or `DK2`; of the sister `SE1` to `SE4`.
+    /// `DK1` or `DK2`; `SE1` to `SE4` for the sister.
     zone: String,
-    /// `DKK`, `EUR`; of the sister `SEK`.
+    /// `DKK` or `EUR`; `SEK` for the sister.
     #[serde(default = "dkk")]
     currency: String,
 }

@@ -31,7 +31,7 @@ pub struct Options {
     currency: String,
 }
 
-/// JSON with times in UTC, while requests are in local time.
+/// The source: JSON with times in UTC, and requests in local time.
 pub struct Energinet {
     feed: JsonFeed,
     zone: TimeZone,

@@ -115,7 +115,7 @@ impl CurveSource<Price> for Entsoe {
             if self.sequence.is_none_or(|wanted| wanted == sequence) {
                 self.check_units(node)?;
                 let slots = self.slots(node)?;
-                // A few bytes of a curve that repeats stand for a year of slots.
+                // A few bytes of a repeating curve can stand for a year of slots.
                 count += slots.len();
                 within_limit(count)?;
                 series.entry(sequence).or_default().extend(slots);
@@ -123,7 +123,7 @@ impl CurveSource<Price> for Entsoe {
         }
         let mut slots: Vec<Slot> = Vec::new();
         for found in series.into_values() {
-            // Intervals of a lower sequence keep their values.
+            // Slots of a lower sequence keep their values.
             let own: Vec<Slot> = ordered(found)?.into_iter().filter(|slot| !overlaps(&slots, slot)).collect();
             slots.extend(own);
             slots = ordered(slots)?;

@@ -23,7 +23,7 @@ fn rows(stretches: &[Stretch<Price>]) -> Vec<(i64, i64, i64)> {
 }
 
 #[test]
-fn newer_slots_replace_what_they_overlap() {
+fn newer_slots_replace_overlapping_ones() {
     let mut series = series(Fallback::RunNow);
     series.merge(&[slot(0, 4, 1), slot(4, 8, 2), slot(10, 12, 3)], hour(0));
     series.merge(&[slot(1, 2, 7), slot(3, 5, 8)], hour(1));
@@ -34,13 +34,13 @@ fn newer_slots_replace_what_they_overlap() {
     series.merge(&[], hour(1));
     assert_eq!(all(&series), [(0, 12, 9)]);
     assert_eq!(rows(&series.known(hour(1), hour(3), hour(5))), [(3, 5, 9)]);
-    // More than eight days later it is removed.
+    // A slot is removed after more than eight days.
     series.merge(&[slot(300, 301, 1)], hour(300));
     assert_eq!(rows(&series.known(hour(300), hour(0), hour(400))), [(300, 301, 1)]);
 }
 
 #[test]
-fn what_was_received_too_long_ago_counts_no_more() {
+fn values_expire_after_their_time() {
     let mut series = series(Fallback::RunNow);
     series.merge(&[slot(0, 10, 1), slot(10, 100, 2)], hour(0));
     assert_eq!(series.known_until(hour(5)), Some(hour(100)));
@@ -55,7 +55,7 @@ fn what_was_received_too_long_ago_counts_no_more() {
 }
 
 #[test]
-fn known_is_what_goes_on_without_a_gap() {
+fn known_until_ends_at_the_first_gap() {
     let mut series = series(Fallback::RunNow);
     assert_eq!(series.known_until(hour(0)), None);
     series.merge(&[slot(0, 2, 1), slot(2, 4, 1), slot(6, 8, 1)], hour(0));
@@ -65,7 +65,7 @@ fn known_is_what_goes_on_without_a_gap() {
 }
 
 #[test]
-fn a_feed_that_tells_ever_more_of_the_future_is_not_kept_without_end() {
+fn values_of_a_feed_are_bounded() {
     let mut series = series(Fallback::RunNow);
     let slots = |from: i64| (from..from + 30_000).map(|at| slot(at, at + 1, at)).collect::<Vec<_>>();
     series.merge(&slots(0), hour(0));
@@ -77,11 +77,11 @@ fn a_feed_that_tells_ever_more_of_the_future_is_not_kept_without_end() {
 fn the_last_day_is_repeated_hour_by_hour() {
     let mut series = series(Fallback::LastDay);
     series.merge(&[slot(0, 12, 1), slot(12, 24, 2), slot(24, 30, 3)], hour(0));
-    // 30 to 36 was 1 the day before, 36 to 48 was 2; 48 to 54 was 3 the day before.
+    // From 30 to 36 the value repeats 1, from 36 to 48 it repeats 2, and from 48 to 54 it repeats 3.
     assert_eq!(rows(&series.fallback(hour(29), hour(30), hour(54))), [(30, 36, 1), (36, 48, 2), (48, 54, 3)]);
-    // Where the day before is not known, the one before that counts.
+    // If the day before is not known, an earlier day counts.
     assert_eq!(rows(&series.fallback(hour(58), hour(56), hour(58))), [(56, 58, 1)]);
-    // Two days, the first of which is the pattern of the second.
+    // The second of the two days repeats the first.
     let mut short = self::series(Fallback::LastDay);
     short.merge(&[slot(0, 24, 5)], hour(0));
     assert_eq!(rows(&short.fallback(hour(24), hour(24), hour(49))).iter().map(|row| row.1 - row.0).sum::<i64>(), 25);

@@ -23,7 +23,7 @@ async fn a_file_is_taken_when_it_is_whole() {
     ear.fault("limit.json: No such file or directory").await;
     std::fs::write(&path, "{\"high_w\": 500}").expect("written");
     assert_eq!(ear.watts(1).await, [500.0]);
-    // A half-written file is not a message about limits, only a fault.
+    // A half-written file causes a fault, and never changes the limits.
     std::fs::write(&path, "{\"high_w\": 4").expect("written");
     ear.fault("limit.json: not JSON: EOF").await;
     std::fs::write(&path, "{\"high_w\": 400}").expect("written");
@@ -37,7 +37,7 @@ async fn a_file_is_taken_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_only_touched_is_a_word_and_says_the_same() {
+async fn a_touched_file_is_a_sign_of_life_without_a_change() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("limit.toml");
     std::fs::write(&path, "high_w = 500\n").expect("written");
@@ -49,7 +49,7 @@ async fn a_file_that_is_only_touched_is_a_word_and_says_the_same() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_of_limits_is_a_fault() {
+async fn an_invalid_file_of_limits_is_a_fault() {
     let dir = tempfile::tempdir().expect("a directory");
     watch(dir.path()).fault("is not a regular file").await;
     let pipe = dir.path().join("pipe");

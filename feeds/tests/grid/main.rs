@@ -12,10 +12,10 @@ use std::time::Duration;
 use limo_feeds::grid::{Teller, Word};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Longest wait of a test, longer than anything takes on a loaded machine.
+/// Longest wait of a test: longer than any step takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Short for a test, long for a request.
+/// Short for a test, but long for a request.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Receiver of one source's messages.
@@ -36,7 +36,7 @@ impl Ear {
         word
     }
 
-    /// Returns the next message for which `wanted` gives something; skips others.
+    /// Returns the first value that `wanted` gives for a message; skips other messages.
     async fn next_of<T>(&mut self, wanted: impl Fn(&Word) -> Option<T>) -> T {
         loop {
             let word = self.next().await;

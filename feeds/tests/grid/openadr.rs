@@ -50,7 +50,7 @@ fn limit(id: &str, units: Option<&str>, value: f64) -> Value {
     event
 }
 
-/// Makes the answers of a VTN with these events.
+/// Returns a script of a VTN with these events.
 fn vtn(events: Vec<Value>) -> impl FnMut(&Asked) -> Back + Send + 'static {
     let events = Value::Array(events).to_string();
     move |asked| {
@@ -157,14 +157,14 @@ async fn intervals_follow_each_other_and_repeat() {
     check(vec![event("e", own)], &[(0, Some(900), 1e3)]).await;
     let endless = json!({"intervalPeriod": period("P9999Y"), "intervals": two});
     check(vec![event("e", endless)], &[(0, None, 1e3)]).await;
-    // "Now" is when the event was last changed: 2026-11-02, 20 days and 18 h before.
+    // "Now" is the time of the event's last change: 2026-11-02, 20 days and 18 h before.
     let begin = json!({"start": "0001-01-01T00:00:00Z", "duration": "PT0S"});
     let now = json!({"intervalPeriod": begin, "intervals": [{"id": 0, "payloads": payload(1.0)}]});
     check(vec![event("e", now)], &[(-(20 * 24 + 18) * 3_600, None, 1e3)]).await;
 }
 
 #[tokio::test]
-async fn priorities_alerts_and_what_is_no_limit() {
+async fn priorities_and_alerts_are_read_and_other_events_ignored() {
     let period = json!({"start": "2026-11-22T18:00:00Z", "duration": "PT1H"});
     let of = |kind: &str, value: Value| json!([{"id": 0, "payloads": [{"type": kind, "values": [value]}]}]);
     let mut first = limit("first", None, 1.0);
@@ -177,7 +177,7 @@ async fn priorities_alerts_and_what_is_no_limit() {
 }
 
 #[tokio::test]
-async fn faults_are_told_and_a_new_token_is_asked_for() {
+async fn faults_are_reported_and_a_new_token_is_requested() {
     let server = Server::start(vtn(Vec::new())).await;
     let dir = tempfile::tempdir().expect("a directory");
     let mut ear = ask(&server, Some(credentials(dir.path())));
@@ -205,7 +205,7 @@ async fn faults_are_told_and_a_new_token_is_asked_for() {
 }
 
 #[tokio::test]
-async fn events_that_are_no_events_and_lists_without_an_end() {
+async fn invalid_events_and_endless_lists_are_refused() {
     let server = Server::start(|asked| {
         if asked.line.starts_with("POST") {
             return answer_json(r#"{"access_token":"t","token_type":"Bearer"}"#);
@@ -227,7 +227,7 @@ async fn events_that_are_no_events_and_lists_without_an_end() {
 }
 
 #[tokio::test]
-async fn without_a_good_file_of_credentials_nobody_is_asked() {
+async fn without_valid_credentials_no_request_is_sent() {
     let server = Server::start(vtn(Vec::new())).await;
     let dir = tempfile::tempdir().expect("a directory");
     let path = credentials(dir.path());

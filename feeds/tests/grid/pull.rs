@@ -11,7 +11,7 @@ use limo_feeds::grid::pull::{Pull, run};
 use crate::server::{Asked, Back, Server, answer, json};
 use crate::{Ear, POLL};
 
-/// Shorter than the patience of a test, longer than an exchange.
+/// Shorter than a test's longest wait, but longer than an exchange.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An incomplete answer.
@@ -32,7 +32,7 @@ pub fn token(dir: &Path, text: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_document_is_a_word_and_so_is_each_304() {
+async fn a_document_and_each_304_are_signs_of_life() {
     let server = Server::start(|asked| {
         if asked.head.contains("if-none-match: \"v1\"") {
             answer("304 Not Modified", "etag: \"v1\"\r\n", "")
@@ -56,7 +56,7 @@ async fn a_document_is_a_word_and_so_is_each_304() {
 }
 
 #[tokio::test]
-async fn a_304_that_nobody_asked_for_lifts_no_limit() {
+async fn an_unexpected_304_keeps_the_limits() {
     let server = Server::start(|_| answer("304 Not Modified", "", "")).await;
     let first = ask(&server, None).next().await;
     assert!(matches!(&first, Word::Fault(fault) if fault.contains("status 304")), "{first:?}");
@@ -87,7 +87,7 @@ async fn a_fault_is_never_long() {
 }
 
 #[tokio::test]
-async fn faults_are_told_and_the_next_answer_counts_again() {
+async fn faults_are_reported_and_the_next_answer_counts() {
     let server = Server::start(|_| json("[]")).await;
     let mut ear = ask(&server, None);
     // After each fault the server works for a moment, so that the pauses stay short.
@@ -110,7 +110,7 @@ async fn faults_are_told_and_the_next_answer_counts_again() {
 }
 
 #[tokio::test]
-async fn a_clock_that_differs_is_told_beside_the_limits() {
+async fn a_differing_clock_is_reported_with_the_limits() {
     let server = Server::start(|_| {
         let headers = "content-type: application/json\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
         answer("200 OK", headers, "{\"high_w\": 7}")

@@ -75,7 +75,7 @@ async fn limits_are_put_shown_and_withdrawn() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_and_changes_nothing() {
+async fn errors_are_reported_and_change_nothing() {
     let mut sender = Sender::new().await;
     let json = "content-type: application/json\r\n";
     for authorization in
@@ -90,24 +90,24 @@ async fn what_is_wrong_is_said_and_changes_nothing() {
     };
     check(sender.json("PUT /limits", "{\"high_w\": ").await, 400, "not JSON");
     check(sender.json("PUT /limits", "{\"high_w\": -1}").await, 400, "high_w is -1 W");
-    check(sender.json("PUT /else", "{}").await, 404, "there is only /limits and /heartbeat");
+    check(sender.json("PUT /else", "{}").await, 404, "only /limits and /heartbeat exist");
     check(sender.json("PATCH /limits", "{}").await, 405, "GET, PUT, POST, DELETE");
     check(sender.json("GET /heartbeat", "").await, 405, "POST");
     let token = "authorization: bearer s3cret\r\n";
     let text = format!("{token}content-type: text/plain\r\n");
     check(sender.send("PUT /limits", &text, "{}").await, 415, "the content type is `text/plain`");
     check(sender.json("PUT /limits", &format!("\"{}\"", "x".repeat(2 << 20))).await, 413, "longer than 1048576 bytes");
-    // No part of these was a message: the next one is the heartbeat.
+    // None of these requests caused a message: the next message is the heartbeat.
     assert_eq!(sender.json("POST /heartbeat", "").await.0, 202);
     assert_eq!(sender.ear.next().await, Word::Heartbeat);
 }
 
 #[tokio::test]
-async fn what_is_not_http_harms_nobody() {
+async fn other_protocols_do_not_affect_the_listener() {
     let mut sender = Sender::new().await;
     let answer = sender.raw(b"\x16\x03\x01 this is TLS\r\n\r\n").await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
-    // Half a body, then the end of the connection.
+    // The connection ends after half a body.
     let half = "PUT /limits HTTP/1.1\r\nhost: x\r\nauthorization: Bearer s3cret\r\ncontent-type: application/json\r\n\
                 content-length: 100\r\n\r\n{\"high";
     let mut stream = TcpStream::connect(sender.address).await.expect("listening");

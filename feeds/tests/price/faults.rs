@@ -25,7 +25,7 @@ async fn failure(answer: Vec<u8>) -> FeedError {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing() {
+async fn a_silent_server_is_a_failure() {
     let server = Server::start(|_| Answer::Silence).await;
     let hasty = Fetcher::new(Duration::from_millis(300), None).expect("TLS");
     let failure = look(&server, TABLE, &hasty).await.failure.expect("too late");
@@ -34,8 +34,8 @@ async fn a_server_that_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_too_slowly_counts_as_none() {
-    // The head and a part of the body come; then nothing.
+async fn a_slow_body_is_a_failure() {
+    // The server sends the head and a part of the body, then nothing.
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/p", server.local_addr().expect("bound"));
     let serving = tokio::spawn(async move {
@@ -62,7 +62,7 @@ async fn busy_servers_say_for_how_long() {
 }
 
 #[tokio::test]
-async fn what_servers_say_stands_in_errors() {
+async fn errors_contain_the_message_of_the_server() {
     let error = failure(reply("500 Internal Server Error", "text/html", "<h1>oops</h1>")).await;
     assert!(error.to_string().ends_with("status 500: the server said `<h1>oops</h1>`"), "{error}");
     let error = failure(reply("403 Forbidden", "application/json", "{\"detail\":\"no\"}")).await;
@@ -86,7 +86,7 @@ async fn broken_answers() {
 }
 
 #[tokio::test]
-async fn nobody_is_there() {
+async fn an_unreachable_server_is_a_failure() {
     let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/p?key=s3cret", server.local_addr().expect("bound"));
     drop(server);
@@ -118,7 +118,7 @@ async fn a_clock_that_is_wrong_is_seen() {
 }
 
 #[tokio::test]
-async fn what_is_late_comes_later() {
+async fn late_values_are_requested_again() {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let server = Server::start(move |_| {
         Answer::Bytes(match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
@@ -193,7 +193,7 @@ async fn an_address_of_a_next_page_may_not_be_of_any_length() {
 }
 
 #[tokio::test]
-async fn a_pipe_is_no_table_and_nobody_waits_for_its_writer() {
+async fn a_pipe_is_refused_without_waiting_for_its_writer() {
     let dir = tempfile::tempdir().expect("a directory");
     let pipe = dir.path().join("prices.csv");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");

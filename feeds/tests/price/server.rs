@@ -87,7 +87,7 @@ async fn serve(mut stream: TcpStream, script: Script, record: Arc<Mutex<Vec<Aske
 pub async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), answer: Answer) {
     match answer {
         Answer::Bytes(bytes) => {
-            // The client may have closed the connection.
+            // The write fails if the client has closed the connection.
             let _ = stream.write_all(&bytes).await;
             let _ = stream.shutdown().await;
         }

@@ -1,4 +1,4 @@
-//! Changes by operators: written with the events, numbered by the journal, kept for ever.
+//! Changes by operators: written with the events, numbered by the journal, kept without a limit.
 
 use limo_journal::{Batch, ChangeItem, ChangeQuery, ChangeRow, Journal};
 

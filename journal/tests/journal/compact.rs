@@ -1,4 +1,4 @@
-//! Room of deleted rows goes back to the file system.
+//! Space of deleted rows is returned to the file system.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn size(dir: &Path) -> u64 {
     bytes("journal.db") + bytes("journal.db-wal")
 }
 
-/// Jobs with large environments come and go.
+/// Submits and ends jobs with large environments.
 async fn come_and_go(journal: &Journal, generation: u64, jobs: std::ops::Range<u64>) {
     for job in jobs.clone() {
         let submissions = vec![Submission { launch: vec![3; LAUNCH], ..submission(job) }];
@@ -48,7 +48,7 @@ fn a_compacted_journal_is_small_and_whole() {
     });
 }
 
-/// More than half of a large file is unused, and there are no requests.
+/// Creates a large file with more than half unused, and makes no requests.
 #[test]
 fn an_idle_journal_compacts_itself() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -66,7 +66,7 @@ fn an_idle_journal_compacts_itself() {
     });
 }
 
-/// The journal of a program without compaction is rewritten.
+/// Checks that the journal of a program without compaction is rewritten.
 #[test]
 fn an_earlier_journal_is_compacted_when_it_is_asked_for() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -6,12 +6,12 @@ use limo_model::JobId;
 use crate::{accepted, entry, finished, key, reopen, run, submission};
 
 #[test]
-fn order_of_calls_is_order_on_disk_whatever_is_awaited() {
+fn the_order_of_calls_is_the_order_on_disk() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, empty) = Journal::open(dir.path()).await.expect("a new journal");
         assert_eq!((empty.snapshot, empty.entries.len(), empty.live.len()), (None, 0, 0));
-        // More than fit in one transaction. Only the last answer is awaited, the others are dropped.
+        // The batches do not fit in one transaction. Only the last answer is awaited; the others are dropped.
         let count = GROUP as u64 * 2 + 7;
         let mut last = None;
         for job in 1..=count {
@@ -46,7 +46,7 @@ fn a_key_that_is_taken_stays_with_the_job_that_took_it_and_harms_no_other() {
 }
 
 #[test]
-fn recovery_gives_the_newest_snapshot_and_what_came_after_it_but_history_gives_all() {
+fn recovery_returns_the_newest_snapshot_and_later_entries_and_history_all() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
@@ -57,7 +57,7 @@ fn recovery_gives_the_newest_snapshot_and_what_came_after_it_but_history_gives_a
         let recovered = journal.recover().await.expect("readable");
         assert_eq!(recovered.snapshot.as_deref(), Some("state after 4"));
         assert_eq!(recovered.entries, [entry(5), entry(6)]);
-        // The journal is open, and entries are written after the history was opened.
+        // The journal stays open, and entries are written after the history was opened.
         let mut history = History::open(dir.path()).expect("readable beside its writer");
         let first = history.next().expect("six entries").expect("readable");
         journal.commit(accepted(recovered.generation, 7)).await.expect("committed");
@@ -75,14 +75,14 @@ fn after_one_failed_commit_everything_is_refused_until_recovery() {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
         journal.commit(accepted(generation, 1)).await.expect("committed");
-        // Job 1 cannot be written a second time, and later batches build on it.
+        // Job 1 cannot be written a second time, and later batches follow this one.
         let broken = journal.commit(Batch { entries: vec![entry(2)], ..accepted(generation, 1) });
         let behind = journal.commit(accepted(generation, 3));
         assert!(matches!(broken.await, Err(CommitError::Database { .. })));
         assert!(behind.await.is_err());
         let later = journal.commit(accepted(generation, 4)).await;
         assert_eq!(later, Err(CommitError::Stale { batch: generation }));
-        // Guessing the next generation does not help: the state on disk was not read yet.
+        // Guessing the next generation does not help, because the state on disk was not read yet.
         assert!(journal.commit(accepted(generation + 1, 4)).await.is_err());
 
         let recovered = journal.recover().await.expect("readable");
@@ -123,7 +123,7 @@ fn a_key_finds_its_job_also_when_the_job_is_long_over() {
 }
 
 #[test]
-fn what_was_queued_before_the_handle_is_dropped_is_written() {
+fn queued_batches_are_written_after_the_handle_is_dropped() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
@@ -136,7 +136,7 @@ fn what_was_queued_before_the_handle_is_dropped_is_written() {
 }
 
 #[test]
-fn room_waits_while_too_much_is_queued() {
+fn commits_wait_while_too_much_is_queued() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
@@ -145,7 +145,7 @@ fn room_waits_while_too_much_is_queued() {
             pending.push(journal.commit(Batch { generation, ..Batch::default() }));
         }
         journal.room().await;
-        // There is space only because a batch was answered.
+        // The answer of a batch frees its place.
         let answered = pending.remove(0);
         tokio::select! {
             biased;

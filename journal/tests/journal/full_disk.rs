@@ -57,7 +57,7 @@ fn new_jobs_are_to_stop_before_the_disk_is_full() {
         assert!(journal.has_ballast(), "the disk is not full");
         let still = journal.restore_ballast().await;
         assert!(matches!(still, Err(BallastError::NoRoom(_))), "{still:?}");
-        // The space of their launches is reused, and counts although the file keeps it.
+        // The space of their launches is reused, and counts as free although the file keeps it.
         for (seq, job) in (jobs + 1..).zip(1..=jobs) {
             let batch =
                 Batch { generation, entries: vec![entry(seq)], finished: vec![finished(job)], ..Batch::default() };
@@ -186,10 +186,10 @@ impl Drop for Cover {
     }
 }
 
-/// The disk is filled first: the kernel does not make a file system read-only while a file on it is open for writing,
-/// and the journal closes its files when the disk is full.
+/// Fills the disk first. The kernel does not make a file system read-only while a file on it is open for writing, and
+/// the journal closes its files when the disk is full.
 #[test]
-fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable() {
+fn a_journal_on_a_read_only_disk_can_be_read_and_continues_when_it_is_writable() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
         let (journal, Recovered { generation, .. }) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
@@ -210,7 +210,7 @@ fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable
     });
 }
 
-/// The message names the write that has to come before any read.
+/// Checks that the message names the write that must come before any read.
 #[test]
 fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };

@@ -75,7 +75,7 @@ fn filters_and_parts() {
         let journal = journal_of_rows(dir.path()).await;
         assert_eq!(journal.finished(FinishedQuery::newest(1)).await, Ok(vec![rows().remove(6)]));
         check_filters(&journal).await;
-        // In parts of two, one of which begins between two equal ends.
+        // The list is read in parts of two, one of which begins between two equal ends.
         let (mut after, mut seen) = (None, Vec::new());
         while seen.len() < 20 {
             let query = FinishedQuery { after, ..FinishedQuery::newest(1) };
@@ -129,7 +129,7 @@ fn sums() {
     });
 }
 
-/// A sum contains the known costs only.
+/// Checks that a sum contains the known costs only.
 #[test]
 fn an_unknown_cost_is_not_zero() {
     run(async {
@@ -154,7 +154,7 @@ fn an_unknown_cost_is_not_zero() {
 }
 
 #[test]
-fn what_nodes_drew() {
+fn readings_of_nodes_are_summed() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
@@ -175,7 +175,7 @@ fn what_nodes_drew() {
     });
 }
 
-/// Values that columns have now were only in the reports.
+/// Starts with values that were only in the reports, and now have columns.
 #[test]
 fn a_journal_of_before_gets_the_columns() {
     run(async {

@@ -1,4 +1,4 @@
-//! The identity of a journal: a cluster for ever, an incarnation until a copy replaces it.
+//! The identity of a journal: a cluster without an end, and an incarnation until a copy replaces it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -11,10 +11,10 @@ use crate::{accepted, entry, run, submission};
 
 const DIR: &str = "LIMO_JOURNAL_KILL_DIR";
 const ROUNDS: u64 = 12;
-/// Enough that a transaction holds several batches, and batches wait while it is written.
+/// Number of submitters: enough that a transaction holds several batches, and that batches wait while it is written.
 const SUBMITTERS: u64 = 24;
 
-/// Body of the child process that the other test starts and kills; not a test by itself.
+/// Runs in the child process that the other test starts and kills; does nothing by itself.
 #[test]
 fn the_one_that_is_killed() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
@@ -44,7 +44,7 @@ fn start(dir: &Path) -> Child {
         .expect("the child starts")
 }
 
-/// Lets the child commit until it has acknowledged `enough`, kills it, and returns everything that it acknowledged.
+/// Lets the child commit until it has acknowledged `enough`, and kills it. Returns everything that it acknowledged.
 fn kill_after(dir: &Path, enough: usize) -> Vec<u64> {
     let mut child = start(dir);
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -57,18 +57,18 @@ fn kill_after(dir: &Path, enough: usize) -> Vec<u64> {
         if acknowledged.len() == enough {
             child.kill().expect("killed");
         }
-        // Output from before the death is still in the pipe, and counts.
+        // Output from before the kill is still in the pipe, and counts.
     }
     child.wait().expect("dead");
     acknowledged
 }
 
 #[test]
-fn what_was_acknowledged_survives_kill_9_at_any_instant() {
+fn acknowledged_batches_survive_kill_9_at_any_time() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut before = 0;
     for round in 0..ROUNDS {
-        // Different instants: from right after the start to some hundred commits later.
+        // The kills come at different instants: from right after the start to some hundred commits later.
         let enough = [1, 3, 17, 40, 95, 160][round as usize % 6];
         let acknowledged = kill_after(dir.path(), enough);
         assert!(acknowledged.len() >= enough, "the child died by itself after {}", acknowledged.len());

@@ -46,7 +46,7 @@ fn they_come_back_by_node_and_time_also_after_a_restart() {
     });
 }
 
-/// A master that restarted within an interval has its own row for its part.
+/// Checks that a master that restarted within an interval has its own row for its part.
 #[test]
 fn parts_of_an_interval_are_one_and_the_same_part_counts_once() {
     run(async {

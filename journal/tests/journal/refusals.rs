@@ -24,7 +24,7 @@ async fn alter(dir: &Path, sql: &str) {
     conn.close().await.expect("closed");
 }
 
-/// A journal with three entries, closed.
+/// Writes a journal with three entries, and closes it.
 async fn written(dir: &Path) {
     let (journal, recovered) = Journal::open(dir).await.expect("a new journal");
     for job in 1..=3 {
@@ -34,7 +34,7 @@ async fn written(dir: &Path) {
 }
 
 #[test]
-fn a_second_master_is_refused_and_told_which_directory() {
+fn a_second_master_is_refused_with_the_directory() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let (journal, _) = Journal::open(dir.path()).await.expect("a new journal");
@@ -89,7 +89,7 @@ fn an_entry_that_makes_no_sense_is_named() {
         written(dir.path()).await;
         alter(dir.path(), r#"UPDATE entries SET body = '{"sang":{}}' WHERE seq = 2"#).await;
         let text = refusal(dir.path()).await.to_string();
-        assert!(text.starts_with("entry 2 of the journal does not make sense: unknown variant `sang`"), "{text}");
+        assert!(text.starts_with("entry 2 of the journal is invalid: unknown variant `sang`"), "{text}");
         let history = History::open(dir.path()).expect("opens").collect::<Vec<_>>();
         assert_eq!((history.len(), history[0].is_ok(), history[1].is_err()), (2, true, true));
     });

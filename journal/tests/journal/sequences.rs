@@ -1,4 +1,4 @@
-//! Any sequence of batches, with recoveries and re-openings between them, is read back equal.
+//! Random sequences of batches, recoveries and re-openings are read back equal.
 
 use limo_journal::{Batch, Entry, FinishedQuery, FinishedRow, History, Journal, Submission};
 use limo_model::{
@@ -141,7 +141,7 @@ async fn play(steps: Vec<Step>) {
                 (journal, recovered) = reopen(journal, dir.path()).await;
                 expected.check(&recovered);
             }
-            // Not awaited: the next steps come while this one is queued.
+            // The batch is not awaited: the next steps come while it is queued.
             step => drop(expected.batch(recovered.generation, step).map(|batch| journal.commit(batch))),
         }
     }
@@ -158,7 +158,7 @@ async fn play(steps: Vec<Step>) {
 }
 
 proptest! {
-    // Each case opens real files several times and waits for the disk.
+    // Few cases, because each one opens real files several times and waits for the disk.
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]

@@ -12,13 +12,15 @@ use super::part::Report;
 /// One week of each of the three traces. Its simulation takes an average time.
 const WEEKS: [&str; 3] = ["sdscblue_1w_43207292", "metacentrum_1w_1362700000", "curie_1w_48889200"];
 const KEEPERS: [&str; 3] = ["powercap", "reducepc", "energybud"];
-/// Weeks of each trace (section V-B).
+/// Number of weeks of each trace (section V-B).
 const WEEKS_EACH: f64 = 10.0;
 /// Number of budgets, 100 to 30 %. The benchmark runs one of them.
 const BUDGETS: f64 = 8.0;
 /// Limit for the whole campaign on the cores of this machine, in seconds.
 const CAMPAIGN_S: f64 = 600.0;
 
+/// Runs one week of each trace, and estimates the whole campaign from them.
+///
 ///
 ///
 /// # Errors
@@ -32,7 +34,7 @@ pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
     for week in weeks {
         let trace = traces.join("energy-budget-2017").join(format!("{week}.swf.gz"));
         if !trace.exists() {
-            return Ok(Report::skipped(format!("{} is not there: give --traces", trace.display())));
+            return Ok(Report::skipped(format!("{} does not exist: give --traces", trace.display())));
         }
         let trace = trace.display().to_string();
         let mut seconds = |policy: &str, rest: bool| -> Result<f64> {
@@ -52,7 +54,7 @@ pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
             total += WEEKS_EACH * BUDGETS * (seconds(policy, false)? + seconds(policy, true)?);
         }
     }
-    // The quick variant runs one trace only, so it cannot estimate the whole.
+    // The quick variant runs only one trace, so it cannot estimate the whole campaign.
     if !quick {
         let cores = Machine::now().cores as f64;
         figures.push(Figure::new("1,470 simulations, CPU time", total, "s"));

@@ -1,7 +1,7 @@
 //! A large cluster under load, around a real core: 10,000 nodes of 20 classes, 100,000 waiting jobs with 256 request
 //! signatures, and an upper limit that lets about 70 % of the nodes compute. Time is simulated.
 //!
-//! Does not measure by itself: [`Loaded::end`] and [`Loaded::arrive`] do one thing each, and [`super::rounds`] times
+//! Does not measure itself: [`Loaded::end`] and [`Loaded::arrive`] do one thing each, and [`super::rounds`] measures
 //! them.
 
 use std::cmp::Reverse;
@@ -21,8 +21,8 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Cores of the nodes of each class.
 const CORES: [u32; 20] = [4, 6, 8, 10, 12, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128];
-/// Idle draw of a node without its cores, and of a core, and the extra draw of a computing core. Classes vary around
-/// these values, which are typical of servers.
+/// Idle draw of a node without its cores. The next values are the idle draw of a core, and the extra draw of a busy
+/// one. Classes vary around these values, which are typical of servers.
 const BOARD_W: i64 = 40;
 const CORE_IDLE_MW: i64 = 500;
 const CORE_BUSY_MW: i64 = 4_000;
@@ -37,7 +37,7 @@ const FILL_GAP: Span = Span::from_ms(1);
 /// The size of the cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// A multiple of the classes.
+    /// Number of nodes, a multiple of the number of classes.
     pub nodes: u32,
     pub waiting: usize,
 }
@@ -48,11 +48,11 @@ pub struct Took {
     pub wall_ns: u64,
     /// CPU time of this thread, which excludes other processes on the machine.
     pub cpu_ns: u64,
-    /// Jobs that were started.
+    /// Number of jobs that were started.
     pub started: usize,
 }
 
-/// The cluster, filled.
+/// The full cluster.
 pub struct Loaded {
     core: Core,
     now: Time,

@@ -8,23 +8,25 @@ use limo_requirements::{TRACES, traces};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The folder of the traces; parts whose traces are missing are skipped [default: the one beside the workspace]
+    /// Folder of the traces; parts without their traces are skipped [default: the one next to the workspace]
     #[arg(long, value_name = "DIR", env = TRACES)]
     traces: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Only this part or group of parts: easy, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc, rounds or campaign
+    /// Run only this part or group of parts: easy, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc, rounds or campaign
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Less of each: enough to see that it works
+    /// Run smaller measurements, enough to see that they work
     #[arg(long)]
     quick: bool,
-    /// Measure this part here and print its figures: what the program asks of itself
+    /// Measure this part in this process and print its figures; used by the program itself
     #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["json", "only"])]
     part: Option<String>,
 }
 
+/// Runs `lab bench`.
+///
 ///
 ///
 /// # Errors

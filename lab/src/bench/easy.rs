@@ -47,6 +47,8 @@ const PEAK_MB: f64 = 100.0;
 const MB: f64 = 1e6;
 
 impl Oracle {
+    /// Runs the trace as often as configured, and compares its waits with the oracle.
+    ///
     ///
     ///
     /// # Errors
@@ -54,7 +56,7 @@ impl Oracle {
     pub fn measure(&self, traces: &Path) -> Result<Report> {
         let trace = traces.join("easy-oracles").join(self.file);
         if !trace.exists() {
-            return Ok(Report::skipped(format!("{} is not there: give --traces", trace.display())));
+            return Ok(Report::skipped(format!("{} does not exist: give --traces", trace.display())));
         }
         let scratch = tempfile::tempdir().context("a folder for the results")?;
         let out = scratch.path().join("out");
@@ -103,7 +105,7 @@ fn compare(oracle: &Path, rows: &Path) -> Result<(usize, usize)> {
     Ok((expected.len(), different(&expected, &found)))
 }
 
-/// Numbers and waits of a schedule: columns 1 and 3.
+/// Parses the numbers and waits of a schedule: columns 1 and 3.
 fn schedule(text: &str) -> Result<Vec<(i64, i64)>> {
     let lines = text.lines().filter(|line| !line.starts_with(';') && !line.trim().is_empty());
     let pair = |line: &str| {
@@ -115,7 +117,7 @@ fn schedule(text: &str) -> Result<Vec<(i64, i64)>> {
     sorted(lines.map(pair))
 }
 
-/// Numbers and waits of `jobs.csv`.
+/// Parses the numbers and waits of `jobs.csv`.
 fn table(text: &str) -> Result<Vec<(i64, i64)>> {
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -139,7 +141,8 @@ fn sorted(pairs: impl Iterator<Item = Result<(i64, i64)>>) -> Result<Vec<(i64, i
     Ok(pairs)
 }
 
-/// Returns the number of jobs in `expected` that differ or are missing in `found`, and of jobs that only `found` has.
+/// Returns the number of jobs in `expected` that differ or are missing in `found`, plus the number of jobs that only
+/// `found` has.
 fn different(expected: &[(i64, i64)], found: &[(i64, i64)]) -> usize {
     let of = |number: i64| found.binary_search_by_key(&number, |(found, _)| *found).ok().map(|at| found[at].1);
     let wrong = expected.iter().filter(|(number, wait)| of(*number) != Some(*wait)).count();

@@ -17,12 +17,12 @@ pub enum Limit {
 pub struct Figure {
     pub name: String,
     pub value: f64,
-    /// Empty for numbers of things.
+    /// Unit of the value; empty for a count.
     pub unit: String,
     pub limit: Option<Limit>,
     /// True if the value is within its limit; `None` without a limit.
     pub reached: Option<bool>,
-    /// The figure of other programs; empty if unmeasured.
+    /// Figure of other programs; empty if there is none.
     pub peers: String,
 }
 
@@ -48,7 +48,7 @@ impl Figure {
     }
 }
 
-/// A line of the table: name, value, limit and if it is reached, other programs.
+/// Formats a line of the table: name, value, limit and if it is reached, other programs.
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = format!("{} {}", shown(self.value), self.unit);

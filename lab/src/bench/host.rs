@@ -39,7 +39,7 @@ fn seconds(time: TimeVal) -> f64 {
 }
 
 fn used(who: UsageWho) -> Result<Taken> {
-    let usage = getrusage(who).context("the kernel does not tell what processes took")?;
+    let usage = getrusage(who).context("the kernel does not report the usage of processes")?;
     Ok(Taken {
         wall_s: 0.0,
         cpu_s: seconds(usage.user_time()) + seconds(usage.system_time()),
@@ -55,6 +55,8 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Starts to measure.
+    ///
     ///
     ///
     /// # Errors

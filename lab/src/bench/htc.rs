@@ -25,10 +25,10 @@ const MIB: f64 = 1_048_576.0;
 /// Upper limit for the largest count, in seconds.
 const WALL_S: f64 = 15.0;
 const PEAK_MIB: f64 = 1_024.0;
-/// Limit for linear growth: the machine's caches make larger runs a little slower.
+/// Upper limit of the exponent of growth. The machine's caches make larger runs slightly slower.
 const EXPONENT: f64 = 1.1;
 
-/// Generates, simulates and writes in this process, which should not do other work.
+/// Generates, simulates and writes in this process, which should do no other work.
 ///
 /// # Errors
 /// If the results cannot be written.
@@ -102,7 +102,8 @@ pub fn growth(reports: &[(u32, Report)]) -> Vec<Figure> {
 mod tests {
     use super::*;
 
-    /// Ten times the jobs in ten times the time is linear growth; in a hundred times the time it is quadratic.
+    /// Checks that ten times the jobs in ten times the time is linear growth, and in a hundred times the time
+    /// quadratic growth.
     #[test]
     fn exponents() {
         let report = |wall, peak| Report::of(vec![Figure::new(WALL, wall, "s"), Figure::new(PEAK, peak, "MiB")]);

@@ -1,7 +1,7 @@
 //! `lab bench`: speed of the simulator and of the core, next to limits and the figures of other programs.
 //!
-//! Measures the work of users: whole runs with their files, and rounds of a loaded core. The benchmark is not a test:
-//! figures depend on the machine and its load, so both are printed too.
+//! Measures the work of users: whole runs with their files, and rounds of a loaded core. The benchmark is not a test.
+//! Its figures depend on the machine and its load, so both are also printed.
 
 mod campaign;
 mod cluster;
@@ -49,7 +49,7 @@ fn chosen(only: Option<&str>, quick: bool) -> Result<Vec<Part>> {
     let known: Vec<String> = parts.iter().map(|part| part.name()).collect();
     parts.retain(|part| part.name() == only || part.group() == only);
     if parts.is_empty() {
-        bail!("`{only}` is no part of the benchmark: easy, htc, {}", known.join(", "));
+        bail!("`{only}` is not a part of the benchmark: easy, htc, {}", known.join(", "));
     }
     Ok(parts)
 }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(names(Some("curie"), false).expect("a part"), "curie");
         assert_eq!(
             names(Some("easier"), true).expect_err("unknown").to_string(),
-            "`easier` is no part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, campaign"
+            "`easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, campaign"
         );
     }
 

@@ -1,4 +1,4 @@
-//! The parts of the benchmark. Each runs in a process of its own, so that its memory and CPU time are its own.
+//! The parts of the benchmark. Each runs in a separate process, so that its memory and CPU time can be measured.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use super::{campaign, htc, rounds};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Report {
     pub figures: Vec<Figure>,
-    /// Reason why the traces are missing.
+    /// Reason why the part was skipped, if it was.
     pub skipped: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub enum Part {
 }
 
 const SIZE: Size = Size { nodes: 10_000, waiting: 100_000 };
-/// Number of job ends, and of arrivals.
+/// Number of measured job ends, and of measured arrivals.
 const ROUNDS: usize = 20_000;
 
 impl Part {
@@ -51,7 +51,7 @@ impl Part {
         easy.chain(counts.iter().copied().map(Self::Htc)).chain([Self::Rounds, Self::Campaign]).collect()
     }
 
-    /// Returns the name for `--only`, besides [`Part::group`].
+    /// Returns the name for `--only`. [`Part::group`] is another accepted name.
     pub fn name(self) -> String {
         match self {
             Self::Easy(oracle) => oracle.name.to_owned(),
@@ -97,7 +97,7 @@ impl Part {
         }
     }
 
-    /// Measures in a process of its own.
+    /// Measures in a separate process.
     ///
     /// # Errors
     /// If it cannot be started, fails, or prints an invalid result.

@@ -58,7 +58,7 @@ pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
         let took = loaded.end()?;
         ends.push(took);
         started += took.started;
-        // Each end is balanced by an arrival.
+        // Each end is followed by arrivals, so that the queue stays full.
         while loaded.waiting() < size.waiting {
             let took = loaded.arrive(Span::ZERO)?;
             arrivals.push(took);

@@ -23,7 +23,7 @@ pub struct Outcome {
     /// Share of the processors that computed in the week.
     pub utilisation: f64,
     pub avebsld: f64,
-    /// Jobs that started within the week.
+    /// Number of jobs that started within the week.
     pub started: f64,
     /// Energy of the week, divided by the energy of the machine with all processors computing.
     pub energy: f64,
@@ -103,7 +103,7 @@ pub fn run(
     let conditions = conditions();
     let mut tasks: Vec<(usize, Condition)> =
         (0..weeks.len()).flat_map(|week| conditions.iter().map(move |condition| (week, *condition))).collect();
-    // The longest come first, so that no worker starts a long one at the end.
+    // The longest simulations come first, so that no worker starts a long one at the end.
     tasks.sort_by_key(|(week, _)| std::cmp::Reverse(loaded[*week].jobs.len()));
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let outcomes = Mutex::new(Vec::with_capacity(tasks.len()));

@@ -12,7 +12,7 @@ use super::{BUDGETS, Condition, EASY, Means, Outcome, TableII, WAYS, Way};
 pub struct Claim {
     pub section: &'static str,
     pub says: &'static str,
-    /// Largest deficit of a test that still holds within the tolerance.
+    /// Largest deficit at which a test still holds within the tolerance.
     pub tolerance: f64,
     pub tests: Vec<Test>,
     is_equal: bool,
@@ -22,13 +22,13 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
     pub place: String,
-    /// At least 0 if the condition holds: a share of all processors or of all energy, or a part of an AVEbsld.
-    /// Conditions of equality give the negative difference.
+    /// Margin, at least 0 if the condition holds: a share of all processors or of all energy, or a part of an
+    /// AVEbsld. Conditions of equality give the negative difference.
     pub margin: f64,
 }
 
 impl Claim {
-    /// Returns the tests that fail by more than `tolerance`. With 0, the check is strict: equality also fails where the
+    /// Returns the tests that fail by more than `tolerance`. With 0, the check is strict: equality also fails if the
     /// claim needs a difference.
     pub fn failing(&self, tolerance: f64) -> Vec<&Test> {
         let allows_zero = self.is_equal || tolerance > 0.0;
@@ -45,10 +45,10 @@ impl Claim {
     }
 }
 
-/// Half a percent of the processors, of the energy of the full machine, or of an AVEbsld. The paper's plots do not show
-/// smaller differences.
+/// Tolerance: half a percent of the processors, of the energy of the full machine, or of an AVEbsld. The paper's
+/// plots do not show smaller differences.
 const CLOSE: f64 = 0.005;
-/// Budgets that bind; at 100 % no job has to be held back.
+/// Binding budgets in percent; at 100 % no job is held back.
 const BINDING: [u32; 7] = [90, 80, 70, 60, 50, 49, 30];
 /// Assumed budgets of Figure 5, which has five and does not name them.
 const FIGURE_5: [u32; 5] = [90, 80, 70, 60, 50];
@@ -84,7 +84,7 @@ fn test(place: impl Into<String>, margin: f64) -> Test {
     Test { place: place.into(), margin }
 }
 
-/// Returns the distance of `below` under `above`, as a fraction of the smaller one.
+/// Returns `above` minus `below`, as a fraction of the smaller one.
 fn part(below: f64, above: f64) -> f64 {
     (above - below) / below.min(above).max(f64::MIN_POSITIVE)
 }
@@ -106,7 +106,7 @@ fn budget(outcomes: &[Outcome], asked: &Asked<'_>) -> Vec<Claim> {
     });
     vec![
         equal("IV-A", "the budget is respected in every run in which that is possible", 0.0, kept.collect()),
-        equal("IV-C.4", "with a budget that does not bind all without shutdown are EASY", CLOSE, same.into()),
+        equal("IV-C.4", "with a budget that does not bind, all without shutdown equal EASY", CLOSE, same.into()),
     ]
 }
 
@@ -121,8 +121,8 @@ impl Asked<'_> {
         self.0.get(&Condition { way: EASY, budget: 100 }).copied().unwrap_or_default()
     }
 
-    /// Tests at every binding budget, with and without shutdown. Omits 30 % without shutdown: the paper claims that all
-    /// policies are equal there.
+    /// Tests at every binding budget, with and without shutdown. Omits 30 % without shutdown, because the paper
+    /// claims that all policies are equal there.
     fn everywhere(&self, margin: impl Fn([Means; 3]) -> f64) -> Vec<Test> {
         let places = [false, true].into_iter().flat_map(|shut| BINDING.map(|budget| (shut, budget)));
         let places = places.filter(|place| *place != (false, 30));
@@ -173,7 +173,7 @@ impl Asked<'_> {
             let (idle, shut) = (self.of(preset, false, budget).energy, self.of(preset, true, budget).energy);
             test(format!("{} at {budget} %", Way { preset, shutdown: true }.name()), idle - shut)
         });
-        // The share of a full week's energy in the budget.
+        // The available energy at 30 %, as a share of a full week's energy.
         let left = 4.0 / 7.0 + 3.0 / 7.0 * 0.3;
         let more = [PC, REDUCE, BUD]
             .map(|preset| test(Way { preset, shutdown: false }.name(), self.of(preset, false, 30).energy - left));
@@ -184,8 +184,8 @@ impl Asked<'_> {
         ]
     }
 
-    /// Section V-G: returns the theoretical line, the utilisation at which performance falls in proportion to the
-    /// budget.
+    /// Section V-G: returns the utilisation at which performance falls in proportion to the budget (the theoretical
+    /// line).
     fn line(&self, budget: u32) -> f64 {
         let share = if budget == 49 { 100.0 / 203.12 } else { f64::from(budget) / 100.0 };
         self.easy().utilisation * (3.0 / 7.0 * share + 4.0 / 7.0)
@@ -212,20 +212,20 @@ impl Asked<'_> {
             claim("V-G", "energyBud without shutdown is above it only there", CLOSE, only),
             claim(
                 "V-G",
-                "energyBud with shutdown: nothing has more utilisation for less energy",
+                "energyBud with shutdown: no other has more utilisation for less energy",
                 CLOSE,
                 on_front(BUD, true),
             ),
             claim(
                 "V-G",
-                "powercap with shutdown: nothing has more utilisation for less energy",
+                "powercap with shutdown: no other has more utilisation for less energy",
                 CLOSE,
                 on_front(PC, true),
             ),
-            claim("V-G", "energyBud with shutdown: nothing has less AVEbsld for less energy", CLOSE, {
+            claim("V-G", "energyBud with shutdown: no other has less AVEbsld for less energy", CLOSE, {
                 self.on_front(&best, all, slowdown)
             }),
-            claim("V-G", "powercap and energyBud: nothing without shutdown has less AVEbsld for less energy", CLOSE, {
+            claim("V-G", "powercap and energyBud: none without shutdown has less AVEbsld for less energy", CLOSE, {
                 self.on_front(&idle, |way| !way.shutdown, slowdown)
             }),
         ]

@@ -28,9 +28,9 @@ enum Paper {
 /// A fault of the published scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum PublishedFault {
-    /// What running jobs draw above the cap counts as saved
+    /// Count the draw of running jobs above the cap as saved
     SignError,
-    /// The time before a switch is charged at the draw after it
+    /// Charge the time before a switch at the draw after it
     MeterFault,
 }
 
@@ -43,29 +43,30 @@ enum Until {
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     paper: Paper,
-    /// Folder that holds `energy-budget-2017/` with the weeks [default: the one beside the workspace]
+    /// Folder with `energy-budget-2017/`, which has the weeks [default: the one next to the workspace]
     #[arg(long, value_name = "DIR", env = TRACES)]
     traces: Option<PathBuf>,
-    /// Simulations at a time; as many as the machine has cores unless given
+    /// Number of simulations at a time [default: the number of cores]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Let the published scheduler run the campaign, with its faults, in place of Limo's policies
+    /// Run the campaign with the published scheduler and its faults, instead of Limo's policies
     #[arg(long, value_name = "YEAR", value_parser = ["2017"])]
     compat: Option<String>,
-    /// A fault that the published scheduler is to run without; may be repeated
+    /// Run the published scheduler without this fault; may be repeated
     #[arg(long, value_name = "FAULT", requires = "compat")]
     without: Vec<PublishedFault>,
-    /// How long the first job has waited when `energybud` keeps later ones from the energy that it will need; 0s is
-    /// Algorithm 2 [default: 7d]
+    /// Wait of the first job after which `energybud` reserves its energy from later ones; 0s is Algorithm 2 [default:
+    /// 7d]
     #[arg(long, value_name = "SPAN", conflicts_with = "compat")]
     hold_after: Option<Span>,
-    /// How far `energybud` and `reducepc` look for debts: cluster, until the last load ends; or job, until the job ends
+    /// Time over which `energybud` and `reducepc` look for debts: cluster, until the last load ends; or job, until
+    /// the job ends
     #[arg(long, value_name = "END", conflicts_with = "compat")]
     horizon: Option<Until>,
-    /// Only these weeks: the beginning of their names
+    /// Run only weeks whose names begin with this
     #[arg(long, value_name = "PREFIX")]
     only: Vec<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -83,6 +84,8 @@ struct Found {
     scheduler: SchedulerChoice,
 }
 
+/// Runs `lab reproduce`.
+///
 ///
 ///
 /// # Errors
@@ -158,9 +161,9 @@ impl Found {
         self.outcomes.iter().map(|outcome| outcome.violations).sum()
     }
 
-    /// Returns the largest share of its budget that a run used, among policies that promise to keep it.
+    /// Returns the largest share of its budget that a run used, among policies that promise to keep the budget.
     fn most_spent(&self) -> f64 {
-        // At 30 % the idle draw alone exceeds the budget: no policy can keep it with the nodes on.
+        // At 30 % the idle draw alone exceeds the budget, so no policy can keep it with the nodes on.
         let possible = |outcome: &&Outcome| outcome.condition.budget != 30 || outcome.condition.way.shutdown;
         self.outcomes.iter().filter(possible).filter_map(|outcome| outcome.spent).fold(0.0, f64::max)
     }
@@ -201,7 +204,7 @@ impl Found {
         out + &self.own_rows()
     }
 
-    /// Table II with the paper's kind of average, and its values with the other kind.
+    /// Formats Table II with the paper's kind of average, and its values with the other kind.
     fn table_ii(&self) -> String {
         let mut out = "\nTable II: percent change by shutdown, ours (the paper's)\n".to_owned();
         let head = |name: &str| format!("{name:<24}{:>20}{:>20}{:>20}\n", "powercap", "reducePC", "energyBud");
@@ -224,7 +227,7 @@ impl Found {
         out + &format!("Normalised AVEbsld without shutdown that are not positive: {negative} of {count}\n")
     }
 
-    /// Figures 2 to 4 as a table, with a line for each budget and variant.
+    /// Formats Figures 2 to 4 as a table, with a line for each budget and variant.
     fn figures(&self) -> String {
         let mut out = "\nFigures 2 to 5: means over the weeks\n".to_owned();
         out += &format!(
@@ -249,7 +252,7 @@ impl Found {
         out
     }
 
-    /// Results of Limo's policies next to the published ones.
+    /// Formats the results of Limo's policies next to the published ones.
     fn own_rows(&self) -> String {
         let mut out = "\nThe same rows under Limo's policies (printed)\n".to_owned();
         for compared in &self.published {
@@ -311,7 +314,7 @@ impl Found {
     }
 }
 
-/// Two lines: strictly, and within the tolerance.
+/// Formats two lines: the strict result, and the result within the tolerance.
 fn claim_text(claim: &Claim) -> String {
     let told = |tolerance: f64| {
         let failing = claim.failing(tolerance);

@@ -1,6 +1,6 @@
 //! Converts single simulations to the paper's figures: means over the weeks, and Table II.
 //!
-//! Section V-D normalises with the method of Morey: it subtracts from each value the mean of its week, and adds the
+//! Section V-D normalises with the method of Morey: from each value it subtracts the mean of its week, and adds the
 //! mean of all weeks. The means over the weeks, which figures 2 to 5 show, stay the same. The ratios of Table II
 //! change, because they are computed from normalised values for each week.
 
@@ -41,7 +41,7 @@ pub type TableII = [[f64; 3]; 4];
 pub enum Averaged {
     /// Section V-F: changes of normalised values, averaged over all weeks and budgets.
     Normalised,
-    /// The changes of the values themselves.
+    /// Changes of the values themselves, averaged over all weeks and budgets.
     Plain,
     /// Change of the means over all weeks and budgets.
     OfMeans,
@@ -160,8 +160,9 @@ mod tests {
         assert!((means[&Condition { way: EASY, budget: 100 }].utilisation - 0.7).abs() < 1e-12);
     }
 
-    /// Week 0 has values 0.4 and 0.6 (mean 0.5), week 1 has 0.8 and 0.8 (mean 0.8); the mean of all is 0.65. Normalised:
-    /// 0.55 and 0.75, 0.65 and 0.65. Changes: 0.2 / 0.55 = 36.36 % and 0: 18.18 % on average.
+    /// Week 0 has values 0.4 and 0.6 (mean 0.5), week 1 has 0.8 and 0.8 (mean 0.8); the mean of all is 0.65.
+    /// Normalised values: 0.55 and 0.75, 0.65 and 0.65. Changes: 0.2 / 0.55 = 36.36 % and 0, which is 18.18 % on
+    /// average.
     #[test]
     fn table_ii_is_made_of_normalised_values() {
         let way = |shutdown| Way { preset: Preset::Energybud, shutdown };
@@ -173,7 +174,7 @@ mod tests {
         ];
         for (averaged, expected) in [
             (Averaged::Normalised, 18.1818),
-            // 0.2 / 0.4 = 50 % and 0: 25 % on average; 0.2 of 1.2 in all.
+            // The changes are 0.2 / 0.4 = 50 % and 0, 25 % on average; in total 0.2 of 1.2.
             (Averaged::Plain, 25.0),
             (Averaged::OfMeans, 16.6667),
         ] {
@@ -183,8 +184,9 @@ mod tests {
         }
     }
 
-    /// Week 0 has slowdowns of 1 and 9 (mean 5), week 1 of 101 and 199 (mean 150); the mean of all is 77.5. Normalised
-    /// idle values: 73.5, and 28.5; with the mean of week 1 at 180 (41 and 319, all 92.5) it is -46.5.
+    /// Week 0 has slowdowns of 1 and 9 (mean 5), week 1 of 101 and 199 (mean 150); the mean of all is 77.5. The
+    /// normalised idle values are 73.5 and 28.5. If the mean of week 1 is 180 (41 and 319, all 92.5), the second
+    /// value is -46.5.
     #[test]
     fn normalised_slowdowns_can_be_negative() {
         let way = |shutdown| Way { preset: Preset::Energybud, shutdown };

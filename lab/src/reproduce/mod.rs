@@ -23,15 +23,15 @@ pub use published::{Compared, compare, rows};
 
 const DAY: Span = Span::from_secs(86_400);
 pub const WEEK: Span = Span::from_secs(7 * 86_400);
-/// P̃comp and P̃idle of Table I: the draws that the scheduler believes.
+/// Draws that the scheduler believes: P̃comp and P̃idle of Table I.
 const BUSY: Power = Power::from_mw(203_120);
 const IDLE: Power = Power::from_mw(100_000);
 
-/// One of the three machines of section V-C: the beginning of its files' names, its name, its processors.
+/// Machines of section V-C: the beginning of the names of the files, the name, the processors.
 pub const MACHINES: [(&str, &str, u32); 3] =
     [("curie_", "Curie", 80_640), ("metacentrum_", "MetaCentrum", 3_356), ("sdscblue_", "SDSC-Blue", 1_152)];
 
-/// Budgets in percent of the energy of three days with all processors computing. 49 is exactly the idle draw.
+/// Budgets in percent of the energy of three days with all processors computing. The idle draw is exactly 49 %.
 pub const BUDGETS: [u32; 8] = [100, 90, 80, 70, 60, 50, 49, 30];
 
 /// Scheduling policy, and true if free nodes are shut down.

@@ -19,7 +19,7 @@ pub struct Row {
     pub algorithm: Algorithm,
     pub shutdown: bool,
     pub percent: u32,
-    /// Names and values of the columns that were printed.
+    /// Names and values of the printed columns.
     pub printed: Vec<(String, String)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Compared {
     pub row: Row,
     /// Name of the column, stored value, new value.
     pub columns: Vec<(String, String, String)>,
-    /// Results of Limo's own policy, for the columns that its figures have.
+    /// Results of Limo's own policy, for the columns that it also has.
     pub own: Vec<(&'static str, f64)>,
 }
 
@@ -50,7 +50,7 @@ impl Compared {
     }
 }
 
-/// A sink that keeps the row of a run only.
+/// A sink that keeps only the row of a run.
 struct Nothing;
 
 impl Sink for Nothing {

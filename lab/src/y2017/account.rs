@@ -37,7 +37,7 @@ fn of<T>(by_state: &mut ByState<T>, state: PowerState) -> &mut T {
     }
 }
 
-/// See the module.
+/// The account of the platform; see the module.
 #[derive(Debug)]
 pub struct Account {
     pub nodes: ByState<u32>,
@@ -60,7 +60,7 @@ struct Overcount {
 }
 
 impl Account {
-    /// Starts at time 0 with all nodes idle.
+    /// Makes an account that starts at time 0 with all nodes idle.
     pub fn new(nodes: u32, window: Window, has_fault: bool) -> Self {
         Self {
             nodes: ByState { idle: nodes, ..ByState::default() },
@@ -120,7 +120,7 @@ impl Account {
         }
     }
 
-    /// The energy used by the meter's count, in uJ.
+    /// Returns the energy used by the meter's count, in uJ.
     pub fn answer(&mut self) -> i128 {
         let used = &self.by_state_uj;
         let used = used.idle + used.computing + used.off + used.switching_on + used.switching_off;
@@ -170,13 +170,13 @@ mod tests {
     #[test]
     fn energy_is_counted_by_state_and_in_the_window() {
         let mut account = switched_off_after_9s(false);
-        // 4 x 9 s less 5 s idle, 5 s computing.
+        // The energy is 4 x 9 s less 5 s idle, and 5 s computing.
         assert_eq!(account.answer(), 31 * 95_000_000 + 5 * 190_738_000);
         account.advance(20_000);
         let by_state = account.by_state();
         assert_eq!(by_state.switching_off, Energy::from_mj(22 * 100_997));
         assert_eq!(by_state.idle, Energy::from_mj((31 + 22) * 95_000));
-        // 2 s of one busy node, 2 s of idle nodes, 1 s of two switching nodes.
+        // The window has 2 s of one busy node, 2 s of idle nodes, and 1 s of two switching nodes.
         assert_eq!(account.in_window(), Energy::from_mj((6 + 8 + 2) * 95_000 + 2 * 190_738 + 2 * 100_997));
         assert_eq!(account.draw(), Power::from_mw(2 * 95_000 + 2 * 100_997));
         assert_eq!(account.switches, Switches { on: 0, off: 2 });

@@ -4,9 +4,9 @@
 //!
 //! Uses subtraction, multiplication and division only, so all machines give the same bits.
 
-/// A work with a smaller remaining fraction is done.
+/// Remaining fraction below which a work is done.
 const FRACTION: f64 = 1e-10;
-/// A timer with a smaller remaining time, in seconds, is due.
+/// Remaining time, in seconds, below which a timer is due.
 const SECONDS: f64 = 1e-5;
 
 /// The clock. `T` identifies a work or timer when it ends.
@@ -14,7 +14,7 @@ const SECONDS: f64 = 1e-5;
 pub struct Clock<T> {
     now: f64,
     created: u64,
-    /// Remaining fractions, and progress per second, in step with `works`.
+    /// Remaining fractions of the works, in the order of `works`. The next field is their progress per second.
     fractions: Vec<f64>,
     rates: Vec<f64>,
     works: Vec<(u64, T)>,
@@ -40,7 +40,7 @@ impl<T: Copy> Clock<T> {
 
     /// Returns the time in ms, rounded.
     pub fn now_ms(&self) -> i64 {
-        // Simulated seconds; a year is 3e10 ms.
+        // The time is in simulated seconds; a year is 3e10 ms.
         (self.now * 1_000.0).round() as i64
     }
 
@@ -64,8 +64,8 @@ impl<T: Copy> Clock<T> {
         self.timers.push(((at_ms as f64 / 1_000.0 - self.now).max(0.0), self.created, what));
     }
 
-    /// Advances to the next end. Puts everything that ends there into `told`, in order of creation; leaves it empty at
-    /// the end.
+    /// Advances to the next end. Puts everything that ends there into `told`, in order of creation; leaves `told`
+    /// empty if nothing remains.
     pub fn step(&mut self, told: &mut Vec<T>) {
         let step = self.timers.iter().map(|timer| timer.0).fold(self.next_work, f64::min);
         if step == f64::INFINITY {
@@ -90,7 +90,7 @@ impl<T: Copy> Clock<T> {
 
     /// Works for `step` seconds and finds the next end. Returns true if any work is done.
     fn advance_works(&mut self, step: f64) -> bool {
-        // Runs at every step over all jobs of the cluster, so it has no branches and does four at a time.
+        // This runs at every step over all jobs of the cluster, so it has no branches and does four at a time.
         let (mut next, mut least) = ([f64::INFINITY; 4], [f64::INFINITY; 4]);
         let mut advance = |lane: usize, fraction: &mut f64, rate: f64| {
             let left = *fraction - rate * step;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_together_is_told_in_order_of_creation() {
+    fn simultaneous_ends_are_in_order_of_creation() {
         let mut clock = Clock::new();
         let step = |clock: &mut Clock<&'static str>| {
             let mut told = Vec::new();

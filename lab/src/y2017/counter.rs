@@ -8,9 +8,9 @@ use super::queue::Request;
 /// The scheduler's assumed draw of a node, in mW.
 const BELIEVED_IDLE_MW: i64 = 100_000;
 const BELIEVED_BUSY_MW: i64 = 203_120;
-/// Extra draw of a busy node.
+/// Extra draw of a busy node, in mW.
 const BUSY_MORE_MW: i64 = BELIEVED_BUSY_MW - BELIEVED_IDLE_MW;
-/// Between two answers of the meter.
+/// Time between two answers of the meter, in ms.
 pub const STAGE_MS: i64 = 600_000;
 
 /// The algorithms of energy-budget-2017.
@@ -18,11 +18,11 @@ pub const STAGE_MS: i64 = 600_000;
 pub enum Algorithm {
     /// Section II: EASY backfilling without energy.
     Easy,
-    /// Section V-C.
+    /// Power capping, section V-C.
     PowerCap,
-    /// Section IV-D.
+    /// Reduced power cap, section IV-D.
     ReducePc,
-    /// Algorithm 2.
+    /// Energy budget, Algorithm 2.
     EnergyBud,
 }
 
@@ -38,7 +38,7 @@ impl Algorithm {
 pub struct Window {
     pub from: i64,
     pub until: i64,
-    /// Budget by duration.
+    /// Cap: the budget divided by its duration, in mW.
     pub cap_mw: i64,
 }
 
@@ -57,20 +57,20 @@ pub struct Terms {
     pub spends: bool,
     /// True if the cost is reserved.
     pub reserves: bool,
-    /// Energy expected to be saved by then.
+    /// Energy that is expected to be saved by the time of the trial.
     pub expected: i128,
     /// Energy subtracted from the cap, and its time in ms, which may be negative (before the window) but not 0.
     pub lowered: Option<(i128, i64)>,
 }
 
-/// See the module.
+/// The counter; see the module.
 #[derive(Debug)]
 pub struct Counter {
     pub algorithm: Algorithm,
     pub window: Window,
     nodes: i64,
     pub saved: i128,
-    /// Energy reserved in this pass for the head of the queue, with `EnergyBud` also for backfilled jobs.
+    /// Energy reserved in this pass for the head of the queue. With `EnergyBud`, also for backfilled jobs.
     pub reserved: i128,
     /// Time of the last answer, and the energy that the meter had counted.
     answer: Option<(i64, i128)>,
@@ -110,8 +110,8 @@ impl Counter {
         if ms <= 0 { 0 } else { i128::from(power_mw - self.window.cap_mw) * i128::from(ms) }
     }
 
-    /// Returns true if the job is subject to the cap. A request that ends exactly at the start of the window counts. If
-    /// a request crosses the window, a longer one does too.
+    /// Returns true if the job is subject to the cap. A request that ends exactly at the start of the window counts.
+    /// If a request crosses the window, so does a longer one.
     pub fn crosses(&self, start: i64, request_ms: i64) -> bool {
         self.is_budgeted() && start < self.window.until && self.window.from <= start + request_ms
     }
@@ -173,7 +173,7 @@ impl Counter {
     }
 }
 
-/// Rounded up; `divisor` may be negative, not 0.
+/// Divides, rounded up; `divisor` may be negative, but not 0.
 pub fn div_ceil(dividend: i128, divisor: i128) -> i128 {
     let (dividend, divisor) = if divisor < 0 { (-dividend, -divisor) } else { (dividend, divisor) };
     dividend.div_euclid(divisor) + i128::from(dividend.rem_euclid(divisor) != 0)
@@ -183,7 +183,8 @@ pub fn div_ceil(dividend: i128, divisor: i128) -> i128 {
 mod tests {
     use super::*;
 
-    /// Ten nodes, a window from 100 s to 200 s, and a cap of 1,515.6 W: five busy nodes, as believed.
+    /// Makes a counter of ten nodes, with a window from 100 s to 200 s and a cap of 1,515.6 W: five busy nodes, as
+    /// believed.
     fn counter(algorithm: Algorithm) -> Counter {
         Counter::new(10, algorithm, Window { from: 100_000, until: 200_000, cap_mw: 1_515_600 })
     }
@@ -200,7 +201,7 @@ mod tests {
         };
         check(5, 1_000, 150_000, true);
         check(6, 1_000, 150_000, false);
-        // Ends before the window, meets its start, starts at its end.
+        // The jobs end before the window, meet its start, or start at its end.
         check(6, 1_000, 98_999, true);
         check(6, 1_000, 99_000, false);
         check(6, 1_000, 200_000, true);
@@ -208,11 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_lowers_the_cap() {
+    fn reserved_energy_lowers_the_cap() {
         let counter = counter(Algorithm::ReducePc);
         assert_eq!(counter.most(10, None), 5);
         assert_eq!(counter.most(3, None), -2);
-        // Exactly one node for 10 s, then 1 uJ more. A negative time raises the result.
+        // This is exactly one node for 10 s, then 1 uJ more. A negative time raises the result.
         assert_eq!(counter.most(10, Some((1_031_200_000, 10_000))), 4);
         assert_eq!(counter.most(10, Some((1_031_200_001, 10_000))), 3);
         assert_eq!(counter.most(10, Some((1_031_200_000, -10_000))), 6);
@@ -223,18 +224,18 @@ mod tests {
         let mut counter = counter(Algorithm::EnergyBud);
         assert_eq!(counter.answer(100_000, 7_000_000), Some(200_000));
         assert_eq!(counter.saved, 0);
-        // 20 s with 1,000 W drawn of 1,515.6 W.
+        // In 20 s, 1,000 W are drawn of 1,515.6 W.
         assert_eq!(counter.answer(120_000, 7_000_000 + 20_000_000_000), Some(200_000));
         assert_eq!(counter.saved, 10_312_000_000);
         let reserves = Terms { spends: true, reserves: true, ..Terms::default() };
-        // Two nodes above the cap for 50 s: 206.24 W x 50 s, all of the saved energy.
+        // Two nodes above the cap for 50 s need 206.24 W x 50 s, which is all of the saved energy.
         assert!(!counter.admits(trial(7, 50_001, 120_000, 10), reserves));
         assert!(counter.could_admit(Request { processors: 7, ms: 50_000 }, 120_000, 10));
         assert!(!counter.could_admit(Request { processors: 7, ms: 50_001 }, 120_000, 10));
         assert!(counter.admits(trial(7, 50_000, 120_000, 10), reserves));
         assert_eq!(counter.reserved, 10_312_000_000);
         assert!(!counter.admits(trial(6, 1, 120_000, 10), reserves));
-        // One node below the cap frees the energy for another.
+        // One node below the cap leaves energy for another.
         assert!(counter.admits(trial(4, 1_000, 120_000, 10), reserves));
         assert_eq!(counter.reserved, 10_312_000_000 - 103_120_000);
         assert_eq!(counter.answer(200_000, 7_000_000), None);

@@ -12,7 +12,7 @@ struct Far {
     end: u32,
 }
 
-/// See the module.
+/// The growing free intervals; see the module.
 #[derive(Debug)]
 pub struct Growth {
     walk: u32,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::y2017::intervals::{FOREVER, FreeIntervals};
 
-    /// Both lists agree for any order of releases.
+    /// Checks that both lists agree for any order of releases.
     #[test]
     fn grows_as_the_list_does() {
         let mut growth = Growth::new(24);

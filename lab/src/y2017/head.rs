@@ -77,8 +77,8 @@ impl Scheduler {
     }
 }
 
-/// Returns the time needed to gain `missing` uJ: whole seconds, rounded up after a microsecond was added. Returns 0 for
-/// a gain of zero, where the published program has no result.
+/// Returns the time needed to gain `missing` uJ, in ms: whole seconds, rounded up after adding a microsecond. Returns
+/// 0 for a gain of zero, for which the published program has no result.
 fn idling_ms(missing: i128, gain_mw: i128) -> i64 {
     if gain_mw == 0 {
         return 0;

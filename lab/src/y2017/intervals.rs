@@ -1,10 +1,10 @@
-//! The free processors as an ordered list of disjoint intervals. Each has a hint from which end it is taken. Marks keep
-//! the reserved processors of the head of the queue for jobs that are short enough.
+//! The free processors as an ordered list of disjoint intervals. Each has a hint that names the end from which
+//! processors are taken. Marks keep the reserved processors of the head of the queue for jobs that are short enough.
 //!
 //! Independent of energy and queue. The rules are those of the published scheduler and decide its results. Some are
 //! odd: an interval wholly inside the reserved ones is not limited, and unmarking forgets hints.
 
-/// Stands for no time limit.
+/// Value that means no time limit.
 pub const FOREVER: i64 = i64::MAX;
 
 /// Processors `first` to `last`, both included.
@@ -37,7 +37,7 @@ impl Interval {
         Self::new(self.first.max(other.first), self.last.min(other.last))
     }
 
-    /// Returns the rest without `taken`, which covers one of its ends or does not overlap it.
+    /// Returns the remaining part without `taken`, which covers one of its ends or does not overlap it.
     fn without(self, taken: Self) -> Option<Self> {
         if taken.last < self.first || self.last < taken.first {
             Some(self)
@@ -52,12 +52,12 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
-    /// Meets the reserved processors: for jobs that end before the reservation begins. `twinned` is true if the next
-    /// entry is its twin.
+    /// Overlaps the reserved processors, so it is only for jobs that end before the reservation begins. `twinned` is
+    /// true if the next entry is its twin.
     Limited {
         twinned: bool,
     },
-    /// The part of the previous entry outside the reserved processors; both entries contain these processors.
+    /// The part of the previous entry outside the reserved processors. Both entries contain these processors.
     Twin,
 }
 
@@ -79,7 +79,7 @@ pub struct Widest {
     pub limited: u32,
 }
 
-/// See the module.
+/// The list of free intervals; see the module.
 #[derive(Debug, Clone)]
 pub struct FreeIntervals {
     list: Vec<Free>,
@@ -87,13 +87,13 @@ pub struct FreeIntervals {
 }
 
 impl FreeIntervals {
-    /// Starts with all processors free; `processors` is at least 1.
+    /// Makes a list with all processors free; `processors` is at least 1.
     pub fn new(processors: u32) -> Self {
         let all = Free { at: Interval::new(0, processors - 1), limit_ms: FOREVER, low: true, kind: Kind::Plain };
         Self { list: vec![all], processors }
     }
 
-    /// Free processors.
+    /// Returns the number of free processors.
     pub fn processors(&self) -> u32 {
         self.processors
     }
@@ -123,7 +123,7 @@ impl FreeIntervals {
             Kind::Limited { twinned: true } => Some(index + 1),
             Kind::Twin => Some(index - 1),
         };
-        // The later one first, so that the position of the other stays valid.
+        // The later entry comes first, so that the position of the other stays valid.
         let (later, earlier) = match partner {
             Some(partner) => (index.max(partner), Some(index.min(partner))),
             None => (index, None),
@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_taken_away_from_who_gave_last() {
+    fn the_last_released_interval_is_taken_first() {
         let mut intervals = free(&[(5, 6), (10, 12)]);
         check(&intervals, &[(5, 6, FOREVER, true), (10, 12, FOREVER, true)]);
         intervals.release(Interval::new(7, 7));
         check(&intervals, &[(5, 7, FOREVER, false), (10, 12, FOREVER, true)]);
         assert_eq!(intervals.take(1, 5), Some(Interval::new(7, 7)));
         intervals.release(Interval::new(9, 9));
-        // Both sides meet: the left hint stays.
+        // Both sides meet, and the left hint stays.
         intervals.release(Interval::new(7, 8));
         check(&intervals, &[(5, 12, FOREVER, false)]);
         assert_eq!(intervals.processors(), 8);
@@ -252,7 +252,7 @@ mod tests {
     fn marks_limit_what_meets_the_ends_of_the_reserved() {
         let mut intervals = free(&[(0, 4), (6, 7), (9, 14)]);
         intervals.mark(Interval::new(3, 10), 50);
-        // 6 to 7 lies wholly inside and is not limited.
+        // Processors 6 to 7 are wholly inside and not limited.
         let marked = [
             (0, 4, 50, false),
             (0, 2, FOREVER, true),
@@ -262,7 +262,7 @@ mod tests {
         ];
         check(&intervals, &marked);
         assert_eq!(intervals.widest(), Widest { unlimited: 4, limited: 6 });
-        // The request is too long for the limited ones. Taking from the twin also shrinks its partner.
+        // The request is too long for the limited entries. Taking from the twin also shrinks its partner.
         assert_eq!(intervals.take(4, 51), Some(Interval::new(11, 14)));
         check(&intervals, &[(0, 4, 50, false), (0, 2, FOREVER, true), (6, 7, FOREVER, true), (9, 10, 50, true)]);
         assert_eq!(intervals.take(3, 50), Some(Interval::new(2, 4)));

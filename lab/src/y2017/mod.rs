@@ -4,8 +4,9 @@
 //! This is the only scheduler in `lab` that is not the core of the master, and it is not meant as a policy. The core
 //! follows the paper's text. The published figures come from a program that differs from it: a sign error in the
 //! expected savings of running jobs, a meter that charges the time before a switch at the draw after it, forgotten
-//! hints and marks, and an order of events that comes from rounding. Each of these changes results, so the core cannot
-//! have them, and all are needed to compare a row. The paper's policies without faults are presets of `limo_sched`.
+//! hints and marks, and an order of events that comes from rounding. Each of these changes results, so the core
+//! cannot have them. All are needed to compare a row. The paper's policies without faults are presets of
+//! `limo_sched`.
 //!
 //! Method: contiguous processors, first fit, a pass after every event, and EASY backfilling with a test of energy
 //! (section IV). The workload is read with [`limo_trace::swf::Options::COMPAT_2017`]. Nodes with several processors,
@@ -42,13 +43,13 @@ pub use published::{COLUMNS, PublishedRow};
 use queue::Request;
 use scheduler::{Scheduler, Variant};
 
-/// energy-budget-2017, section V-C: the budget holds on three days in the middle of the week.
+/// Start of the budget, in ms: energy-budget-2017, section V-C, has it on three days in the middle of the week.
 const BUDGET_FROM_MS: i64 = 2 * 86_400_000;
 const BUDGET_UNTIL_MS: i64 = 5 * 86_400_000;
-/// The scheduler's assumed draw of a busy and of an idle node.
+/// The scheduler's assumed draw of a busy node, in mW. The next value is that of an idle node.
 const BUSY_MW: i64 = 203_120;
 const IDLE_MW: i64 = 100_000;
-/// The published 49 % is exactly the idle draw: 100 of 203.12 W.
+/// Published budget with exactly the idle draw, in percent: 100 of 203.12 W.
 const IDLE_PERCENT: u32 = 49;
 
 /// The input of a simulation. [`Config::published`] has the published values.
@@ -57,9 +58,9 @@ pub struct Config {
     /// Processors of the machine; a node has one.
     pub processors: u32,
     pub algorithm: Algorithm,
-    /// Free nodes go off within the budget's window.
+    /// True to switch free nodes off within the budget's window.
     pub shutdown: bool,
-    /// Budget in percent of the believed draw of the busy machine, 1 to 100. 49 is exactly the idle draw.
+    /// Budget in percent of the believed draw of the busy machine, 1 to 100; the idle draw is exactly 49.
     pub budget_percent: u32,
     pub faults: Faults,
 }
@@ -69,7 +70,7 @@ pub struct Config {
 pub struct Faults {
     /// True to count the draw of running jobs above the cap as saved, not as used.
     pub sign: bool,
-    /// True to charge the time before a switch at the draw after it; matters with `shutdown` only.
+    /// True to charge the time before a switch at the draw after it; only relevant with `shutdown`.
     pub meter: bool,
 }
 

@@ -9,7 +9,7 @@ pub enum NodeState {
     On,
     GoingOff,
     Off,
-    /// A job waits until the node is on.
+    /// Still on the way off, but a job waits until the node is on.
     Wanted,
 }
 
@@ -31,10 +31,10 @@ struct Stretch {
     state: NodeState,
 }
 
-/// See the module.
+/// The states of all nodes; see the module.
 #[derive(Debug)]
 pub struct Nodes {
-    /// Runs in order, which cover all nodes; adjacent runs differ in state.
+    /// Runs in order, which cover all nodes. Adjacent runs differ in state.
     runs: Vec<Stretch>,
     waiting: Vec<(u32, Interval)>,
 }
@@ -86,14 +86,14 @@ impl Nodes {
                     self.delay(job, at, effects);
                 }
                 (NodeState::Wanted, NodeState::On) => self.ready(run, effects),
-                // Now that it is off, it can be switched on for the waiting job.
+                // The node is off now, so it can be switched on for the waiting job.
                 (NodeState::Wanted, NodeState::Off) => self.change(run, NodeState::Wanted, None, effects),
                 _ => {}
             }
         }
     }
 
-    /// Delays the job once for every run, even if that run is on, as the published code does.
+    /// Delays the job once for every run, even if that run is active, as the published code does.
     fn delay(&mut self, job: Option<u32>, at: Interval, effects: &mut Vec<Effect>) {
         let Some(job) = job else { return };
         if !self.waiting.iter().any(|(other, _)| *other == job) {
@@ -102,7 +102,7 @@ impl Nodes {
         effects.push(Effect::Delayed(job));
     }
 
-    /// First come, first served. The published order is that of memory addresses.
+    /// Jobs are served in the order of requests. The published order is that of memory addresses.
     fn ready(&mut self, on: Interval, effects: &mut Vec<Effect>) {
         let runs = &self.runs;
         self.waiting.retain(|&(job, at)| {
@@ -171,13 +171,13 @@ mod tests {
         nodes.rest(free.list(), &mut effects);
         free.release(at(6, 7));
         nodes.rest(free.list(), &mut effects);
-        // 2 to 5 are already going off.
+        // Nodes 2 to 5 are already going off.
         assert_eq!(effects, [Effect::SwitchOff(at(2, 5)), Effect::SwitchOff(at(6, 7))]);
         effects.clear();
         nodes.switched(at(2, 5), false, &mut effects);
         nodes.rest(free.list(), &mut effects);
         assert_eq!(effects, []);
-        // On, off, going off, on: four runs and four delays. Nodes that go off are waited for.
+        // The states are on, off, going off and on: four runs and four delays. The job waits for nodes that go off.
         nodes.want(3, at(1, 8), &mut effects);
         let delayed = Effect::Delayed(3);
         assert_eq!(effects, [delayed, Effect::SwitchOn(at(2, 5)), delayed, delayed, delayed]);

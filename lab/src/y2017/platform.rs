@@ -14,7 +14,7 @@ use super::clock::Clock;
 use super::intervals::Interval;
 use super::scheduler::{Order, Scheduler};
 
-/// energy-budget-2017, table I, in seconds.
+/// Times of a switch in seconds: energy-budget-2017, table I.
 const OFF_S: f64 = 6.1;
 const ON_S: f64 = 151.52;
 
@@ -25,16 +25,16 @@ pub enum Happening {
     Ended(usize),
     Woken,
     Answered,
-    /// Switched, on or off.
+    /// Nodes were switched on or off.
     Switched(Interval, bool),
 }
 
 #[derive(Debug)]
 enum Message {
     Happened(Happening),
-    /// Some of the scheduler's answer.
+    /// A part of the scheduler's answer.
     Orders(Range<usize>),
-    /// End of the scheduler's answer.
+    /// The scheduler's answer has ended.
     Ready,
 }
 
@@ -54,7 +54,7 @@ pub struct Switched {
     pub on: bool,
 }
 
-/// See the module.
+/// The platform; see the module.
 #[derive(Debug)]
 pub struct Platform<'a> {
     workload: &'a Workload,
@@ -206,7 +206,7 @@ impl<'a> Platform<'a> {
                 self.lives[job] = Life { start: Some(now), end: None, at: Some(at) };
                 self.running += 1;
                 self.account.change(at, PowerState::Idle, PowerState::Computing);
-                // Whole seconds of work at the speed of one node.
+                // Work in whole seconds, at the speed of one node.
                 let work = (self.workload.jobs[job].run.ms() / 1_000) as f64 * 1e8;
                 self.clock.work(1e8 / work, Happening::Ended(job));
             }

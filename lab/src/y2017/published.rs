@@ -10,7 +10,7 @@ use super::platform::{Life, Switched};
 use super::{BUDGET_FROM_MS, BUDGET_UNTIL_MS};
 
 const WEEK_MS: i64 = 604_800_000;
-/// energy-budget-2017, table I: W of a node that is busy, idle, going off, off, coming on.
+/// Draws of a node in W (energy-budget-2017, table I): busy. The next values are idle, going off, off and coming on.
 const BUSY_W: f64 = 190.738;
 const DRAWS_W: [f64; 4] = [95.0, 616.08 / 6.1, 9.75, 18_966.422_8 / 151.52];
 const OFF_MS: i64 = 6_100;
@@ -24,13 +24,14 @@ pub struct PublishedRow {
     pub maxbsld: f64,
     /// Time from the first submission to the last end.
     pub ctime: f64,
-    /// Days 2 to 5.
+    /// Energy on days 2 to 5.
     pub energy_budget: f64,
     pub energy_week: f64,
     pub energy_tot: f64,
     /// Jobs that started and ended within the week.
     pub job_run: u64,
-    /// The same, plus the share of each longer job that lies before the end of the week.
+    /// Number of jobs that started and ended within the week, plus the share of each longer job that lies before the
+    /// end of the week.
     pub job_run_with_end: f64,
     /// Mean share of busy nodes in the week.
     pub util: f64,
@@ -62,7 +63,7 @@ pub struct Schedule<'a> {
     pub lives: &'a [Life],
     pub switched: &'a [Switched],
     pub nodes: u32,
-    /// Share of the full draw in the budget; the published 49 % is 0.49 here.
+    /// Sums of nodes x ms: of busy nodes, and by state (`DRAWS_W`) regardless of jobs.
     pub budget_percent: u32,
 }
 

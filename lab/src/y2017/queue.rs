@@ -10,9 +10,9 @@ pub struct Request {
     pub ms: i64,
 }
 
-/// Stands for a job that does not wait.
+/// Request of a job that does not wait.
 const NONE: Request = Request { processors: u32::MAX, ms: i64::MAX };
-/// Jobs in a leaf of the tree.
+/// Number of jobs in a leaf of the tree.
 const LEAF: usize = 8;
 
 impl Request {
@@ -33,7 +33,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Makes a queue for jobs 0 to `jobs - 1`, none of which waits.
+    /// Makes a queue for jobs 0 to `jobs - 1`. It is empty at first.
     pub fn new(jobs: usize) -> Self {
         let leaves = jobs.div_ceil(LEAF).next_power_of_two();
         Self { waiting: vec![NONE; leaves * LEAF], tree: vec![NONE; 2 * leaves], leaves, front: 0, len: 0 }
@@ -70,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// The first waiting job.
+    /// Returns the first waiting job.
     pub fn front(&mut self) -> Option<(usize, Request)> {
         if self.len == 0 {
             return None;
@@ -91,7 +91,7 @@ impl Queue {
             return None;
         }
         loop {
-            // A search that starts within a leaf has already covered all of it.
+            // A search that starts within a leaf has already covered the whole leaf.
             let looked_at = !from.is_multiple_of(LEAF) && node >= self.leaves;
             if looked_at || (self.tree[node] != NONE && may(self.tree[node])) {
                 if node < self.leaves {

@@ -4,13 +4,13 @@ use super::intervals::Interval;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunningJob {
-    /// Estimated, in ms.
+    /// Estimated end, in ms.
     pub end: i64,
     pub at: Interval,
     pub job: u32,
 }
 
-/// See the module.
+/// The running jobs; see the module.
 #[derive(Debug)]
 pub struct Running {
     list: Vec<RunningJob>,

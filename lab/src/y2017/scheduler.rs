@@ -27,13 +27,14 @@ pub enum Order {
 #[derive(Debug, Clone, Copy)]
 pub struct Variant {
     pub algorithm: Algorithm,
-    /// Free nodes go off within the window.
+    /// True to switch free nodes off within the window.
     pub shutdown: bool,
-    /// The published sign error: draw of running jobs above the cap counts as saved until the head starts.
+    /// True for the published sign error: the draw of running jobs above the cap counts as saved until the head
+    /// starts.
     pub sign_error: bool,
 }
 
-/// See the module.
+/// The scheduler; see the module.
 #[derive(Debug)]
 pub struct Scheduler {
     pub(super) variant: Variant,
@@ -50,7 +51,7 @@ pub struct Scheduler {
     /// Jobs placed in this pass.
     placed: Vec<(u32, Interval)>,
     effects: Vec<Effect>,
-    /// Filled by the events, emptied by the caller.
+    /// Orders from the events; the caller removes them.
     pub orders: Vec<Order>,
 }
 
@@ -157,7 +158,7 @@ impl Scheduler {
             if !self.counter.admits(trial, terms) {
                 return;
             }
-            // Not limited: marks exist only during `backfill`.
+            // The take is not limited, because marks exist only during `backfill`.
             let Some(at) = self.free.take(request.processors, 0) else { return };
             self.place(now, job, at);
         }
@@ -166,7 +167,7 @@ impl Scheduler {
     fn backfill(&mut self, now: i64) {
         let Some((head, request)) = self.queue.front() else { return };
         self.watch_end(now);
-        // Marks matter even if no job fits: they change hints.
+        // Marks matter even if no job fits, because they change hints.
         let turns = self.free.list().iter().any(|free| !free.low);
         let widest = self.free.widest().unlimited;
         if !turns && self.queue.next(head + 1, |least| self.could_fit_anywhere(now, widest, least)).is_none() {
@@ -189,8 +190,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns true if a job with at least this request could be placed, regardless of the reservation. If none can,
-    /// the reservation is not needed.
+    /// Returns true if a job with at least this request could be placed, regardless of the reservation. Otherwise the
+    /// reservation is not needed.
     fn could_fit_anywhere(&self, now: i64, widest: u32, least: Request) -> bool {
         let capped = self.variant.algorithm == Algorithm::PowerCap && self.counter.crosses(now, least.ms);
         let most = if capped { self.counter.most(self.free.processors(), None) } else { i64::MAX };
@@ -228,7 +229,7 @@ impl Scheduler {
         }
     }
 
-    /// Converts the changes of nodes into orders; neighbours that are switched alike become one request.
+    /// Converts the changes of nodes into orders. Neighbours that are switched alike become one request.
     fn obey(&mut self, now: i64) {
         for effect in self.effects.drain(..) {
             match (effect, self.orders.last_mut()) {

@@ -65,7 +65,7 @@ fn check(
 #[test]
 fn short_jobs_overtake_without_delaying_the_head() {
     let config = Config::published(4, Algorithm::Easy, false, 100);
-    // 2 needs all processors. The request of 3 ends with the 20 s of 1; that of 4 does not.
+    // Job 2 needs all processors. The request of job 3 ends with the 20 s of job 1, but that of job 4 does not.
     let jobs = [(0, 10, 3), (1, 10, 4), (2, 8, 1), (2, 10, 1)];
     let (kept, outcome) = check(
         &config,
@@ -74,7 +74,7 @@ fn short_jobs_overtake_without_delaying_the_head() {
     );
     let last = kept.samples.last().expect("a sample");
     assert_eq!((last.at.unix_ms(), last.draw, last.queued), (30_000, Power::from_mw(380_000), 0));
-    // Slowdowns 1, 19/10, 1 (a floor of 10 s), 28/10. No change reaches the end of the week.
+    // The slowdowns are 1, 19/10, 1 (a floor of 10 s) and 28/10. No change reaches the end of the week.
     assert!(outcome.row.to_string().starts_with("1.675000,2.800,30.00,"), "{}", outcome.row);
     assert_eq!(outcome.row.job_run, 4);
     assert!(outcome.summary.budgets.is_empty());
@@ -92,7 +92,7 @@ fn nodes_go_off_in_the_window_and_are_switched_on_for_a_job() {
     ];
     let (_, outcome) = check(&Config::published(2, Algorithm::Easy, true, 100), &jobs, &expected);
     let switches = outcome.summary.switches;
-    // Node 1 goes off when 2 starts, and node 0 when it ends, both again after 3.
+    // Node 1 goes off when job 2 starts, and node 0 when job 2 ends. Both go off again after job 3.
     assert_eq!((switches.on, switches.off), (2, 4));
 }
 
@@ -104,12 +104,12 @@ fn under_a_cap_at_the_idle_draw_nothing_starts_before_the_window_ends() {
     let (kept, outcome) = check(&Config::published(2, Algorithm::PowerCap, false, 49), &jobs, &expected);
     let limits = kept.samples.iter().filter_map(|sample| sample.limit);
     assert!(limits.clone().count() > 0 && limits.clone().all(|limit| limit == Power::from_mw(200_000)));
-    // Three days of two idle nodes.
+    // The budget covers three days of two idle nodes.
     assert_eq!(outcome.summary.budgets[0].spent, Power::from_mw(190_000) * Span::from_secs(3 * 86_400));
 }
 
-/// Ten nodes, five of which may be busy under the cap. Saved energy lets eight be busy until 100 s. The head needs the
-/// same again.
+/// Tests ten nodes, five of which may be busy under the cap. Saved energy lets eight be busy until 100 s. The head
+/// needs the same energy again.
 fn start_of_head(sign_error: bool) -> (intervals::Interval, i64) {
     let window = counter::Window { from: 0, until: 1_000_000, cap_mw: 1_515_600 };
     let variant = Variant { algorithm: Algorithm::EnergyBud, shutdown: false, sign_error };
@@ -126,8 +126,8 @@ fn start_of_head(sign_error: bool) -> (intervals::Interval, i64) {
 fn the_sign_error_counts_what_is_spent_as_saved() {
     let at = intervals::Interval::new(0, 7);
     assert_eq!(start_of_head(true), (at, 100_000));
-    // Without the fault, all saved energy is used at 100 s. Idling saves 515.6 W: 60 s, rounded up because of the
-    // microsecond.
+    // Without the fault, all saved energy is used at 100 s. Idling saves 515.6 W, so this takes 60 s, rounded up
+    // because of the microsecond.
     assert_eq!(start_of_head(false), (at, 161_000));
 }
 
@@ -139,7 +139,7 @@ fn marks_turn_hints_even_where_nobody_fits() {
         Scheduler::new(4, variant, Config::published(4, Algorithm::Easy, false, 100).window(), requests.to_vec());
     (0..5).for_each(|job| scheduler.submit(0, job));
     scheduler.complete(5_000, 0);
-    // The interval grows to the right, which alone would have it taken from the high end.
+    // The interval grows to the right, which by itself would change its hint to the high end.
     scheduler.complete(6_000, 1);
     let [free] = scheduler.free.list() else { panic!("one interval") };
     assert_eq!((free.at, free.low), (intervals::Interval::new(0, 1), true));

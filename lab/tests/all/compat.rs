@@ -4,7 +4,7 @@ use limo_requirements::trace_set;
 
 use super::{column, printed, read, refused};
 
-/// Two jobs on a machine of four processors.
+/// A trace of two jobs on a machine of four processors.
 const SMALL: &str = "; MaxProcs: 4\n\
     1 0 -1 100 2 -1 -1 2 200 -1 1 1 -1 1 -1 -1 -1 -1\n\
     2 10 -1 100 4 -1 -1 4 100 -1 1 2 -1 1 -1 -1 -1 -1\n";
@@ -51,7 +51,7 @@ fn reducepc() {
 }
 
 #[test]
-fn what_was_not_published() {
+fn unpublished_options_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.swf"), SMALL).expect("written");
     let run = |more: &str, stderr: &str| {
@@ -63,8 +63,8 @@ fn what_was_not_published() {
     run("--policy powercap --budget 49.5% --from 2d --until 5d", budgets);
     run("--policy powercap --budget 50% --from 1d --until 5d", budgets);
     run("--policy fifo", "`fifo` was not published then (easy, powercap, reducepc, energybud were)");
-    run("--policy easy --limits l.csv", "the published code has nothing for --limits; leave it out");
-    run("--policy easy --set depth=3", "the published code has nothing for --set depth; leave it out");
+    run("--policy easy --limits l.csv", "the published code does not support --limits; omit it");
+    run("--policy easy --set depth=3", "the published code does not support --set depth; omit it");
     run(
         "--policy easy --set rest=idle",
         "nodes slept at once and in the budget's period only: write --set rest=idle-in-budget",

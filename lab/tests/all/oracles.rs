@@ -27,7 +27,7 @@ fn check(name: &str, jobs: usize) {
     assert_eq!(expected.len(), found.len());
 }
 
-/// Number and wait of a line: columns 1 and 3.
+/// Parses number and wait of a line: columns 1 and 3.
 fn wait(line: &str) -> (i64, i64) {
     let mut fields = line.split_whitespace().map(|field| field.parse::<i64>().expect("a whole number"));
     (fields.next().expect("a number"), fields.nth(1).expect("a wait"))

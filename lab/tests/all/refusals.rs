@@ -15,11 +15,11 @@ fn usage() {
         folder.path(),
         "bench --only easier",
         1,
-        "lab: `easier` is no part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc-100000, htc-600000, htc-6000000, rounds, campaign",
+        "lab: `easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc-100000, htc-600000, htc-6000000, rounds, campaign",
     );
 }
 
-/// The campaign needs its weeks; a part of the benchmark without its trace is skipped.
+/// Checks that the campaign needs its weeks, and that a part of the benchmark without its trace is skipped.
 #[test]
 fn without_traces() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -28,5 +28,8 @@ fn without_traces() {
     let bench = lab(folder.path(), "bench --quick --only kth-sp2 --traces .");
     let text = String::from_utf8_lossy(&bench.stdout);
     assert!(bench.status.success(), "{}", String::from_utf8_lossy(&bench.stderr));
-    assert!(text.contains("skipped: ./easy-oracles/KTH-SP2_easy_result.swf.gz is not there: give --traces"), "{text}");
+    assert!(
+        text.contains("skipped: ./easy-oracles/KTH-SP2_easy_result.swf.gz does not exist: give --traces"),
+        "{text}"
+    );
 }

@@ -8,7 +8,7 @@ use limo_requirements::trace_set;
 use limo_trace::swf::{self, Options, Reader};
 use limo_trace::{Job, Workload, batsim, curve};
 
-/// Returns the files of `folder` with that ending, by name without it.
+/// Returns the files of `folder` with that ending, by name without the ending.
 fn files(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
     let named = entries.filter_map(|entry| {
@@ -42,12 +42,13 @@ fn the_weeks_of_energy_budget_2017() {
         assert!(compat.jobs.is_sorted_by_key(|job| job.submit), "{name}");
         cleaned += compat.jobs.len();
     }
-    // The reference, section 1: 400,969 jobs after cleaning. The files have 404,593 lines, of which 3,616 run for 0 s
-    // and 8 have a number with an exponent.
+    // The reference, section 1, has 400,969 jobs after cleaning. The files have 404,593 lines, of which 3,616 run for
+    // 0 s and 8 have a number with an exponent.
     assert_eq!((lines, cleaned), (404_593, 400_969));
 }
 
-/// Batsim's reading of the same files by the paper's authors: all jobs with their processors, times and requests.
+/// Compares with Batsim's reading of the same files by the paper's authors: all jobs with their processors, times and
+/// requests.
 #[test]
 fn the_rules_of_2017_give_the_authors_inputs() {
     let Some(folder) = trace_set("energy-budget-2017") else { return };
@@ -107,12 +108,13 @@ fn german_prices() {
     let start: jiff::Timestamp = "2017-10-28T00:00:00+02:00".parse().expect("a date");
     let start = Time::from_unix_ms(start.as_millisecond());
     let prices = curve::hourly_price(table, curve::Clock::from_start(Some(start))).expect("prices");
-    // 1,096 days; on the three days of 23 hours one row is skipped, on those of 25 hours one holds for two hours.
+    // There are 1,096 days. On the three days of 23 hours, one row is skipped; on those of 25 hours, one row holds
+    // for two hours.
     assert_eq!(prices.steps().len(), 1_096 * 24 - 3);
     let (first, until) = (prices.steps()[0].0, prices.until().expect("an end"));
     assert_eq!((until - first).ms(), 1_096 * 86_400_000);
-    // The reference: 28 October 2017 has 12 negative hours; 29 October has 18 of 24 rows, the lowest -83.04, the mean
-    // -50.8.
+    // In the reference, 28 October 2017 has 12 negative hours. 29 October has 18 of 24 rows, with the lowest at
+    // -83.04 and the mean at -50.8.
     let rows = |day: i64| {
         let from = Time::from_unix_ms(day * 86_400_000);
         prices
@@ -121,7 +123,7 @@ fn german_prices() {
             .collect::<Vec<_>>()
     };
     assert_eq!(rows(0).iter().filter(|price| **price < 0).count(), 12);
-    // The first 24 of that day's 25 hours are 23 rows; the last row is negative too.
+    // The first 24 of that day's 25 hours are 23 rows; the last row is also negative.
     assert_eq!(rows(1).iter().filter(|price| **price < 0).count(), 17);
     assert_eq!(rows(1).iter().min(), Some(&-83_040));
     let from = Time::from_unix_ms(86_400_000);

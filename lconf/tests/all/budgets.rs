@@ -108,7 +108,7 @@ async fn wrong_periods_are_refused() {
 async fn budgets_are_shown_with_their_use() {
     let show = async |args: &[&str], status: Status| answered(args, answer(Answer::Status(Box::new(status)))).await.0;
     let output = show(&["status"], status_with_budget()).await;
-    // 11.25 kWh in 22 hours.
+    // The rest of the budget is 11.25 kWh in 22 hours.
     let expected = "\
         budget     12.000 kWh from 2017-10-26 09:00 until 2017-10-27 09:00\n\
         spent      0.750 kWh emulated of 1.000 kWh released; 0.100 kWh reserved for the first job\n\

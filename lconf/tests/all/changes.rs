@@ -70,7 +70,7 @@ async fn warned(args: &[&str], answered_with: Answer, warning: &str) {
 async fn warnings_are_not_failures() {
     let of_master = "the policy easy ignores the upper limit 60.0 W: limo does not";
     warned(&["set", "limits", "none", "60W"], Answer::Warned(vec![of_master.to_owned()]), of_master).await;
-    // Two hourly prices; the last one holds as long as the one before.
+    // These are two hourly prices; the last one holds as long as the one before.
     let prices = file("time,price\n2020-01-01 00:00,80 EUR/MWh\n2020-01-01 01:00,70 EUR/MWh\n");
     let ended = "the prices ended at 2020-01-01 02:00:00: none are in force";
     warned(&["set", "price", path(&prices)], Answer::Done, ended).await;
@@ -87,7 +87,7 @@ async fn unknown_names_of_users_cause_a_warning() {
     warned(&["fairshare", "nosuchuser", "5"], Answer::Done, unknown).await;
     let reservation = ["reservation", "add", "r", "--nodes", "n1", "--duration", "1h", "--users", "nosuchuser"];
     warned(&reservation, Answer::Done, unknown).await;
-    // No warning about a user that exists, or about one that is allowed again.
+    // No warning comes about a user that exists, or one that is allowed again.
     for args in [&["quota", "root", "jobs=2"][..], &["user", "deny", "root"], &["user", "allow", "nosuchuser"]] {
         let (output, _) = answered(args, answer(Answer::Done)).await;
         assert_eq!(output, printed(""), "{args:?}");

@@ -8,7 +8,8 @@ use limo_proto::{
 
 use crate::answered;
 
-/// Title of the window, colour, line feed, carriage return, direction of the text, bell, and a control byte of C1.
+/// Control characters: title of the window, colour, line feed, carriage return, direction of the text, bell, and a
+/// control byte of C1.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\nroot\r\u{202e}\u{9b}2J";
 
 fn text() -> String {

@@ -55,7 +55,7 @@ async fn listed() {
 }
 
 #[tokio::test]
-async fn what_is_exported_can_be_imported() {
+async fn exported_profiles_can_be_imported() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("profiles.csv");
     let file = file.to_str().expect("text");

@@ -1,4 +1,4 @@
-//! Errors of `lconf`; nothing is sent to the master then.
+//! Errors of `lconf`, after which the master has received no message.
 
 use limo_client::fake::answer;
 use limo_proto::{Answer, MasterToClient};

@@ -216,9 +216,9 @@ async fn feeds() {
     let output = shown(&["status"], status.clone()).await;
     let lines = "\
         price by   ada, not by a feed; `lconf set price feed` follows the feeds again\n\
-        feed       awattar DE in EUR: heard 2017-10-26 11:00, known until 2017-10-27 00:00\n\
-        feed       octopus C in GBP: heard 2017-10-26 11:00, known until further notice\n\
-        carbon     uk in g/kWh: not heard yet, no current value is known; failed 2017-10-26 11:00: https://h/: status 500\n";
+        feed       awattar DE in EUR: answered 2017-10-26 11:00, known until 2017-10-27 00:00\n\
+        feed       octopus C in GBP: answered 2017-10-26 11:00, known until further notice\n\
+        carbon     uk in g/kWh: no answer yet, no current value is known; failed 2017-10-26 11:00: https://h/: status 500\n";
     assert!(output.contains(lines), "{output}");
     let parsed = parsed(&["status", "--json"], status).await;
     assert_eq!(parsed["prices_by"], "ada");
@@ -241,7 +241,7 @@ async fn nodes() {
 }
 
 #[tokio::test]
-async fn who_sets_limits_from_outside() {
+async fn sources_of_external_limits_are_shown() {
     let band = |low, high| Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band");
     let at_noon = status().next_band.expect("a next band").0;
     let source = |name: &str, state, limit| GridReport { name: name.into(), state, heard: None, fault: None, limit };
@@ -285,8 +285,11 @@ async fn one_node() {
         meter       in use: \\u{1b}[2J41.5 W\n\
         --- stderr\n";
     assert!(output.ends_with(end), "{output}");
-    let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is away"))).await;
-    assert!(output.ends_with("\n\nthe node cannot report its hardware: the node is away\n--- stderr\n"), "{output}");
+    let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is unreachable"))).await;
+    assert!(
+        output.ends_with("\n\nthe node cannot report its hardware: the node is unreachable\n--- stderr\n"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -299,6 +302,6 @@ async fn one_node_as_json() {
     let found = shown(Ok("a line\n")).await;
     assert_eq!((&found["schema"], &found["node"]["name"]), (&json!(1), &json!("n1")));
     assert_eq!((&found["probe"], &found["probe_error"]), (&json!("a line\n"), &Value::Null));
-    let found = shown(Err("the node is away")).await;
-    assert_eq!((&found["probe"], &found["probe_error"]), (&Value::Null, &json!("the node is away")));
+    let found = shown(Err("the node is unreachable")).await;
+    assert_eq!((&found["probe"], &found["probe_error"]), (&Value::Null, &json!("the node is unreachable")));
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_said() {
+    fn only_differences_are_listed() {
         let quota = |text: &str| {
             let mut quota = Quota::default();
             text.parse::<QuotaLimit>().expect("a limit").change(&mut quota);

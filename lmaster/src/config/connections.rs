@@ -44,7 +44,7 @@ impl ConnectionLayer {
             greeting_time: Duration::from_millis(u64::try_from(time.ms()).unwrap_or_default()),
         };
         for (key, count) in [("per_user", limits.per_user), ("ungreeted_per_user", limits.ungreeted_per_user)] {
-            ensure!((1..=1_000_000).contains(&count), "{key} of [connections] is {count}: 1 to 1000000 are possible");
+            ensure!((1..=1_000_000).contains(&count), "{key} of [connections] is {count}: it must be 1 to 1000000");
         }
         Ok(limits)
     }

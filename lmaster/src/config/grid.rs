@@ -1,5 +1,5 @@
-//! Settings of the sources of limits: `[[grid]]`. Each table contains one table that gives the kind of source:
-//! `openadr`, `pull`, `push`, `file`, `contact` or `schedule`. Opens nothing.
+//! Settings of the sources of limits: `[[grid]]`. Each table contains one table for the kind of source: `openadr`,
+//! `pull`, `push`, `file`, `contact` or `schedule`. Opens nothing.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 const OPERATOR_PRIORITY: u32 = 100;
 const PRIORITY: u32 = 50;
 
-/// EEBUS LPC: a heartbeat is lost after 120 s, and failsafe holds for two hours.
+/// Default heartbeat, from EEBUS LPC: it is lost after 120 s, and failsafe holds for two hours.
 const HEARTBEAT: Span = Span::from_secs(120);
 const FAILSAFE_FOR: Span = Span::from_secs(7_200);
 
@@ -28,7 +28,7 @@ const FAILSAFE_FOR: Span = Span::from_secs(7_200);
 const ASK_EVERY: Span = Span::from_secs(30);
 const LOOK_EVERY: Span = Span::from_secs(1);
 
-/// Shortest interval: a server would take more for an attack, and a file needs no more.
+/// Shortest interval: a server could take more frequent queries for an attack, and a file needs no more.
 const SHORTEST_POLL: Span = Span::from_ms(100);
 
 /// All sources, in the order of the file.
@@ -156,7 +156,7 @@ pub fn resolve(tables: Vec<GridTable>, operator_priority: Option<u32>) -> Result
     for table in tables {
         let name = table.name.clone();
         check_name("source", &name).context("[[grid]]")?;
-        ensure!(grid.sources.iter().all(|(source, _)| source.name != name), "[[grid]] {name} is there twice");
+        ensure!(grid.sources.iter().all(|(source, _)| source.name != name), "[[grid]] {name} is given twice");
         grid.sources.push(table.resolve().with_context(|| format!("[[grid]] {name}"))?);
     }
     Ok(grid)
@@ -166,7 +166,7 @@ impl GridTable {
     fn resolve(self) -> Result<(Source, SourceKind)> {
         ensure!(
             !(self.obligatory && self.may_widen),
-            "obligatory and may_widen exclude each other: what is obligatory only narrows"
+            "obligatory and may_widen exclude each other: an obligatory limit only narrows"
         );
         let failsafe = match (self.failsafe_high, self.failsafe_for) {
             (Some(high), hold) => {
@@ -174,7 +174,7 @@ impl GridTable {
                 let hold = super::not_negative("failsafe_for", hold, FAILSAFE_FOR)?;
                 Some(Failsafe { high, hold })
             }
-            (None, Some(_)) => bail!("failsafe_for is for failsafe_high, which is missing"),
+            (None, Some(_)) => bail!("failsafe_for needs failsafe_high, which is missing"),
             (None, None) => None,
         };
         let heartbeat = self.heartbeat.or(failsafe.map(|_| HEARTBEAT));
@@ -193,13 +193,13 @@ impl GridTable {
         if let (Some(heartbeat), Some(poll)) = (source.heartbeat, poll) {
             ensure!(
                 heartbeat > poll,
-                "heartbeat is {heartbeat}, and a word comes every {poll} at most: make it longer, or `poll` shorter"
+                "heartbeat is {heartbeat}, but values come only every {poll}: make it longer, or `poll` shorter"
             );
         }
         if matches!(kind, SourceKind::Schedule(_)) {
             ensure!(
                 source.heartbeat.is_none() && source.ttl.is_none(),
-                "a schedule is always there: no heartbeat, no ttl"
+                "a schedule is always known: it needs no heartbeat and no ttl"
             );
         }
         Ok((source, kind))
@@ -249,7 +249,7 @@ impl PushTable {
     fn resolve(self, name: String) -> Resolved {
         ensure!(
             self.listen.ip().is_loopback(),
-            "push cannot listen on {}: it speaks no TLS (use 127.0.0.1:{}, behind a proxy that does)",
+            "push cannot listen on {}: it does not support TLS (use 127.0.0.1:{}, behind a proxy with TLS)",
             self.listen,
             self.listen.port()
         );
@@ -332,7 +332,7 @@ mod tests {
         let head = "[[grid]]\nname = \"a\"\n";
         refused(head, "[[grid]] a: give it one of the tables openadr, pull, push, file, contact and schedule");
         refused(&format!("{head}{file}contact = {{ path = \"y\", high = \"5 W\" }}\n"), "give it one of the tables");
-        refused(&format!("{head}{file}{head}{file}"), "[[grid]] a is there twice");
+        refused(&format!("{head}{file}{head}{file}"), "[[grid]] a is given twice");
         refused(&format!("{head}{file}fail = 1\n"), "unknown field `fail`");
         refused(&format!("[[grid]]\nname = \"a b\"\n{file}"), "[[grid]]: ");
         refused(&format!("{head}{file}obligatory = true\nmay_widen = true\n"), "exclude each other");
@@ -341,12 +341,18 @@ mod tests {
         refused(&format!("{head}{file}heartbeat = \"0s\"\n"), "heartbeat is zero");
         refused(&format!("{head}{file}ttl = 5\n"), "`5` has no unit");
         let pull = "pull = { url = \"http://x/\", poll = \"5min\" }\n";
-        refused(&format!("{head}{pull}failsafe_high = \"5 W\"\n"), "heartbeat is 2min, and a word comes every 5min");
+        refused(
+            &format!("{head}{pull}failsafe_high = \"5 W\"\n"),
+            "heartbeat is 2min, but values come only every 5min",
+        );
         refused(
             &format!("{head}pull = {{ url = \"http://x/\", poll = \"1ms\" }}\n"),
             "poll is 1ms: 100ms is the shortest",
         );
-        refused(&format!("{head}push = {{ listen = \"0.0.0.0:80\", token_file = \"t\" }}\n"), "it speaks no TLS");
+        refused(
+            &format!("{head}push = {{ listen = \"0.0.0.0:80\", token_file = \"t\" }}\n"),
+            "it does not support TLS",
+        );
         let schedule =
             |zone: &str, line: &str| format!("{head}schedule = {{ zone = \"{zone}\", lines = [{{{line}}}] }}\n");
         let line = "from = \"17:00\", until = \"20:00\", high = \"5 W\"";
@@ -357,6 +363,6 @@ mod tests {
             "line 1: `17` is not a time of day: write for example `17:30`",
         );
         refused(&schedule("UTC", &format!("{line}, days = \"fr\"")), "line 1: `fr` names no days");
-        refused(&format!("{}heartbeat = \"2min\"\n", schedule("UTC", line)), "a schedule is always there");
+        refused(&format!("{}heartbeat = \"2min\"\n", schedule("UTC", line)), "a schedule is always known");
     }
 }

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use super::positive;
 use crate::controller::IdleSettings;
 
-/// With more tries, an operator would not notice that a node does not wake.
+/// Most attempts to wake a node. With more, an operator would not notice that a node does not wake.
 const MOST_TRIES: u32 = 100;
 
-/// The port of the discard service, which magic packets are usually sent to.
+/// Default port for magic packets: that of the discard service.
 const WOL_PORT: u16 = 9;
 
-/// Only in the file: `[idle]`.
+/// The section `[idle]`; only in the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct IdleTable {
@@ -35,10 +35,10 @@ impl IdleTable {
         let wake_tries = self.wake_tries.unwrap_or(3);
         ensure!(
             (1..=MOST_TRIES).contains(&wake_tries),
-            "idle.wake_tries is {wake_tries}: 1 to {MOST_TRIES} are possible"
+            "idle.wake_tries is {wake_tries}: it must be 1 to {MOST_TRIES}"
         );
         let wol_port = self.wol_port.unwrap_or(WOL_PORT);
-        ensure!(wol_port > 0, "idle.wol_port is 0: 1 to 65535 are possible, most machines listen to {WOL_PORT}");
+        ensure!(wol_port > 0, "idle.wol_port is 0: it must be 1 to 65535, most machines listen to {WOL_PORT}");
         if let Some(command) = &self.wake_command {
             ensure!(
                 !command.trim().is_empty(),
@@ -78,8 +78,8 @@ mod tests {
             let error = read(text).expect_err("refused");
             assert!(error.contains(expected), "`{expected}` is not in: {error}");
         };
-        refused("wake_tries = 0", "idle.wake_tries is 0: 1 to 100 are possible");
-        refused("wol_port = 0", "idle.wol_port is 0: 1 to 65535 are possible");
+        refused("wake_tries = 0", "idle.wake_tries is 0: it must be 1 to 100");
+        refused("wol_port = 0", "idle.wol_port is 0: it must be 1 to 65535");
         refused("wol_port = 70000", "70000");
         refused("wake_command = \" \"", "idle.wake_command is empty");
         refused("sleep_timeout = \"0s\"", "idle.sleep_timeout is zero");

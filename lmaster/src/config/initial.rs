@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::controller::Initial;
 
-/// `[initial]`.
+/// The section `[initial]`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct InitialLayer {
@@ -40,7 +40,7 @@ impl InitialLayer {
 
     pub(super) fn resolve(self) -> Result<Initial> {
         let low = self.low.unwrap_or(Power::ZERO);
-        let band = Band::new(low, self.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
+        let band = Band::new(low, self.high.unwrap_or(Power::MAX)).context("the initial limits are not a band")?;
         Ok(Initial { preset: self.policy.unwrap_or(Preset::DEFAULT), band, mode: self.mode.unwrap_or_default() })
     }
 }

@@ -1,4 +1,4 @@
-//! Limits on what one user may have at a time, in the section `[limits]` of the settings.
+//! Limits on one user's use of the master, in the section `[limits]` of the settings.
 
 use anyhow::{Result, ensure};
 use limo_model::{Memory, as_text};
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use crate::limits::Limits;
 
-/// Smallest size: several pages of an answer and frames of stdio must fit.
+/// Smallest size, so that several pages of an answer and frames of stdio fit.
 const LEAST: usize = 1 << 20;
 
-/// Only in the file: `[limits]`.
+/// The section `[limits]`; only in the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct LimitsTable {
@@ -60,13 +60,13 @@ impl LimitsTable {
 
 fn count(key: &str, value: Option<u32>, default: u32) -> Result<u32> {
     let value = value.unwrap_or(default);
-    ensure!(value > 0, "limits.{key} is 0: 1 or more are possible");
+    ensure!(value > 0, "limits.{key} is 0: it must be 1 or more");
     Ok(value)
 }
 
 fn size(key: &str, value: Option<Memory>, default: usize) -> Result<usize> {
     let Some(value) = value else { return Ok(default) };
     let size = usize::try_from(value.bytes()).unwrap_or(usize::MAX);
-    ensure!(size >= LEAST, "limits.{key} is {value}: {} or more are possible", Memory::from_bytes(LEAST as u64));
+    ensure!(size >= LEAST, "limits.{key} is {value}: it must be {} or more", Memory::from_bytes(LEAST as u64));
     Ok(size)
 }

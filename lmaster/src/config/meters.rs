@@ -10,13 +10,13 @@ use crate::meters::{Serves, Shared};
 
 const DEFAULT_INTERVAL: Span = Span::from_secs(1);
 
-/// One cycle of the mains: within it, power only swings.
+/// Shortest interval: one cycle of the mains, within which power oscillates.
 const SHORTEST_INTERVAL: Span = Span::from_ms(20);
 
-/// Counters of energy wrap after some minutes, so samples further apart are meaningless.
+/// Longest interval. Counters of energy wrap after some minutes, so samples further apart are meaningless.
 const LONGEST_INTERVAL: Span = Span::from_secs(60);
 
-/// One `[[meter]]`.
+/// One table `[[meter]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MeterLayer {
@@ -78,7 +78,7 @@ fn meter(layer: MeterLayer, stale_after: Span) -> Result<Shared> {
     let longest = LONGEST_INTERVAL.min(stale_after);
     ensure!(
         SHORTEST_INTERVAL <= interval && interval <= longest,
-        "its interval is {interval}: {SHORTEST_INTERVAL} to {longest} are possible, since a reading counts for \
+        "its interval is {interval}: it must be {SHORTEST_INTERVAL} to {longest}, since a reading counts for \
          {stale_after} (stale_after)"
     );
     Ok(Shared { choice: source.parse()?, source, serves, interval, access })
@@ -123,7 +123,7 @@ mod tests {
         refused(&meter("serves = \"n1\""), "it serves `n1`: write `serves = [\"n1\"]`, or `serves = \"all\"`");
         refused(&meter("serves = [\"n 1\"]"), "the node name `n 1` has the character");
         refused(&meter("serves = [\"n1\", \"n1\"]"), "it serves `n1` twice");
-        refused(&meter("serves = \"all\"\ninterval = \"11s\""), "its interval is 11s: 20ms to 10s are possible");
+        refused(&meter("serves = \"all\"\ninterval = \"11s\""), "its interval is 11s: it must be 20ms to 10s");
         refused(&meter("serves = \"all\"\ninterval = \"1ms\""), "its interval is 1ms");
         refused(&meter("serves = \"all\"\nevery = \"1s\""), "unknown field `every`");
         refused("[[meter]]\nsource = \"plug\"\nserves = \"all\"\n", "there is no meter `plug`");

@@ -12,25 +12,26 @@ use super::{not_negative, permille, positive};
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct PolicyLayer {
-    /// Low mode above this price, instead of a quantile
+    /// Use low mode above this price, instead of above a quantile
     #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_THRESHOLD", allow_hyphen_values = true)]
     #[serde(with = "as_text::option")]
     price_threshold: Option<Price>,
-    /// Low mode above this quantile of the known prices, in thousandths [default: 500]
+    /// Use low mode above this quantile of the known prices, in thousandths [default: 500]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_PRICE_QUANTILE_PERMILLE")]
     price_quantile_permille: Option<u32>,
-    /// The price must pass the turning point by this much before the mode turns [default: 2 EUR/MWh]
+    /// Distance of the price from the turning point at which the mode changes [default: 2 EUR/MWh]
     #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_HYSTERESIS")]
     #[serde(with = "as_text::option")]
     price_hysteresis: Option<Price>,
-    /// Kept free below the upper limit, in thousandths of it [default: 10]
+    /// Reserve below the upper limit, in thousandths of it [default: 10]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_RESERVE_PERMILLE")]
     reserve_permille: Option<u32>,
-    /// How long before a running job is expected to end another starts to hold the lower limit [default: 1s]
+    /// Time before the expected end of a running job at which another job starts to keep the draw above the lower
+    /// limit [default: 1s]
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAD")]
     #[serde(with = "as_text::option")]
     lead: Option<Span>,
-    /// After waiting this long, a job no longer waits for a better price [default: 1d]
+    /// Longest wait of a job for a better price [default: 1d]
     #[arg(long, value_name = "SPAN", env = "LIMO_MAX_DELAY")]
     #[serde(with = "as_text::option")]
     max_delay: Option<Span>,
@@ -38,38 +39,38 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "SPAN", env = "LIMO_DEFAULT_DURATION")]
     #[serde(with = "as_text::option")]
     default_duration: Option<Span>,
-    /// How many waiting jobs a round considers [default: 512]
+    /// Number of waiting jobs that a round considers [default: 512]
     #[arg(long, value_name = "COUNT", env = "LIMO_DEPTH")]
     depth: Option<u32>,
-    /// A reading older than this no longer counts [default: 10s]
+    /// Age at which a reading no longer counts [default: 10s]
     #[arg(long, value_name = "SPAN", env = "LIMO_STALE_AFTER")]
     #[serde(with = "as_text::option")]
     stale_after: Option<Span>,
-    /// How long a node that did not acknowledge a job gets no other job [default: 30s]
+    /// Time for which a node that did not acknowledge a job gets no other job [default: 30s]
     #[arg(long, value_name = "SPAN", env = "LIMO_SUSPECT_FOR")]
     #[serde(with = "as_text::option")]
     suspect_for: Option<Span>,
     /// Allowed nodes for a multi-node job: any, or contiguous ones [default: any]
     #[arg(long, value_name = "WHICH", env = "LIMO_ALLOCATION")]
     allocation: Option<Allocation>,
-    /// When idle nodes that can sleep do so: never, idle:SPAN after the last job, or idle-in-budget:SPAN [default: never]
+    /// Sleep of idle nodes: never, idle:SPAN after the last job, or idle-in-budget:SPAN [default: never]
     #[arg(long, value_name = "RULE", env = "LIMO_REST")]
     #[serde(with = "as_text::option")]
     rest: Option<RestRule>,
-    /// How often the account of a budget is corrected by the energy used, and the queue is considered again [default:
-    /// 10min]
+    /// Interval at which the account of a budget is corrected by the energy used, and the queue is considered again
+    /// [default: 10min]
     #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
     #[serde(with = "as_text::option")]
     monitor_every: Option<Span>,
-    /// How long the first job has waited before energybud reserves the energy that it will need [default: 7d]
+    /// Wait of the first job after which energybud reserves the energy that it will need [default: 7d]
     #[arg(long, value_name = "SPAN", env = "LIMO_HOLD_AFTER")]
     #[serde(with = "as_text::option")]
     hold_after: Option<Span>,
-    /// How far to restrict running jobs if the draw is above the upper limit: nothing, caps, suspend or requeue
+    /// Strongest restriction of running jobs if the draw is above the upper limit: nothing, caps, suspend or requeue
     /// [default: requeue]
     #[arg(long, value_name = "HOW", env = "LIMO_PREEMPT")]
     preempt: Option<Preempt>,
-    /// How long before a known fall of the limit running jobs are restricted [default: 1s]
+    /// Time before a known fall of the limit at which running jobs are restricted [default: 1s]
     #[arg(long, value_name = "SPAN", env = "LIMO_STEER_LEAD")]
     #[serde(with = "as_text::option")]
     steer_lead: Option<Span>,
@@ -81,22 +82,23 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "PRICE", env = "LIMO_BAND_WEIGHT")]
     #[serde(with = "as_text::option")]
     band_weight: Option<Price>,
-    /// Spare jobs that are too short to hold the lower limit for this long; 0s spares none [default: 1h]
+    /// Spare jobs that are too short to keep the draw above the lower limit for this long; 0s spares none [default:
+    /// 1h]
     #[arg(long, value_name = "SPAN", env = "LIMO_SPARING")]
     #[serde(with = "as_text::option")]
     sparing: Option<Span>,
-    /// Slowdown of a job by a cap without a profile, in thousandths: 1000 is as much as the cap takes power [default:
+    /// Slowdown of a job by a cap without a profile, in thousandths; 1000 means in proportion to the power [default:
     /// 750]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_CAP_FACTOR_PERMILLE")]
     cap_factor_permille: Option<u32>,
-    /// Kept free beyond the reserve when running jobs get power back, in thousandths of the upper limit [default: 20]
+    /// Additional reserve when running jobs get power back, in thousandths of the upper limit [default: 20]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_STEER_MARGIN_PERMILLE")]
     steer_margin_permille: Option<u32>,
-    /// Shortest time for which a job stays suspended, and a lowered cap stays [default: 5s]
+    /// Shortest time of a suspension or a lowered cap [default: 5s]
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_OFF")]
     #[serde(with = "as_text::option")]
     least_off: Option<Span>,
-    /// A suspended job resumes only if it can run for at least this long [default: 30s]
+    /// Shortest expected run at which a suspended job resumes [default: 30s]
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_ON")]
     #[serde(with = "as_text::option")]
     least_on: Option<Span>,
@@ -149,9 +151,9 @@ impl PolicyLayer {
         let price_hysteresis = self.price_hysteresis.unwrap_or(default.price_hysteresis);
         ensure!(price_hysteresis >= Price::ZERO, "price_hysteresis is {price_hysteresis}: it cannot be negative");
         let depth = self.depth.unwrap_or(default.depth);
-        ensure!(depth > 0, "depth is 0: a round must look at 1 job or more");
+        ensure!(depth > 0, "depth is 0: a round must consider 1 job or more");
         let factor = permille("cap_factor_permille", self.cap_factor_permille.unwrap_or(default.cap_factor_permille))?;
-        ensure!(factor > 0, "cap_factor_permille is 0: 1 to 1000 thousandths are possible");
+        ensure!(factor > 0, "cap_factor_permille is 0: it must be 1 to 1000 thousandths");
         let mut options = Options {
             price_rule,
             price_hysteresis,

@@ -8,10 +8,10 @@ pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
     /// Returns true if the peer requested the message, and must read it soon.
     fn is_answer(&self) -> bool;
 
-    /// True if the peer must give signs of life. A client need not, because its user may have stopped it.
+    /// True if the peer must give signs of life. Clients need not, because their users may have stopped them.
     const WATCHED: bool;
 
-    /// Returns the message that tells a peer why its connection is closed.
+    /// Returns the message that tells a peer the reason for the end of its connection.
     fn refusal(reason: String) -> Option<Self>
     where
         Self: Sized;

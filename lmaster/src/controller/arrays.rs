@@ -23,7 +23,7 @@ impl Live {
 }
 
 impl Controller {
-    /// Returns the accepted job, or the array that it is a task of. Its end is not on disk.
+    /// Returns the accepted job, or its array if it is a task. Its end is not on disk.
     pub(super) fn live_of(&self, job: JobId) -> Option<&Live> {
         self.submissions.of(job)
     }
@@ -33,8 +33,8 @@ impl Controller {
         self.core.job(job).is_some() || self.core.state().is_coming(job)
     }
 
-    /// Returns the jobs of these tasks of an array with the tasks `all`. With `live`, only unfinished ones; a task that
-    /// is named alone must be unfinished.
+    /// Returns the jobs of these tasks of an array with the tasks `all`. With `live`, only unfinished ones; a single
+    /// task must be unfinished.
     pub(super) fn tasks_named(
         &self,
         (own, all): (JobId, &Tasks),
@@ -80,7 +80,7 @@ impl Controller {
     }
 
     fn array_report(&self, report: JobReport, array: &Array) -> JobReport {
-        // Tasks before and after a waiting one may be on nodes.
+        // Tasks before and after a waiting task may be on nodes.
         let live = (0..array.made).rev().filter_map(|place| {
             let job = self.core.job(Array::job_at(report.job, place))?;
             Some((place, matches!(job.phase, Phase::Waiting(_))))

@@ -1,8 +1,8 @@
 //! Turns a durable assignment into a process, at most once.
 //!
 //! The assignment is committed, `DoExec` is sent, the node records its intent and answers `JobAck`, `Go` is sent, and
-//! only then the command runs. An attempt may be taken back until `Go` is sent for it. After that only its node knows
-//! its fate. [`judge`] treats its report as follows:
+//! only then does the command run. An attempt may be taken back until `Go` is sent for it. After that only its node
+//! knows its fate. [`judge`] treats its report as follows:
 //!
 //! | state in the core | report of the node | result |
 //! |---|---|---|
@@ -35,9 +35,10 @@ pub(super) const UNWANTED: &str = "the job was cancelled";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Release,
-    /// Held, and the job is being cancelled: withdrawn as well, unless other nodes may have begun their parts of it.
+    /// The attempt is held, and the job is being cancelled. It is also withdrawn, unless other nodes may have begun
+    /// their parts of it.
     Forget,
-    /// Withdrawn; a node that holds it must forget it.
+    /// The attempt is withdrawn; a node that holds it must forget it.
     TakeBack(&'static str),
     Started,
     GoesOn,
@@ -53,7 +54,7 @@ pub(super) struct Belief {
     pub(super) released: bool,
     /// True if the job is being cancelled.
     pub(super) stop: bool,
-    /// True if the node is known to be the same incarnation as when the attempt was assigned.
+    /// True if the node certainly has the same incarnation as at the assignment of the attempt.
     pub(super) same_incarnation: bool,
 }
 
@@ -66,14 +67,15 @@ pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict 
         Some(AttemptState::Held) if running => Verdict::Lost("its node holds it as not started, after it ran"),
         Some(AttemptState::Held) if stop => Verdict::Forget,
         Some(AttemptState::Held) => Verdict::Release,
-        None if running => Verdict::Lost("its node does not know it any more"),
+        None if running => Verdict::Lost("its node no longer knows it"),
         None if !released => Verdict::TakeBack("its node did not acknowledge it"),
         None if same_incarnation => Verdict::TakeBack("its node has no record of it"),
         None => Verdict::Lost("its node does not know it, and has been restarted since it was assigned"),
     }
 }
 
-/// Returns the report of an attempt by binary search: a node may send tens of thousands in ascending order.
+/// Returns the report of an attempt. Uses binary search, because a node may send tens of thousands in ascending
+/// order.
 pub(super) fn reported(reports: &[AttemptReport], key: (JobId, Attempt)) -> Option<&AttemptReport> {
     let place = reports.binary_search_by_key(&key, |report| (report.job, report.attempt));
     place.ok().and_then(|place| reports.get(place))
@@ -171,14 +173,14 @@ impl Controller {
     }
 
     /// Withdraws an attempt. `blame` is a node that gets no job for a while. The other nodes forget the attempt; an
-    /// unreachable one hears of it when it returns.
+    /// unreachable node is told when it returns.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
         let others = if self.is_multi_node(job) { self.open_nodes(job) } else { Vec::new() };
         self.assignments.withdrawn(job);
         self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
-        // Includes a node that is being registered, which gets the message after its registration is on disk.
+        // The peers include a node that is being registered. It gets the message after its registration is on disk.
         let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.nodes.of(*node)?.peer)).collect();
         for peer in peers {
             self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
@@ -191,7 +193,7 @@ impl Controller {
         self.tell_node(peer, order);
     }
 
-    /// Returns the permission to run a job, the same for each of its nodes.
+    /// Returns the permission to run a job, which is the same for each of its nodes.
     pub(super) fn go(&self, job: JobId, attempt: Attempt) -> MasterToNode {
         let each = |of: &Assignment| of.estimate.power.scaled(1, nodes(&of.placement).count().try_into().unwrap_or(1));
         MasterToNode::Go { job, attempt, expected: self.assignment(job, attempt).map_or(Power::ZERO, each) }
@@ -216,7 +218,7 @@ impl Controller {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
                 self.take_back(job, attempt, UNWANTED);
             }
-            // A repeated acknowledgement: the attempt was already released, or waits for other nodes.
+            // The acknowledgement is repeated: the attempt was already released, or waits for other nodes.
             Some(_)
                 if self.assignments.may_be_released(job, attempt)
                     || self.assignments.is_part_held(job, attempt, node) => {}
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_node_has_counts() {
+    fn the_record_of_the_node_decides() {
         for running in [false, true] {
             for released in [false, true] {
                 let belief = Belief { running, released, ..BELIEF };
@@ -371,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_started_is_taken_back_only_on_proof() {
+    fn a_possible_start_is_taken_back_only_on_proof() {
         check(Belief { released: false, ..BELIEF }, None, "TakeBack");
         check(Belief { same_incarnation: true, ..BELIEF }, None, "TakeBack");
         check(BELIEF, None, "Lost");

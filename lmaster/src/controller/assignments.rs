@@ -1,5 +1,5 @@
-//! Progress of attempts between assignment and start, beside the state: requests to nodes and their answers. It is not
-//! on disk, because nodes report again when they register.
+//! Progress of attempts between assignment and start, beside the state: requests to nodes and their answers. Not on
+//! disk, because nodes report again when they register.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use limo_model::{Attempt, JobId, NodeId, Time};
 
 use super::PeerId;
 
-/// A `DoExec` without its `JobAck`, or several for a multi-node job.
+/// A `DoExec` without its `JobAck`, or several of them for a multi-node job.
 #[derive(Debug, Clone)]
 pub(super) struct Awaited {
     pub(super) attempt: Attempt,
@@ -31,12 +31,13 @@ struct Gathered {
 /// Attempts that were assigned.
 #[derive(Debug, Default)]
 pub(super) struct Assignments {
-    /// The attempt of each job for which this process or an earlier one may have sent `Go`. Kept until the end of the
-    /// job is on disk.
+    /// Attempt of each job for which this process or an earlier one may have sent `Go`. Kept until the end of the job
+    /// is on disk.
     released: BTreeMap<JobId, Attempt>,
-    /// Assignments that were sent and not acknowledged.
+    /// Assignments that were sent but not acknowledged.
     awaited: BTreeMap<JobId, Awaited>,
-    /// Jobs that have reached their time limits, with the time at which the master stops them if their nodes do not.
+    /// Jobs that have reached their time limits, with the time at which the master stops them if their nodes have
+    /// not.
     late: BTreeMap<JobId, (Attempt, Time)>,
     /// Progress of the start of each multi-node job.
     gathered: BTreeMap<JobId, Gathered>,
@@ -147,7 +148,7 @@ impl Assignments {
         gathered.is_some_and(|gathered| gathered.held.contains(&node))
     }
 
-    /// Records that a node's connection broke: its last order may have been lost.
+    /// Records that a node's connection broke, so that its last order may be lost.
     pub(super) fn part_away(&mut self, job: JobId, node: NodeId) {
         if let Some(gathered) = self.gathered.get_mut(&job) {
             gathered.held.remove(&node);

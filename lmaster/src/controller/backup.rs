@@ -62,7 +62,7 @@ impl Serve for BackupPartQuery {
 impl Controller {
     pub(super) fn back_up(&mut self, peer: PeerId) {
         if let Some(Backup { user, .. }) = &self.backup {
-            let reason = format!("{user} makes a backup at the moment: there is one at a time");
+            let reason = format!("{user} is making a backup: only one is possible at a time");
             return self.refuse(peer, reason, Some("try again in a while"));
         }
         let Some(user) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
@@ -88,7 +88,7 @@ impl Controller {
         self.ask(peer, ReadBackup { file, offset });
     }
 
-    /// Drops a disconnected client's backup. A backup in the making is dropped later.
+    /// Drops a disconnected client's backup. A backup that is still being made is dropped later.
     pub(super) fn backup_unwanted(&mut self, peer: PeerId) {
         if self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
             self.backup = None;

@@ -41,7 +41,7 @@ impl OpenBatch {
         self.nodes.push(node);
     }
 
-    /// Adds an operator's change. All that one input changes for one operator is one change.
+    /// Adds an operator's change. All changes of one input for one operator form one change.
     pub(super) fn change(&mut self, input: u64, row: ChangeRow) {
         let same = |(step, before): &&mut (u64, ChangeRow)| {
             *step == input && before.by == row.by && before.undo_of == row.undo_of && before.items.len() < ITEMS_LIMIT

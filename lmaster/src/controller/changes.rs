@@ -19,13 +19,13 @@ use super::{Controller, PeerId};
 use crate::changed::{DATABASE, LEARNING};
 use crate::database::Database;
 
-/// Signals that would end a command; before it runs they cancel the job.
+/// Signals that would end a command. Before the command runs, they cancel the job.
 pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
 pub(super) const LAST_SIGNAL: i32 = 64;
 
-/// Most reservations: each start checks those of its node, and clients get them in one message.
+/// Most reservations. Each start checks those of its node, and clients get all of them in one message.
 const RESERVATIONS_LIMIT: usize = 1_000;
 
 /// Longest text in a reservation, in bytes.
@@ -202,11 +202,11 @@ impl Controller {
         let present = self.core.clock().shown_budgets(&self.core.settings().budgets);
         let present = present.from_then_on(wall);
         if seen.is_some_and(|seen| seen.from_then_on(wall) != present) {
-            return Err("the budgets were changed by somebody else just now: nothing is done".into());
+            return Err("another user has just changed the budgets: nothing is done".into());
         }
         let periods = budgets.from_then_on(wall).to_vec();
         if periods.is_empty() && !budgets.is_empty() {
-            return Err("every period of the budgets is over".into());
+            return Err("every budget period is over".into());
         }
         for (number, period) in (1..).zip(&periods).filter(|(_, period)| !present.contains(period)) {
             possible(period, self.core.idle()).map_err(|impossible| match periods.len() {
@@ -228,7 +228,7 @@ impl Controller {
                 return self.refuse(peer, refused.to_string(), Some("lconf node list"));
             }
         }
-        // As for a registering node: this kind of record cannot switch a node on.
+        // This equals the rule for a registering node: such a record cannot switch a node on.
         let specs = specs.into_iter().map(|spec| self.metering.with_meter(NodeSpec { rest: None, ..spec }));
         for spec in specs.collect::<Vec<_>>() {
             self.must(Event::NodeAdded { spec, by: by.to_owned() });
@@ -252,14 +252,14 @@ impl Controller {
         }
     }
 
-    /// Makes those checks of a new reservation that the core does not make.
+    /// Checks a new reservation beyond the checks of the core.
     fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
         check_name("reservation", name).map_err(|error| error.to_string())?;
         if self.core.reservations().contains_key(name) {
-            return Err(format!("there is a reservation `{name}` already"));
+            return Err(format!("the reservation `{name}` already exists"));
         }
         if self.core.reservations().len() >= RESERVATIONS_LIMIT {
-            return Err(format!("{RESERVATIONS_LIMIT} reservations are possible at a time"));
+            return Err(format!("the limit is {RESERVATIONS_LIMIT} reservations at a time"));
         }
         let longest = new.users.iter().chain(&new.nodes).chain([&new.reason]).map(String::len).max();
         if longest.is_some_and(|longest| longest > TEXT_LIMIT) {
@@ -268,7 +268,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Makes one event for each named node, or none if one name is unknown.
+    /// Makes one event for each of the nodes, or none if a name is unknown.
     fn serve_nodes(&mut self, peer: PeerId, names: &[String], event: impl Fn(NodeId) -> Event) {
         match names.iter().map(|name| self.node(name)).collect::<Result<Vec<NodeId>, Refused>>() {
             Ok(nodes) => {
@@ -309,7 +309,7 @@ impl Controller {
 
     pub(super) fn cancel_for(&mut self, peer: PeerId, job: JobId) {
         let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
-        // The same job may be named twice.
+        // A request may list the same job twice.
         if self.is_known(job) {
             self.must(Event::CancelRequested { job, by });
             self.stop_now(job);

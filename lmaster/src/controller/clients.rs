@@ -10,7 +10,7 @@ use super::read_only::changes_nothing;
 use super::submit::Attach;
 use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
 
-/// Requests that a client may send ahead of the answer to an earlier one.
+/// Most requests that a client may send before the answer to an earlier one.
 pub(super) const BACKLOG_LIMIT: usize = 1024;
 
 impl Controller {
@@ -159,8 +159,8 @@ impl Controller {
         }
     }
 
-    /// Tells the client where its job runs, and opens the streams. This need not wait for the disk: the node reports
-    /// the start again to a later process.
+    /// Tells the client where its job runs, and opens the streams. This need not wait for the disk, because the node
+    /// reports the start again to a later process.
     pub(super) fn after_start(&mut self, job: JobId) {
         let Some(assignment) = self.core.job(job).and_then(|found| found.assignment()) else { return };
         let Some(unit) = assignment.placement.first().map(|part| part.unit) else { return };

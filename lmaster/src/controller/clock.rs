@@ -6,7 +6,7 @@ use limo_sched::{Clock, Event};
 
 use super::Controller;
 
-/// Smaller differences are ignored: clocks under a time service drift by milliseconds.
+/// Largest ignored difference: clocks under a time service drift by milliseconds.
 const TOLERANCE: Span = Span::from_secs(1);
 
 impl Controller {

@@ -1,6 +1,7 @@
 //! Commits: from events to disk, and from disk to the receivers. One batch is being written at a time; later events
 //! form the next one. If a commit fails, the state goes back to the one on disk, and clients that wait for an answer
-//! get an error. Connections of nodes are closed so that they repeat their reports, which may have been in the batch.
+//! get an error. Connections of nodes are closed, so that the nodes repeat their reports, which may have been in the
+//! batch.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +17,8 @@ use super::submit::Attach;
 use super::{Controller, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
 use crate::{recover, report};
 
-/// Longest delay before an event without a waiting message is written. The end of a short job is then written together
-/// with its start, which saves one write to disk before the end is reported.
+/// Longest delay before an event without a waiting message is written. The end of a short job is then written
+/// together with its start. This saves a write to disk before the end is reported.
 const UNAWAITED: Span = Span::from_ms(5);
 
 /// An action after its precondition is on disk.
@@ -52,7 +53,7 @@ pub(super) enum After {
     Sleep(Vec<(NodeId, u32)>),
     /// Nodes that must wake.
     Wake(Vec<(NodeId, u32)>),
-    /// The next slice of a client's action on many jobs. A batch holds one slice, which bounds the wait of other
+    /// The next slice of a client's action on many jobs. A batch holds one slice, to limit the wait of other
     /// requests.
     Slice(PeerId),
 }
@@ -82,7 +83,7 @@ impl Controller {
     /// Records an event that cannot be refused, because it was checked before.
     pub(super) fn must(&mut self, event: Event) {
         if let Err(refused) = self.record(event) {
-            tracing::error!(%refused, "an event that had to be possible was refused");
+            tracing::error!(%refused, "a valid event was refused");
         }
     }
 
@@ -93,9 +94,9 @@ impl Controller {
         self.stages.due(every).filter(|_| writes)
     }
 
-    /// Records a monitoring stage: the use that the master believes replaces the core's over-estimate.
+    /// Records a monitoring stage: the master's believed use replaces the core's over-estimate.
     pub(super) fn stage(&mut self) {
-        // Readings first: they replace the belief so far.
+        // Readings come first, because they replace the belief so far.
         self.record_readings();
         if let Some(energy) = self.stages.used(&self.core, self.now) {
             self.must(Event::Metered { energy });
@@ -208,7 +209,7 @@ impl Controller {
         let mut rows = Vec::new();
         for finished in &round.finished {
             let Some(live) = self.live_of(finished.job) else {
-                tracing::error!(job = %finished.job, "a job ended of which nothing is known");
+                tracing::error!(job = %finished.job, "an unknown job ended");
                 continue;
             };
             let report = report::finished(finished, live, (self.core.nodes(), self.core.clock()));

@@ -1,5 +1,5 @@
-//! Commits to the journal: the open batch, the running commit, and the reason if commits are impossible. Does not know
-//! the core.
+//! Commits to the journal: the open batch, the running commit, and the reason if commits are impossible. Independent
+//! of the core.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ use super::Effect;
 use super::batch::OpenBatch;
 use super::commit::After;
 
-/// First pause after a failed commit, doubled with each further one up to the longest: retries do not free a full disk.
+/// First pause after a failed commit, doubled with each further one up to the longest: retries do not free space on a
+/// full disk.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(30) };
 
-/// Shortest time to the next round: an immediate one would leave no time for other work.
+/// Shortest time to the next round. An immediate round would leave no time for other work.
 pub(super) const SHORTEST_WAKE: Span = Span::from_ms(10);
 
 /// Interval between attempts to restore the ballast.
@@ -26,7 +27,7 @@ enum Phase {
     Committing(Vec<After>),
     /// The state is being read back and is unavailable.
     Recovering,
-    /// Reading it back failed; tried again at this time.
+    /// Reading it back failed; the next attempt is at this time.
     Broken(Time),
     /// The state on disk can be shown but not changed, until the ballast is restored.
     ReadOnly,
@@ -50,7 +51,7 @@ pub(super) struct Commits {
     snapshot_wanted: bool,
     wake_at: Option<Time>,
     trouble: Option<Trouble>,
-    /// No commit before this time, after this number of consecutive failures.
+    /// Time before which no commit is made, and the number of consecutive failures.
     pause: Option<(Time, u32)>,
 }
 
@@ -107,7 +108,7 @@ impl Commits {
 
     /// Returns true if a snapshot is due, after `every` entries including the next round.
     pub(super) fn snapshot_is_due(&self, every: usize) -> bool {
-        // On a full disk the remaining space is reserved for the ends of jobs.
+        // On a full disk, the remaining space is reserved for the ends of jobs.
         self.snapshot_wanted || (self.since_snapshot + self.open.len() + 1 >= every && self.trouble.is_none())
     }
 
@@ -210,10 +211,10 @@ impl Commits {
         matches!(self.phase, Phase::Idle) && self.open.is_empty() && !self.open.keeps_texts() && !self.snapshot_wanted
     }
 
-    /// Requests a snapshot at the end of the process. It spares the next process the replay, which a newer version
+    /// Requests a snapshot at the end of the process. The next process then needs no replay, which a newer version
     /// might do differently.
     pub(super) fn want_snapshot(&mut self) {
-        // On a full disk the remaining space is reserved for the ends of jobs.
+        // On a full disk, the remaining space is reserved for the ends of jobs.
         self.snapshot_wanted = self.trouble.is_none() && (self.since_snapshot > 0 || !self.open.is_empty());
     }
 
@@ -241,7 +242,7 @@ impl Commits {
                     tracing::info!("the journal can be written again: new jobs are accepted");
                 }
             }
-            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "still no room"),
+            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "the disk is still full"),
             (Err(_), None) => {}
         }
     }

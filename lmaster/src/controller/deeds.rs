@@ -7,11 +7,11 @@ use super::live::Live;
 use super::numbers::Numbers;
 use super::{Controller, PeerId};
 
-/// Jobs per slice: a few milliseconds in which no other request is served.
+/// Most jobs of a slice: a few milliseconds without service for other requests.
 pub(super) const DEEDS: usize = 500;
 
-/// Bytes of launches that a slice may remove from the journal. SQLite reads each page that it frees, and other readers
-/// wait meanwhile.
+/// Most bytes of launches that a slice may remove from the journal. SQLite reads each page that it frees, and other
+/// readers wait meanwhile.
 const FREED: usize = 16 << 20;
 
 /// The action on each job.
@@ -60,7 +60,7 @@ impl Controller {
         before.take_while(|before| *before < FREED).count()
     }
 
-    /// Acts on one job. A job that has changed since the check may need no action.
+    /// Acts on one job. If the job has changed since the check, no action may be needed.
     fn act(&mut self, peer: PeerId, job: JobId, (deed, by): (Deed, &str)) {
         let by = by.to_owned();
         let event = match deed {

@@ -1,4 +1,4 @@
-//! Dependencies of a new job. The core knows unfinished jobs; the journal knows the ends of the others, and is queried
+//! Dependencies of a new job. The core has unfinished jobs; the journal has the ends of the others, and is queried
 //! before the job is accepted. Dependencies that are already met are removed from the request.
 
 use std::collections::BTreeSet;
@@ -105,8 +105,8 @@ impl Controller {
         }
         match report.end.as_ref().map(Became::of) {
             Some(became) if became.meets(on.condition) => Ok(()),
-            Some(became) => Err(format!("{on} can never be: job {job} {became}")),
-            None => Err(format!("it is not known how job {job} ended")),
+            Some(became) => Err(format!("{on} can never be met: job {job} {became}")),
+            None => Err(format!("the end of job {job} is unknown")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Output that did not reach a client, because its user has too much queued. Its node sends it again once the client
+//! Output that did not reach a client, because its user's queue is too large. Its node sends it again once the client
 //! has read the queue. Nodes keep unacknowledged bytes, so none is lost.
 
 use limo_proto::StreamId;

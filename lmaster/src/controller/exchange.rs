@@ -31,9 +31,9 @@ pub enum Input {
     Timer,
     /// New reports of price feeds.
     Feeds(Box<News>),
-    /// A message of a source of limits, by its place in the configuration.
+    /// A message of a source of limits, by its index in the configuration.
     Word(usize, Word),
-    /// The value of a meter, by its place in the configuration, or the reason if it is missing.
+    /// The value of a meter, by its index in the configuration, or the reason if it is missing.
     Metered(usize, Result<Power, String>),
     /// The configuration was read again.
     Configured(Box<Settings>),
@@ -41,11 +41,11 @@ pub enum Input {
     Stop,
     /// The answer to [`Effect::WhenDrained`].
     Drained(PeerId),
-    /// Output was not sent to a client, because its user has too much queued: the stream and the offset.
+    /// Output was not sent to a client, because its user's queue is too large: the stream and the offset.
     Dropped(PeerId, StreamId, u64),
     /// Serve one slice of the queued queries; see [`Controller::has_turn`].
     Turn,
-    /// A client's frame, with its place among the frames that its user may have in flight. The shell frees the place.
+    /// A client's frame, with its place among its user's frames in flight. The shell frees the place.
     Placed(Box<Input>, OwnedSemaphorePermit),
     /// [`Effect::Wake`] failed, with the reason.
     WakeFailed(NodeId, String),
@@ -56,20 +56,20 @@ pub enum Input {
 pub enum Effect {
     ToNode(PeerId, Frame<MasterToNode>),
     ToClient(PeerId, Frame<MasterToClient>),
-    /// Send the queue, then close the connection. No `Gone` need follow.
+    /// Sends the queue, then closes the connection. `Gone` may not follow.
     Close(PeerId, String),
     Commit(Box<Batch>),
     Recover,
     RestoreBallast,
     Ask(Ticket, Question),
     Learn(Box<Lesson>),
-    /// Drop the copies of a backup.
+    /// Drops the copies of a backup.
     DropBackup,
-    /// Return memory to the kernel after much was freed.
+    /// Returns memory to the kernel after much was freed.
     GiveBack,
-    /// Report when a client has read everything that was sent so far.
+    /// Reports when a client has read everything that was sent so far.
     WhenDrained(PeerId),
-    /// Close the connection of a node that falls asleep.
+    /// Closes the connection of a node that falls asleep.
     Part(PeerId),
     Wake(NodeId, WakeOrder),
 }

@@ -20,7 +20,7 @@ thread_local! {
     static INJECTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
 }
 
-/// Makes the masters of this thread commit a fault, or none, from now on.
+/// Injects a fault into the masters of this thread, or removes it.
 #[cfg(test)]
 pub fn inject(fault: Option<Fault>) {
     INJECTED.set(fault);

@@ -13,7 +13,7 @@ use crate::changed::FEEDS;
 /// The latest report of the feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct News {
-    /// `None` if no price is known now.
+    /// Known prices; `None` if no price is known now.
     pub prices: Option<Curve<Price>>,
     pub reports: Vec<FeedReport>,
     /// Text to keep over a restart.
@@ -25,7 +25,7 @@ pub const KEPT: &str = "prices";
 
 impl Controller {
     pub(super) fn told(&mut self, news: News) {
-        // On a full disk the remaining space is reserved for the ends of jobs; the feeds report again.
+        // On a full disk, the remaining space is reserved for the ends of jobs. The feeds report again.
         if let Some(text) = news.kept.as_ref().filter(|_| self.commits.trouble().is_none()) {
             self.keep(KEPT, text);
         }
@@ -35,14 +35,14 @@ impl Controller {
 
     /// Applies the prices of the feeds, unless an operator's hold.
     pub(super) fn feeds_in_force(&mut self) {
-        // On a full disk the remaining space is reserved for the ends of jobs; the feeds report again.
+        // On a full disk, the remaining space is reserved for the ends of jobs. The feeds report again.
         if !self.commits.is_open() || self.commits.trouble().is_some() || self.prices_by_operator().is_some() {
             return;
         }
         let settings = self.core.settings();
         let prices = match &self.news {
             Some(news) => news.prices.clone(),
-            // The feeds were configured once; their old prices are not a forecast forever.
+            // The feeds are no longer configured, and their old prices are not a forecast without an end.
             None if !self.settings.has_feeds => None,
             None => return,
         };
@@ -51,7 +51,7 @@ impl Controller {
         }
     }
 
-    /// Returns the operator whose prices hold. Old journals name no author of prices that an operator set.
+    /// Returns the operator whose prices hold. Old journals do not contain the operator who set prices.
     pub(super) fn prices_by_operator(&self) -> Option<String> {
         let settings = self.core.settings();
         match settings.prices_by.as_str() {

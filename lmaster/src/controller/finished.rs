@@ -7,7 +7,7 @@ use limo_sched::Finished;
 
 use super::Lesson;
 
-/// The row of a finished job in the journal.
+/// Returns the row of a finished job in the journal.
 pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
     FinishedRow {
         job: finished.job,
@@ -16,7 +16,7 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
         application: report.application.clone(),
         state: report.state.name().to_owned(),
         submitted: report.submitted,
-        // Tasks have rows of their own, so an array counts in no sum.
+        // Tasks have their own rows, so arrays are in no sum.
         started: report.started.filter(|_| finished.tasks.is_none()),
         ended: report.ended.unwrap_or_default(),
         energy: finished.account.energy,
@@ -28,8 +28,8 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
     }
 }
 
-/// Returns the lesson of a run: only if its application is known, it was on one unit, under one cap and without a pause,
-/// ended well by itself, and its energy was measured.
+/// Returns the lesson of a run. The application must be known, and the run must have been on one unit, under one cap
+/// and without a pause. It must have ended well by itself, with measured energy.
 pub(super) fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
     let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
         return None;

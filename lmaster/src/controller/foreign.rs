@@ -1,4 +1,4 @@
-//! Jobs of other journals that nodes had and ended: those of a master whose state was lost, or that was restored from a
+//! Jobs of other journals that nodes had and ended: jobs of a master that lost its state or was restored from a
 //! backup. Operators see them for a day, or until the master starts again.
 
 use std::collections::BTreeMap;

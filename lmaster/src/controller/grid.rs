@@ -1,5 +1,5 @@
-//! The grid's limits in the controller: messages of its sources become the limits in force, which are journalled when
-//! they change. The operator's own limits stay known. [`Arbiter`] decides which limits hold.
+//! The grid's limits in the controller: messages of its sources become the limits in force. The journal records
+//! changes of these. The operator's own limits stay known. [`Arbiter`] decides which limits hold.
 
 use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
 use limo_model::{Span, Time};
@@ -16,7 +16,7 @@ pub struct Grid {
     pub(super) arbiter: Arbiter,
     /// Offset of the wall clock in the arbiter's times.
     offset: Span,
-    /// The last text given to the journal; `None` if it may be missing there.
+    /// The last text given to the journal; `None` if the journal may lack it.
     kept: Option<Kept>,
     /// The logged state of each source, in the order of the configuration.
     logged: Vec<Logged>,
@@ -40,7 +40,7 @@ impl Grid {
         self.kept = None;
     }
 
-    /// Handles a jump of the wall clock: the age of messages is unchanged.
+    /// Handles a jump of the wall clock, which does not change the age of messages.
     pub(super) fn follow_clock(&mut self, offset: Span) {
         self.arbiter.clock_jumped(offset - self.offset);
         self.offset = offset;
@@ -60,7 +60,7 @@ fn report_change(report: &Report, logged: &mut Logged) {
     let source = report.name.as_str();
     // Repeated faults are logged once.
     if let Some(fault) = report.fault.as_ref().filter(|fault| logged.fault.as_ref() != Some(fault)) {
-        tracing::warn!(source, fault, "a source of limits is in trouble");
+        tracing::warn!(source, fault, "a source of limits fails");
         logged.fault = Some(fault.clone());
     }
     // The return of the heartbeat alone does not end failsafe.
@@ -69,10 +69,10 @@ fn report_change(report: &Report, logged: &mut Logged) {
         return;
     }
     match report.mode {
-        Mode::Ok if logged.mode.is_some() => tracing::info!(source, "a source of limits is heard again"),
+        Mode::Ok if logged.mode.is_some() => tracing::info!(source, "a source of limits works again"),
         Mode::Ok => {}
-        Mode::Stale => tracing::warn!(source, "a source of limits is not heard of any more"),
-        Mode::Failsafe { .. } => tracing::warn!(source, "a source of limits is not heard of: its failsafe limit holds"),
+        Mode::Stale => tracing::warn!(source, "a source of limits is silent"),
+        Mode::Failsafe { .. } => tracing::warn!(source, "a source of limits is silent: its failsafe limit applies"),
     }
     logged.mode = Some(report.mode);
 }
@@ -85,7 +85,7 @@ impl Controller {
         self.follow_grid();
     }
 
-    /// Returns the next time at which a source is lost, or something else changes without a message.
+    /// Returns the next time at which a source is lost, or anything else changes without a message.
     pub(super) fn grid_due(&self) -> Option<Time> {
         self.grid.arbiter.deadline().map(|at| self.core.clock().cluster(at))
     }
@@ -103,7 +103,7 @@ impl Controller {
             match serde_json::to_string(&kept) {
                 Ok(text) if self.keep(KEPT, &text) => self.grid.kept = Some(kept),
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, "what was heard of the grid cannot be written"),
+                Err(error) => tracing::error!(%error, "the known limits of the grid cannot be written"),
             }
         }
         // Without a state this is postponed until one is available.

@@ -29,14 +29,14 @@ pub(super) struct Actor {
 pub struct Found {
     pub row: ChangeRow,
     pub items: Vec<Changed>,
-    /// For each item the newest later change of the same subject.
+    /// For each item, the newest later change of the same subject.
     pub since: Vec<Option<u64>>,
 }
 
 /// Changes of operators.
 #[derive(Debug)]
 struct ChangesLookup {
-    /// Asks for one more than `limit`.
+    /// Query for one more change than `limit`.
     query: ChangesQuery,
     limit: u32,
 }
@@ -84,12 +84,12 @@ impl Controller {
         changed::of(&self.core, self.wall(), event, self.actor.as_ref().map(|actor| actor.by.as_str()))
     }
 
-    /// Records a change. All that one input changes for one author is one change.
+    /// Records a change. All changes of one input for one author form one change.
     pub(super) fn remember_change(&mut self, changed: Option<(String, Changed)>) {
         let Some((by, changed)) = changed else { return };
         let body = match serde_json::to_string(&changed) {
             Ok(body) => body,
-            Err(error) => return tracing::error!(%error, ?changed, "a change cannot be written down"),
+            Err(error) => return tracing::error!(%error, ?changed, "a change cannot be recorded"),
         };
         let item = ChangeItem { subject: changed.subject, body };
         let undo_of = self.actor.as_ref().and_then(|actor| actor.undo_of);
@@ -99,7 +99,7 @@ impl Controller {
 
     fn changes(&mut self, peer: PeerId, query: ChangesQuery) {
         let limit = query.limit.min(CHANGES_PAGE);
-        // One more, to detect that more follow.
+        // One more change shows that further ones follow.
         let query = ChangesQuery { limit: limit + 1, ..query };
         self.ask(peer, ChangesLookup { query, limit });
     }
@@ -133,7 +133,7 @@ impl Controller {
             let hint = format!("lconf undo {number} --force");
             return self.refuse(peer, changed_since(number, &found, back, *since), Some(&hint));
         }
-        // In reverse order, so that a value that was changed twice gets its first value.
+        // The order is reversed, so that a value that was changed twice gets its first value.
         let events = backs.iter().rev().map(|(back, _)| back.event(&self.core, self.wall(), &by));
         let events = match events.collect::<Result<Vec<Event>, String>>() {
             Ok(events) => events,
@@ -151,7 +151,7 @@ impl Controller {
         self.feeds_in_force();
         self.follow_grid();
         match refused {
-            Some(refused) => self.refuse(peer, format!("change {number} is not wholly undone: {refused}"), None),
+            Some(refused) => self.refuse(peer, format!("change {number} is only partly undone: {refused}"), None),
             None => self.answer(peer, MasterToClient::Answer(Box::new(answer))),
         }
     }
@@ -174,8 +174,8 @@ fn changed_since(number: u64, found: &Found, back: &Back, since: Option<u64>) ->
     let subject = found.items.iter().find(|item| item.back.as_ref() == Some(back)).map(|item| item.subject.as_str());
     let subject = subject.unwrap_or_default();
     match since {
-        Some(since) => format!("what change {number} made of {subject} was changed again by change {since}"),
-        None => format!("what change {number} made of {subject} is not so any more"),
+        Some(since) => format!("change {number} of {subject} was overwritten by change {since}"),
+        None => format!("change {number} of {subject} is no longer in force"),
     }
 }
 

@@ -65,7 +65,7 @@ impl Controller {
         check: impl Fn(&Self, JobId) -> Result<(), String>,
         deed: Deed,
     ) {
-        // The same job may be named twice.
+        // A request may list the same job twice.
         let jobs: Numbers = jobs.iter().copied().collect();
         match self.may_all(peer, &jobs, check) {
             Ok(()) => self.do_all(peer, deed, jobs),
@@ -73,7 +73,7 @@ impl Controller {
         }
     }
 
-    /// Returns the reason if the caller may not do it to one of the jobs.
+    /// Returns the reason if the caller may not act on one of the jobs.
     pub(super) fn may_all(
         &self,
         peer: PeerId,

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 /// Freed bytes after which memory is returned to the kernel.
 const GIVEN_BACK: usize = 16 << 20;
 
-/// An accepted job. It is small and points to shared data, because the queue may be long.
+/// An accepted job. It is small and refers to shared data, because the queue may be long.
 #[derive(Debug, Clone)]
 pub struct Live {
     /// The job's number, or the array's own.
@@ -22,11 +22,11 @@ pub struct Live {
     own_size: u32,
     /// Encoded bytes of the launch, once it is shared.
     launch_size: u32,
-    /// Shared with the core, which drops it before the end is on disk.
+    /// Request, shared with the core, which drops it before the end is on disk.
     pub request: Arc<Request>,
     /// The command and its arguments.
     pub argv: Vec<Vec<u8>>,
-    /// Launch without the command, shared with jobs that have the same.
+    /// Launch without the command, shared with other jobs.
     pub launch: Arc<Launch>,
 }
 
@@ -78,20 +78,20 @@ impl Live {
 }
 
 fn own_size(request: &Request, argv: &[Vec<u8>]) -> u32 {
-    // Both are parts of a frame.
+    // Both are parts of a frame, so the sum fits.
     u32::try_from(encoded_len(request) + encoded_len(&argv)).unwrap_or(u32::MAX)
 }
 
 /// Launches without their commands, each kept once, and the encoded bytes of each user's jobs. Environment and
-/// directory are most of a job's memory, and jobs from one shell share them.
+/// directory take most of a job's memory, and jobs from one shell share them.
 #[derive(Debug, Default)]
 pub struct Launches {
-    /// With their sizes.
+    /// Launches with their sizes.
     all: HashMap<Arc<Launch>, usize>,
     users: BTreeMap<u32, Used>,
-    /// Sum of all users.
+    /// Memory of the jobs of all users.
     memory: usize,
-    /// Bytes freed and not yet returned to the kernel.
+    /// Freed bytes that were not yet returned to the kernel.
     freed: usize,
 }
 
@@ -149,7 +149,7 @@ impl Launches {
         Ok(())
     }
 
-    /// Replaces the job's launch by an equal one that is kept already.
+    /// Replaces the job's launch by an equal one that is already kept.
     pub fn share(&mut self, live: &mut Live) {
         let used = self.users.entry(live.uid).or_default();
         let own = live.own_size as usize;
@@ -164,7 +164,7 @@ impl Launches {
                 (size, own + size)
             }
         };
-        // Both are parts of a frame.
+        // Both are parts of a frame, so the size fits.
         live.launch_size = u32::try_from(size).unwrap_or(u32::MAX);
         used.jobs += 1;
         used.memory += more;
@@ -176,7 +176,7 @@ impl Launches {
     /// returned true.
     pub(super) fn release(&mut self, live: Live) -> bool {
         let (own, size) = (live.own_size as usize, live.launch_size as usize);
-        // The job's reference and the one kept here.
+        // The job and this table hold one reference each.
         let less = if Arc::strong_count(&live.launch) == 2 {
             self.all.remove(&live.launch);
             own + size
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jobs_of_one_shell_share_is_kept_once_and_as_long_as_a_job_has_it() {
+    fn shared_environments_are_kept_once_until_their_last_job() {
         let mut all = Launches::default();
         let mut jobs = [live(1, "a", "/a"), live(2, "b", "/a"), live(3, "b", "/b")];
         jobs.iter_mut().for_each(|job| all.share(job));
@@ -266,7 +266,7 @@ mod tests {
         assert!(all.is_empty(), "{all:?}");
     }
 
-    /// A queue of 100,000 jobs takes this much in the master's map of them, whose leaves may be half full.
+    /// Bounds the memory of an entry in the master's map, which may have 100,000 jobs and half-full leaves.
     #[test]
     fn a_record_is_small() {
         assert!(size_of::<Live>() <= 80, "{} bytes", size_of::<Live>());

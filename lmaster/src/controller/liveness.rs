@@ -1,12 +1,12 @@
-//! Unreachable nodes: their duration, the forced end of their jobs, and the draw that is held for them.
+//! Unreachable nodes: their duration, the forced end of their jobs, and their held draw.
 //!
-//! A node is unreachable as soon as its connection is gone. After `node_lease` it is lost ([`Event::NodeLost`]): its
+//! A node is unreachable as soon as its connection is broken. After `node_lease` it is lost ([`Event::NodeLost`]): its
 //! jobs end as failed with their node. A requeueable job ends later, when its lease is certainly over on the node
-//! ([`limo_model::Lease::fenced_after`]), because it may then run elsewhere. Times count from when this process saw the
-//! connection gone, or from its start: never before the last answer that any master gave the node.
+//! ([`limo_model::Lease::fenced_after`]), because it may then run elsewhere. Times count from when this process
+//! noticed the broken connection, or from its start. This is never before the last answer of any master to the node.
 //!
-//! The draw of such jobs is held until the node reports its running jobs, its own meter shows that the draw is gone, or
-//! an operator declares the node dead.
+//! The draw of such jobs is held until the node reports its running jobs, its own meter shows that the draw has ended,
+//! or an operator declares the node dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,7 @@ impl Controller {
         self.release_draw(node, kept, "its node");
     }
 
-    /// Records a node's report that nothing of an attempt is left.
+    /// Records a node's report that nothing remains of an attempt.
     pub(super) fn confirmed_over(&mut self, node: NodeId, which: (JobId, Attempt)) {
         let mut kept = self.held_on(node);
         if let Some(place) = kept.iter().position(|held| *held == which) {
@@ -178,7 +178,7 @@ impl Controller {
         self.must(Event::NodeLost { node, by: by.to_owned() });
     }
 
-    /// Ends an attempt on a node without the node's report.
+    /// Ends an attempt on a node without a report of the node.
     fn fail(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, why: &str) {
         let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
         let reason = format!("node {name} failed: {why}");
@@ -194,7 +194,7 @@ impl Controller {
         }
     }
 
-    /// Declares nodes dead at an operator's request: their jobs have ended. All of them, or none.
+    /// Declares all of these nodes dead, or none, at an operator's request: their jobs have ended.
     pub(super) fn nodes_lost(&mut self, peer: PeerId, names: &[String], by: &str) {
         let node = |name: &String| {
             let node = self.node(name)?;

@@ -1,5 +1,5 @@
-//! Queries of the databases on disk. Each is a type that defines how its answer is read, beside the loop of the master,
-//! and its consequences. A new one touches no list.
+//! Queries of the databases on disk. Each is a type with two functions: one reads its answer outside of the loop of the
+//! master, and the other handles the answer. A new query needs no entry in a list.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use crate::database::Database;
 pub trait Lookup: Debug + Send + Sync + 'static {
     type Found: Debug + Send + 'static;
 
-    /// True if it is read at once, without waiting for the running commit.
+    /// True if the answer is read at once, without waiting for the running commit.
     const AT_ONCE: bool = false;
 
     /// Reads the answer.
@@ -20,7 +20,7 @@ pub trait Lookup: Debug + Send + Sync + 'static {
     /// If a database cannot be read, or refuses.
     fn read(&self, from: &dyn Database) -> impl Future<Output = anyhow::Result<Self::Found>> + Send;
 
-    /// Goes on with the answer.
+    /// Continues with the answer.
     fn found(self, controller: &mut Controller, peer: PeerId, found: Self::Found);
 
     /// Handles a missing answer. The caller informs the client.

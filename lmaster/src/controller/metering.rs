@@ -1,5 +1,5 @@
 //! Measurements that are not recorded yet: the newest reading of each node, the meters that serve several nodes, and
-//! the intervals of energy. Knows the meter of each node; records nothing itself.
+//! the intervals of energy. Has the meter of each node, but records nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use super::Settings;
 use crate::meters::{Serves, Shared, split};
 use crate::readings::Ledger;
 
-/// A job may draw nothing for a moment: only after this time its held draw counts as gone.
+/// Time after which the held draw counts as gone, because a job may draw nothing for a moment.
 const GONE_FOR: Span = Span::from_secs(15);
 
 /// The held draw counts as gone if at most one part in this many remains.
@@ -25,9 +25,9 @@ struct SharedMeter {
     serves: Serves,
     /// Newest value, with its time.
     last: Option<(Time, Power)>,
-    /// The reason if it has no value.
+    /// Reason why it has no value.
     failing: Option<String>,
-    /// Time since when it shows that the held draw of lost nodes is gone.
+    /// Time since which it shows that the held draw of lost nodes has ended.
     gone_since: Option<Time>,
 }
 
@@ -38,7 +38,7 @@ impl From<&Shared> for SharedMeter {
 }
 
 impl SharedMeter {
-    /// Returns its newest value, unless it is too old.
+    /// Returns its newest value, unless that is too old.
     fn shown(&self, core: &Core, now: Time) -> Option<Power> {
         let (at, draw) = self.last.filter(|_| self.failing.is_none())?;
         is_fresh(core, at, now).then_some(draw)
@@ -97,7 +97,7 @@ impl Metering {
         }
     }
 
-    /// Divides the value of a shared meter. Unreachable nodes probably still draw power, and the meter includes them.
+    /// Divides the value of a shared meter. Unreachable nodes are included, because they probably still draw power.
     pub(super) fn divided(&self, index: usize, draw: Power, core: &Core, now: Time) -> Vec<(NodeId, Power)> {
         let Some(meter) = self.meters.get(index) else { return Vec::new() };
         let served = core.nodes().iter().filter(|node| meter.serves.serves(&node.spec().name));
@@ -106,8 +106,8 @@ impl Metering {
         nodes.into_iter().zip(split(draw, &beliefs)).collect()
     }
 
-    /// Returns the value of the node's own meter, else its expected draw. Its part of the last division is not used,
-    /// because an error of it would persist.
+    /// Returns the value of the node's own meter, or else its expected draw. The node's part of the last division is
+    /// not used, because errors of it would persist.
     fn belief(&self, node: NodeId, core: &Core, now: Time) -> Power {
         self.own_of(node, core, now).unwrap_or_else(|| core.node_estimate(node))
     }
@@ -126,8 +126,8 @@ impl Metering {
         !self.meters.iter().any(|meter| meter.serves.serves(name) && meter.shown(core, now).is_some())
     }
 
-    /// Returns the nodes whose held draw is gone by a shared meter, with the source of the meter. This needs own meters
-    /// on all its other nodes, because estimates for them could be wrong by as much.
+    /// Returns the nodes whose held draw has ended according to a shared meter, with the source of the meter. This needs
+    /// own meters on all its other nodes, because their estimates could be wrong by as much.
     pub(super) fn held_is_gone(
         &mut self,
         index: usize,
@@ -208,7 +208,7 @@ impl Metering {
         self.due
     }
 
-    /// Goes back to the state on disk: nodes measure again. Intervals are kept, because they show real measurements.
+    /// Goes back to the state on disk; nodes measure again. Intervals are kept, because they are real measurements.
     pub(super) fn roll_back(&mut self) {
         self.readings.clear();
         self.own.clear();

@@ -102,7 +102,7 @@ use submissions::Submissions;
 pub struct PeerId(pub u64);
 
 impl PeerId {
-    /// Stands for the master itself: no connection has this number.
+    /// Number for the master itself: no connection has this number.
     const NOBODY: Self = Self(0);
 }
 
@@ -131,7 +131,7 @@ pub struct Lesson {
     pub confidence: u16,
 }
 
-/// The identity of a node's incarnation: starts that were released before it began are not in it.
+/// Identity of a node's incarnation. A start that was released earlier is not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeIncarnation {
     /// Instance of its state directory.
@@ -153,7 +153,7 @@ pub struct Controller {
     core: Core,
     stages: Stages,
     metering: Metering,
-    /// The last input time; never goes back.
+    /// Time of the last input; never goes back.
     now: Time,
     /// The clock of this process, with the offset of its start.
     clock: limo_sched::Clock,
@@ -177,16 +177,15 @@ pub struct Controller {
     news: Option<News>,
     probes: Probes,
     effects: Vec<Effect>,
-    /// Number of inputs so far: the changes of one input are one change.
+    /// Number of inputs so far. The changes of one input form one change.
     steps: u64,
-    /// The operator behind events that name another author, or undo something.
+    /// Operator behind events that name another author, or undo something.
     actor: Option<Actor>,
     backup: Option<Backup>,
 }
 
 impl Controller {
-    /// Starts from the restored state. The first effects, which make it durable that no node is connected now, come
-    /// with the first step.
+    /// Starts from the restored state. The first step makes it durable that all nodes are disconnected.
     pub fn new(restored: Restored, settings: Settings, outside: Outside, has_ballast: bool) -> Self {
         let mut controller = Self {
             now: restored.last,
@@ -216,7 +215,7 @@ impl Controller {
             backup: None,
         };
         controller.take_up(restored.live);
-        // Starting attempts may have been released by an earlier process.
+        // An earlier process may have released starting attempts.
         let starting: Vec<_> = controller.starting().collect();
         controller.assignments.take_up(starting.into_iter());
         if let Some(reason) = restored.read_only {
@@ -265,7 +264,7 @@ impl Controller {
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
             Input::WakeFailed(node, reason) => self.wake_failed(node, reason),
-            // The shell has freed its place.
+            // The shell has already freed the place of this frame.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
                 self.metering.end();
@@ -320,8 +319,8 @@ impl Controller {
         self.commits.timer(self.now, &mut self.effects);
     }
 
-    /// Keeps a text over a restart, replacing the earlier one. Returns true if it is in the journal or in a batch for
-    /// it.
+    /// Keeps a text over a restart in place of the earlier one. Returns true if it is in the journal or in a batch
+    /// for it.
     fn keep(&mut self, name: &str, text: &str) -> bool {
         if self.kept.get(name).is_some_and(|kept| kept == text) {
             return true;
@@ -334,7 +333,7 @@ impl Controller {
         true
     }
 
-    /// Starting attempts.
+    /// Returns the starting attempts.
     fn starting(&self) -> impl Iterator<Item = (JobId, Attempt)> {
         let starting = |(id, job): (JobId, &limo_sched::Job)| match &job.phase {
             limo_sched::Phase::Starting(assignment) => Some((id, assignment.attempt)),

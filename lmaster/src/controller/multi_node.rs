@@ -3,12 +3,12 @@
 //! Each node of a job gets its own `DoExec`. Once all have acknowledged theirs, the first node gets `Go`. When it has
 //! begun (it has opened its files and truncated shared ones), the others get `Go`. The job is started when all of its
 //! nodes have begun or ended. The end of each node's part is recorded ([`Event::PartEnded`]) before that node gets
-//! `EndedAck`. The last part ends the job. If a part is lost or cannot start, or fails and the user requested that
-//! (`-K`), the others are stopped.
+//! `EndedAck`. The last part ends the job. If a part is lost, cannot start, or fails with the option `-K`, the others
+//! are stopped.
 //!
 //! Before `Go` the whole job can be taken back: `Go` is sent when the intent of every node is on record. So if a node
-//! of the same incarnation has no record of it, no part of the job has begun. Acknowledgements and begun parts are not
-//! on disk: nodes report them again when they register.
+//! of the same incarnation has no record, no part of the job has begun. Acknowledgements and begun parts are not on
+//! disk: nodes report them again when they register.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
     }
 }
 
-/// Returns the node at this place among those of a job.
+/// Returns the node with this index among those of a job.
 pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
     match &assignment.placement[..] {
         [part] => part.nodes().nth(place as usize),
@@ -40,7 +40,7 @@ pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
     }
 }
 
-/// Returns the place of a node among those of a job.
+/// Returns the index of a node among those of a job.
 pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
     match &assignment.placement[..] {
         [part] => part.is_on(node).then(|| node.0 - part.unit.node.0),
@@ -149,7 +149,7 @@ impl Controller {
         self.assignments.have_all_begun(job, attempt, &open)
     }
 
-    /// Records that the job runs when the last of its nodes has begun.
+    /// Records that a job runs as soon as the last of its nodes has begun.
     fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
         if self.have_all_begun(job, attempt) && self.is_starting(job) {
             self.must(Event::Started { job, attempt });
@@ -157,7 +157,7 @@ impl Controller {
         }
     }
 
-    /// Records the end of a node's part of a multi-node job, unless it is recorded already.
+    /// Records the end of a node's part of a multi-node job, unless it is already recorded.
     pub(super) fn part_ended(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, how: (Outcome, Usage)) {
         let open = self.open_nodes(job);
         if !open.contains(&node) {
@@ -173,7 +173,7 @@ impl Controller {
             if knew {
                 self.stdin_of_slowest(job);
             } else {
-                // The progress of this node was the last unknown one.
+                // This was the last node with unknown progress.
                 self.connect_stdin(job);
             }
             if self.is_doomed(job) {
@@ -181,7 +181,7 @@ impl Controller {
             }
             return;
         }
-        // A job that has ended on all its nodes has begun, if any of them has.
+        // If a job has ended on all its nodes, it counts as begun if any node has begun.
         let begun = self.assignments.has_any_begun(job, attempt);
         let unread = self.is_starting(job);
         if begun && unread {
@@ -197,12 +197,12 @@ impl Controller {
         self.assignments.forget_parts(job);
         self.must(Event::Ended { job, attempt, outcome, usage });
         if unread {
-            // Output was not requested before all had begun.
+            // Output was not requested before all nodes had begun.
             self.connect_ends(job);
         }
     }
 
-    /// Returns true if a part of a job has ended so that the others must stop.
+    /// Returns true if the end of a part requires the others to stop.
     pub(super) fn is_doomed(&self, job: JobId) -> bool {
         let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return false };
         let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
@@ -223,11 +223,12 @@ impl Controller {
     ) -> Option<MasterToNode> {
         match verdict {
             Verdict::Forget if self.assignments.may_be_released(job, attempt) => {
-                // Others may have begun, so this part ends with them, without having begun.
+                // Others may have begun, so this part must end with them although it has not begun.
                 return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
             }
             Verdict::Forget => self.take_back(job, attempt, UNWANTED),
-            // None of them has begun: a node without a record was not released, and `Go` follows the intents of all.
+            // No node has begun. A node without a record was not released, because `Go` follows the intents of all
+            // nodes.
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::Release => self.assignments.part_held(job, attempt, node),
             Verdict::Started => self.part_started(job, attempt, node),

@@ -24,7 +24,7 @@ pub(super) enum NodePeer {
 pub(super) struct NodeLink {
     pub(super) peer: PeerId,
     pub(super) instance: String,
-    /// True if the registration is on disk and was confirmed to the node, which gets no message before.
+    /// True if the registration is on disk and was confirmed to the node. The node gets no message before.
     pub(super) welcome: bool,
 }
 

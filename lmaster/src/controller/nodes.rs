@@ -10,16 +10,16 @@ use super::commit::After;
 use super::node_peer::{NodeLink, NodePeer, Welcome};
 use super::{Controller, Effect, NodeIncarnation, PeerId};
 
-/// Most messages of a node during its registration: only the ends of its jobs are expected.
+/// Most messages of a node during its registration; only the ends of its jobs are expected.
 const EARLY_LIMIT: usize = 10_000;
 
-/// Most attempts that a node may report when it registers: more than the jobs that any node can run without a master.
+/// Most attempts that a node may report when it registers: more than any node can run without a master.
 const ATTEMPTS_LIMIT: usize = 100_000;
 
 /// Longest instance and boot id, in bytes: both are random numbers.
 const INCARNATION_LIMIT: usize = 128;
 
-/// Larger job numbers would be inexact in JSON, whose readers may use 64-bit floating point.
+/// End of valid job numbers. Larger ones would be inexact in JSON, whose readers may use 64-bit floating point.
 const NUMBERS_END: u64 = 1 << 53;
 
 impl Controller {
@@ -77,7 +77,7 @@ impl Controller {
         match (self.nodes.get_mut(peer), frame) {
             (None, _) => {}
             (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
-            (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
+            (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must first register".into()),
             (Some(NodePeer::Registering(_)), Frame::Message(message)) => self.registering(peer, message),
             // The node sends the output again once it is registered.
             (Some(NodePeer::Registering(_)), Frame::Data(_)) => {}
@@ -87,7 +87,7 @@ impl Controller {
             (Some(NodePeer::Settling(_)), Frame::Message(_)) => {
                 self.close_node(peer, format!("more than {EARLY_LIMIT} messages before the registration"));
             }
-            // It sends its output again after its registration.
+            // The node sends its output again after its registration.
             (Some(NodePeer::Settling(_)), Frame::Data(_)) => {}
             (Some(NodePeer::Registered(node)), Frame::Message(message)) => {
                 let node = *node;
@@ -103,7 +103,7 @@ impl Controller {
     fn report(&mut self, peer: PeerId, node: NodeId, message: NodeToMaster) {
         match message {
             NodeToMaster::NewSlave(_) | NodeToMaster::Attempts(_) | NodeToMaster::RegisterEnd { .. } => {
-                self.close_node(peer, "a node registers once in a connection".into());
+                self.close_node(peer, "a node can register only once in a connection".into());
             }
             NodeToMaster::JobAck { job, attempt } => self.job_ack((peer, node), job, attempt),
             NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused((peer, node), job, attempt, &reason),
@@ -112,7 +112,7 @@ impl Controller {
                 self.job_ended(peer, node, (job, attempt), (outcome, usage));
             }
             NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
-                self.close_node(peer, format!("a reading of {} is no draw", draw.min(low)));
+                self.close_node(peer, format!("a reading of {} is not a draw", draw.min(low)));
             }
             NodeToMaster::Reading(sample) => self.reading(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
@@ -148,11 +148,10 @@ impl Controller {
             self.routes.over(job, vec![node]);
             self.must(Event::Ended { job, attempt, outcome, usage });
         } else if self.assignment(job, attempt).is_some() {
-            return self
-                .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
+            return self.close_node(peer, format!("job {job} is not on this node, which cannot report its end"));
         }
         self.confirmed_over(node, (job, attempt));
-        // A repeated end, or one of an attempt that is over: in both cases it is recorded, or about to be.
+        // The end is repeated, or the attempt is over: in both cases it is recorded, or about to be.
         self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
     }
 
@@ -213,7 +212,7 @@ impl Controller {
             Some(link) if link.instance != slave.instance => {
                 return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
             }
-            // The same daemon has reconnected before its old connection was seen to break.
+            // The same daemon has reconnected before its old connection was known to be broken.
             Some(link) => self.close_node(link.peer, "the node has connected again".into()),
             None => {}
         }
@@ -223,9 +222,9 @@ impl Controller {
         if same_incarnation {
             return self.registered(peer, registration);
         }
-        // Another incarnation: attempts that the core has on the node and the node does not report are judged by the
-        // old one, and the result must be on disk before the new one is remembered. Otherwise they would be judged
-        // again, as part of the new one.
+        // This is another incarnation. Attempts that only the core has on the node are judged by the old one. The
+        // result must be on disk before the new one is remembered. Otherwise they would be judged again, as part of
+        // the new one.
         if let Some(node) = node {
             for (job, attempt, verdict) in self.verdicts(node, false, attempts) {
                 if super::assign::reported(attempts, (job, attempt)).is_none() {
@@ -252,7 +251,7 @@ impl Controller {
         }
         self.foreign.add(node, foreign.len(), self.now);
         let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
-        // Includes own jobs: numbers that this journal does not have show that it was restored to an earlier state.
+        // This includes own jobs: unknown numbers show that this journal was restored to an earlier state.
         let named = |report: &&AttemptReport| report.journal != JournalId::default();
         let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
         registration.attempts = own;
@@ -261,7 +260,7 @@ impl Controller {
             return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
         }
         let next = JobId(highest.0 + 1);
-        tracing::warn!(node, %highest, %next, "numbers of jobs go on above those of an earlier incarnation");
+        tracing::warn!(node, %highest, %next, "job numbers continue above those of an earlier incarnation");
         self.must(Event::NumbersRaised { next });
         Ok(())
     }
@@ -272,7 +271,7 @@ impl Controller {
         let early = std::mem::take(early);
         let NewSlave { spec, instance, boot, .. } = &registration.slave;
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
-        // In the batch of its registration: no assignment is sent before that is on disk.
+        // This is in the batch of its registration: no assignment is sent before that is on disk.
         self.commits.batch().incarnation(NodeRow {
             name: name.clone(),
             instance: instance.clone(),
@@ -290,7 +289,7 @@ impl Controller {
         let name = spec.name.clone();
         let node = self.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
-        // Withdrawn before the node is up again, so that one round handles both.
+        // They are withdrawn before the node is up again, so that one round handles both.
         let (withdrawn, others): (Vec<_>, Vec<_>) =
             verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_) | Verdict::Forget));
         let mut orders = Vec::new();

@@ -1,4 +1,4 @@
-//! Job numbers, kept as ranges: a thousand equal or consecutive numbers take as much memory as one.
+//! Job numbers, kept as ranges. A thousand equal or consecutive numbers take as much memory as one.
 
 use limo_model::JobId;
 

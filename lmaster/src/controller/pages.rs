@@ -1,5 +1,5 @@
-//! Long answers, sent page by page: the next page is made when the connection has taken the last. So a list takes no
-//! more memory than a page, regardless of its length and the reader's speed.
+//! Long answers, sent page by page: the next page is made when the connection has taken the previous one. So a list
+//! takes no more memory than a page, regardless of its length and the reader's speed.
 
 use limo_model::JobId;
 use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
@@ -28,7 +28,7 @@ const ROWS: u32 = 64;
 pub(super) struct Cursor {
     made: Answer,
     more: More,
-    /// True if the answer confirms a change: then it waits until that is on disk, however long it takes.
+    /// True if the answer confirms a change: then it waits until the change is on disk, however long that takes.
     changed: bool,
 }
 
@@ -40,13 +40,13 @@ enum More {
     Nodes(u32),
     /// The finished jobs among these.
     Numbers(Numbers),
-    /// Finished jobs of the query; `limit` counts the remaining ones.
+    /// Finished jobs of the query; `limit` is the number of remaining ones.
     Finished(Finished),
-    /// Finished jobs with one more than requested, which is not sent: it shows that more follow.
+    /// Finished jobs, with one more than requested. This one is not sent, and shows that more follow.
     History(Finished),
     /// The numbers of these jobs.
     Selected(Numbers),
-    /// An action on jobs, then their numbers.
+    /// An action on jobs, then the list of their numbers.
     Deeds(Doing, Numbers),
     /// The filter of a selection. The result leads to another answer.
     Sift(Box<Sifting>),
@@ -67,7 +67,7 @@ impl Cursor {
         Self::of(Answer::Jobs(Vec::new()), More::Numbers(jobs))
     }
 
-    /// Makes the list of these reports, and those of finished jobs.
+    /// Makes the list of these reports and those of finished jobs.
     pub(super) fn jobs(reports: Vec<JobReport>, finished: Finished) -> Self {
         Self::of(Answer::Jobs(reports), More::Finished(finished))
     }
@@ -258,7 +258,7 @@ impl Controller {
     }
 }
 
-/// Sorts jobs by number without duplicates. A job that ended during the query is listed twice; the later report is
+/// Sorts jobs by number without duplicates. If a job ended during the query, it is listed twice; the later report is
 /// right.
 fn tidied(mut answer: Answer) -> Answer {
     if let Answer::Jobs(jobs) = &mut answer {

@@ -1,5 +1,5 @@
-//! Persons suspend and resume running jobs. A request applies to all of its jobs or to none; for an array, to the tasks
-//! for which it is possible.
+//! Suspension and resumption of running jobs by persons. A request applies to all of its jobs or to none. For an
+//! array, it applies to the tasks for which it is possible.
 
 use limo_model::{Cause, JobId};
 use limo_proto::Answer;
@@ -29,7 +29,7 @@ impl Controller {
             let causes = self.core.job(*job).and_then(|job| job.causes());
             causes.is_some_and(|causes| causes.since_of(Cause::Limit).is_some())
         };
-        let warning = |job: JobId| format!("job {job} still stands still: the upper limit {high}");
+        let warning = |job: JobId| format!("job {job} stays suspended: the upper limit {high}");
         let warnings: Vec<String> = jobs.iter().filter(limited).map(warning).collect();
         let answer = if warnings.is_empty() { Answer::Done } else { Answer::Warned(warnings) };
         self.do_all_and_answer(peer, Deed::Resume, jobs, answer);
@@ -48,7 +48,8 @@ impl Controller {
         }
     }
 
-    /// Replaces arrays by those of their tasks that `check` allows. An array without such a task stays, to be refused.
+    /// Replaces arrays by those of their tasks that `check` allows. An array without such a task remains, and is
+    /// refused later.
     fn with_tasks(&self, jobs: &[JobId], check: impl Fn(&Self, JobId) -> Result<(), Refused>) -> Numbers {
         let tasks = |own: &JobId| -> Vec<JobId> {
             let count = self.core.array(*own).map_or(0, |array| array.tasks.count());

@@ -10,7 +10,7 @@ use super::queries::Serve;
 use super::{Controller, PeerId, Ticket};
 use crate::report;
 
-/// Longer than a node with responsive devices needs; an unresponsive one may take 5 s.
+/// Longest wait for a report: more than a node with responsive devices needs. An unresponsive device may take 5 s.
 const PATIENCE: Span = Span::from_secs(10);
 
 /// A queried node.
@@ -58,13 +58,13 @@ impl Controller {
             Ok(node) => node,
             Err(refused) => return self.refuse(client, refused.to_string(), None),
         };
-        // A probe costs the node seconds, and queries its devices.
+        // A probe takes the node seconds, and queries its devices.
         if self.caller(client).is_none_or(|caller| !caller.operator) {
-            let reason = "only root and the user that runs the master may let a node look at its devices";
+            let reason = "only root and the user that runs the master may inspect the devices of a node";
             return self.detail(client, node, Err(reason.to_owned()));
         }
         let Some(link) = self.link(node) else {
-            return self.detail(client, node, Err("the node is away".to_owned()));
+            return self.detail(client, node, Err("the node is unreachable".to_owned()));
         };
         let ticket = self.questions.ticket();
         self.occupy(client, ticket);

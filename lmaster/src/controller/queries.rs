@@ -18,7 +18,7 @@ use crate::report;
 /// Most finished jobs in one answer. A client asks for a longer history in parts.
 const HISTORY_PAGE: u32 = 1_000;
 
-/// Most jobs that are checked for one answer: a few milliseconds in which no other request is served.
+/// Most jobs that are checked for one answer: a few milliseconds without service for other requests.
 const LOOKS: usize = 20_000;
 
 /// Cost of a report that the filter rejects, in encoded bytes.
@@ -189,7 +189,7 @@ impl Controller {
     }
 
     fn energy_found(&mut self, peer: PeerId, mut report: EnergyReport) {
-        // The journal does not know meters.
+        // The journal has no data about meters.
         for sum in report.sums.iter_mut().filter(|sum| sum.seen.is_some()) {
             let node = self.core.node_named(&sum.key);
             if node.is_some_and(|node| node.spec().meter == limo_model::Meter::Emulated) {

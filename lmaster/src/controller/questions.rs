@@ -26,7 +26,7 @@ impl Questions {
         ticket
     }
 
-    /// Ends a query: returns the connection that asked.
+    /// Ends a query; returns the connection that made it.
     pub(super) fn answered(&mut self, ticket: Ticket) -> Option<PeerId> {
         self.waiting.remove(&ticket)
     }

@@ -1,6 +1,6 @@
 //! Read-only operation while nothing can be written: the state is the one on disk, queries are answered, and stdio is
-//! relayed. Input that must be recorded is dropped. Nodes keep it and repeat it when they register again, which they do
-//! once space is available.
+//! relayed. Input that must be recorded is dropped. Nodes keep it, and repeat it when they register again as soon as
+//! space is available.
 
 use limo_model::{Attempt, JobId, NodeId};
 use limo_proto::{AttemptState, ClientToMaster, Frame, MasterToNode, NewSlave, NodeToMaster, Registration};
@@ -18,7 +18,7 @@ impl Controller {
         if !self.commits.is_read_only() {
             tracing::error!(
                 reason,
-                "read-only: queries are answered and jobs go on; ends of jobs stay at the nodes until there is room"
+                "read-only: queries are answered and jobs continue; nodes keep the ends of jobs until the disk has space"
             );
         }
         self.commits.become_read_only(reason, self.now);
@@ -30,15 +30,15 @@ impl Controller {
         }
     }
 
-    /// Shows a node as away. For display only: the core is read back from disk before it decides again.
+    /// Shows a node as disconnected. For display only: the core is read back from disk before it decides again.
     fn show_away(&mut self, node: NodeId) {
         if let Err(refused) = self.core.apply(self.now, &Event::NodeAway { node }) {
-            tracing::error!(%refused, "a node cannot be shown as away");
+            tracing::error!(%refused, "a node cannot be shown as unreachable");
         }
     }
 
     /// Returns attempts that are starting in `on_disk`, the next state, and may run. Remembers those that run in the
-    /// present state: their nodes stay connected and do not report them again.
+    /// present state, because their nodes stay connected and do not report them again.
     pub(super) fn unwritten_starts(&mut self, on_disk: &Core) -> Vec<(JobId, Attempt)> {
         let is_starting = |(job, attempt): &(JobId, Attempt)| {
             let phase = on_disk.job(*job).map(|job| &job.phase);
@@ -101,7 +101,7 @@ impl Controller {
         self.probes_broke(node);
     }
 
-    /// Handles messages of a node while nothing is recorded. The node repeats those that are dropped here.
+    /// Handles messages of a node while nothing is recorded. The node later repeats dropped messages.
     pub(super) fn unrecorded_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
         match (self.nodes.get_mut(peer), frame) {
             (Some(NodePeer::Registered(node)), Frame::Data(data)) => {

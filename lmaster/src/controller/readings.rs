@@ -1,6 +1,6 @@
-//! Draw of nodes: the newest readings are recorded for the core, all samples go to the table of readings. The value of
-//! a shared meter is divided over its nodes by their believed draws, and gives their readings. A node's own meter then
-//! only gives its believed draw.
+//! Draw of nodes: the newest readings are recorded for the core, and all samples go to the table of readings. The
+//! value of a shared meter is divided over its nodes by their believed draws, and gives their readings. A node's own
+//! meter then only gives its believed draw.
 
 use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
@@ -12,7 +12,7 @@ use super::queries::Serve;
 use super::{Controller, Effect, PeerId};
 use crate::database::Database;
 
-/// Most intervals in one answer: a month of minutes, and some 4 MB.
+/// Most intervals in one answer: a month of minutes, which take about 4 MB.
 const READINGS_LIMIT: u32 = 50_000;
 
 /// Energy of a node, or of the cluster (an empty name).
@@ -67,7 +67,7 @@ impl Controller {
 
     /// Returns the draw that counts for a node.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
-        // On a full disk the remaining space is reserved for the ends of jobs.
+        // On a full disk, the remaining space is reserved for the ends of jobs.
         if self.commits.trouble().is_none()
             && let Some(node) = self.core.node(node)
         {
@@ -104,7 +104,7 @@ impl Controller {
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 
-    /// Energy of a node, or of the cluster.
+    /// Requests the energy of a node, or of the cluster.
     fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
         let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
         let emulated = match &node {
@@ -129,14 +129,14 @@ impl Controller {
         let newer = self.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
         newer.for_each(|drawn| add(&mut intervals, drawn));
         if intervals.len() > READINGS_LIMIT as usize {
-            let reason = format!("that are more than {READINGS_LIMIT} intervals");
+            let reason = format!("these are more than {READINGS_LIMIT} intervals");
             return self.refuse(peer, reason, Some("ask for less time with --from and --until"));
         }
         self.say(peer, Answer::Readings { emulated, intervals });
     }
 }
 
-/// Adds a later interval, or the rest of the last one.
+/// Adds a later interval, or the remaining part of the last one.
 fn add(intervals: &mut Vec<Drawn>, drawn: Drawn) {
     let Some(last) = intervals.last_mut().filter(|last| last.at == drawn.at) else { return intervals.push(drawn) };
     last.low = last.low.min(drawn.low);

@@ -1,4 +1,4 @@
-//! Requests of clients: each client's are served in order, and expensive ones in turns and slices.
+//! Requests of clients. Each client's requests are served in order, and expensive ones in turns and slices.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,8 @@ impl Controller {
         self.send_again(peer);
     }
 
-    /// Ends unfinished answers, whose content may not be on disk. Each client gets one refusal; `told` already have it.
+    /// Ends unfinished answers, because their content may not be on disk. Each client gets one refusal; `told`
+    /// already have it.
     pub(super) fn drop_cursors(&mut self, told: &BTreeSet<PeerId>, reason: &str) {
         for peer in self.sessions.being_told() {
             if let Some(client) = self.sessions.get_mut(peer) {
@@ -104,7 +105,7 @@ impl Controller {
         }
     }
 
-    /// Records that a frame of output was dropped because the client's user has too much queued.
+    /// Records that a frame of output was dropped, because the queue of the client's user is too large.
     pub(super) fn mark_behind(&mut self, peer: PeerId, stream: (JobId, u32)) {
         let Some(client) = self.sessions.get_mut(peer) else { return };
         let is_first = client.behind.is_empty();

@@ -1,4 +1,4 @@
-//! Offsets of the streams of attached jobs, and their connections. Knows jobs and nodes only by number.
+//! Offsets of the streams of attached jobs, and their connections. Handles jobs and nodes only by number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use super::{Live, PeerId};
 /// Offsets of one stream. The end of the stream counts as one more byte.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Flow {
-    /// Offset below which the receiver has consumed everything.
+    /// Offset up to which the receiver has consumed everything.
     pub(super) taken: u64,
     /// Offset up to which data was passed on.
     pub(super) passed: u64,
     /// True if the end was passed on.
     pub(super) ended: bool,
-    /// Offset of the receiver's connection, which gets no data after a gap.
+    /// Offset of the receiver's connection. After a gap it gets no data.
     pub(super) next: u64,
 }
 
@@ -63,13 +63,13 @@ pub(super) struct Route {
     /// Time at which the job is abandoned, while it has no client.
     give_up_at: Option<Time>,
     pub(super) stdin: Flow,
-    /// True if the job's node reports its end, which is not recorded yet: the offset is then unknown.
+    /// True if the job's node reports an end that is not recorded yet. The offset is then unknown.
     pub(super) stdin_is_over: bool,
     /// Offset of stdin on each node of a multi-node job; the lowest is the stream's.
     pub(super) stdin_on: BTreeMap<NodeId, u64>,
-    /// Output of each of its nodes, for the nodes from which any has come.
+    /// Output by node, up to the last node with output so far.
     pub(super) outputs: Vec<Outputs>,
-    /// The nodes that still have output of the job, once the job is over.
+    /// Nodes that still have output of the job, once the job is over.
     over_on: Vec<NodeId>,
     /// True if the end of the job is on disk and its client, if any, was told.
     told: bool,
@@ -154,7 +154,7 @@ impl Routes {
         }
     }
 
-    /// Returns a job whose client was away too long.
+    /// Returns a job whose client was disconnected for too long.
     pub(super) fn orphan(&self, now: Time) -> Option<JobId> {
         self.orphans.first().filter(|(at, _)| *at <= now).map(|(_, job)| *job)
     }
@@ -168,7 +168,7 @@ impl Routes {
         self.orphans.first().map(|(at, _)| *at)
     }
 
-    /// Installs `live` as the accepted jobs: every attached job gets a route, and connected clients keep theirs.
+    /// Installs `live` as the accepted jobs. Every attached job gets a route, and connected clients keep theirs.
     pub(super) fn take_up(&mut self, live: &BTreeMap<JobId, Live>, give_up_at: Time) {
         let gone: Vec<JobId> = self
             .routes
@@ -205,7 +205,7 @@ impl Routes {
         if let Some(at) = route.give_up_at.take() {
             self.orphans.remove(&(at, job));
         }
-        // The new connection was sent nothing yet.
+        // Nothing was sent on the new connection yet.
         for flow in route.outputs.iter_mut().flat_map(|of| [&mut of.stdout, &mut of.stderr]) {
             flow.next = flow.taken;
         }

@@ -15,7 +15,8 @@ use super::queries::Serve;
 use super::{Caller, Controller, PeerId};
 use crate::database::Database;
 
-/// Most array tasks that one request may name, counted each time. All tasks of a larger array are named by the array.
+/// Most array tasks that one request may list; repeated tasks count each time. If an array is larger, all its tasks
+/// are selected by the array.
 const TASKS_LIMIT: u64 = 100_000;
 
 /// The purpose of a selection.
@@ -34,7 +35,7 @@ pub(super) enum Purpose {
 pub(super) struct Selecting {
     pub(super) selection: Selection,
     pub(super) purpose: Purpose,
-    /// The tasks of its finished arrays.
+    /// Tasks of its finished arrays.
     over: BTreeMap<JobId, Tasks>,
 }
 
@@ -72,7 +73,7 @@ impl Lookup for ArraysLookup {
     }
 }
 
-/// The caller's newest job, for a selection that names it.
+/// The caller's newest job, for a selection that includes it.
 #[derive(Debug)]
 struct NewestLookup {
     uid: u32,
@@ -242,7 +243,7 @@ impl Controller {
         Ok(jobs)
     }
 
-    /// Keeps the jobs that can get the signal. A job that was named alone must be among them.
+    /// Keeps the jobs that can get the signal. A single job must be among them.
     fn that_take(&self, signal: i32, mut jobs: Numbers, selection: &Selection) -> Result<Numbers, String> {
         if !(1..=LAST_SIGNAL).contains(&signal) {
             return Err(format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"));
@@ -256,7 +257,7 @@ impl Controller {
             _ => None,
         });
         if let Some(job) = named.find(|job| jobs.contains(*job) && !takes(job)) {
-            return Err(format!("job {job} does not run yet: nobody is there to take signal {signal}"));
+            return Err(format!("job {job} does not run yet: no process can receive signal {signal}"));
         }
         jobs.retain(takes);
         Ok(jobs)

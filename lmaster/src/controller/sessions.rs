@@ -1,5 +1,5 @@
-//! Connected clients: their requests, their pending answers, and their queues. A request of a client waits until the
-//! one before it is answered, so that answers keep the order of requests.
+//! Connected clients: their requests, their pending answers, and their queues. A client's request waits until the
+//! previous one is answered, so that answers keep the order of requests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,7 +32,7 @@ pub(super) struct ClientPeer {
     pub(super) busy: Option<Ticket>,
     /// A query that waits for its turn.
     pub(super) heavy: Option<ClientToMaster>,
-    /// The rest of the current answer.
+    /// The remaining part of the current answer.
     pub(super) cursor: Option<Cursor>,
     /// Awaited jobs that are over.
     pub(super) over: VecDeque<Numbers>,
@@ -96,7 +96,7 @@ impl Sessions {
     /// Queues a query for its turn.
     ///
     /// # Errors
-    /// The reason if its user has too many.
+    /// The reason if its user has too many queries.
     pub(super) fn enter(&mut self, peer: PeerId, message: ClientToMaster, limits: Limits) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&peer) else { return Ok(()) };
         let most = most(limits, &client.caller);
@@ -131,7 +131,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the next request of an idle client: its query is over, and awaited jobs are reported first.
+    /// Returns the next request of an idle client. Its query is over, and awaited jobs are reported first.
     pub(super) fn next_request(&mut self, peer: PeerId, limits: Limits) -> Option<ClientToMaster> {
         let client = self.clients.get_mut(&peer).filter(|client| !client.is_occupied())?;
         let (uid, most) = (client.caller.uid, most(limits, &client.caller));
@@ -182,10 +182,10 @@ impl Sessions {
         }
     }
 
-    /// Keeps a request until those before it are answered.
+    /// Keeps a request until earlier requests are answered.
     ///
     /// # Errors
-    /// If the client or its user has too many of them: the reason to close the connection.
+    /// If the client or its user has too many requests: the reason to close the connection.
     pub(super) fn postpone(&mut self, peer: PeerId, message: ClientToMaster, limits: Limits) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&peer) else { return Ok(()) };
         if client.backlog.len() >= BACKLOG_LIMIT {

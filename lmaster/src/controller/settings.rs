@@ -17,7 +17,7 @@ pub struct Settings {
     /// Time for which a node may be unreachable before its jobs end. Positive.
     pub node_lease: Span,
     pub snapshot_every: u32,
-    /// Shortest time between records of readings alone: each record costs a transaction and a round.
+    /// Shortest time between records of readings alone; each record costs a transaction and a round.
     pub readings_every: Span,
     pub kept: ReadingsKept,
     /// Meters that serve several nodes. They change only with a restart.

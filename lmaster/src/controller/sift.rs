@@ -1,4 +1,4 @@
-//! Filtering of many jobs in slices: a filter may have thousands of names and apply to very many jobs.
+//! Filtering of many jobs in slices. A filter may have thousands of names and apply to very many jobs.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,8 @@ use super::numbers::Numbers;
 use super::select::Selecting;
 use super::{Controller, PeerId};
 
-/// Jobs per slice, and those that need a report: a few milliseconds in which no other request is served.
+/// Most jobs per slice. The next value is for jobs that need a report. Both take a few milliseconds without service
+/// for other requests.
 const LOOKS: usize = 10_000;
 const REPORTS: usize = 1_000;
 
@@ -34,7 +35,7 @@ impl<'a> Sieve<'a> {
         Self { users: set(&filter.users), names: set(&filter.names), nodes: set(&filter.nodes), states }
     }
 
-    /// Returns true if a job may pass by its request alone; a report costs more.
+    /// Returns true if a job may pass by its request alone, because a report costs more.
     pub(super) fn may_pass(&self, job: &Job) -> bool {
         let among = |set: &HashSet<&str>, value: &str| set.is_empty() || set.contains(value);
         among(&self.users, &job.request.user) && among(&self.names, &job.request.name)

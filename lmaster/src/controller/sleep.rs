@@ -1,7 +1,7 @@
 //! Sleeping nodes: orders to sleep, waking, and the handling of failures.
 //!
 //! The stage of a node's sleep is state of the core, so a restarted master continues from it. This module keeps only
-//! data that may start anew: the deadlines of answers, and the count of attempts to wake a node.
+//! data that may begin again: the deadlines of answers, and the count of attempts to wake a node.
 //!
 //! | state in the core | event | result |
 //! |---|---|---|
@@ -35,7 +35,7 @@ pub struct IdleSettings {
     pub sleep_timeout: Span,
     /// Time before a node that did not fall asleep gets the next order. Positive.
     pub sleep_again_after: Span,
-    /// Longest time for a woken node to register; at least the time in its own description. Positive.
+    /// Longest time for a woken node to register. At least the time in the node's description counts. Positive.
     pub wake_timeout: Span,
     /// Attempts to wake a node before it is drained. At least 1.
     pub wake_tries: u32,
@@ -57,11 +57,11 @@ pub(super) struct Sleepers {
 /// The awaited change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
-    /// The answer to an order to sleep.
+    /// Answer to an order to sleep.
     Told,
-    /// The time that a node needs to fall asleep.
+    /// Time that a node needs to fall asleep.
     Falling,
-    /// The registration of a woken node, with the attempts so far and the last error.
+    /// Registration of a woken node, with the attempts so far and the last error.
     Woken { tries: u32, fault: Option<String> },
 }
 
@@ -107,7 +107,7 @@ impl Controller {
         let core = &self.core;
         let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
         self.sleepers.starts.retain(|job, _| waits(job) == Some(true));
-        // Unsent assignments were not released by any earlier process.
+        // No earlier process released unsent assignments.
         self.assignments.not_released(|job| self.sleepers.starts.contains_key(&job));
         let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
         for (node, sleep) in nodes {
@@ -156,7 +156,7 @@ impl Controller {
     /// Sends durable orders to sleep.
     pub(super) fn put_to_sleep(&mut self, runs: &[(NodeId, u32)]) {
         for node in each(runs) {
-            // A node whose connection broke meanwhile counts as awake again.
+            // If its connection broke meanwhile, a node counts as awake again.
             if let (Some(peer), Sleep::GoingDown) = (self.link(node), self.sleep_of(node)) {
                 self.tell_node(peer, MasterToNode::Sleep);
                 self.sleepers.set(node, Step::Told, self.now + self.settings.idle.sleep_timeout);
@@ -176,7 +176,7 @@ impl Controller {
     /// Handles a node's message that it falls asleep and will be silent until it is awake.
     pub(super) fn falls_asleep(&mut self, peer: PeerId, node: NodeId) {
         if self.sleep_of(node) != Sleep::GoingDown {
-            return self.close_node(peer, "the node falls asleep, which it was not told to".into());
+            return self.close_node(peer, "the node falls asleep without an order".into());
         }
         self.nodes.remove(peer);
         self.effects.push(Effect::Part(peer));
@@ -192,20 +192,20 @@ impl Controller {
         matches!(self.sleep_of(node), Sleep::GoingDown | Sleep::Asleep)
     }
 
-    /// Records a registration. A node that should be asleep gets no order for a while: somebody switched it on, or it
+    /// Records a registration. A node that should be asleep gets no order for a while: a person switched it on, or it
     /// will report an error.
     pub(super) fn is_awake(&mut self, node: NodeId, unasked: bool) {
         self.sleepers.forget(node);
         if unasked {
             let until = self.now + self.settings.idle.sleep_again_after;
-            self.must(Event::SleepFailed { node, until, reason: "it registered unasked".to_owned() });
+            self.must(Event::SleepFailed { node, until, reason: "it registered without an order".to_owned() });
         }
     }
 
     /// Handles a node that did not fall asleep. It registered again, or stayed connected.
     pub(super) fn sleep_failed(&mut self, node: NodeId, reason: &str) {
         let again = self.settings.idle.sleep_again_after;
-        tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it is left alone for {again}");
+        tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it gets no such order for {again}");
         self.sleepers.forget(node);
         self.must(Event::SleepFailed { node, until: self.now + again, reason: reason.to_owned() });
     }
@@ -218,7 +218,7 @@ impl Controller {
         }
     }
 
-    /// Handles a broken connection: a node that had not confirmed did not fall asleep.
+    /// Handles a broken connection: if a node had not confirmed, it did not fall asleep.
     pub(super) fn sleep_broke(&mut self, node: NodeId) {
         self.sleepers.forget(node);
         if self.sleep_of(node) != Sleep::Awake {
@@ -254,7 +254,7 @@ impl Controller {
     fn call(&mut self, node: NodeId, tries: u32) {
         let timeout = self.wake_timeout(node);
         let order = self.core.node(node).and_then(|node| self.wake_order(node.spec()));
-        let fault = order.is_none().then(|| "the master has no wake command any more".to_owned());
+        let fault = order.is_none().then(|| "the master no longer has a wake command".to_owned());
         tracing::info!(node = self.name_of(node), tries, "the node is being woken");
         self.sleepers.set(node, Step::Woken { tries, fault }, self.now + timeout);
         self.effects.extend(order.map(|order| Effect::Wake(node, order)));
@@ -278,7 +278,7 @@ impl Controller {
         self.settings.idle.wake_timeout.max(self.span_of(node, |rest| rest.up.span))
     }
 
-    /// Drains a node that does not wake until an operator has checked it. Its draw is unknown, as for an unreachable
+    /// Drains a node that does not wake, until an operator has checked it. Its draw is unknown, as for an unreachable
     /// node.
     fn give_up(&mut self, node: NodeId, tries: u32, fault: Option<String>) {
         let (name, timeout) = (self.name_of(node), self.wake_timeout(node));

@@ -1,5 +1,5 @@
-//! Stdin of attached jobs. In a multi-node job all nodes get it, or only the one with the reading task. The offset of
-//! the stream is that of the slowest unfinished node, so that one credit covers all.
+//! Stdin of attached jobs. In a multi-node job, all nodes get stdin, or only the one with the reading task. The
+//! offset of the stream is that of the slowest unfinished node, so that one credit covers all.
 
 use limo_model::{JobId, NodeId};
 use limo_proto::{Channel, Data, Frame, MasterToClient, StreamId};
@@ -7,7 +7,7 @@ use limo_proto::{Channel, Data, Frame, MasterToClient, StreamId};
 use super::{Controller, Effect, PeerId};
 
 impl Controller {
-    /// stdin from a client.
+    /// Passes stdin from a client on.
     pub(super) fn input(&mut self, peer: PeerId, data: Data) {
         let job = data.stream.job;
         if data.stream.channel != Channel::Stdin || data.stream.part != 0 {
@@ -16,8 +16,8 @@ impl Controller {
         if self.routes.client(job) != Some(peer) {
             return;
         }
-        // Data may arrive when the job is over or its node is gone: then it is dropped. If the job continues, the
-        // client learns the offset to send from.
+        // Data may arrive when the job is over or its node is disconnected, and is then dropped. If the job continues,
+        // the client learns the offset from which to send.
         let links: Vec<PeerId> = self.readers(job).into_iter().filter_map(|node| self.link(node)).collect();
         let Some(route) = self.routes.get_mut(job).filter(|_| !links.is_empty()) else { return };
         match route.stdin.pass(&data) {
@@ -69,7 +69,7 @@ impl Controller {
         }
     }
 
-    /// Connects stdin, unless the job is over: then its offset is forgotten, and a guess would be too low. The same
+    /// Connects stdin, unless the job is over: its offset is then forgotten, and a guess would be too low. The same
     /// holds for a multi-node job until all nodes have reconnected.
     pub(super) fn connect_stdin(&mut self, job: JobId) {
         let multi_node = self.is_multi_node(job);

@@ -61,7 +61,7 @@ impl Controller {
         }
         for (unit, reason) in failed.iter() {
             let unit = known.spec().units.get(usize::from(*unit)).map_or("?", |unit| &unit.name);
-            tracing::warn!(node = known.spec().name, unit, %reason, "the cap of a unit cannot be set: it goes without");
+            tracing::warn!(node = known.spec().name, unit, %reason, "the cap of a unit cannot be set: it stays uncapped");
         }
         let failed = failed.into_iter().map(|(unit, _)| unit).collect();
         self.must(Event::Capped { node, generation, failed });
@@ -75,7 +75,7 @@ impl Controller {
                 self.must(Event::Paused { job, attempt, paused });
             }
         } else if self.assignment(job, attempt).is_some() {
-            self.close_node(peer, format!("job {job} is not on this node: whether it stands still is not its to tell"));
+            self.close_node(peer, format!("job {job} is not on this node, which cannot report its suspension"));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! stdio of attached jobs, passed on between the client and the node without being kept. The ends of each stream keep
-//! unacknowledged data and send it again after a broken connection. The master only knows the offsets: it tells the
+//! unacknowledged data and send it again after a broken connection. The master has only the offsets: it tells the
 //! ends where to resume, and enforces the window.
 
 use limo_model::{JobEnd, JobId, NodeId, Outcome};
@@ -32,7 +32,7 @@ impl Controller {
         }
     }
 
-    /// stdout or stderr from a node.
+    /// Passes stdout or stderr from a node on.
     pub(super) fn output(&mut self, peer: PeerId, node: NodeId, mut data: Data) {
         if data.stream.channel == Channel::Stdin {
             return self.close_node(peer, format!("a node sent stdin of job {}", data.stream.job));
@@ -131,9 +131,9 @@ impl Controller {
             }
             match self.live_of(job).map(|live| live.launch.io) {
                 Some(Io::Detached) => {}
-                // Abandoned while the node was disconnected.
+                // The job was abandoned while the node was disconnected.
                 Some(Io::Attached) => self.tell_node(peer, MasterToNode::Discard { job }),
-                // The job ended under an earlier process: its client may reconnect for the rest of the output.
+                // The job ended under an earlier process: its client may reconnect for the remaining output.
                 None => self.routes.keep_output(job, node, give_up_at),
             }
         }

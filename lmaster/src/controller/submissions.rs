@@ -44,7 +44,7 @@ impl Submissions {
         (*own == job || live.task(job).is_some()).then_some(live)
     }
 
-    /// The job that was submitted with a key.
+    /// Returns the job that was submitted with a key.
     pub(super) fn by_key(&self, key: &SubmissionKey) -> Option<JobId> {
         self.keys.get(key).copied()
     }

@@ -20,7 +20,7 @@ const WAITING_LIMIT: usize = 1_000_000;
 /// Longest name of a job in bytes, because tables show it.
 const NAME_LIMIT: usize = 256;
 
-/// Most names of nodes or hardware in one request. More is a mistake.
+/// Most names of nodes or hardware in one request; more is a mistake.
 const LIST_LIMIT: usize = 10_000;
 
 /// Bytes besides the launch in a frame to a node and in its record of the job: names and a placement.
@@ -43,7 +43,7 @@ pub(super) struct Attach {
 struct Known {
     job: JobId,
     uid: u32,
-    /// Report; set once the job is over.
+    /// Report, once the job is over.
     report: Option<Box<JobReport>>,
 }
 
@@ -83,7 +83,7 @@ struct AttachLookup(Attach);
 impl Lookup for AttachLookup {
     type Found = Option<Known>;
 
-    // Same as for a submission.
+    // The lookup runs at once, like that of a submission.
     const AT_ONCE: bool = true;
 
     async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
@@ -211,8 +211,8 @@ impl Controller {
             return self.refuse(peer, "the submission key belongs to a job of another user", None);
         }
         let Some(report) = report else {
-            // On disk, not over, and not known here: it was accepted by a process that has lost the disk.
-            return self.refuse(peer, format!("job {job} is not known any more"), None);
+            // The job is on disk and not over, but unknown: a process that has lost the disk accepted it.
+            return self.refuse(peer, format!("job {job} is no longer known"), None);
         };
         self.answer(peer, MasterToClient::Accepted { job });
         let Some(read) = reads else { return };
@@ -281,7 +281,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     let Some((spread, parallel)) = request.spread.zip(launch.parallel) else {
         return match request.spread.is_some() == launch.parallel.is_some() && request.nodes.get() == 1 {
             true => Ok(()),
-            false => Err("a job of several tasks has to say how they share its streams".into()),
+            false => Err("a job of several tasks must state how they share its streams".into()),
         };
     };
     if launch.terminal.is_some() {
@@ -293,7 +293,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
     }
 }
 
-/// Makes the checks that the core does not make.
+/// Checks a submission beyond the checks of the core.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;
@@ -327,7 +327,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
             return Err("an array cannot be attached to: it is detached".into());
         }
         if request.immediate {
-            return Err("an array cannot start at once: its tasks start as there is room".into());
+            return Err("an array cannot start at once: its tasks start in turn".into());
         }
         if entries != 0 && entries != tasks as usize {
             return Err(format!("the array has {tasks} tasks and {entries} entries"));
@@ -356,7 +356,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
         }
     }
     match request.time_limit {
-        Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be longer than nothing,"),
+        Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be above zero,"),
         _ => Ok(()),
     }
 }

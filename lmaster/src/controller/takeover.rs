@@ -34,7 +34,7 @@ impl Controller {
         match self.routes.client(job).filter(|client| *client != peer) {
             Some(_) if !take => {
                 let hint = format!("lq attach --take {job}");
-                return self.refuse(peer, format!("job {job} has a client: its lrun is there"), Some(&hint));
+                return self.refuse(peer, format!("job {job} has a client: its lrun is connected"), Some(&hint));
             }
             Some(client) => {
                 self.tell_client(client, MasterToClient::TakenOver { job });
@@ -49,13 +49,13 @@ impl Controller {
     fn positions(&self, job: JobId) -> Option<Positions> {
         let several = self.is_multi_node(job);
         let route = self.routes.get(job)?;
-        // Stdin that only some nodes have is lost with the client that sent it.
+        // If only some nodes have stdin, it is lost with the client that sent it.
         let stdin = (!route.stdin.ended && !several).then_some(route.stdin.passed);
         let outputs = route.outputs.iter().map(|of| (of.stdout.taken, of.stderr.taken)).collect();
         Some(Positions { stdin, outputs })
     }
 
-    /// Records the offsets at a reconnected node, which a restarted master does not know.
+    /// Records the offsets at a reconnected node, because a restarted master has lost them.
     pub(super) fn streams_kept(&mut self, part: u32, report: &AttemptReport) {
         let multi_node = self.is_multi_node(report.job);
         let Some(route) = self.routes.get_mut(report.job) else { return };

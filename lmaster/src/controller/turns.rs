@@ -1,5 +1,5 @@
-//! Turns of queries: expensive queries are served in slices, users in rotation. A user has a few running queries; some
-//! more are queued. Knows only connections and users.
+//! Turns of queries. Expensive queries are served in slices, and users in rotation. A user has a few running queries;
+//! some more are queued. Handles only connections and users.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,7 +36,7 @@ impl Turns {
         true
     }
 
-    /// Adds the rest of a promised answer: it waits regardless of the limit.
+    /// Adds the remaining part of a promised answer, which waits regardless of the limit.
     pub(super) fn enter_always(&mut self, peer: PeerId, uid: u32, most: Most) {
         let user = self.users.entry(uid).or_default();
         if user.running.len() < most.running {
@@ -62,7 +62,7 @@ impl Turns {
         self.ready.is_empty()
     }
 
-    /// Ends the query of a connection, if it had one: the next of its user runs.
+    /// Ends the query of a connection, if it had one. The next query of its user runs.
     pub(super) fn over(&mut self, peer: PeerId, uid: u32, most: Most) {
         let Some(user) = self.users.get_mut(&uid) else { return };
         if !user.running.remove(&peer) {

@@ -12,7 +12,7 @@ use super::{Controller, PeerId};
 /// Longest name of a user in bytes: enough for a directory, and short enough for a table.
 const NAME_LIMIT: usize = 256;
 
-/// Shortest half-life: ranking costs work, and a shorter one would forget all usage.
+/// Shortest half-life. Ranking costs work, and a shorter half-life would forget all usage.
 const SHORTEST: Span = Span::from_secs(1);
 
 impl Serve for UsersQuery {
@@ -112,7 +112,7 @@ impl Controller {
             }
         }
         if let Some((name, share)) = change.share {
-            // Without an entry a user has one share.
+            // Without an entry, a user has one share.
             match share {
                 1 => drop(fairshare.shares.remove(checked(&name)?)),
                 _ => drop(fairshare.shares.insert(checked(&name)?.to_owned(), share)),

@@ -1,5 +1,5 @@
-//! Clients that wait until jobs are over. The open waits of a user are bounded: numbers are stored as ranges, and each
-//! end of a job only concerns the waits that name it.
+//! Clients that wait until jobs are over. The open waits of a user are bounded: numbers are stored as ranges, and
+//! each end of a job concerns only the waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use super::{Controller, PeerId};
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     open: BTreeMap<u64, Waiter>,
-    /// Jobs that are not over, with the waits that name them.
+    /// Unfinished jobs, with the waits for them.
     by_job: BTreeSet<(JobId, u64)>,
     /// Number of job numbers in each user's open waits.
     held: BTreeMap<u32, u64>,
@@ -146,12 +146,12 @@ impl Controller {
         }
     }
 
-    /// Closes waits after a failed commit: a job that was never accepted does not end.
+    /// Closes waits after a failed commit, because a job that was never accepted does not end.
     pub(super) fn waiters_of_lost_jobs(&mut self) {
         let (live, core) = (&self.submissions, &self.core);
         let is_there = |job: JobId| live.contains(job) || core.job(job).is_some() || core.array_of(job).is_some();
         for peer in self.sessions.waits().lost(is_there) {
-            self.refuse(peer, "a job of those that were waited for was never accepted", None);
+            self.refuse(peer, "one of the jobs to wait for was never accepted", None);
         }
     }
 }

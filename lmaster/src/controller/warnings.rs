@@ -1,4 +1,5 @@
-//! Warnings about accepted changes without an effect, or with an unexpected one, including the values. Changes nothing.
+//! Warnings about accepted changes without an effect, or with an unexpected one. They include the values. Changes
+//! nothing.
 
 use limo_model::{Band, Parts, Power, Preset};
 use limo_sched::Event;

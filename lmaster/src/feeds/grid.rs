@@ -1,5 +1,5 @@
-//! The sources of limits as tasks, and their state over a restart: a text in the journal. An unreadable text counts as
-//! missing: obligatory sources then begin in failsafe.
+//! The sources of limits as tasks, and their state over a restart: a text in the journal. An unreadable text counts
+//! as missing, so that obligatory sources begin in failsafe.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::config::grid::SourceKind;
 
-/// The record of an earlier process in the journal; empty if `text` cannot be read.
+/// Returns the record of an earlier process in the journal; empty if `text` cannot be read.
 pub fn kept(text: Option<&String>) -> Kept {
     let read = |text: &String| {
         serde_json::from_str(text).unwrap_or_else(|error| {
@@ -87,7 +87,7 @@ mod tests {
     use limo_feeds::grid::KeptSource;
 
     #[test]
-    fn what_is_kept_is_read_and_damage_is_forgetting() {
+    fn kept_limits_are_read_and_damaged_ones_dropped() {
         let source = KeptSource { name: "dso".into(), limits: Vec::new(), failsafe_since: None };
         let given = Kept { sources: vec![source] };
         let text = serde_json::to_string(&given).expect("written");

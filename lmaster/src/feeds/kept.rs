@@ -18,15 +18,15 @@ struct KeptFeeds {
     feeds: BTreeMap<String, Value>,
 }
 
-/// Returns the key of a feed: slots of another currency belong to another feed.
+/// Returns the key of a feed. Slots of another currency belong to another feed.
 pub fn key(kind: &str, name: &str, currency: &str) -> String {
     format!("{kind} {name} in {currency}")
 }
 
-/// Reports of the feeds, by [`key`]; empty if `text` cannot be read.
+/// Returns the reports of the feeds, by [`key`]; empty if `text` cannot be read.
 pub fn read(text: &str) -> BTreeMap<String, Value> {
     parse(text).unwrap_or_else(|error| {
-        tracing::warn!(error = format!("{error:#}"), "what the feeds told before is no longer known");
+        tracing::warn!(error = format!("{error:#}"), "the earlier values of the feeds are no longer known");
         BTreeMap::new()
     })
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_is_there_again_and_damage_is_forgetting() {
+    fn kept_values_are_read_and_damaged_ones_dropped() {
         let feeds = BTreeMap::from([(key("price", "awattar DE", "EUR"), serde_json::json!([1]))]);
         assert_eq!(read(&write(feeds.clone()).expect("written")), feeds);
         for wrong in ["{\"form\":1,\"fee", "{\"form\":2,\"feeds\":{}}", "[]", "\u{0}"] {

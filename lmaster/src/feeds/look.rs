@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// The state of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Never asked.
+    /// The feed was never queried.
     New,
     Good,
     /// The feed answers without values.
@@ -24,7 +24,7 @@ enum State {
     Failing,
 }
 
-/// A wall-clock time that never moves further away than when it was set: the clock may be set back.
+/// A wall-clock time whose distance never grows after it was set, because the clock may be set back.
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
     pub at: Time,
@@ -101,8 +101,8 @@ impl<V: Quantity> Look<V> {
         match state {
             _ if state == self.state => {}
             State::Failing => tracing::warn!(feed, of, error, "a feed fails"),
-            State::Unpublished => tracing::info!(feed, of, error, "a feed has nothing to tell"),
-            State::Good | State::New => tracing::info!(feed, of, slots = loaded.slots.len(), "a feed tells"),
+            State::Unpublished => tracing::info!(feed, of, error, "a feed has no values"),
+            State::Good | State::New => tracing::info!(feed, of, slots = loaded.slots.len(), "a feed has new values"),
         }
         self.state = state;
         if !loaded.slots.is_empty() {
@@ -121,7 +121,7 @@ impl<V: Quantity> Look<V> {
         };
         let Feed { every, day_ahead, .. } = self.feed;
         let polled = Polled { now, every, known_until, failures: self.failures, retry_after, day_ahead };
-        // Different for each feed and each cluster, which is sufficient.
+        // The seed differs for each feed and each cluster, which is sufficient.
         let seed = now.unix_ms().unsigned_abs() ^ (u64::from(std::process::id()) << 32) ^ self.feed.name.len() as u64;
         next_look(&polled, seed)
     }
@@ -147,7 +147,7 @@ impl<V: Quantity> Look<V> {
         }
     }
 
-    /// Key of its slots in the journal.
+    /// Returns the key of its slots in the journal.
     pub fn key(&self) -> String {
         super::kept::key(self.kind.name(), &self.feed.name, self.feed.source.currency())
     }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_set_back_puts_nothing_off() {
+    async fn a_clock_that_is_set_back_does_not_delay_requests() {
         let at = |secs: i64| Time::from_unix_ms(secs * 1_000);
         let due = Due::at(at(86_400 + 60), at(86_400));
         assert!(!due.is_over(at(86_459)) && due.is_over(at(86_460)));

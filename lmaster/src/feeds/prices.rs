@@ -41,8 +41,8 @@ struct Telling {
     came: Sender<Came>,
 }
 
-/// Passes the reports of the feeds to the controller, forever; `kept` is the journal's text. Returns if no feed is
-/// configured, or the controller is gone.
+/// Passes the reports of the feeds to the controller, without an end; `kept` is the journal's text. Returns if no
+/// feed is configured, or the controller has ended.
 pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) {
     if feeds.is_empty() {
         return;
@@ -55,12 +55,12 @@ pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) 
     }
 }
 
-/// The kept reports of a feed.
+/// Returns the kept reports of a feed.
 fn taken_up<V: Quantity>(feed: &Look<V>, kept: &BTreeMap<String, Value>) -> Series<V> {
     let Feed { stale_after, fallback, ref name, .. } = feed.feed;
     let mut series = Series::new(stale_after, fallback);
     if let Some(Err(error)) = kept.get(&feed.key()).cloned().map(|stored| series.take_up(stored)) {
-        tracing::warn!(%error, feed = name.as_str(), "what a feed told before is not known any more");
+        tracing::warn!(%error, feed = name.as_str(), "the earlier values of a feed are no longer known");
     }
     series
 }
@@ -100,7 +100,7 @@ impl Telling {
         for (index, look) in self.prices.iter_mut().enumerate() {
             if let Some(looking) = look.begin(at) {
                 let came = self.came.clone();
-                // The receiver is gone when the process ends.
+                // The receiver no longer exists when the process ends.
                 tokio::spawn(async move { drop(came.send(Came::Prices(index, looking.await)).await) });
             }
         }
@@ -137,12 +137,12 @@ impl Telling {
         for (key, stored) in prices.chain(carbon) {
             match stored {
                 Ok(stored) => drop(feeds.insert(key, stored)),
-                Err(error) => tracing::error!(%error, key, "what a feed told cannot be written"),
+                Err(error) => tracing::error!(%error, key, "the values of a feed cannot be written"),
             }
         }
         match kept::write(feeds) {
             Ok(text) => self.kept = Some(text),
-            Err(error) => tracing::error!(%error, "what the feeds tell is not kept over a restart"),
+            Err(error) => tracing::error!(%error, "the values of the feeds are lost at a restart"),
         }
     }
 

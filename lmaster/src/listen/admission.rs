@@ -10,31 +10,31 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-/// Descriptors of the process for each connection that one user may have.
+/// Descriptors of the process per permitted connection of one user.
 const DESCRIPTORS_PER_CONNECTION: u64 = 16;
 
 /// Most log lines about rejected callers of one user in each interval.
 const LINES: u32 = 10;
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Users whose last log line is remembered. Above this number, users without a connection are forgotten.
+/// Most users whose last log line is remembered. Above this number, users without a connection are forgotten.
 const REMEMBERED: usize = 1024;
 
 /// The limits on connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Connections of one user.
+    /// Most connections of one user.
     pub per_user: usize,
-    /// Connections of one user that may be greeting at a time; others are queued.
+    /// Most connections of one user that may be greeting at a time; others are queued.
     pub ungreeted_per_user: usize,
-    /// Connections of all users who are not operators.
+    /// Most connections of all users who are not operators.
     pub users: usize,
     /// Longest time from the accept to the greeting.
     pub greeting_time: Duration,
 }
 
 impl ConnectionLimits {
-    /// Reduces the shares of one user and of all to the limits that `descriptors` of the process allow.
+    /// Reduces the shares of one user and of all users to those that `descriptors` of the process allow.
     #[must_use]
     pub fn within(self, descriptors: u64) -> Self {
         let at_most = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).max(1);
@@ -93,7 +93,7 @@ impl Admission {
         &self.limits
     }
 
-    /// Takes a connection for `uid`. Operators have no limit: every node is a connection of theirs.
+    /// Takes a connection for `uid`. Operators have no limit, because every node is a connection of theirs.
     ///
     /// # Errors
     /// [`Full`] if the user, or all users together, have as many as allowed.

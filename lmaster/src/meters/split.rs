@@ -3,9 +3,9 @@
 use limo_model::Power;
 
 /// Returns parts of `total` in proportion to `beliefs`, in their order, which add up to it exactly. Parts are rounded
-/// down to mW. The remainder goes, 1 mW each, to those that rounding reduced most; among equal ones the first comes
-/// first. A negative belief counts as zero. If all beliefs are zero, all parts are equal. A negative `total` counts as
-/// zero.
+/// down to mW. The remainder goes, 1 mW each, to the parts that rounding reduced most; among equal ones the first
+/// comes first. A negative belief counts as zero. If all beliefs are zero, all parts are equal. A negative `total`
+/// counts as zero.
 pub fn split(total: Power, beliefs: &[Power]) -> Vec<Power> {
     let total = i128::from(total.mw().max(0));
     let mut weights: Vec<i128> = beliefs.iter().map(|belief| i128::from(belief.mw().max(0))).collect();
@@ -44,13 +44,13 @@ mod tests {
         check(10, &[-5, 5], &[0, 10]);
         check(0, &[1, 2], &[0, 0]);
         check(7, &[], &[]);
-        // Two thirds lack more than one third does.
+        // Rounding reduces two thirds more than one third.
         check(2, &[1, 2], &[1, 1]);
     }
 
     proptest! {
         #[test]
-        fn parts_add_up_and_nobody_is_below_nothing(
+        fn parts_add_up_and_none_is_negative(
             total in 0_i64..=i64::MAX,
             beliefs in prop::collection::vec(any::<i64>(), 1..50),
         ) {

@@ -28,7 +28,7 @@ fn rows(ledger: &mut Ledger) -> Vec<ReadingRow> {
 fn a_sample_counts_for_the_time_before_it_also_over_a_border() {
     let mut ledger = ledger();
     ledger.sample("n1", at(55_000), &watts(10));
-    // 5 s of 20 W before the border and 3 s after it.
+    // The sample has 5 s of 20 W before the border and 3 s after it.
     ledger.sample("n1", at(63_000), &Sample { low: Power::from_watts(15), high: Power::from_watts(28), ..watts(20) });
     ledger.sample("n1", at(65_000), &watts(40));
     let [first, second] = rows(&mut ledger).try_into().expect("two intervals");
@@ -36,13 +36,13 @@ fn a_sample_counts_for_the_time_before_it_also_over_a_border() {
     assert_eq!((first.drawn.energy, first.drawn.mean), (Energy::from_joules(100), Power::from_watts(20)));
     assert_eq!((first.drawn.low, first.drawn.high), (Power::from_watts(10), Power::from_watts(28)));
     assert_eq!((second.drawn.at, second.since), (at(60_000), at(60_000)));
-    // 60 J in 3 s and 80 J in 2 s.
+    // The interval has 60 J in 3 s and 80 J in 2 s.
     assert_eq!((second.drawn.energy, second.drawn.mean), (Energy::from_joules(140), Power::from_watts(28)));
     assert_eq!((first.drawn.looks, second.drawn.looks), (1, 2), "a look counts where it ends");
 }
 
 #[test]
-fn what_was_not_seen_is_not_filled_in() {
+fn unseen_time_is_not_filled_in() {
     let mut ledger = ledger();
     ledger.sample("n1", at(1_000), &watts(10));
     ledger.sample("n1", at(11_001), &watts(30));
@@ -56,7 +56,7 @@ fn what_was_not_seen_is_not_filled_in() {
 }
 
 #[test]
-fn looks_without_time_have_their_own_mean() {
+fn samples_without_time_have_their_own_mean() {
     let mut ledger = ledger();
     ledger.sample("n1", at(1_000), &watts(41));
     let rows = rows(&mut ledger);
@@ -64,7 +64,7 @@ fn looks_without_time_have_their_own_mean() {
 }
 
 #[test]
-fn the_cluster_draws_what_was_believed_and_counts_its_nodes_looks() {
+fn the_cluster_has_the_believed_draw_and_the_samples_of_its_nodes() {
     let mut ledger = ledger();
     ledger.pass(at(30_000), None);
     ledger.pass(at(50_000), Some(Power::from_watts(10)));
@@ -77,7 +77,7 @@ fn the_cluster_draws_what_was_believed_and_counts_its_nodes_looks() {
     assert_eq!((row.node.as_str(), node.node.as_str()), ("", "n1"));
     assert_eq!((row.drawn.energy, row.drawn.looks), (Energy::from_joules(400), 1));
     assert_eq!((row.drawn.low, row.drawn.high), (Power::from_watts(10), Power::from_watts(20)));
-    // At most once a minute.
+    // Rows are written at most once a minute.
     assert_eq!(ledger.due(), Some(at(130_000)));
     // The machine slept.
     ledger.pass(at(70_000 + 600_001), Some(Power::from_watts(20)));
@@ -98,7 +98,7 @@ fn a_node_that_is_silent_is_over_in_the_end() {
 }
 
 proptest! {
-    /// For any samples and intervals, the energies add up to the integral, to half a millijoule.
+    /// Checks that for any samples and intervals, the energies add up to the integral, to half a millijoule.
     #[test]
     fn energies_add_up(samples in prop::collection::vec((0_i64..10_000, 0_i64..100_000_000), 1..300), resolution in 1_i64..50) {
         let resolution = Span::from_ms(resolution * 777);

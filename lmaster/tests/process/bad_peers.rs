@@ -1,4 +1,4 @@
-//! Peers that break the protocol: the master tells each the reason if it can, and keeps serving others.
+//! Peers that break the protocol. The master tells each the reason if it can, and continues to serve others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ fn rest(mut stream: TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn each_is_turned_away_and_the_others_are_served() {
+async fn bad_peers_are_disconnected_and_others_are_served() {
     let dir = tempfile::tempdir().expect("a directory");
     let master = Master::start(dir.path());
     let mut good = Client::new(&master).await;
@@ -47,17 +47,17 @@ async fn each_is_turned_away_and_the_others_are_served() {
     let answer = rest(call(&master, b"\0\0\0\x05hello"));
     assert!(answer.contains("this is not Limo's protocol") || answer.is_empty(), "{answer}");
     master.logged("this is not Limo's protocol");
-    // 4 KiB before the peer is known, 1 MiB afterwards.
+    // The limit is 4 KiB before the peer is known, and 1 MiB afterwards.
     rest(call(&master, b"\0\0\x20\0hello"));
     let mut oversized = greeting(2, 2);
     oversized.extend([0, 0x20, 0, 0, 1]);
     rest(call(&master, &oversized));
-    let line = master.logged("does not keep to the protocol");
+    let line = master.logged("violates the protocol");
     assert!(line.contains("the limit is 1048576"), "{line}");
     let mut malformed = greeting(2, 2);
     malformed.extend([0, 0, 0, 2, 1, 99]);
     rest(call(&master, &malformed));
-    master.logged("does not keep to the protocol");
+    master.logged("violates the protocol");
     let mut truncated = greeting(2, 2);
     truncated.extend([0, 0, 0, 100, 1, 2, 3]);
     let mut stream = call(&master, &truncated);

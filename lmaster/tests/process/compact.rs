@@ -46,7 +46,7 @@ async fn cancelled_jobs_give_memory_and_journal_back() {
     let change = Change::CancelSelected { selection: Selection::from(vec![Selector::All]), signal: None };
     client.say(ClientToMaster::ChangeConf(Box::new(change))).await;
     client.hear_of(|message| matches!(message, MasterToClient::Answer(_)).then_some(())).await;
-    // The journal is compacted without a request, and others are served meanwhile.
+    // The journal is compacted without a request, and other clients are served meanwhile.
     let end = Instant::now() + Duration::from_secs(60);
     let mut clock = tokio::time::interval(Duration::from_millis(10));
     while journal(&state) > 8 << 20 || master.memory() > idle + (32 << 10) {
@@ -62,7 +62,7 @@ async fn cancelled_jobs_give_memory_and_journal_back() {
         master.memory(),
         journal(&state)
     );
-    // These programs are not optimized, and other tests run beside them.
+    // These programs are not optimized, and other tests run at the same time.
     assert!(longest < Duration::from_secs(5), "an answer took {longest:?}");
     client.say(ClientToMaster::ChangeConf(Box::new(Change::CompactJournal))).await;
     let answer = client.hear_of(|message| match message {

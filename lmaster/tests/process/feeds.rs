@@ -74,8 +74,8 @@ fn this_hour() -> i64 {
     ms - ms.rem_euclid(HOUR_MS)
 }
 
-/// Prices in aWATTar's format: the same price from an hour ago until six hours from now, so that no test reaches the
-/// end.
+/// Returns prices in aWATTar's format: the same price from an hour ago until six hours from now, so that no test
+/// reaches the end.
 fn marketdata(price: &str) -> String {
     let hour = |at: i64| {
         let start = this_hour() + at * HOUR_MS;
@@ -145,7 +145,7 @@ async fn prices_come_outlast_a_kill_and_expire() {
 
     master.signal(nix::sys::signal::Signal::SIGKILL);
     master.wait();
-    // The earlier prices are older than this by now.
+    // The earlier prices are now older than this.
     let master = start(dir.path(), &configure(dir.path(), port, "1s"));
     let mut client = Client::new(&master).await;
     let status = client.status_with("the fallback holds", |status| status.price == price(123_000)).await;
@@ -186,7 +186,7 @@ async fn change(client: &mut Client, change: Change) {
 }
 
 #[tokio::test]
-async fn without_feeds_nothing_is_said_of_them() {
+async fn without_feeds_the_log_does_not_name_them() {
     let dir = tempfile::tempdir().expect("a directory");
     let master = Master::start(dir.path());
     let mut client = Client::new(&master).await;

@@ -20,9 +20,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The fixture is from a killed master of schema version 4; see `tests/fixtures/make.sh`.
+/// Uses the state of a killed master of schema version 4; see `tests/fixtures/make.sh`.
 #[tokio::test]
-async fn a_journal_of_protocol_version_1_opens_and_its_jobs_go_on() {
+async fn a_journal_of_protocol_version_1_opens_and_its_jobs_continue() {
     let dir = tempfile::tempdir().expect("a directory");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schema-4/master"), dir.path());
     let master = Master::start(dir.path());

@@ -33,7 +33,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let Answer::Status(status) = client.ask(Query::Status(StatusQuery)).await else { panic!("no status") };
     assert!(status.trouble.is_some());
 
-    // The master closed the connection to the node. The node comes back and reports the end, for which there is room.
+    // The master closed the connection to the node. The node returns and reports the end, for which there is space.
     while node.hear().await.is_some() {}
     let (job, attempt) = (running, exec.attempt);
     let (outcome, usage) = (Outcome::Exited(0), Usage::default());
@@ -62,9 +62,9 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     assert_eq!(jobs[0].state, JobState::Completed);
 }
 
-/// Kills the master without any ballast left. It starts again, and has kept all of its promises.
+/// Kills the master when it has no ballast left. The next one starts, and has kept all promises.
 #[tokio::test]
-async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room() {
+async fn a_master_starts_read_only_on_a_full_disk_and_continues_when_it_has_space() {
     let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     let state = disk.path().join("state");
     let master = Master::start(&state);

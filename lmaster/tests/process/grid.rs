@@ -1,5 +1,5 @@
-//! Limits of the grid through a real master: sent, served and written limits come into force, a lost connection leads
-//! to the failsafe limit, and all of this survives a crash.
+//! Limits of the grid through a real master. Sent, served and written limits come into force, and a lost connection
+//! leads to the failsafe limit. All of this survives a crash.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use limo_proto::{Answer, Change, ClientToMaster, GridState, MasterToClient, Quer
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+/// Longest wait of a test: longer than any step takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Interval between two queries of the status.
@@ -74,7 +74,7 @@ fn is_high(watts: i64) -> impl Fn(&Status) -> bool {
     move |status| status.band.high() == Power::from_watts(watts)
 }
 
-/// Sends a request to the listener of `source`; the status line of the answer.
+/// Sends a request to the listener of `source`; returns the status line of the answer.
 async fn send(state: &Path, source: &str, line: &str, body: &str) -> String {
     let address = std::fs::read_to_string(state.join(format!("grid-{source}.address"))).expect("an address");
     let mut stream = TcpStream::connect(address.trim()).await.expect("listening");
@@ -102,7 +102,7 @@ async fn a_limit_that_is_sent_comes_into_force_and_outlasts_a_crash() {
     assert_eq!(send(&site.state(), "dso", "PUT /limits", limit).await, "HTTP/1.1 202 Accepted");
     let limited = until(&mut client, "500 W", is_high(500)).await;
     assert_eq!(limited.own_band, Some(Band::UNLIMITED));
-    // At its end the operator's band holds again, as the report shows now.
+    // At the end of the limit the operator's band holds again, as the report already shows.
     assert_eq!(limited.next_band.map(|(_, band)| band), Some(Band::UNLIMITED));
     // A narrower band of the operator stays known.
     let own = Band::new(Power::from_watts(100), Power::from_watts(900)).expect("a band");
@@ -122,7 +122,7 @@ async fn a_limit_that_is_sent_comes_into_force_and_outlasts_a_crash() {
 }
 
 #[tokio::test]
-async fn a_lost_word_is_failsafe_until_there_is_word() {
+async fn a_silent_source_is_failsafe_until_it_answers() {
     let more = "obligatory = true\nheartbeat = \"1s\"\nfailsafe_high = \"30 W\"\nfailsafe_for = \"0s\"\n";
     let site = Site::new(&PUSH.replace("push =", &format!("{more}push =")));
     let master = site.start();
@@ -131,10 +131,10 @@ async fn a_lost_word_is_failsafe_until_there_is_word() {
     assert_eq!((first.grid[0].state, first.band.high()), (GridState::Failsafe, Power::from_watts(30)), "at the start");
     send(&site.state(), "dso", "PUT /limits", r#"{"high_w": 500}"#).await;
     until(&mut client, "500 W", is_high(500)).await;
-    master.logged("a source of limits is heard again");
+    master.logged("a source of limits works again");
     let lost = until(&mut client, "failsafe", is_high(30)).await;
     assert_eq!(lost.grid[0].state, GridState::Failsafe);
-    master.logged("its failsafe limit holds");
+    master.logged("its failsafe limit applies");
     // The limit survives a crash.
     drop(master);
     let master = site.start();
@@ -156,7 +156,7 @@ async fn vtn() -> (u16, tokio::task::JoinHandle<()>) {
     let serving = tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut head = [0; 4096];
-            // A request for events fits one read of loopback.
+            // A request for events fits into one read of loopback.
             let _ = stream.read(&mut head).await;
             let length = event.len();
             let text = format!(
@@ -189,7 +189,7 @@ async fn a_vtn_is_asked_and_its_silence_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_good_keeps_what_held() {
+async fn an_invalid_file_keeps_the_earlier_limits() {
     let site = Site::new("[[grid]]\nname = \"file\"\nfile = { path = \"DIR/limit.json\", poll = \"100ms\" }\n");
     let path = site.path("limit.json");
     std::fs::write(&path, "{\"high_w\": 400}").expect("written");
@@ -197,7 +197,7 @@ async fn a_file_that_is_not_good_keeps_what_held() {
     let mut client = Client::new(&master).await;
     until(&mut client, "400 W", is_high(400)).await;
     std::fs::write(&path, "{\"high_w\": 4").expect("written");
-    let line = master.logged("a source of limits is in trouble");
+    let line = master.logged("a source of limits fails");
     assert!(line.contains("limit.json: not JSON"), "{line}");
     let broken = until(&mut client, "a fault", |status| status.grid[0].fault.is_some()).await;
     assert!(is_high(400)(&broken));

@@ -16,7 +16,7 @@ use limo_proto::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+/// Longest wait of a test: longer than any step takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn lmaster() -> Command {
@@ -33,12 +33,12 @@ pub struct Master {
 }
 
 impl Master {
-    /// Starts on a free port.
+    /// Starts a master on a free port.
     pub fn start(dir: &Path) -> Self {
         Self::start_with(dir, "127.0.0.1:0", &[])
     }
 
-    /// Starts with options; returns when it listens.
+    /// Starts a master with options; returns when it listens.
     pub fn start_with(dir: &Path, listen: &str, options: &[&str]) -> Self {
         let mut command = lmaster();
         command.args(["--listen", listen, "--log-format", "json", "--state-dir"]).arg(dir);
@@ -105,14 +105,14 @@ impl Master {
         self.child.wait().expect("a child").code()
     }
 
-    /// Kills it with `kill -9` and starts another one at the same address.
+    /// Kills the master with `kill -9`, and starts another one at the same address.
     pub fn killed(mut self, dir: &Path) -> Self {
         self.child.kill().expect("alive");
         self.child.wait().expect("a child");
         Self::start_with(dir, &self.address.clone(), &[])
     }
 
-    /// Starts another one without waiting for the end of this one.
+    /// Starts another master without waiting for the end of this one.
     pub fn replaced(mut self, dir: &Path) -> Self {
         self.child.kill().expect("alive");
         Self::start_with(dir, &self.address.clone(), &[])
@@ -163,7 +163,7 @@ impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize + Replace> Peer<In, 
         }
     }
 
-    /// Returns the first result of `wanted` for a message; skips other messages.
+    /// Returns the first value that `wanted` gives for a message; skips other messages.
     pub async fn hear_of<T>(&mut self, wanted: impl Fn(&In) -> Option<T>) -> T {
         loop {
             let message = self.hear().await.expect("the connection ended before what was waited for");
@@ -180,7 +180,7 @@ impl Node {
     pub async fn register(master: &Master, name: &str, attempts: Vec<AttemptReport>) -> Self {
         let mut node = Self::call(master, Role::Node).await;
         let journal = node.connection.identity.journal;
-        // Attempts of this master, unless the test names another one.
+        // The attempts are of this master, unless the test names another one.
         let attempts = attempts.into_iter().map(|report| match report.journal {
             unnamed if unnamed == JournalId::default() => AttemptReport { journal, ..report },
             _ => report,
@@ -196,7 +196,7 @@ impl Node {
         }
     }
 
-    /// The next assignment.
+    /// Returns the next assignment.
     pub async fn assignment(&mut self) -> limo_proto::DoExec {
         self.hear_of(|message| match message {
             MasterToNode::DoExec(exec) => Some(exec.as_ref().clone()),

@@ -1,4 +1,4 @@
-//! Requests of a hostile user beyond the limits of the master: each has a bounded cost, and other users are served
+//! Requests of a hostile user beyond the limits of the master. Each has a bounded cost, and other users are served
 //! meanwhile. As root, these tests act as another user. Otherwise they are skipped, because the caller is an operator
 //! with larger limits.
 
@@ -19,14 +19,15 @@ use nix::libc;
 
 use crate::harness::{Client, Master, exec};
 
-/// The user `daemon`, which every Linux has, and another one.
+/// Uid of the user `daemon`, which exists on every Linux. The next one is another user.
 const HOSTILE: libc::uid_t = 1;
 const HONEST: libc::uid_t = 2;
 
 /// Upper limit of the master's peak memory, in KiB.
 const MEMORY: u64 = 512 << 10;
 
-/// Usual and longest wait of another user: these programs are not optimized, and other tests run at the same time.
+/// Usual wait of another user. The next value is the longest. These programs are not optimized, and other tests run
+/// at the same time.
 const USUALLY: Duration = Duration::from_secs(1);
 const AT_MOST: Duration = Duration::from_secs(15);
 
@@ -101,7 +102,7 @@ async fn cancel_all(client: &mut Client) {
     client.hear_of(|message| matches!(message, MasterToClient::Answer(_)).then_some(())).await;
 }
 
-/// Requests of another user, each of which must be answered quickly.
+/// Makes requests of another user, each of which must be answered quickly.
 async fn honest(master: &Master) {
     let mut client = Client::new(master).await;
     let mut took = Vec::new();
@@ -176,7 +177,7 @@ fn many_waits_on_one_connection() {
         }
         let mut other = Client::new(&master).await;
         cancel_all(&mut other).await;
-        // Earlier requests were answered; these were refused.
+        // Earlier requests were answered, but these were refused.
         let refused = client.hear_of(|message| match message {
             MasterToClient::Refused { reason, .. } => Some(reason.clone()),
             _ => None,

@@ -84,7 +84,7 @@ async fn a_crash_loses_nothing_and_repeats_nothing() {
     node.start(&exec_running).await;
     let waiting = client.submit(2).await.expect("accepted");
     let master = master.killed(dir.path());
-    // The answer to the second submission got lost, so it is sent again.
+    // The answer to the second submission was lost, so it is sent again.
     let mut client = Client::new(&master).await;
     assert_eq!(client.submit(2).await, Ok(waiting));
     let jobs = client.jobs().await;

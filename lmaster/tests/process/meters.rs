@@ -11,7 +11,7 @@ use limo_proto::{Answer, NodeReport, NodesQuery, Query, Role, Status, StatusQuer
 
 use crate::harness::{Client, Master, Node, lmaster, slave};
 
-/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+/// Longest wait of a test: longer than any step takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Shelly plug with a configurable answer.
@@ -31,7 +31,7 @@ impl Plug {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { continue };
                 let lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
-                // The request, up to its empty line.
+                // The request ends with an empty line.
                 lines.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
                 let answer = answer.lock().expect("no panic").clone();
                 // The master may have closed the connection.

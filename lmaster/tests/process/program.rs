@@ -7,7 +7,7 @@ use limo_proto::{Answer, Query, StatusQuery};
 use limo_requirements::{Requirement, skip};
 use nix::sys::signal::{SIGHUP, SIGTERM};
 
-/// Exit code, stdout and stderr with `options`.
+/// Returns exit code, stdout and stderr with `options`.
 fn run(options: &[&str]) -> (Option<i32>, String, String) {
     let output = lmaster().args(options).output().expect("lmaster");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -50,7 +50,7 @@ fn one_master_for_one_directory() {
     assert!(code == Some(1) && err.contains("is in use by another master"), "{err}");
 }
 
-/// The kernel may take a while to free the lock, memory and address of a killed master.
+/// Starts a master while a killed one is ending: the kernel may take a while to free its lock, memory and address.
 #[test]
 fn a_master_starts_while_a_killed_one_is_still_ending() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -83,7 +83,7 @@ async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
     assert_eq!(master.wait(), Some(0));
 }
 
-/// If another user can change the state directory, the master does not start and does not follow links in it.
+/// Lets another user change the state directory: the master does not start and does not follow links in it.
 #[test]
 fn a_state_directory_of_others_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");

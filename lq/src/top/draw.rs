@@ -24,7 +24,7 @@ const CURVE: u16 = 4;
 /// Width of the scale on the left of the curve, in columns.
 const SCALE: u16 = 11;
 
-/// Height from which blank lines separate the parts.
+/// Height of the screen from which on blank lines separate the parts.
 const ROOMY: u16 = 30;
 
 pub fn draw(frame: &mut Frame, top: &mut Top, clock: &Clock) {
@@ -68,7 +68,7 @@ fn head_line(top: &Top, clock: &Clock, width: u16) -> Paragraph<'static> {
     };
     let left = format!("{}  {facts}", plain(&top.address));
     let now = clock.show_full(clock.now());
-    // The date is shown only if there is room for it.
+    // The date is shown only if it fits.
     let right =
         if usize::from(width) > left.chars().count() + now.len() { &now } else { now.rsplit(' ').next().unwrap_or("") };
     let room = usize::from(width).saturating_sub(right.len() + 1);
@@ -97,7 +97,7 @@ fn facts(top: &Top, clock: &Clock) -> Vec<Line<'static>> {
     lines
 }
 
-/// Draws the curve of the last minutes, from zero to the highest value of interest, with the limits in force as lines.
+/// Draws the curve of the last minutes, from zero to the highest relevant value, with the limits in force as lines.
 fn draw_curve(frame: &mut Frame, top: &Top, area: Rect) {
     let [scale, curve] = Layout::horizontal([Constraint::Length(SCALE), Constraint::Min(1)]).areas(area);
     let past = top.past(usize::from(curve.width));
@@ -111,7 +111,7 @@ fn draw_curve(frame: &mut Frame, top: &Top, area: Rect) {
     for limit in limits {
         let line = line_of(limit, highest);
         draw_limit(frame, curve, line);
-        // The first and the last line have labels already.
+        // The first and the last line already have labels.
         if let Some(label) = labels.get_mut(line).filter(|label| label.is_empty()) {
             *label = limit.to_string();
         }
@@ -214,7 +214,7 @@ fn draw_jobs(frame: &mut Frame, top: &mut Top, clock: &Clock, area: Rect) -> Str
     let room = usize::from(area.height).saturating_sub(1).max(1);
     top.page = room;
     top.at = top.at.min(jobs.len().saturating_sub(1));
-    // The selected row stays visible, at the end when it moves down.
+    // The selected row stays visible: it is the last row when it moves down.
     let first = (top.at + 1).saturating_sub(room);
     let shown = &jobs[first..jobs.len().min(first + room)];
     let screen = Screen { width: Some(usize::from(area.width)), ..Screen::PLAIN };

@@ -22,7 +22,7 @@ use terminal::Terminal;
 /// Interval between refreshes.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A slow master is asked less often: requests take at most one part in this many of the time.
+/// A slow master gets fewer requests: they take at most one part in this many of the time.
 const AT_MOST: u32 = 10;
 
 /// Most jobs that are requested, which bounds the load of the master and the network.
@@ -59,7 +59,7 @@ pub async fn run(args: &TopArgs, master: &Master) -> Result<u8, Failure> {
             Some(look) = looks.recv() => top.looked(look, Clock::system().now()),
             event = keys.recv() => match event {
                 Some(event) => if top.key(&event) == Then::Quit { break Ok(()) },
-                // No key can come any longer.
+                // The channel is closed, so no key can come.
                 None => break Ok(()),
             },
             _ = ends.recv() => break Ok(()),
@@ -72,7 +72,7 @@ pub async fn run(args: &TopArgs, master: &Master) -> Result<u8, Failure> {
     ended.map(|()| exit::DONE)
 }
 
-/// Polls for ever; sends each result or error.
+/// Polls without an end; sends each result or error.
 async fn look(session: Session, master: Master, looks: Sender<Look>) {
     let mut open = Some(session);
     let mut past = true;

@@ -15,14 +15,14 @@ use crate::columns::{SortKey, sort};
 pub struct Seen {
     pub status: Status,
     pub nodes: Vec<NodeReport>,
-    /// First jobs by number, and true if there are more.
+    /// First jobs by number.
     pub jobs: Vec<JobReport>,
     pub more: bool,
-    /// Earlier draw of the cluster, by intervals; in the first status.
+    /// Earlier draw of the cluster by interval, for the first status only.
     pub past: Vec<Drawn>,
 }
 
-/// Status, or the error.
+/// State of the cluster, or the error.
 pub type Look = Result<Seen, String>;
 
 /// Reaction to a key.
@@ -38,7 +38,7 @@ pub const STEP: Span = Span::from_secs(10);
 /// Shortest interval that masters keep.
 const SHORTEST_INTERVAL: Span = Span::from_secs(60);
 
-/// Most steps: more than the widest screen shows; half an hour is 180.
+/// Most steps, more than the widest screen shows; half an hour is 180 steps.
 const STEPS: usize = 1_000;
 
 /// Sort orders, in the order of selection.
@@ -49,17 +49,17 @@ pub struct Top {
     pub seen: Option<Seen>,
     /// Start of the master's absence, and the reason.
     pub away: Option<(Time, String)>,
-    /// Means by step, oldest first, with the begin of each, and the number of its samples.
+    /// Means by step, oldest first: the begin of the step, its mean, and the number of its samples.
     means: VecDeque<(Time, Power, i64)>,
     order: usize,
     descending: bool,
     /// Shows only jobs of users whose names begin with this; empty for all.
     pub user: String,
-    /// Previous filter while a user is typed.
+    /// Filter from before the user began to type; `None` while nothing is typed.
     pub typing: Option<String>,
     /// Index of the selected job.
     pub at: usize,
-    /// Number of jobs on the screen, as drawn last.
+    /// Number of jobs on the screen, when it was last drawn.
     pub page: usize,
 }
 
@@ -84,7 +84,7 @@ impl Top {
             Ok(seen) => {
                 for (index, drawn) in seen.past.iter().enumerate() {
                     let mut end = drawn.at + drawn.seen.max(STEP);
-                    // The current interval is known until now.
+                    // The current interval is only known until now.
                     if index + 1 == seen.past.len() && seen.status.now - end < SHORTEST_INTERVAL {
                         end = end.max(seen.status.now);
                     }
@@ -113,7 +113,7 @@ impl Top {
                 *mean = (mean.scaled(*looks, 1) + draw).scaled(1, *looks + 1);
                 *looks += 1;
             }
-            // After its clock was set back, a master has no past to show.
+            // A master whose clock was set back has no past to show.
             Some((last, ..)) if *last > at => {}
             _ => self.means.push_back((at, draw, 1)),
         }
@@ -192,7 +192,7 @@ impl Top {
     }
 }
 
-/// Returns the begin of the step with `at`.
+/// Returns the begin of the step that contains `at`.
 fn step(at: Time) -> Time {
     Time::from_unix_ms(at.unix_ms().div_euclid(STEP.ms()) * STEP.ms())
 }

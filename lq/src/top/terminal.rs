@@ -1,4 +1,4 @@
-//! Terminal of `lq top`: the alternate screen and raw keys, restored at any end.
+//! Terminal of `lq top`: the alternate screen and raw keys, restored however the program ends.
 
 use std::io::{self, IsTerminal, Stdout};
 use std::thread;
@@ -26,7 +26,7 @@ impl Terminal {
     pub fn open() -> io::Result<Self> {
         let screen = ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?;
         enable_raw_mode()?;
-        // From here on the terminal must be restored.
+        // From here on, a drop restores the terminal.
         let terminal = Self { screen };
         execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
         Ok(terminal)
@@ -39,13 +39,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // If the terminal is gone, there is nothing to restore.
+        // If the terminal no longer exists, there is nothing to restore.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
     }
 }
 
-/// Returns keys and changes of the size. A thread reads them until the process ends: reading cannot be interrupted.
+/// Returns keys and changes of the size. A thread reads them until the process ends, because a read cannot be
+/// interrupted.
 pub fn keys() -> Receiver<Event> {
     let (typed, keys) = channel(AHEAD);
     thread::spawn(move || {

@@ -11,13 +11,13 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use super::draw::draw;
 use super::state::{Seen, Then, Top};
 
-/// Returns a clock in UTC, whatever the machine's zone is.
+/// Returns a clock in UTC, regardless of the zone of the machine.
 fn clock() -> Clock {
     Clock::utc(status().now + Span::from_secs(450))
 }
 
-/// Makes a cluster of two nodes, one of them away, two running jobs and `waiting` waiting ones, and five minutes, one
-/// of them unknown.
+/// Makes a cluster of two nodes, one of them unreachable, with two running and `waiting` waiting jobs. The draw is
+/// known for four of the last five minutes.
 fn top(waiting: u64) -> Top {
     let mut top = Top::new("127.0.0.1:6817", None);
     let away =
@@ -75,7 +75,7 @@ fn a_queue_that_is_not_shown_whole() {
 }
 
 #[test]
-fn a_master_that_is_away() {
+fn an_unreachable_master_is_shown() {
     let mut top = top(1);
     top.looked(Err("cannot connect to 127.0.0.1:6817".into()), status().now + Span::from_secs(5));
     top.looked(Err("still not".into()), status().now + Span::from_secs(9));
@@ -136,16 +136,16 @@ fn the_eye_scrolls() {
 }
 
 #[test]
-fn tiny_screens_are_drawn_too() {
+fn tiny_screens_are_drawn() {
     for (width, height) in [(1, 1), (10, 3), (40, 8), (300, 5)] {
         screen(&mut top(9), width, height);
     }
     screen(&mut Top::new("127.0.0.1:6817", Some("ada".into())), 80, 24);
 }
 
-/// A step of the past is the mean of its samples, and a step without samples is a gap.
+/// Checks that a step of the past is the mean of its samples, and that a step without samples is a gap.
 #[test]
-fn the_past() {
+fn the_past_draw_is_shown() {
     let watts = |top: &Top, count| -> Vec<Option<f64>> {
         top.past(count).iter().map(|mean| mean.map(|mean| mean.watts())).collect()
     };
@@ -154,7 +154,7 @@ fn the_past() {
     assert_eq!((known[0], known[5], known[6]), (Some(20.0), Some(20.0), Some(40.0)));
     assert_eq!((known[12], known[18], known[29], known[30]), (None, Some(60.0), Some(55.0), Some(50.0)));
     assert_eq!(watts(&top, 2), [Some(55.0), Some(50.0)]);
-    // Of the current minute only the last 20 s are known, which end now.
+    // Only the last 20 s of the current minute are known.
     let mut seen = top.seen.clone().expect("a look");
     let last = seen.past.pop().expect("an interval");
     seen.past.push(Drawn { at: seen.status.now - Span::from_secs(50), seen: Span::from_secs(20), ..last });

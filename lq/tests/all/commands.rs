@@ -21,7 +21,7 @@ async fn show_a_finished_job() {
         name         cg\n\
         user         ada\n\
         state        failed\n\
-        ended how    exited with code 7\n\
+        end          exited with code 7\n\
         command      ./cg -n 5 'a b'\n\
         application  cg\n\
         cores        all\n\
@@ -114,7 +114,7 @@ async fn cancel_says_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_number_is_asked_for() {
+async fn keywords_are_resolved_by_the_master() {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
     let asked = master.answering(|message| {
@@ -139,7 +139,7 @@ async fn what_is_not_a_number_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_a_job_waits_for_is_shown() {
+async fn the_reason_of_a_waiting_job_is_shown() {
     let on = |condition| Dependency { condition, job: JobId(1) };
     let job = JobReport {
         held: Some("root".into()),

@@ -1,4 +1,4 @@
-//! Names of other users, jobs and nodes, and reasons that they cause, cannot control a terminal.
+//! Text of other users cannot control a terminal: names of users, jobs and nodes, and reasons.
 
 use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, JobEnd, Mode, Outcome, Power, Time, Wait};
@@ -6,7 +6,8 @@ use limo_proto::{Answer, EnergyReport, EnergySum, Explanation, JobReport, Master
 
 use crate::answered;
 
-/// Title of the window, colour, line feed, carriage return, direction of the text, bell, and control bytes of C1.
+/// Control characters: title of the window, colour, line feed, carriage return, direction of the text, bell, and
+/// control bytes of C1.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[31mred\nroot\r\u{202e}\u{9b}2J";
 
 /// All columns with text of other users.

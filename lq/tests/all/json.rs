@@ -1,4 +1,4 @@
-//! The JSON of each command: parsed, and compared if other programs rely on it.
+//! The JSON of each command is valid, and unchanged if other programs rely on it.
 
 use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, Mode, Outcome, Power};

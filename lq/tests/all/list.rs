@@ -50,7 +50,7 @@ async fn an_empty_cluster_has_titles() {
 }
 
 #[tokio::test]
-async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
+async fn the_newest_page_of_a_long_list_counts() {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
     let asked = master.answering(|message| match message {
@@ -58,7 +58,7 @@ async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
             Query::Jobs(JobsQuery { from: JobId(0), .. }) => {
                 answer(Answer::JobsUpTo { jobs: vec![waiting_job(3), waiting_job(4)], next: JobId(7) })
             }
-            // Job 3 is over by then.
+            // Job 3 has ended by then.
             _ => answer(Answer::Jobs(vec![finished_job(3, Outcome::Exited(0)), waiting_job(7)])),
         },
         other => panic!("{other:?}"),
@@ -147,7 +147,7 @@ async fn watching_elsewhere_than_on_a_terminal_appends_and_calls_again() {
     assert!(looks[0].len() == "2017-10-26 11:00:00".len() && looks[4] >= looks[0], "{looks:?}");
     drop((peer, master));
     let mut said = lines.next_line().await.expect("readable").expect("a line");
-    while !said.starts_with("the master is away: ") {
+    while !said.starts_with("the master is unreachable: ") {
         said = lines.next_line().await.expect("readable").expect("a line");
     }
     let master = FakeMaster::start_at(&address).await.expect("the same address");

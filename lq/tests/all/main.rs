@@ -21,9 +21,9 @@ fn lq(address: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr of an ended `lq`.
+/// Returns exit code, stdout and stderr of an ended `lq`.
 async fn snapshot(mut command: Command) -> String {
-    // Not `output`, which would replace the stdout of the test.
+    // `output` would replace the stdout of the test, so it is not used.
     let child = command.spawn().expect("lq runs");
     let output = child.wait_with_output().await.expect("lq ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -79,7 +79,7 @@ async fn a_master_that_hangs_up() {
 }
 
 #[tokio::test]
-async fn a_reader_that_left_is_no_failure() {
+async fn a_reader_that_ends_is_not_a_failure() {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
     master.answering(|_| answer(Answer::Jobs(vec![])));

@@ -1,4 +1,4 @@
-//! `lq wait` ends when the jobs do, even if the master is absent in between.
+//! `lq wait` ends when the jobs end, even if the master is absent in between.
 
 use limo_client::fake::{FakeMaster, answer, finished_job};
 use limo_model::{JobId, Outcome};
@@ -21,7 +21,7 @@ async fn the_highest_code_of_several() {
 }
 
 #[tokio::test]
-async fn a_master_that_goes_away_and_comes_back() {
+async fn a_wait_survives_a_restart_of_the_master() {
     let master = FakeMaster::start().await.expect("a master");
     let address = master.address().to_owned();
     let child = lq(&address, &["wait", "3"]).spawn().expect("lq");

@@ -1,7 +1,7 @@
 //! Meaning of `lrun`'s signals for its job.
 //!
 //! Before the job runs, signals that would end a command cancel it. A running job gets them in its process group;
-//! SIGINT twice within a second stops it. With several tasks it is as in srun: the first SIGINT only warns, the second
+//! SIGINT twice within a second stops it. Several tasks behave as in srun: the first SIGINT only warns, the second
 //! within a second reaches the tasks, and the third stops them. SIGTSTP reaches the job as SIGSTOP, because a process
 //! group without a shell ignores SIGTSTP, and also stops `lrun`.
 
@@ -39,7 +39,7 @@ impl Session {
         self.in_a_row = if again { self.in_a_row + 1 } else { 1 };
         let tasks = self.exec.request.spread.map_or(1, |spread| spread.tasks.get());
         match self.phase {
-            // The code is known, and the user does not want to wait for the rest of the output.
+            // The exit code is known, and the user does not want to wait for the remaining output.
             Phase::Over => self.leave_over(),
             _ if again && !self.connected => self.leave(Leave::Interrupted { signal, job: self.job }),
             Phase::Submitting | Phase::Waiting if self.interrupt.is_some() => {

@@ -14,7 +14,7 @@ pub enum Input {
     /// The connection broke.
     Broken,
     Heard(Frame<MasterToClient>),
-    /// Piece of stdin; an empty one is its end.
+    /// Piece of stdin; an empty piece is the end.
     Stdin(Bytes),
     /// Number of bytes of a node's output that were written; the end counts as one.
     Written(Channel, u32, u64),
@@ -26,7 +26,7 @@ pub enum Input {
     Resized(WindowSize),
     /// The master stayed away too long.
     GaveUp(Failure),
-    /// The rest of the output of a finished job did not arrive in time.
+    /// The remaining output of a finished job did not arrive in time.
     Silence,
 }
 
@@ -37,9 +37,9 @@ pub enum Effect {
     /// Output of one node. An empty piece is the end.
     Write(Channel, u32, Bytes),
     Say(News),
-    /// The master sent something invalid: close the connection and call again.
+    /// Closes the connection and calls again, because the master sent something invalid.
     Reconnect,
-    /// Stop this process, as the terminal asked.
+    /// Stops this process, at the request of the terminal.
     StopSelf,
     Leave(Leave),
 }
@@ -56,7 +56,7 @@ pub enum News {
     },
     Away,
     Back,
-    /// The number of tasks on the nodes; another interrupt within a second reaches them.
+    /// Warns that another interrupt within a second reaches the tasks.
     Asked {
         tasks: u32,
         node: String,

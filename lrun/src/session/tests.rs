@@ -48,7 +48,7 @@ impl Story {
         self.step(Input::Heard(Frame::Data(Data { stream, offset, bytes: Bytes::from_static(bytes) })))
     }
 
-    /// Returns a story that is connected and accepted.
+    /// Returns a story with a connection and an accepted job.
     fn accepted() -> Self {
         let mut story = Self::new();
         story.step(Input::Connected);
@@ -202,7 +202,7 @@ fn a_running_job_gets_signals_and_the_second_interrupt_stops_it() {
 }
 
 #[test]
-fn signals_are_kept_while_the_master_is_away() {
+fn signals_are_kept_while_the_master_is_unreachable() {
     let mut story = Story::running();
     story.step(Input::Broken);
     assert_eq!(story.step(Input::Signal(SIGUSR1)), []);

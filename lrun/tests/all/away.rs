@@ -1,4 +1,4 @@
-//! If the master goes away and comes back, no byte is lost and no second job is made.
+//! No byte is lost and no second job is made if the master disappears and returns.
 
 use std::process::Stdio;
 
@@ -37,7 +37,7 @@ async fn streams_continue_after_each_of_many_breaks() {
     let mut cat = Cat::default();
     let mut stage = Stage::client(&master).await;
     let key = stage.start().await.key;
-    // The connection breaks after every few frames, in the middle of the streams.
+    // The connection repeatedly breaks after a few frames, in the middle of the streams.
     let mut breaks = 0;
     while !cat.serve(&mut stage, 3 + breaks % 5).await {
         drop(stage);
@@ -87,8 +87,8 @@ async fn patience_ends() {
     stage.start().await;
     drop((stage, master));
     let said = format!(
-        "lrun: error: no way back to job 12: cannot connect to {address}: Connection refused (os error 111)\n\
-         lrun: hint: the job goes on without lrun: `lq show 12` when the master is back\n"
+        "lrun: error: cannot return to job 12: cannot connect to {address}: Connection refused (os error 111)\n\
+         lrun: hint: the job continues without lrun: `lq show 12` when the master is back\n"
     );
     assert_eq!(end(child).await, format!("exit 125\n--- stdout\n--- stderr\n{said}"));
 }
@@ -114,7 +114,7 @@ async fn missing_output_of_a_lost_node_ends_the_wait() {
     let mut stage = Stage::client(&master).await;
     stage.start().await;
     stage.peer.data(JOB, Channel::Stdout, 0, b"half").await.expect("sent");
-    // The job succeeds, but its node disappears before the end of its output was read.
+    // The job succeeds, but its node disappears before the last output was read.
     stage.finish(Outcome::Exited(0)).await;
     let words = "lrun: error: the end of the job's output did not arrive within 1 s\n";
     assert_eq!(end(child).await, format!("exit 125\n--- stdout\nhalf--- stderr\n{words}"));

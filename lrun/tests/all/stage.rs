@@ -59,7 +59,7 @@ impl Stage {
         }
     }
 
-    /// Returns when `lrun` knows that the job runs, which the end of its empty stdin shows: signals then go to a
+    /// Returns when `lrun` knows that the job runs. The end of its empty stdin shows this. Signals then go to a
     /// running job.
     pub async fn settle(&mut self) {
         let frame = self.peer.hear().await.expect("a connection").expect("a frame");

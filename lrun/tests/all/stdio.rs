@@ -1,4 +1,4 @@
-//! stdin, stdout and stderr carry any bytes, separately, at the speed of their readers.
+//! stdin, stdout and stderr carry any bytes, independently, at the speed of their readers.
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -16,17 +16,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{JOB, Stage, end, lrun};
 
-/// Job that copies stdin to stdout, as a node would run it. The ends of its streams outlive connections.
+/// Job that copies stdin to stdout, as on a node. The ends of its streams outlive connections.
 #[derive(Default)]
 pub struct Cat {
     stdin: Inbox,
     stdout: Outbox,
-    /// Pieces taken from stdin while stdout had no room.
+    /// Pieces taken from stdin while stdout had no space.
     waiting: Vec<Bytes>,
 }
 
 impl Cat {
-    /// Serves a connection until stdout is done, or for `frames` frames. Returns true if it is done.
+    /// Serves a connection until stdout is done, or for `frames` frames. Returns true if stdout is done.
     pub async fn serve(&mut self, stage: &mut Stage, frames: usize) -> bool {
         for _ in 0..frames {
             self.push(stage).await;
@@ -79,7 +79,7 @@ impl Cat {
     }
 }
 
-/// Returns bytes of all values that do not repeat with the chunks.
+/// Returns bytes of all values in a pattern that does not repeat with the chunks.
 pub fn binary(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     SplitMix64::seed_from_u64(0).fill_bytes(&mut bytes);
@@ -111,7 +111,7 @@ async fn a_slow_reader_stops_the_job_and_bounds_the_memory() {
     let mut child = lrun(master.address(), &["yes"]).spawn().expect("lrun");
     let mut stage = Stage::client(&master).await;
     stage.start().await;
-    // Nothing reads stdout: `lrun` acknowledges only as much as the pipe holds.
+    // stdout has no reader, so `lrun` acknowledges only as much as the pipe holds.
     let mut outbox = Outbox::new();
     let data = binary(2_000_000);
     let mut at = 0;

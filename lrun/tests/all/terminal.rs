@@ -1,4 +1,5 @@
-//! Reason for waiting: in place on a real terminal, a line for each with `-v`, else nothing.
+//! The reason for waiting is shown in place on a terminal, on a line for each change with `-v`, and otherwise not at
+//! all.
 
 use std::fs::File;
 use std::io::Read;
@@ -40,7 +41,7 @@ async fn a_terminal_shows_the_reason_in_place_until_the_start() {
     stage.finish(Outcome::Exited(0)).await;
     assert_eq!(end(child).await, "exit 0\n--- stdout\n--- stderr\n");
     let mut shown = Vec::new();
-    // A terminal whose other side is closed ends with an error after its last byte.
+    // A terminal whose other side is closed gives an error after its last byte.
     let _ = File::from(pty.master).read_to_end(&mut shown);
     let (first, second) = (line(41), line(9));
     let expected = format!("\r{first}\r{second} \r{}\rerr\r\n", " ".repeat(second.len()));
@@ -81,7 +82,8 @@ async fn elsewhere_the_reason_needs_an_option() {
     }
 }
 
-/// A shell with job control puts `lrun` into the background of its terminal. Reading that terminal would stop it.
+/// Runs `lrun` in the background of its terminal, as a shell with job control does. A read from that terminal would
+/// stop it.
 #[tokio::test]
 async fn a_background_process_leaves_the_terminal_alone() {
     let master = FakeMaster::start().await.expect("a master");
@@ -96,7 +98,7 @@ async fn a_background_process_leaves_the_terminal_alone() {
     let mut child = shell.spawn().expect("a shell");
     let mut stage = Stage::client(&master).await;
     stage.start().await;
-    // Enough for an acknowledgement, which `lrun` sends long after it began to read its stdin.
+    // Enough output for an acknowledgement, which `lrun` sends long after it began to read its stdin.
     let output = vec![0; 64 * 1024];
     let mut shown = tokio::fs::File::from_std(File::from(pty.master.try_clone().expect("a descriptor")));
     tokio::spawn(async move { tokio::io::copy(&mut shown, &mut tokio::io::sink()).await });

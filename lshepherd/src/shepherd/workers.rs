@@ -1,4 +1,4 @@
-//! Work in the name of a job's user, which runs in workers: carried files, and remaining processes of jobs.
+//! Work for a job's user, which runs in workers: carried files, and remaining processes of jobs.
 
 use limo_shepherd::processes::Mark;
 use limo_shepherd::{Answer, BootTime, Handle, Step};

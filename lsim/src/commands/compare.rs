@@ -14,9 +14,9 @@ use serde_json::{Number, Value};
 use crate::sweep::cells;
 use shown::text;
 
-/// Decimal places of all figures here.
+/// Decimal places of all figures in a comparison.
 const PLACES: u32 = 6;
-/// Number of jobs that are listed.
+/// Largest number of listed jobs.
 const LISTED: usize = 10;
 /// Keys without a comparison: properties of the run, and values that are not figures.
 const LEFT_OUT: [&str; 3] = ["schema", "wall_s", "peak_rss_bytes"];
@@ -43,7 +43,7 @@ pub struct Arguments {
 struct Outcome {
     shown: String,
     schedule: Value,
-    /// Sorted by number, submission, processors and requested time.
+    /// Jobs, sorted by number, submission, processors and requested time.
     jobs: Vec<Job>,
 }
 
@@ -62,15 +62,15 @@ struct Comparison {
     schema: u32,
     a: String,
     b: String,
-    /// Time until which `energy_j` counts in both.
+    /// Time until which `energy_j` counts in both results.
     until_s: Option<Number>,
     metrics: Vec<Metric>,
     starts: Starts,
     largest: Vec<StartDifference>,
 }
 
-/// Figure of both results, as text so that nothing is rounded; `percent` is the difference relative to the magnitude of
-/// A.
+/// Figure of both results, as text so that nothing is rounded. `percent` is the difference relative to the magnitude
+/// of A.
 #[derive(Serialize)]
 struct Metric {
     name: String,
@@ -90,7 +90,7 @@ struct Starts {
     neither: usize,
 }
 
-/// In seconds; positive if the job starts later in B.
+/// Difference in seconds; positive if the job starts later in B.
 #[derive(Serialize)]
 struct StartDifference {
     job_id: i64,
@@ -329,7 +329,7 @@ fn pairs<'j>(first: &'j [Job], second: &'j [Job]) -> Vec<(&'j Job, &'j Job)> {
     pairs
 }
 
-/// Collects the numbers of both schedules, also within objects; names are the paths to them.
+/// Collects the numbers of both schedules, even within objects; names are the paths to them.
 fn figures(prefix: &str, a: &Value, b: &Value, metrics: &mut Vec<Metric>) {
     let empty = serde_json::Map::new();
     let of = |value: &'_ Value| value.as_object().cloned().unwrap_or_else(|| empty.clone());

@@ -24,23 +24,23 @@ pub struct Arguments {
     /// SimGrid's XML with the speed of the hosts, which some Batsim profiles need
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
-    /// Number of disjoint weeks, the most used first, each in its own file: NAME-1.swf, NAME-2.swf; includes jobs that
+    /// Number of disjoint weeks, the busiest first, each in its own file: NAME-1.swf, NAME-2.swf; includes jobs that
     /// run or wait when a week begins
     #[arg(long, value_name = "K")]
     weeks: Option<usize>,
     /// Processors of the machine, for the choice of weeks [default: MaxProcs of the trace]
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
-    /// Calendar time of the trace's zero, 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
+    /// Calendar time of the trace's zero, e.g. 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
     #[arg(long, value_name = "TIME", help_heading = "Jobs")]
     start: Option<Date>,
-    /// Only jobs submitted in this part of the trace, 2d..5d; its begin becomes the start of the workload
+    /// Keep only jobs submitted in this part of the trace, e.g. 2d..5d; its begin becomes the start of the workload
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Jobs")]
     window: Option<Extent>,
-    /// Only jobs of these users
+    /// Keep only jobs of these users
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = "Jobs")]
     users: Vec<i32>,
-    /// Only the first jobs
+    /// Keep only the first N jobs
     #[arg(long, value_name = "N", help_heading = "Jobs")]
     first: Option<usize>,
     /// Factor of the load: times between submissions are divided by it

@@ -18,7 +18,7 @@ use anyhow::{Result, bail};
 pub enum Command {
     /// Simulate one workload under one policy
     Run(Box<run::Arguments>),
-    /// Simulate all combinations of policies, budgets and workloads that a file names
+    /// Simulate all combinations of the policies, budgets and workloads in a file
     Sweep(sweep::Arguments),
     /// Compare two results
     Compare(compare::Arguments),
@@ -26,7 +26,7 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Clean a workload and write it in the Standard Workload Format
     Import(import::Arguments),
-    /// List the policies, each with its source and options
+    /// List the policies with their sources and options
     Policies(policies::Arguments),
     /// Replay a master's journal and compare each round with the recorded one
     Replay(replay::Arguments),

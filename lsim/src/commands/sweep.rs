@@ -24,7 +24,7 @@ use crate::sweep::workers::{locked, spread};
 
 /// Default number of jobs on a cluster at once.
 const AT_ONCE: usize = 64;
-/// Most items that messages list.
+/// Most items that a message lists.
 const TOLD: usize = 10;
 
 #[derive(Debug, clap::Args)]
@@ -32,14 +32,14 @@ pub struct Arguments {
     /// Configurations in TOML (docs/lsim-sweep.md)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Folder for results.csv, table.csv and plot.html; a sweep that was stopped continues there
+    /// Folder for results.csv, table.csv and plot.html; an interrupted sweep continues there
     #[arg(long, value_name = "DIR", required_unless_present_any = ["only", "dry_run"])]
     out: Option<PathBuf>,
     /// Simulations at once [default: one for each core; 64 with --on]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     jobs: Option<u32>,
-    /// Run each simulation as a job of this Limo cluster, with lrun; FILE, the files that it names and lsim must be on
-    /// a file system that all nodes share
+    /// Run each simulation as a job of this Limo cluster, with lrun; FILE, its input files and lsim must be on a file
+    /// system that all nodes share
     #[arg(long, value_name = "HOST:PORT")]
     on: Option<String>,
     /// Write a row with the error for configurations that cannot run, instead of ending the sweep before it begins

@@ -25,10 +25,10 @@ pub struct Arguments {
     /// State directory of a master, which may be running, or the file journal.db
     #[arg(long, value_name = "STATE_DIR")]
     from: PathBuf,
-    /// Policy, one of `lsim policies` [default: those that were in force]
+    /// Policy, one of `lsim policies` [default: the recorded policies]
     #[arg(long, value_name = "NAME", group = "otherwise")]
     policy: Option<Preset>,
-    /// Option of the policy; others stay as they were at the end
+    /// Option of the policy; other options stay as they were at the end
     #[arg(long, value_name = "KEY=VALUE", group = "otherwise")]
     set: Vec<Setting>,
     /// Energy for one period: 40MWh, or 80% of what the cluster could use
@@ -181,7 +181,7 @@ fn told(past: &Past, sources: Sources) -> Vec<String> {
     let Sources { measured, profiles, unscaled, estimated, unsteady, stretched } = sources;
     let mut notes = vec![format!(
         "running times: {measured} as measured, {profiles} on another unit or cap by their profiles, {unscaled} on \
-         another one as measured for want of profiles, {estimated} estimated (never ran, were cancelled or are not over)"
+         another one as measured for lack of profiles, {estimated} estimated (never ran, were cancelled or are not over)"
     )];
     if unsteady + stretched > 0 {
         notes.push(format!(

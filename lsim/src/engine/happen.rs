@@ -20,8 +20,8 @@ pub enum Due {
     Stop(JobId, Attempt),
     /// The attempt makes room, and its job will run again.
     Requeue(JobId, Attempt),
-    /// An attempt ends. Of attempts that end together, the one that started first ends first. `full` is true if it has
-    /// run for all of its walltime.
+    /// An attempt ends. If several attempts end together, the one that started first ends first. `full` is true if it
+    /// has run for all of its walltime.
     End {
         started: u64,
         job: JobId,
@@ -31,7 +31,7 @@ pub enum Due {
     Meter,
 }
 
-/// End of a run.
+/// Way in which a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     ByItself,
@@ -220,7 +220,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 Change::Steer { index, event } => self.steer(*index, event),
                 Change::Cancel { index, by } => {
                     let job = self.job_of(*index);
-                    // The job may be over here before the time of its cancellation.
+                    // The simulated job may be over before the time of its cancellation.
                     if let Some(job) = job {
                         self.apply(&Event::CancelRequested { job, by: by.clone() })?;
                     }
@@ -236,7 +236,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.jobs.iter().find(|(_, job)| job.index == index).map(|(id, _)| id)
     }
 
-    /// Applies an event to the job, unless the job's state here forbids it.
+    /// Applies an event to the job, unless the job's simulated state forbids it.
     fn steer(&mut self, index: usize, event: &Event) {
         let Some(job) = self.job_of(index) else { return };
         let event = match event {
@@ -252,7 +252,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     fn record(&mut self, event: &Event) {
-        // A node that sleeps here has no daemon that could be lost or found.
+        // A node that is asleep in the simulation has no daemon that could be lost or found.
         let sleeps = |node: &limo_sched::Node| node.sleep() != Sleep::Awake;
         let asleep = match event {
             Event::NodeUp { spec } => self.core.node_named(&spec.name).is_some_and(sleeps),
@@ -293,15 +293,15 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.step_at = [settings.limits.next_change(self.now), price].into_iter().flatten().min();
     }
 
-    /// Reads the site's meter: at the start of each budget period, at every monitoring stage, and at the end. An end at
-    /// which another period begins is omitted: the energy belongs to the new period.
+    /// Reads the site's meter: at the start of each budget period, at every monitoring stage, and at the end. If
+    /// another period begins at an end, the end is omitted, because the energy belongs to the new period.
     fn meter(&mut self) -> Result<(), SimulationError> {
         let uj = self.machine.energy_uj() - self.metered_uj;
         self.metered_uj += uj;
         let mut budgets = self.core.settings().budgets.iter();
         let begins = budgets.clone().any(|budget| budget.from == self.now);
         if !begins && budgets.any(|budget| budget.from < self.now && self.now <= budget.until) {
-            // Rounded up: the energy used is never understated.
+            // The energy is rounded up, so that the energy used is never understated.
             let mj = uj.div_euclid(1_000) + i128::from(uj.rem_euclid(1_000) != 0);
             self.apply(&Event::Metered { energy: Energy::from_mj(i64::try_from(mj).unwrap_or(i64::MAX)) })?;
         }

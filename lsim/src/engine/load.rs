@@ -49,7 +49,7 @@ pub trait Load {
 /// Behaviour of a job on its placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// Time from its assignment until it begins on nodes that are awake.
+    /// Time from its assignment until its begin on awake nodes.
     pub delay: Span,
     /// Running time if nothing ends it.
     pub run: Span,
@@ -65,15 +65,15 @@ pub struct Running {
 /// Event that neither a policy nor a job causes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Applied as recorded. Ignored if the core refuses it.
+    /// Event that is applied as recorded. Ignored if the core refuses it.
     Event(Box<Event>),
-    /// Submits the job with that index, for loads that do not use [`Load::submitted`].
+    /// Submits the job with this index, for loads that do not use [`Load::submitted`].
     Submit(usize),
     /// A user cancels the job with that index.
     Cancel { index: usize, by: String },
-    /// Holds, releases or requeues the job with that index; the event has the job's number in the history.
+    /// Holds, releases or requeues the job with this index; the event has the job's number in the history.
     Steer { index: usize, event: Box<Event> },
-    /// Does nothing; the simulation continues until then.
+    /// No effect; the simulation continues until this time.
     Nothing,
 }
 

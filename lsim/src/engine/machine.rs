@@ -1,4 +1,4 @@
-//! True state of the simulated cluster: activity and draw of its nodes. The scheduler has its own beliefs.
+//! True state of the simulated cluster: activity and draw of its nodes. The scheduler has separate beliefs.
 
 use limo_model::{Energy, NodeId, Part, Placement, Power, Span, Time};
 use limo_trace::Platform;
@@ -22,7 +22,7 @@ struct Block {
 pub struct Machine {
     blocks: Vec<Block>,
     now: Time,
-    /// Draw now.
+    /// Present draw.
     draw: ByState<i64>,
     before: Power,
     used: ByState<i128>,
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     fn block(&self, node: NodeId) -> &Block {
-        // Nodes are numbered through the blocks, and the core names only nodes that it knows.
+        // Nodes are numbered across the blocks, and the core names only known nodes.
         let index = self.blocks.partition_point(|block| block.first <= node.0);
         &self.blocks[index.saturating_sub(1)]
     }

@@ -1,8 +1,8 @@
 //! Runs a scheduling core over a workload in simulated time.
 //!
 //! The engine makes the calls of the live master: it applies events, runs a round, and lets simulated nodes obey the
-//! commands. At equal times submissions come before ends, each with its own round; switches and measurements come
-//! together with ends. No clock is involved.
+//! commands. At equal times submissions come before ends, each with its own round. Switches and measurements come
+//! together with ends. Uses no clock.
 
 mod happen;
 mod load;
@@ -57,7 +57,7 @@ pub struct Rules {
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
-    /// As in [`Scenario`].
+    /// End of the simulation, as in [`Scenario`].
     pub until: Option<Time>,
 }
 
@@ -177,7 +177,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         intervals: Vec::new(),
     };
     simulation.set_up(rules)?;
-    // The draw before the first event counts, too.
+    // The draw before the first event also counts.
     simulation.sample()?;
     while let Some(at) = simulation.next_time() {
         simulation.instant(at)?;
@@ -233,7 +233,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let submit = self.load.submitted(self.next);
         let change = self.load.changes().get(self.next_change).map(|(at, _)| *at);
         let due = self.due.peek().map(|Reverse((at, _))| *at);
-        // Meters and wake-ups never end; they matter only while there is work or a measurement.
+        // Meters and wake-ups never end, so they matter only while there is work or a measurement.
         let comes = submit.is_some() || change.is_some();
         let over = !comes && self.jobs.is_empty() && self.switches.is_empty();
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
@@ -292,7 +292,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     fn submit(&mut self, index: usize) -> Result<(), SimulationError> {
         let mut request = self.load.request(index);
         if let Some(conditions) = &mut request.conditions {
-            // Dependencies on jobs that are over here are dropped.
+            // Dependencies on jobs that are over in the simulation are dropped.
             let here = |on: Dependency| {
                 let job = usize::try_from(on.job.0).ok().and_then(|place| self.job_of(place))?;
                 Some(Dependency { job, ..on })
@@ -304,7 +304,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Ok(()) => {
                 self.jobs.insert(id, Present { index, run: None });
             }
-            // Larger than the platform.
+            // The job is larger than the platform.
             Err(_) => self.sink.job(&self.load.row(index, Fate::Refused))?,
         }
         Ok(())

@@ -45,8 +45,8 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
     }
 }
 
-/// Makes the request of a job: a share of one node if one has enough processors, else whole nodes, as many as the cores
-/// of the most frequent kind require.
+/// Makes the request of a job: a share of one node if one has enough processors. Otherwise whole nodes, as many as
+/// the cores of the most frequent kind require.
 pub fn request(platform: &Platform, job: &Job, application: Option<&Application>) -> Request {
     let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);
@@ -69,7 +69,7 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         filler,
         accelerators: NonZeroU32::new(accelerators),
         with_cores: accelerators > 0,
-        // The user does not matter to the core; rows are made from the workload.
+        // The user does not matter to the core, because rows are made from the workload.
         ..Request::one_core(name)
     }
 }

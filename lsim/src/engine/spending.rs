@@ -1,4 +1,4 @@
-//! Energy used in each budget period, for the figures. The policy does not see it.
+//! Energy used in each budget period, for the figures. Hidden from the policy.
 
 use limo_model::{Budget, Budgets, Energy, Power, Time};
 
@@ -11,8 +11,8 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// Takes over the budgets in force from `now` on. A finished period stays; a period with changed energy keeps its
-    /// use; a withdrawn period is forgotten.
+    /// Takes over the budgets in force from `now` on. A finished period stays, a period with changed energy keeps its
+    /// use, and a withdrawn period is forgotten.
     pub fn follow(&mut self, budgets: &Budgets, now: Time) {
         let same = |one: &Budget, other: &Budget| (one.from, one.until) == (other.from, other.until);
         self.periods.retain(|(old, _)| old.until <= now || budgets.iter().any(|new| same(new, old)));
@@ -83,7 +83,7 @@ mod tests {
     fn each_period_has_its_own() {
         let mut spending = Spending::default();
         spending.follow(&budgets(&[(1_000, 2_000, 5), (2_000, 4_000, 6)]), at(0));
-        // 2 W: 1 s of it before, 1 s in the first period, half a second in the second one.
+        // At 2 W: 1 s before the periods, 1 s in the first one, half a second in the second one.
         spending.book(Power::from_watts(2), at(0), at(2_500));
         assert_eq!(spent(&spending), [(5, 2_000), (6, 1_000)]);
         // The running period gets more energy; the finished ones are no longer listed.

@@ -15,7 +15,7 @@ use crate::record::{Sink, Steering};
 /// State of changed runs; empty if jobs only start and end.
 #[derive(Default)]
 pub struct Steered {
-    /// True once any run was changed. Most simulations never change one, so they save the cost.
+    /// True once any run was changed. Most simulations never change a run, so they save the cost.
     any: bool,
     /// Runs that were capped or suspended.
     pub tasks: BTreeMap<JobId, Task>,
@@ -50,7 +50,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.steered.caps.get(&unit.node)?.get(usize::from(unit.unit)).copied().flatten()
     }
 
-    /// Returns a running job's shares of the caps of those of its units that `wanted` accepts, by index among its units.
+    /// Returns a running job's shares of the caps of its units, by index among its units. `wanted` selects the units.
     fn shares(&self, job: JobId, wanted: impl Fn(UnitId) -> bool) -> Vec<(usize, Option<Power>)> {
         let run = self.jobs.get(job).and_then(|job| job.run.as_ref()).filter(|run| run.started.is_some());
         let placement = run.map_or(&[][..], |run| &run.placement);

@@ -1,27 +1,27 @@
-//! Run that was capped or suspended: the rest of its work, its draw, and its energy. Other runs need no such state,
-//! because they end on time.
+//! Run that was capped or suspended: its remaining work, its draw, and its energy. Other runs end on time, so they
+//! need no such state.
 
 use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
 
 /// A changed run. Draws are above idle, of the whole run.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// For each of its units, the draw without a cap and its share of the unit's cap.
+    /// For each of its units: the draw without a cap, and its share of the unit's cap.
     units: Vec<(Power, Option<Power>)>,
     factor_permille: u32,
     paused: bool,
     left: Work,
     /// Energy in µJ (mW x ms).
     used: i128,
-    /// Time up to which `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
+    /// Time up to which `left` and `used` are counted. From then on the run draws `draw` and works at `pace`.
     counted: Time,
     draw: Power,
     pace: Pace,
 }
 
 impl Task {
-    /// Makes a run that was not changed between `started` and `now`, and takes `run` if it is never changed. Its draw
-    /// is divided evenly among its units.
+    /// Makes a run without changes between `started` and `now`. Without further changes it takes `run`. Its draw is
+    /// divided evenly among its units.
     pub fn new((full, factor_permille): (Power, u32), units: usize, run: Span, (started, now): (Time, Time)) -> Self {
         let count = i64::try_from(units.max(1)).unwrap_or(i64::MAX);
         let of_unit = full.scaled(1, count);
@@ -116,24 +116,24 @@ mod tests {
         Task::new((watts(40), 750), 1, Span::from_secs(100), (at(0), at(20)))
     }
 
-    /// At 15 W the pace is (15/40) / 0.75 = 1/2.
+    /// Lets a cap slow a run down, which moves its end. At 15 W the pace is (15/40) / 0.75 = 1/2.
     #[test]
     fn a_cap_slows_it_down_and_its_end_moves() {
         let mut task = task();
         assert_eq!(task.done_at(), Some(at(100)));
         assert_eq!(task.hold(at(20), [(0, Some(watts(15)))]), watts(-25));
         assert_eq!((task.done_at(), task.draw()), (Some(at(20 + 160)), watts(15)));
-        // 80 s later half of the remaining work is done: 40 s of work are left. 30 W are above F of 40 W: no time is
-        // lost.
+        // 80 s later half of the remaining work is done, and 40 s of work are left. 30 W are above F of 40 W, so no
+        // time is lost.
         assert_eq!(task.hold(at(100), [(0, Some(watts(30)))]), watts(15));
         assert_eq!(task.done_at(), Some(at(140)));
-        // 20 s at 40 W, 80 s at 15 W, 40 s at 30 W.
+        // The run has had 20 s at 40 W, 80 s at 15 W and 40 s at 30 W.
         assert_eq!(task.used(at(140)), Energy::from_joules(800 + 1_200 + 1_200));
         assert_eq!(task.hold(at(110), [(0, None)]), watts(10));
     }
 
-    /// 20 W on each of two units: at 15 W one draws 5 W less and, with F = 0.75, still works at full pace; at 10 W the other
-    /// slows both down to (10/20) / 0.75 = 2/3.
+    /// Checks 20 W on each of two units. At 15 W one draws 5 W less and, with F = 0.75, still works at full pace. At
+    /// 10 W the other slows both down to (10/20) / 0.75 = 2/3.
     #[test]
     fn the_slowest_unit_sets_the_pace_and_the_others_draw_on() {
         let mut task = Task::new((watts(40), 750), 2, Span::from_secs(100), (at(0), at(20)));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_stops_work_and_draw_whatever_the_cap() {
+    fn a_pause_stops_work_and_draw_under_any_cap() {
         let mut task = task();
         assert_eq!(task.pause(at(20), true), watts(-40));
         assert_eq!(task.done_at(), None);
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!((task.done_at(), task.used(at(60))), (Some(at(50 + 160)), Energy::from_joules(950)));
     }
 
-    /// A run that is suspended in the instant in which its work is done ends when it resumes.
+    /// Suspends a run in the instant in which its work is done: it ends when it resumes.
     #[test]
     fn nothing_left() {
         let mut task = Task::new((watts(40), 750), 1, Span::from_secs(20), (at(0), at(20)));

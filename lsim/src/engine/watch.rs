@@ -4,7 +4,7 @@ use super::{Load, Simulation, SimulationError};
 use crate::record::{BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Summary};
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
-    /// Hands over a sample if something has changed.
+    /// Hands over a sample if anything has changed.
     pub fn sample(&mut self) -> Result<(), SimulationError> {
         let settings = self.core.settings();
         let band = settings.limits.band(self.now);

@@ -1,12 +1,11 @@
 //! A cluster's history as a load: the same jobs of the same users at the same times on the same nodes, under the
 //! original settings or others.
 //!
-//! On the same hardware at the same cap, a run keeps its time and draw. On another unit both are scaled by the ratio of
-//! the two profiles, if both are known. If a job never ran, or did not end by itself, its time comes from its profile
-//! or time limit, else from the mean of the application's other runs, and is at least the original one. If a run was
+//! On the same hardware at the same cap, a run keeps its time and draw. On another unit, the ratio of the two profiles
+//! scales both, if both are known. If a job never ran, or did not end by itself, its time comes from its profile or
+//! time limit, else from the mean of the application's other runs. It is at least the original time. If a run was
 //! suspended, capped with changes or requeued, its time comes from its profile, else from its time on the unit, which
-//! is too long; both are counted. Cancellations, holds, releases and requeues keep their times, and failed jobs fail
-//! here, too.
+//! is too long. Both kinds are counted. Cancellations, holds, releases and requeues keep their times. Failed jobs fail.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -58,18 +57,18 @@ impl Otherwise {
 pub struct Sources {
     /// Runs on the same hardware at the same cap.
     pub measured: u64,
-    /// Scaled by profiles.
+    /// Runs whose time is scaled by profiles.
     pub profiles: u64,
     /// Runs on another unit or at another cap with the measured time, because a profile is missing.
     pub unscaled: u64,
     pub estimated: u64,
     /// Runs by profile, because they were suspended, capped with changes or requeued.
     pub unsteady: u64,
-    /// The same runs without a profile: with their time on the unit.
+    /// The same kind of run without a profile, with its time on the unit.
     pub stretched: u64,
 }
 
-/// See the module.
+/// The history as a load; see the module.
 pub struct Again<'a> {
     past: &'a Past,
     changes: Vec<(Time, Change)>,
@@ -105,8 +104,8 @@ impl<'a> Again<'a> {
         self.sources.get()
     }
 
-    /// Expected running time of a job without a known one. Not the estimate of the core: some policies use the time
-    /// limit, or one guess for all users.
+    /// Returns the expected running time of a job without a known one. This is not the estimate of the core: some
+    /// policies use the time limit, or one guess for all users.
     fn expected(&self, request: &Request, here: Option<(&str, Option<Power>)>, estimate: &Estimate) -> Span {
         let profile = here.and_then(|(hardware, cap)| self.profile(request, hardware, cap));
         let mean = || self.means.get(request.application.as_str()).copied();
@@ -239,7 +238,7 @@ mod tests {
         Time::from_unix_ms(secs * 1_000)
     }
 
-    /// One core with an idle draw of 10 W.
+    /// Makes a node of one core with an idle draw of 10 W.
     fn node(name: &str, hardware: &str) -> NodeSpec {
         let unit = UnitSpec {
             name: "cpu".into(),
@@ -253,7 +252,7 @@ mod tests {
         NodeSpec { name: name.into(), units: vec![unit], memory, idle, meter: Meter::None, rest: None }
     }
 
-    /// A job that ran on hardware `a` for `secs` at 5 W, or never.
+    /// Makes a job that ran on hardware `a` for `secs` at 5 W, or never.
     fn job(id: u64, secs: Option<i64>) -> PastJob {
         let request = Request { user: "ada".into(), name: "cg".into(), ..Request::one_core("cg") };
         let (hardware, draw) = ("a".to_owned(), Some(Power::from_watts(5)));
@@ -305,7 +304,7 @@ mod tests {
         let again = Again::new(&past, &easy());
         let mut metrics = Metrics::new(&heading());
         let summary = simulate_load(&again, again.rules(), &mut metrics).expect("possible");
-        // One after the other: waits of 0 s and 100 s. 10 W for 200 s and 5 W for 150 s.
+        // The jobs run in turn, with waits of 0 s and 100 s. The energy is 10 W for 200 s and 5 W for 150 s.
         let figures = Figures::of(&metrics, summary.budgets, summary.end - at(0));
         assert_eq!((figures.jobs, figures.ended), (3, 2));
         assert_eq!((figures.mean_wait, figures.max_wait), (Span::from_secs(50), Span::from_secs(100)));
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_scale_what_runs_elsewhere() {
+    fn profiles_scale_runs_on_other_hardware() {
         let mut past = past(vec![node("n1", "a"), node("n2", "b")], vec![job(1, Some(100)), job(2, None)]);
         let profile = |secs, watts| Profile {
             duration: Span::from_secs(secs),
@@ -360,7 +359,7 @@ mod tests {
         past.profiles.insert(key("a"), profile(80, 4));
         assert_eq!(on(&past, 0, 0), (100, Some(5_000), [1, 0, 0, 0]));
         assert_eq!(on(&past, 0, 1), (100, Some(5_000), [0, 0, 1, 0]));
-        // Half as long at three times the draw.
+        // The job takes half as long at three times the draw.
         past.profiles.insert(key("b"), profile(40, 12));
         assert_eq!(on(&past, 0, 1), (50, Some(15_000), [0, 1, 0, 0]));
         assert_eq!(on(&past, 1, 1), (40, Some(30_000), [0, 0, 0, 1]));
@@ -371,7 +370,7 @@ mod tests {
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
     }
 
-    /// The time of a suspended run cannot be used: its profile is used, and counted.
+    /// Checks that the time of a suspended run is not used, but its profile is, and is counted.
     #[test]
     fn a_run_that_was_not_steady_was_not_measured() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(30))]);
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_otherwise_takes_the_place_of_what_was_set() {
+    fn other_settings_replace_the_recorded_ones() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(1))]);
         let set = Event::PolicySet { preset: Preset::Fifo, options: Options::default(), by: "ada".into() };
         past.changes.insert(0, (at(0), Change::Event(Box::new(set))));

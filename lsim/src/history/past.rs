@@ -24,10 +24,10 @@ use crate::record::{ByState, Fate, Heading, JobRow, Sample};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastJob {
     pub id: JobId,
-    /// Dependencies are indices into the history.
+    /// Request; its dependencies are indices into the history.
     pub request: Request,
     pub submitted: Time,
-    /// Users are numbered in order of appearance.
+    /// Number of the user, in order of appearance.
     pub user: i32,
     /// Cores on all of its nodes together.
     pub processors: u32,
@@ -43,7 +43,7 @@ pub struct Ran {
     pub whole: bool,
     /// True if the run ended by itself with a failure.
     pub failed: bool,
-    /// True if the run was never suspended, and had one cap and one attempt.
+    /// True if the run was never suspended, and had only one cap and one attempt.
     pub steady: bool,
     /// Draw above idle; `None` if unknown.
     pub draw: Option<Power>,
@@ -51,7 +51,7 @@ pub struct Ran {
     pub cap: Option<Power>,
 }
 
-/// See the module.
+/// The history; see the module.
 pub struct Past {
     pub start: Time,
     /// Time of the last entry.
@@ -155,7 +155,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Continues until `until`: prices and limits may change without an entry.
+    /// Continues until `until`, because prices and limits may change without an entry.
     fn hold_until(&mut self, core: &Core, until: Time) {
         let Some(mut at) = self.sampled else { return };
         let settings = core.settings();
@@ -194,7 +194,7 @@ impl Reader {
     fn event(&mut self, core: &Core, at: Time, event: &Event) {
         match event {
             Event::Submitted { job, request } => self.submitted(*job, request, at),
-            // Each task is a separate job here.
+            // Each task is a separate job in the simulation.
             Event::ArraySubmitted { job, tasks, request } => {
                 for place in 0..tasks.count() {
                     self.submitted(Array::job_at(*job, place), request, at);

@@ -1,5 +1,5 @@
-//! Replays a journal through a new core: applies events, runs rounds, and compares each round with the recorded one,
-//! byte for byte. After a difference the core continues from its own result.
+//! Replays a journal through a new core: applies events, runs rounds, and compares each round with the recorded one
+//! byte for byte. After a difference, the core continues from its own result.
 
 use std::fmt;
 use std::path::Path;
@@ -65,7 +65,8 @@ impl Replay {
         let entry = entry.with_context(|| format!("the journal ends after {} entries", self.entries))?;
         let (first, _) = self.extent.unwrap_or((entry.at, entry.at));
         self.extent = Some((first, entry.at));
-        // The state of every new master (`lmaster`, recover.rs). Its policy and options are the first events.
+        // This is the initial state of every new master (`lmaster`, recover.rs). Its policy and options are the first
+        // events.
         self.core.get_or_insert_with(|| Core::new(entry.at, Preset::DEFAULT, Options::default()));
         Ok(Some(entry))
     }
@@ -73,7 +74,7 @@ impl Replay {
     /// Replays one entry.
     pub fn run(&mut self, entry: &HistoryEntry) -> Option<RoundDifference> {
         let HistoryEntry { seq, at, entry } = entry;
-        // Exists since the first entry was read.
+        // The core exists since the first entry was read.
         let core = self.core.as_mut()?;
         self.entries += 1;
         match entry {
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_told() {
+    fn only_differences_are_shown() {
         let round = |ms: i64, wake_at: Option<i64>| Round {
             now: Time::from_unix_ms(ms),
             commands: Vec::new(),

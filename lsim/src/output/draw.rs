@@ -1,7 +1,7 @@
 //! `draw.csv`: the platform over time. Each change of a value makes a row, which is valid until the next.
 //!
-//! Watts, joules and EUR per MWh; times in seconds from the workload's start. A value that is unknown or does not exist
-//! (no limit, no budget, no price) is empty. The caller hands over one sample per instant.
+//! Units are watts, joules and EUR per MWh; times are seconds from the workload's start. A value that is unknown or
+//! does not exist (no limit, budget or price) is empty. The caller hands over one sample per instant.
 
 use limo_model::{Energy, Power, Time};
 

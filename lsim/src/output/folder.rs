@@ -16,7 +16,7 @@ use super::sheet::Sheet;
 use crate::record::{Heading, JobRow, Sample, Sink, Summary, WriteError};
 
 const SCHEDULE: &str = "schedule.json";
-/// In the order in which they are moved; the file that marks a result comes last.
+/// Names of the files, in the order in which they are moved. The file that marks a result comes last.
 const FILES: [&str; 4] = ["jobs.csv", "draw.csv", "report.html", SCHEDULE];
 
 /// Reason why a folder cannot take a result.
@@ -37,7 +37,7 @@ pub enum OutputError {
     Write(#[from] WriteError),
 }
 
-/// See the module.
+/// The output folder; see the module.
 #[derive(Debug)]
 pub struct Output {
     heading: Heading,
@@ -48,7 +48,7 @@ pub struct Output {
     rows: Rows,
     metrics: Metrics,
     report: Report,
-    /// Newest sample, until time moves on: the last one of an instant counts.
+    /// Newest sample, until time moves on: the last sample of an instant counts.
     newest: Option<Sample>,
     schedule: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Output {
     /// Prepares `OUT.partial`. `out` must not exist or must be empty. With `replace` it may hold an earlier result,
     /// which is replaced at the end of the run.
     pub fn create(out: &Path, replace: bool, heading: Heading) -> Result<Self, OutputError> {
-        // Drops a trailing slash.
+        // This drops a trailing slash.
         let out: PathBuf = out.components().collect();
         let name = out.file_name().ok_or_else(|| OutputError::NoName(out.clone()))?;
         let mut partial_name = name.to_owned();
@@ -97,7 +97,7 @@ impl Output {
         &self.metrics
     }
 
-    /// Passes the newest sample on, once no other can replace it.
+    /// Passes the newest sample on, once no other sample can replace it.
     fn settle(&mut self) -> Result<(), WriteError> {
         let Some(sample) = &self.newest else { return Ok(()) };
         if self.metrics.current().is_some_and(|before| Sample { at: before.at, ..*sample } == *before) {
@@ -114,7 +114,7 @@ impl Output {
         fs::write(&path, text).map_err(|source| WriteError::new(&path, source))
     }
 
-    /// Moves the files to their place.
+    /// Moves the files to their final place.
     fn publish(&self) -> Result<(), WriteError> {
         let exists = self.out.exists();
         if !exists {
@@ -166,7 +166,7 @@ impl Sink for Output {
     }
 }
 
-/// An unfinished run leaves nothing.
+/// Removes the files of an unfinished run.
 impl Drop for Output {
     fn drop(&mut self) {
         if self.schedule.is_none() {
@@ -175,8 +175,8 @@ impl Drop for Output {
     }
 }
 
-/// Removes this program's files, and the folder if it is empty then. Files that cannot be removed keep their folder's
-/// name `.partial`.
+/// Removes this program's files, and the folder if it is then empty. Files that cannot be removed stay in the folder
+/// `.partial`.
 fn discard(partial: &Path) {
     for file in FILES {
         let _ = fs::remove_file(partial.join(file));

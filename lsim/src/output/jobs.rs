@@ -10,7 +10,7 @@ use limo_model::{Span, Time};
 use super::line::{LineBuffer, narrow};
 use crate::record::{Fate, JobRow};
 
-/// Batsim's columns, then ours.
+/// Columns: those of Batsim, then those of Limo.
 pub const COLUMNS: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,\
 success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
 allocated_resources,consumed_energy,metadata,consumed_energy_j,cost_eur,user";
@@ -19,7 +19,7 @@ allocated_resources,consumed_energy,metadata,consumed_energy_j,cost_eur,user";
 #[derive(Debug)]
 pub struct Rows {
     start: Time,
-    /// `,workload_name,profile,`: a trace has no profiles, so that column is empty.
+    /// The text `,workload_name,profile,`. A trace has no profiles, so the second column is empty.
     workload: Vec<u8>,
 }
 
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(stretch(3, 2), 1_500_000);
         assert_eq!(stretch(2, 3), 666_667);
         assert_eq!(stretch(1, 3), 333_333);
-        // 1/64,000,000 is 0.015625 millionths; 33/64 of a millionth rounds up, 31/64 down.
+        // 1/64,000,000 is 0.015625 millionths. 33/64 of a millionth rounds up, 31/64 rounds down.
         assert_eq!((stretch(33, 64_000_000), stretch(32, 64_000_000), stretch(31, 64_000_000)), (1, 1, 0));
         assert_eq!(stretch(i64::MAX, 1_000_000), i64::MAX);
     }

@@ -10,10 +10,10 @@ use super::line::LineBuffer;
 #[derive(Debug, Default)]
 pub struct Json {
     line: LineBuffer,
-    /// True for one member a line with indentation, false for no blanks.
+    /// True for indentation and one member per line, false for no blanks.
     pretty: bool,
     depth: usize,
-    /// True if this depth has a value already.
+    /// True if this depth already has a value.
     follows: bool,
     /// True after a key, until its value.
     keyed: bool,
@@ -78,7 +78,7 @@ impl Json {
         self.line.raw(b"null");
     }
 
-    /// Writes a value that is JSON already.
+    /// Writes a value that is already JSON.
     pub fn raw(&mut self, json: &str) {
         self.begin();
         self.line.raw(json.as_bytes());

@@ -1,8 +1,8 @@
-//! Formats numbers into one buffer of bytes. Integers only: no floating point, no allocation per field.
+//! Formats numbers into one buffer of bytes. Uses integers only: no floating point, and no allocation per field.
 //!
-//! Knows nothing of files and columns. `format!` would cost more than the whole budget of a row.
+//! Independent of files and columns. `format!` would cost more than the whole budget of a row.
 
-/// Buffer for rows. It has room behind its text, so that a field is stored by words of fixed size and truncated
+/// Buffer for rows. It has space behind its text, so that a field is stored by words of fixed size and truncated
 /// afterwards.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
@@ -11,7 +11,8 @@ pub struct LineBuffer {
     at: usize,
 }
 
-/// Longest number: a sign, 20 digits, a point and 6 decimals, and the word that stores the last 8 digits.
+/// Bytes of the longest number: a sign, 20 digits, a point and 6 decimals, and the word that stores the last 8
+/// digits.
 const LONGEST: usize = 40;
 
 /// Digits of 0 to 999, the first in the lowest byte, and their number in the highest.
@@ -37,8 +38,8 @@ const fn table(decimals: bool) -> [u32; 1_000] {
     table
 }
 
-/// Returns the 8 digits of a value below 10^8, the first in the lowest byte: halves, then quarters, then digits, each
-/// step for all lanes of the word at once.
+/// Returns the 8 digits of a value below 10^8, the first in the lowest byte: halves, then quarters, then digits. Each
+/// step handles all lanes of the word at once.
 fn digits(value: u32) -> u64 {
     let value = u64::from(value);
     let halves = (value / 10_000) | ((value % 10_000) << 32);
@@ -75,7 +76,7 @@ impl LineBuffer {
         self.at = 0;
     }
 
-    /// Returns room for the next `bytes` bytes.
+    /// Returns space for the next `bytes` bytes.
     #[inline]
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.at + bytes;

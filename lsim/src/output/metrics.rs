@@ -10,9 +10,9 @@ use limo_model::{Energy, Money, Power, Span, Time};
 use super::line::narrow;
 use crate::record::{Fate, Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
 
-/// In the bounded slowdown shorter jobs count as this long (energy-budget-2017, section II-C), in ms.
+/// Shortest run in the bounded slowdown, in ms; shorter jobs count as this long (energy-budget-2017, section II-C).
 const TAU_MS: i64 = 10_000;
-/// Unit of slowdowns; rounding each job to it moves a mean by less than 1e-9.
+/// Unit of slowdowns. Rounding each job to it changes a mean by less than 1e-9.
 const NANO: i128 = 1_000_000_000;
 
 /// Numbers of jobs by fate.
@@ -22,7 +22,7 @@ pub struct Counts {
     pub killed: u64,
     pub refused: u64,
     pub unfinished: u64,
-    /// Other jobs that had a start.
+    /// Number of other jobs that had a start.
     pub started: u64,
 }
 
@@ -32,7 +32,7 @@ struct Busy {
     window: Window,
     /// Processors x ms of the jobs that ended.
     done: i128,
-    /// Jobs without an end: their processors, and processors x ms of their starts.
+    /// Jobs without an end: their processors, and the sum of processors x ms of their starts.
     open: i128,
     open_starts: i128,
 }
@@ -72,17 +72,17 @@ impl Busy {
 /// Sums over the samples.
 #[derive(Debug, Clone, Copy, Default)]
 struct Drawn {
-    /// mW x ms.
+    /// Energy in mW x ms.
     energy: i128,
     energy_in_window: i128,
     cost_in_window: Option<i128>,
-    /// mW x ms x 1/1000 EUR per MWh; none before the first price.
+    /// Cost in mW x ms x 1/1000 EUR per MWh; `None` before the first price.
     cost: Option<i128>,
     ms: i128,
     outside_ms: i128,
 }
 
-/// Figures of a run. One sample per instant is fastest; several are counted correctly.
+/// Figures of a run. One sample per instant is fastest, but several are also counted correctly.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     processors: u32,
@@ -130,7 +130,7 @@ impl Metrics {
         self.counts.completed + self.counts.killed + self.counts.refused + self.counts.unfinished
     }
 
-    /// Returns the time from the first submission to the last end, or to the end of the simulation if jobs were left;
+    /// Returns the time from the first submission to the last end, or to the end of the simulation if jobs are left;
     /// zero without jobs.
     pub fn makespan(&self) -> Span {
         let until = if self.counts.unfinished > 0 { Some(self.end) } else { self.last_end };
@@ -155,7 +155,7 @@ impl Metrics {
         divide(self.slowdown_max_nano * 1_000_000, NANO)
     }
 
-    /// Returns the mean over the jobs that started, in microseconds.
+    /// Returns the mean wait of the jobs that started, in microseconds.
     pub fn mean_wait_us(&self) -> i128 {
         divide(self.wait_ms * 1_000, i128::from(self.counts.started))
     }
@@ -164,7 +164,7 @@ impl Metrics {
         Span::from_ms(self.wait_max_ms)
     }
 
-    /// Returns the mean over the jobs that ended, in microseconds.
+    /// Returns the mean turnaround of the jobs that ended, in microseconds.
     pub fn mean_turnaround_us(&self) -> i128 {
         divide(self.turnaround_ms * 1_000, i128::from(self.ended()))
     }
@@ -313,7 +313,7 @@ fn slowdown_nano(turnaround: i64, run: i64) -> i128 {
         return NANO;
     }
     match u64::try_from(turnaround).ok().zip(u64::try_from(run).ok()) {
-        // Avoids a 128-bit division for up to 213 days.
+        // This avoids a 128-bit division for up to 213 days.
         Some((turnaround, run)) if turnaround < u64::MAX / 1_000_000_000 - run => {
             i128::from((turnaround * 1_000_000_000 + run / 2) / run)
         }

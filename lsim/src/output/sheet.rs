@@ -1,6 +1,6 @@
 //! Output file that is written row by row through a buffer.
 //!
-//! Knows no columns. Errors name the file.
+//! Independent of columns. Errors name the file.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::line::LineBuffer;
 use crate::record::WriteError;
 
-/// Size of a write, in bytes. As measured, larger ones are not faster and leave the cache.
+/// Size of a write, in bytes. Measured: larger writes are not faster, and leave the cache.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Creates or overwrites a file, with its row of column names.
+    /// Creates or overwrites a file, and writes its row of column names.
     pub fn create(path: &Path, columns: &str) -> Result<Self, WriteError> {
         let file = File::create(path).map_err(|source| WriteError::new(path, source))?;
         let mut line = LineBuffer::with_capacity(PIECE + PIECE / 4);
@@ -77,7 +77,7 @@ mod tests {
             sheet.line().raw(&row);
             sheet.end_row().is_err()
         });
-        // The header is 4 bytes and a row 1,001: the 66th row passes 65,536.
+        // The header is 4 bytes and a row 1,001, so the 66th row passes 65,536.
         assert_eq!(failed, Some(65));
     }
 }

@@ -6,8 +6,8 @@ use limo_sched::RestRule;
 use limo_sched::budget::{least, possible};
 use limo_trace::{Platform, Workload};
 
-/// Refuses budgets that cannot be kept, if a policy with these parts promises to keep them. The least is the true draw of idle nodes, or
-/// of switched-off nodes if the policy lets them sleep.
+/// Refuses budgets that cannot be kept, if a policy with these parts promises to keep them. The least possible budget
+/// is the true draw of idle nodes, or of switched-off nodes if the policy lets them sleep.
 ///
 /// # Errors
 /// The first such period, with the least possible budget.
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn check(preset: Preset, rest: RestRule, percent: i64, expected: Result<(), &str>) {
-        // 16 nodes for three days, believed to draw 203.12 W while they compute.
+        // The platform has 16 nodes, believed to draw 203.12 W while they compute, for three days.
         let platform = Platform::taurus(16);
         let (from, until) = (Time::from_unix_ms(0), Time::from_unix_ms(0) + Span::from_secs(3 * 86_400));
         let energy = (full(&platform) * (until - from)).scaled(percent, 10_000);
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn impossible_budgets() {
         let idle = RestRule::Idle(Span::ZERO);
-        // 95 W idle of 203.12 W are 46.771 %; 9.75 W off are 4.8001 %.
+        // 95 W idle are 46.771 % of 203.12 W, and 9.75 W off are 4.8001 %.
         check(Preset::Energybud, RestRule::Never, 4_678, Ok(()));
         check(
             Preset::Energybud,

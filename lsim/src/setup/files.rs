@@ -9,7 +9,7 @@ use limo_model::{Band, Budget, Budgets, Curve, Price, Profile, ProfileKey, Relea
 use limo_trace::curve::{self, Clock, CurveFileError, Table};
 use limo_trace::{Platform, Workload, batsim, swf};
 
-/// Enough bytes to see past blanks and a byte order mark.
+/// Bytes to read ahead: enough to see past blanks and a byte order mark.
 const PEEKED: u64 = 512;
 
 /// Platform, with data that only Batsim's files have.

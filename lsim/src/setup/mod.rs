@@ -36,7 +36,7 @@ pub struct Setup {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
 
-    /// Number of nodes with one processor each, as energy-budget-2017 measured them [default: MaxProcs of the trace]
+    /// Number of nodes with one processor each, with the draws of energy-budget-2017 [default: MaxProcs of the trace]
     #[arg(long, value_name = "N", conflicts_with = "platform", help_heading = "Platform")]
     pub nodes: Option<u32>,
     /// Nodes and their draws: TOML, or SimGrid's XML
@@ -67,19 +67,19 @@ pub struct Setup {
     /// Lower and upper limits of the draw: a CSV file with time,low_w,high_w
     #[arg(long, value_name = "FILE", help_heading = "Energy")]
     pub limits: Option<PathBuf>,
-    /// Window for utilisation, energy and cost, 2d..5d from the start of the workload [default: the time of all
+    /// Window for utilisation, energy and cost, e.g. 2d..5d from the start of the workload [default: the time of all
     /// budgets]
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Energy")]
     #[serde(with = "as_text::option")]
     pub measure: Option<Extent>,
-    /// Let the policy see each limit only when it comes into force
+    /// Hide each limit from the policy until it comes into force
     #[arg(long, requires = "limits", help_heading = "Energy")]
     pub unwarned: bool,
 
-    /// Profiles of applications for the policy: a CSV file as `lconf profile export` writes it
+    /// Profiles of applications for the policy: a CSV file in the format of `lconf profile export`
     #[arg(long, value_name = "FILE", help_heading = "Jobs")]
     pub profiles: Option<PathBuf>,
-    /// Share of the jobs that may be suspended, such as 30%, spread evenly [default: as the trace says]
+    /// Share of the jobs that may be suspended, e.g. 30%, spread evenly [default: as the trace says]
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub suspendable: Option<Share>,
@@ -87,22 +87,23 @@ pub struct Setup {
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub requeueable: Option<Share>,
-    /// Share of the jobs that are fillers, which only hold the lower limit
+    /// Share of the jobs that are fillers, which only keep the draw above the lower limit
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub fillers: Option<Share>,
-    /// Calendar time of the trace's zero, 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
+    /// Calendar time of the trace's zero, e.g. 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
     #[arg(long, value_name = "TIME", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub start: Option<Date>,
-    /// Only jobs submitted in this part of the trace, 2d..5d; its begin becomes the start of the workload
+    /// Simulate only jobs submitted in this part of the trace, e.g. 2d..5d; its begin becomes the start of the
+    /// workload
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub window: Option<Extent>,
-    /// Only jobs of these users
+    /// Simulate only jobs of these users
     #[arg(long, value_name = "N", value_delimiter = ',', help_heading = "Jobs")]
     pub users: Vec<i32>,
-    /// Only the first jobs
+    /// Simulate only the first N jobs
     #[arg(long, value_name = "N", help_heading = "Jobs")]
     pub first: Option<usize>,
     /// Factor of the load: times between submissions are divided by it
@@ -371,7 +372,7 @@ impl Loaded {
         Heading {
             workload: self.names.workload.clone(),
             platform: self.names.platform.clone(),
-            // At most 10^6 nodes of 4,096 cores: below 2^32.
+            // At most 10^6 nodes of 4,096 cores are below 2^32.
             processors: u32::try_from(self.platform.cores()).unwrap_or(u32::MAX),
             policy: self.preset.name().to_owned(),
             options: self.names.options.clone(),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The names of the command line, in a file.
+/// Uses the names of the command line in a file.
 #[test]
 fn a_setup_in_toml() {
     let text = "trace = \"a.swf\"\npolicy = \"energybud\"\nset = [\"rest=idle\", \"depth=7\"]\nnodes = 4\n\
@@ -28,7 +28,7 @@ fn refusals_in_toml() {
     assert_eq!(setup.load().expect_err("refused").to_string(), "no trace: name one with --trace");
 }
 
-/// Without a date the workload starts in 1970, and a window moves its start.
+/// Checks that without a date the workload starts in 1970, and that a window moves its start.
 #[test]
 fn the_start_of_a_workload() {
     let start = |setup: Setup, of: Option<i64>| {

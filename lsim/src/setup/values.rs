@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Positive decimal number such as `1.2`, kept as a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio {
-    /// Positive.
+    /// Numerator; positive.
     pub numerator: i64,
-    /// Power of ten, 1 to 10^6.
+    /// Denominator: a power of ten, 1 to 10^6.
     pub denominator: i64,
 }
 
@@ -28,7 +28,7 @@ impl FromStr for Ratio {
         };
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = [whole, fraction].concat();
-        // At most twelve digits, so that no product here overflows an `i64`.
+        // At most twelve digits are allowed, so that no product overflows an `i64`.
         if digits.is_empty()
             || digits.len() > 12
             || fraction.len() > PLACES
@@ -53,7 +53,7 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// Formats a quantity as people see it if that is exact, else in its smallest unit.
+/// Formats a quantity for people if that is exact, else in its smallest unit.
 fn exact<T: fmt::Display + FromStr + PartialEq>(value: T, smallest: String) -> String {
     let shown = value.to_string();
     if shown.parse().is_ok_and(|read: T| read == value) { shown } else { smallest }
@@ -143,7 +143,7 @@ impl fmt::Display for Share {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     pub from: Span,
-    /// After `from`.
+    /// End; after `from`.
     pub until: Span,
 }
 

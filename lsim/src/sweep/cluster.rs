@@ -23,7 +23,7 @@ impl LimoCluster {
     /// Finds the programs.
     ///
     /// # Errors
-    /// If there is no `lrun`.
+    /// If `lrun` is missing.
     pub fn new(master: &str, file: &Path) -> Result<Self> {
         let lsim = std::env::current_exe().context("cannot find the path of this program")?;
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -37,7 +37,7 @@ impl LimoCluster {
     /// Runs one configuration as a job and waits for it.
     ///
     /// # Errors
-    /// If the job gave no row: it was refused, cancelled or lost, or a node has other files.
+    /// If the job gave no row, because it was refused, cancelled or lost, or a node has other files.
     pub fn run(&self, configuration: &Configuration) -> Result<Row, String> {
         let key = &configuration.key;
         let mut command = Command::new(&self.lrun);

@@ -17,7 +17,7 @@ const MOST: usize = 1_000_000;
 /// Simulation of a sweep.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// A readable part, then a digest of the setup, its files and the version of this program.
+    /// Key: a readable part, then a digest of the setup, its files and the version of this program.
     pub key: String,
     /// Index into [`Plan::sources`].
     pub source: usize,
@@ -31,7 +31,7 @@ pub struct Configuration {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Labels {
     pub workload: String,
-    /// Empty for a trace.
+    /// Seed; empty for a trace.
     pub seed: String,
     pub policy: String,
     pub budget: String,
@@ -52,7 +52,7 @@ impl Labels {
     }
 }
 
-/// Returns all configurations, grouped by workload, within it in the order of the file.
+/// Returns all configurations, grouped by workload; within a workload in the order of the file.
 ///
 /// # Errors
 /// If a file cannot be read, or two configurations are equal.
@@ -101,7 +101,7 @@ fn setup(base: &Setup, source: &Source, budget: &Period, variant: &Variant) -> S
 fn refuse_equal(all: &[Configuration]) -> Result<()> {
     let mut seen: BTreeMap<&str, &Labels> = BTreeMap::new();
     for Configuration { key, labels, .. } in all {
-        // Only the digest counts.
+        // Only the digest identifies a configuration.
         let digest = key.rsplit('-').next().unwrap_or(key);
         if let Some(other) = seen.insert(digest, labels) {
             bail!("two configurations are the same: {}, and {}; remove one of them", other.told(), labels.told());
@@ -126,7 +126,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Makes the key. It is equal for equal results: folders and names of variants do not count.
+/// Makes the key. Equal results have equal keys: folders and names of variants do not count.
 fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String {
     let setup = setup.clone();
     let plain =
@@ -137,7 +137,7 @@ fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String 
     format!("{}-{}", slug(&readable), Digest::new().add(text.as_bytes()).hex())
 }
 
-/// Replaces characters that cannot be part of file and job names by one `-`.
+/// Replaces characters that are not allowed in file and job names by one `-`.
 fn slug(text: &str) -> String {
     let text = text.replace('%', "pct");
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
@@ -164,7 +164,7 @@ mod tests {
         let setup = Setup { first: Some(3), trace: Some("a/w.swf".into()), ..Setup::default() };
         let first = of(&labels("w.swf"), &setup, b"jobs");
         assert!(first.starts_with("easy-80pct-w.swf-"), "{first}");
-        // The folder and the variant's name do not count; jobs, options and files do.
+        // The folder and the variant's name do not count, but jobs, options and files do.
         let moved = Setup { trace: Some("b/w.swf".into()), profiles: Some("b/profiles.csv".into()), ..setup.clone() };
         assert_eq!(of(&labels("w.swf"), &moved, b"jobs"), first);
         assert_ne!(of(&labels("w.swf"), &setup, b"Jobs"), first);

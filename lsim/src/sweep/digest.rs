@@ -22,7 +22,7 @@ impl Digest {
     /// Digests a file's bytes.
     ///
     /// # Errors
-    /// Those of reading.
+    /// The errors of reading.
     pub fn of_file(path: &Path) -> io::Result<Self> {
         let (mut file, mut piece, mut digest) = (File::open(path)?, vec![0; 1 << 16], Self::new());
         loop {
@@ -43,7 +43,7 @@ impl Digest {
 mod tests {
     use super::*;
 
-    /// Values that the authors of FNV publish.
+    /// Checks values that the authors of FNV publish.
     #[test]
     fn published_values() {
         assert_eq!(Digest::new().add(b"").hex(), "cbf29ce484222325");

@@ -17,7 +17,7 @@ use crate::setup::{Amount, Extent, Setting, Setup};
 /// Plan of a sweep, each list in the order of the file.
 #[derive(Debug)]
 pub struct Plan {
-    /// Constants; paths are resolved.
+    /// Constants with resolved paths.
     pub base: Setup,
     pub policies: Vec<Preset>,
     pub budgets: Vec<Period>,
@@ -134,7 +134,7 @@ fn one_or_list<T>(one: (&str, Option<T>), list: (&str, Vec<T>)) -> Result<Vec<T>
     }
 }
 
-/// Returns the budgets; without a list, the one of the constants.
+/// Returns the budgets; without a list, those of the constants.
 fn budgets(list: &[Value], base: &mut Setup) -> Result<Vec<Period>> {
     let mut periods = Vec::new();
     for value in list {

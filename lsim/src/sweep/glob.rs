@@ -3,11 +3,10 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Returns the files below `folder` that match `pattern`, by name. A name that begins with a dot needs a pattern that
-/// does, too.
+/// Returns the files below `folder` that match `pattern`, by name. If a name begins with a dot, so must its pattern.
 ///
 /// # Errors
-/// Those of reading folders; a missing folder has no files.
+/// The errors of reading folders; a missing folder has no files.
 pub fn files(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![folder.to_owned()];
     for component in Path::new(pattern).components() {

@@ -34,7 +34,7 @@ pub struct Checked {
 #[derive(Debug)]
 pub struct Local<'p> {
     plan: &'p Plan,
-    /// By source.
+    /// Workloads by source.
     shared: Vec<Mutex<Shared>>,
 }
 

@@ -1,4 +1,4 @@
-//! Progress of a sweep on standard error: one line that changes in place on a terminal, else a line now and then.
+//! Progress of a sweep on standard error: one line that changes in place on a terminal, otherwise an occasional line.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use limo_model::Span;
 
 const WIDTH: usize = 30;
-/// Interval between lines elsewhere.
+/// Interval between lines without a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Work is counted in jobs of the workloads, which determine the time of a simulation.
+/// Progress, counted in jobs of the workloads, which determine the time of a simulation.
 #[derive(Debug)]
 pub struct Progress {
     count: usize,
@@ -56,7 +56,7 @@ impl Progress {
         let _ = std::io::stderr().write_all(shown.as_bytes());
     }
 
-    /// Estimates the time left from the pace so far.
+    /// Estimates the remaining time from the pace so far.
     fn left(&self) -> Option<Span> {
         let elapsed = i64::try_from(self.begun.elapsed().as_secs()).ok()?;
         let (worked, left) = (i128::from(self.worked), i128::from(self.work - self.worked.min(self.work)));

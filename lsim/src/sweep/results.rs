@@ -105,7 +105,7 @@ impl Results {
         let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(wrong)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(ResultsError::Busy(folder.to_owned())),
-            // On a file system without locks, other sweeps are not kept away.
+            // On a file system without locks, other sweeps are not excluded.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let mut text = String::new();

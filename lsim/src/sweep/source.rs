@@ -86,7 +86,7 @@ impl Source {
         }
     }
 
-    /// Returns the value for [`Setup::trace`]; of a recipe only the name is used.
+    /// Returns the value for [`Setup::trace`]; only the name of a recipe is used.
     pub fn path(&self) -> PathBuf {
         match self {
             Self::Trace(path) => path.clone(),

@@ -27,10 +27,10 @@ pub struct Combination {
     /// Unfinished jobs of all simulations.
     pub unfinished: i128,
     /// Energy and cost over the same time in every configuration of a workload, in 10^-6 J and EUR: over the window,
-    /// else until the last of them has ended. Such a cost is unknown if the ends differ.
+    /// else until the last simulation has ended. If the ends differ, the cost is unknown.
     pub energy: Option<i128>,
     pub cost: Option<i128>,
-    /// By [`MEASURES`], in units of 10^-6.
+    /// Means by [`MEASURES`], in units of 10^-6.
     means: Values,
 }
 
@@ -43,7 +43,7 @@ impl Combination {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// In the order of the sweep's lists.
+    /// Combinations in the order of the sweep's lists.
     pub lines: Vec<Combination>,
 }
 
@@ -66,7 +66,7 @@ struct Listed<'t> {
 }
 
 impl Combination {
-    /// Returns the comparable figures, which no single simulation has.
+    /// Returns the comparable figures, which cannot be computed for a single simulation.
     fn same_time(&self) -> [(&'static str, Option<i128>); 2] {
         [("energy_same_time_j", self.energy), ("cost_same_time_eur", self.cost)]
     }
@@ -120,7 +120,7 @@ impl Table {
         Self { lines }
     }
 
-    /// `table.csv`.
+    /// Formats `table.csv`.
     pub fn csv(&self) -> String {
         let fixed = ["policy", "budget", "set", "runs", "failed"];
         let same_time = Combination::default().same_time().map(|(name, _)| name);
@@ -149,7 +149,7 @@ impl Table {
         serde_json::to_string_pretty(&SweepJson { schema: 1, configurations: runs + failed, failed, rows })
     }
 
-    /// Formats the main figures; omits columns in which nothing can differ.
+    /// Formats the main figures; omits columns whose values cannot differ.
     pub fn text(&self) -> String {
         let mut columns = vec![column("policy", false, self, |line| line.policy.clone())];
         if self.lines.iter().any(|line| line.budget != "none") {
@@ -199,7 +199,7 @@ impl Found<'_> {
         self.values[index(name)?]
     }
 
-    /// Returns the energy within the window, else until `end`, which is not before its own. In mJ.
+    /// Returns the energy in mJ: within the window, else until `end`, which is not before the simulation's own end.
     fn energy(&self, end: i128) -> Option<i128> {
         let until_end = || {
             let rest = (end - self.get("simulated_s")?) * self.get("draw_at_end_w")?;
@@ -215,7 +215,7 @@ impl Found<'_> {
     }
 }
 
-/// Returns the mean over those that have the measure.
+/// Returns the mean over the simulations that have the measure.
 fn mean(values: impl Iterator<Item = Option<i128>>, measure: usize) -> Option<i128> {
     let known: Vec<i128> = values.flatten().collect();
     let sum = known.iter().map(|value| rescale(*value, MEASURES[measure].places, MEAN_PLACES)).sum();
@@ -261,7 +261,7 @@ mod tests {
         };
         let (a, b) = (row(Some(3), Some(1_000_000)), row(Some(4), None));
         assert_eq!(MEASURES[9].name, "mean_wait_s");
-        // 3 and 4 jobs have the mean 3.5; the mean of a wait that only one has is that wait.
+        // The mean of 3 and 4 jobs is 3.5. If only one simulation has a wait, that wait is the mean.
         assert_eq!(
             [0, 9, 1].map(|measure| mean([&a, &b].iter().map(|values| values[measure]), measure)),
             [Some(3_500_000), Some(1_000_000), None]

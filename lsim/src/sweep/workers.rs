@@ -25,7 +25,7 @@ pub fn spread<T: Send>(count: usize, workers: usize, work: impl Fn(usize) -> T +
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Locks the mutex, also after a panic: nothing is left half-changed here.
+/// Locks the mutex even after a panic, which leaves nothing half-changed.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

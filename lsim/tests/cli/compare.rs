@@ -16,8 +16,8 @@ fn results(b: &str) -> TempDir {
     folder
 }
 
-/// One node of four cores: without backfilling job 3 waits from 20 s for the end of job 2 at 200 s, and job 4 starts then
-/// in both.
+/// Uses one node of four cores. Without backfilling, job 3 waits from 20 s for the end of job 2 at 200 s; job 4
+/// starts then in both results.
 #[test]
 fn two_policies() {
     let folder = results("run --trace small.swf --policy easy --first 1 --out b");
@@ -33,11 +33,11 @@ fn two_policies() {
         3             20         20        200          +180\n";
     assert!(printed.starts_with("exit 0\n--- stdout\nA  a (easy)\nB  b (fifo)\n\nmetric "), "{printed}");
     assert!(printed.contains(starts), "{printed}");
-    // Waits of 260 s and 440 s over four jobs.
+    // The waits are 260 s and 440 s over four jobs.
     let line = printed.lines().find(|line| line.starts_with("mean_wait_s ")).expect("a line");
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["mean_wait_s", "65", "110", "+45", "+69.23"]);
     assert!(!printed.contains("wall_s") && !printed.contains("peak_rss"), "{printed}");
-    // The other way round.
+    // The comparison also works in the other order.
     let printed = lsim(folder.path(), "compare b a --json");
     let json = printed.split("--- stdout\n").nth(1).and_then(|text| text.split("--- stderr").next()).expect("stdout");
     let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
@@ -64,8 +64,9 @@ fn equal_results() {
     assert!(!printed.contains("largest") && !printed.contains('+'), "{printed}");
 }
 
-/// Both do the same work: 700 of the processors' seconds. `easy` ends at 200 s. `fifo`, under which job 3 waits for job
-/// 2, ends at 250 s; until then 4 x 250 s minus 700 s are idle in both: 300 x 95 W and 700 x 190.738 W are 162,016.6 J.
+/// Checks that both results do the same work: 700 of the processors' seconds. `easy` ends at 200 s. `fifo`, under
+/// which job 3 waits for job 2, ends at 250 s. Until then 4 x 250 s minus 700 s are idle in both: 300 x 95 W and 700
+/// x 190.738 W are 162,016.6 J.
 #[test]
 fn energy_is_of_the_same_time() {
     let folder = results("run --trace small.swf --policy fifo --first 3 --out b");
@@ -77,20 +78,21 @@ fn energy_is_of_the_same_time() {
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["energy_j", "162016.6", "162016.6", "0", "0.00"]);
     let note = "lsim: note: the simulations end at 200 s and 250 s: energy_j counts until 250 s in both; left out: energy_by_state_j\n";
     assert!(printed.ends_with(note) && !printed.contains("energy_by_state_j."), "{printed}");
-    // Over the same window nothing is left out.
+    // Over the same window, all figures are compared.
     for (policy, out) in [("easy", "a"), ("fifo", "b")] {
         let run = format!("run --trace small.swf --policy {policy} --first 3 --measure 0s..300s --out {out} --replace");
         assert!(lsim(folder.path(), &run).starts_with("exit 0"));
     }
     let printed = lsim(folder.path(), "compare a b");
-    // 50 s more of four idle processors.
+    // Four idle processors for another 50 s make the difference.
     assert!(printed.contains("\nwindow.energy_j") && printed.contains("181016.6"), "{printed}");
     assert!(printed.contains("energy_by_state_j.idle") && printed.ends_with("--- stderr\n"), "{printed}");
 }
 
-/// Job 2 is believed to draw 812.48 W on all four processors, so it never starts below 700 W.
+/// Checks the notes about unfinished jobs. Job 2 is believed to draw 812.48 W on all four processors, so it never
+/// starts below 700 W.
 #[test]
-fn what_is_left_unfinished_is_told() {
+fn unfinished_jobs_are_reported() {
     let folder = results("run --trace small.swf --policy easy --first 3 --out b");
     std::fs::write(folder.path().join("l.csv"), "time,low_w,high_w\n0,,700\n").expect("written");
     let run = "run --trace small.swf --policy powercap --limits l.csv --first 3 --out a --replace";

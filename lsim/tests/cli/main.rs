@@ -14,7 +14,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Four processors. Job 3 is backfilled, job 4 is ended at its requested time, job 5 is larger than the machine.
+/// A machine of four processors. Job 3 is backfilled, job 4 is ended at its requested time, and job 5 is larger than
+/// the machine.
 const SMALL: &str = "; MaxProcs: 4\n\
     1 0 -1 100 2 -1 -1 2 200 -1 1 1 -1 1 -1 -1 -1 -1\n\
     2 10 -1 100 4 -1 -1 4 100 -1 1 2 -1 1 -1 -1 -1 -1\n\

@@ -1,4 +1,4 @@
-//! Bad input: one line with place, value and remedy, and no result.
+//! Bad input gives one line with place, value and remedy, and no result.
 
 use std::path::Path;
 
@@ -118,13 +118,13 @@ fn platforms() {
     file("--platform", "<platform version=\"4.1\"/>", "lsim: f: the platform has no hosts that compute");
 }
 
-/// Impossible energy and policies are refused before the first event.
+/// Checks that impossible energy and policies are refused before the first event.
 #[test]
 fn impossible_runs() {
     let folder = folder(&[("a.swf", SMALL)]);
     let run =
         |more: &str, stderr: &str| refused(folder.path(), &format!("run --trace a.swf --out out {more}"), 1, stderr);
-    // 4 x 95 W for three days are 27.36 kWh; 30 % of 4 x 203.12 W are 17.55 kWh.
+    // 4 x 95 W for three days are 27.36 kWh, and 30 % of 4 x 203.12 W are 17.55 kWh.
     run(
         "--policy energybud --budget 30% --from 2d --until 5d",
         "lsim: the budget of 17.550 kWh is impossible: the cluster at rest draws 380.0 W, which is 27.360 kWh over the period of 3d; give at least that (--budget 46.78%), or let idle nodes sleep (--set rest=idle)",
@@ -163,7 +163,7 @@ fn settings() {
     run("allocation=best", "lsim: --set allocation=best: `best` is not an allocation: any, contiguous");
 }
 
-/// Refusals of clap: exit code 2, and the right syntax.
+/// Checks the refusals of clap: exit code 2, and the right syntax.
 #[test]
 fn usage() {
     let folder = folder(&[("a.swf", SMALL)]);
@@ -214,7 +214,7 @@ fn commands_that_lab_has_now() {
     moved("bench", " --help");
 }
 
-/// Existing files are not changed.
+/// Checks that existing files are not changed.
 #[test]
 fn places_for_results() {
     let folder = folder(&[("a.swf", SMALL)]);

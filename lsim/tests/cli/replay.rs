@@ -1,4 +1,4 @@
-//! Unreadable journals. The end-to-end tests replay journals of live clusters.
+//! Unreadable journals are refused. The end-to-end tests replay journals of live clusters.
 
 use super::{folder, refused};
 

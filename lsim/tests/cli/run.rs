@@ -5,9 +5,9 @@ use super::{SMALL, column, folder, lsim, read};
 const NOTES: &str = "lsim: note: 1 jobs ran longer than their requested time: ended at it\n\
     lsim: note: 1 job refused: larger than the 4 processors of the platform (job 5: 8)\n";
 
-/// Job 2 waits for all processors until job 1 ends at 100 s, which is expected at 200 s. Job 3 fits before that, job 4
-/// does not. Waits 0, 90, 0, 170 s; slowdowns 1, 1.9, 1, 470 / 300. The processors are busy for 1000 of 4 x 500 s: 1000
-/// s of 95 W and 1000 s of 190.738 W are 285,738 J.
+/// Checks a small schedule. Job 2 waits for all processors until job 1 ends at 100 s, which is expected at 200 s. Job
+/// 3 fits before that, job 4 does not. Waits are 0, 90, 0 and 170 s, slowdowns 1, 1.9, 1 and 470 / 300. The
+/// processors are busy for 1000 of 4 x 500 s: 1000 s of 95 W and 1000 s of 190.738 W are 285,738 J.
 #[test]
 fn a_summary() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -51,8 +51,8 @@ fn json_is_the_schedule() {
     assert_eq!(value["violations"], 0);
 }
 
-/// 45 % of 4 x 203.12 W for 1000 s are 365,616 J; 285,738 J are used while there are jobs, until 500 s, and 190,000 J by
-/// idle nodes after that.
+/// Uses a budget of 45 % of 4 x 203.12 W for 1000 s, which is 365,616 J. While there are jobs, until 500 s, 285,738 J
+/// are used. Idle nodes use 190,000 J after that.
 #[test]
 fn a_budget_that_is_only_counted() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -62,7 +62,7 @@ fn a_budget_that_is_only_counted() {
         printed.contains("\nbudget          0.132 kWh of 0.102 kWh spent from 0s to 16min40s: overspent\n"),
         "{printed}"
     );
-    // 1000 of 4 x 1000 s.
+    // The processors are busy for 1000 of 4 x 1000 s.
     assert!(printed.contains("\nutilisation     25.00 % from 0s to 16min40s\n"), "{printed}");
     assert!(printed.contains("lsim: note: `easy` ignores budgets: the energy is only counted\n"), "{printed}");
     assert!(printed.contains("lsim: note: --set lead: `easy` ignores it (it is for limo)\n"), "{printed}");
@@ -73,7 +73,7 @@ fn a_budget_that_is_only_counted() {
     assert_eq!(schedule["options"], options);
 }
 
-/// A result is replaced only on request.
+/// Checks that a result is replaced only on request.
 #[test]
 fn results_are_not_lost() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -88,8 +88,8 @@ fn results_are_not_lost() {
     assert!(read(folder.path(), "out/schedule.json").contains("\"policy\": \"fifo\""));
 }
 
-/// Only job 2 is in the window from 10 s on, which becomes time zero. Only job 2 has the selected user. At twice the
-/// load job 3 comes at 10 s, and waits for the first.
+/// Selects parts of a trace. Only job 2 is in the window from 10 s on, which becomes time zero. Only job 2 has the
+/// selected user. At twice the load, job 3 comes at 10 s and waits for the first job.
 #[test]
 fn parts_of_a_trace() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -106,8 +106,8 @@ fn parts_of_a_trace() {
     assert_eq!(submitted("--first 3 --load 2"), "3@10 1@0 2@5");
 }
 
-/// 0.18 EUR/kWh: 285,738 J are 0.0793717 kWh. Limits of 700 W are exceeded while all four processors compute (762.952
-/// W), for 100 of 500 s.
+/// Uses a price of 0.18 EUR/kWh: 285,738 J are 0.0793717 kWh. All four processors together (762.952 W) exceed the
+/// limit of 700 W, for 100 of 500 s.
 #[test]
 fn prices_and_limits() {
     let files =
@@ -120,11 +120,11 @@ fn prices_and_limits() {
     );
     let schedule: serde_json::Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
     assert_eq!(schedule["cost"], serde_json::json!(0.014287));
-    // Jobs 1 and 3 from 20 s to 70 s, job 2 from 100 s to 200 s.
+    // Jobs 1 and 3 run from 20 s to 70 s, job 2 from 100 s to 200 s.
     assert_eq!(schedule["outside_limits_share"], serde_json::json!(0.3));
 }
 
-/// A Batsim workload with its platform: on 2 hosts, the job that computes 1000 flop at 10 flop/s runs for 100 s.
+/// Runs a Batsim workload with its platform. On 2 hosts, the job that computes 1000 flop at 10 flop/s runs for 100 s.
 #[test]
 fn batsim_files() {
     let workload = r#"{"nb_res": 2, "jobs": [

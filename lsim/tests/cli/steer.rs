@@ -1,16 +1,16 @@
-//! Changes by `limo` to running jobs when the upper limit falls and the jobs take longer than expected: caps,
-//! suspension, requeueing. The schedules were calculated by hand.
+//! Changes by `limo` to running jobs: caps, suspension, requeueing. The upper limit falls, and the jobs take longer
+//! than expected. The schedules were calculated by hand.
 
 use super::{column, folder, lsim, read, refused};
 
-/// Two nodes that draw 10 W idle and 50 W busy. With a cap of 25 W the pace is (25/40) / 0.75 = 5/6.
+/// Makes two nodes that draw 10 W idle and 50 W busy. With a cap of 25 W the pace is (25/40) / 0.75 = 5/6.
 fn platform(caps: &str) -> String {
     format!("[[nodes]]\nname = \"n\"\ncount = 2\nidle = \"10 W\"\nbusy = \"50 W\"\n{caps}")
 }
 
 const CAPS: &str = "caps = [\"10 W\", \"40 W\"]\ncap-factor = 0.75\n";
 
-/// Two jobs of 200 s, and the permitted changes.
+/// Makes two jobs of 200 s, with the permitted changes.
 fn workload(may: &str) -> String {
     let job =
         |id| format!("{{\"id\": {id}, \"subtime\": 0, \"res\": 1, \"profile\": \"d\", \"application\": \"cg\"{may}}}");
@@ -18,10 +18,10 @@ fn workload(may: &str) -> String {
     format!("{{\"nb_res\": 2, \"jobs\": [{}, {}], \"profiles\": {profiles}}}", job(1), job(2))
 }
 
-/// Both jobs fit until 100 s. From then until 160 s one of them fits, or both with 25 W each.
+/// Limits under which both jobs fit until 100 s. From then until 160 s one of them fits, or both with 25 W each.
 const LIMITS: &str = "time,low_w,high_w\n0,,100\n100,,70\n160,,100\n";
 
-/// By their profiles the jobs are over before the limit falls.
+/// Profiles by which the jobs are over before the limit falls.
 const PROFILES: &str =
     "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,80 s,40 W,3200 J,0 %,1\n";
 
@@ -45,8 +45,8 @@ fn simulated((caps, may, options): (&str, &str, &str), limits: &str, profiles: &
     (printed, rows.collect())
 }
 
-/// From 100 s to 160 s each job has 25 W and does 50 s of its work; the other 50 s last until 210 s. The draw is 35 W
-/// for 60 s and 50 W for 150 s.
+/// Caps both jobs: from 100 s to 160 s each job has 25 W and does 50 s of its work, and the other 50 s last until 210
+/// s. The draw is 35 W for 60 s and 50 W for 150 s.
 #[test]
 fn caps_slow_both_down() {
     let (printed, jobs) = steered(CAPS, "", "");
@@ -55,14 +55,14 @@ fn caps_slow_both_down() {
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// With F = 1 the jobs do 37.5 s of their work under the cap, unlike the policy believes: 62.5 s are left.
+/// Uses F = 1: unlike the policy believes, the jobs do 37.5 s of their work under the cap, and 62.5 s are left.
 #[test]
-fn what_a_cap_costs_is_the_platforms_business() {
+fn the_platform_defines_the_slowdown_by_a_cap() {
     let (_, jobs) = steered(&CAPS.replace("0.75", "1"), "", "--set cap-factor-permille=1");
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
 }
 
-/// One job at a time fits if it begins with 25 W, for which there is a profile: 200 s of work at the pace of 5/6.
+/// Starts one job at a time with 25 W, for which there is a profile: 200 s of work at the pace of 5/6.
 #[test]
 fn a_job_begins_under_a_cap() {
     let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
@@ -71,9 +71,9 @@ fn a_job_begins_under_a_cap() {
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// The budget leaves 25 W above idle, and at full speed each job needs 40 W. `energybud` starts the first job at 180 s,
-/// when 15 W for its walltime are saved. With caps from profiles it starts the first job at once with 25 W, and the
-/// other one after it.
+/// Uses a budget that leaves 25 W above idle, and jobs that need 40 W each at full speed. `energybud` starts the
+/// first job at 180 s, when 15 W for its walltime are saved. With caps from profiles it starts the first job at once
+/// with 25 W, and the other one after it.
 #[test]
 fn a_budget_is_kept_with_caps_from_profiles() {
     let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
@@ -91,10 +91,10 @@ fn a_budget_is_kept_with_caps_from_profiles() {
     assert_eq!(starts("--set caps=from-profile"), ["0 240", "240 480"]);
 }
 
-/// Both jobs share one CPU of four cores. The application takes 200 s and 80 W on all of them, so each job draws 40 W.
-/// From 100 s to 160 s the CPU is capped at 60 W, which is 30 W each. With F = 1, 45 s of work are done and 55 s are
-/// left. The accelerator counts as a core of the node, so each job has two fifths of the idle draw of 10 W: 4 W for 215
-/// s, and 8000 J.
+/// Lets both jobs share one CPU of four cores. The application takes 200 s and 80 W on all of them, so each job draws
+/// 40 W. From 100 s to 160 s the CPU is capped at 60 W, which is 30 W each. With F = 1, 45 s of work are done and 55
+/// s are left. The accelerator counts as a core of the node, so each job has two fifths of the idle draw of 10 W: 4 W
+/// for 215 s. The energy is 8000 J.
 #[test]
 fn two_share_a_unit_and_its_cap() {
     let platform = "[[nodes]]\nname = \"n\"\ncores = 4\nidle = \"10 W\"\n\
@@ -111,18 +111,18 @@ fn two_share_a_unit_and_its_cap() {
     assert_eq!(column(&jobs, "consumed_energy_j"), ["8860", "8860"]);
 }
 
-/// The job that began last is suspended from 100 s to 160 s, and uses only its share of the idle draw meanwhile.
+/// Suspends the job that began last from 100 s to 160 s. It uses only its share of the idle draw meanwhile.
 #[test]
 fn one_is_suspended() {
     let (printed, jobs) = steered("", ", \"may_suspend\": true", "");
     assert_eq!(jobs, ["1 0 200 10000 1", "2 0 260 10600 1"]);
     assert!(printed.contains("\nsteering        0 changes of a node's caps, 1 suspended, 0 requeued\n"), "{printed}");
-    // 2 x 10 W for 260 s, and 40 W for 400 s.
+    // The energy is 2 x 10 W for 260 s, and 40 W for 400 s.
     assert!(printed.contains("\nenergy          21200.0 J\n"), "{printed}");
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
-/// The job that began last starts again at 160 s; its first 100 s count as energy.
+/// Requeues the job that began last: it starts again at 160 s, and its first 100 s count as energy.
 #[test]
 fn one_runs_again() {
     let (printed, jobs) = steered("", ", \"may_requeue\": true", "");
@@ -130,10 +130,10 @@ fn one_runs_again() {
     assert!(printed.contains("\nsteering        0 changes of a node's caps, 0 suspended, 1 requeued\n"), "{printed}");
 }
 
-/// A job with a known time of 200 s is not started before a limit that falls at 100 s, unless the fall is not
-/// announced.
+/// Checks that a job with a known time of 200 s is not started before a limit that falls at 100 s, unless the fall is
+/// not announced.
 #[test]
-fn limits_that_nobody_announces() {
+fn unannounced_limits_restrict_running_jobs() {
     let profiles = PROFILES.replace("80 s", "200 s");
     let simulated = |options| simulated(("", "", options), LIMITS, &profiles);
     let (printed, jobs) = simulated("--set preempt=nothing");
@@ -144,7 +144,7 @@ fn limits_that_nobody_announces() {
     assert!(printed.contains("\noutside limits  30.00 % of the time\n"), "{printed}");
 }
 
-/// Changes are not permitted, or not possible: the limit is exceeded from 100 s to 160 s of 200 s.
+/// Uses jobs whose changes are not permitted or not possible: the limit is exceeded from 100 s to 160 s of 200 s.
 #[test]
 fn nothing_is_done() {
     for (caps, may, options) in [("", "", ""), (CAPS, ", \"may_suspend\": true", "--set preempt=nothing")] {
@@ -157,22 +157,21 @@ fn nothing_is_done() {
     }
 }
 
-/// The second job is suspended from 100 s until the first one ends at 150 s, and its time limit is postponed by that
-/// time.
+/// Suspends the second job from 100 s until the first one ends at 150 s. Its time limit is postponed by that time.
 #[test]
 fn the_time_limit_waits_for_a_suspended_job() {
     let (_, jobs) = steered("", ", \"may_suspend\": true, \"walltime\": 150", "");
     assert_eq!(jobs, ["1 0 150 7500 0", "2 0 200 8000 0"]);
 }
 
-/// A node that starts its jobs 5 s late: each has done less of its work at 100 s.
+/// Uses a node that starts its jobs 5 s late, so that each has done less of its work at 100 s.
 #[test]
 fn a_start_takes_time() {
     let (_, jobs) = steered("start-delay = \"5 s\"\n", ", \"may_suspend\": true", "");
     assert_eq!(jobs, ["1 5 205 10000 1", "2 5 265 10600 1"]);
 }
 
-/// Half of the jobs of a trace without data on suspension: every second one.
+/// Treats half of the jobs of a trace without data on suspension, which is every second job.
 #[test]
 fn treatment_from_the_command_line() {
     let (printed, jobs) = steered("", "", "--suspendable 50%");
@@ -182,7 +181,7 @@ fn treatment_from_the_command_line() {
     assert!(printed.contains("1 requeued"), "{printed}");
 }
 
-/// Equal runs give equal bytes.
+/// Checks that equal runs give equal bytes.
 #[test]
 fn equal_runs_are_equal() {
     let (platform, workload) = (platform(CAPS), workload(", \"may_suspend\": true"));

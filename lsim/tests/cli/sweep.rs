@@ -1,5 +1,5 @@
 //! `lsim sweep`: the product of its lists, continuation after a stop, equal results with any number of workers, and
-//! refusals. The workloads are generated here, or small enough for figures calculated by hand.
+//! refusals. The workloads are generated, or small enough for figures calculated by hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{SMALL, column, folder, lsim, read, refused};
 
-/// 2 policies x 2 budgets x 2 variants x (1 trace + 1 recipe with 2 seeds): 24.
+/// A product of 24 configurations: 2 policies x 2 budgets x 2 variants x (1 trace + 1 recipe with 2 seeds).
 const PRODUCT: &str = "policies = [\"easy\", \"energybud\"]\nbudgets = [\"100%\", \"60%\"]\n\
     from = \"1h\"\nuntil = \"4h\"\ntraces = [\"traces/*.swf\"]\nrecipes = [\"steady\"]\nseeds = [1, 2]\nnodes = 16\n\
     [recipe]\nmachine = 16\nspan = \"6h\"\n[set]\nstay = []\nsleep = [\"rest=idle\"]\n";
@@ -73,13 +73,13 @@ fn a_product() {
     }
 }
 
-/// The figures of one configuration are those of `lsim run`.
+/// Checks that the figures of one configuration are those of `lsim run`.
 #[test]
 fn a_row_is_a_run() {
     let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\n";
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep)]);
     let printed = lsim(folder.path(), "sweep s.toml --out out");
-    // As calculated for the run of the same workload.
+    // The table has the figures that were calculated for the run of the same workload.
     let table = "policy  runs  utilisation %  AVEbsld  mean wait s  energy kWh\n\
         easy       1          50.00    1.367         65.0       0.079\n";
     assert!(printed.starts_with(&format!("exit 0\n--- stdout\n{table}--- stderr\n")), "{printed}");
@@ -105,7 +105,8 @@ fn a_row_is_a_run() {
     assert_eq!(json["rows"][0]["means"]["cost_eur"], serde_json::Value::Null);
 }
 
-/// `easy` ends at 200 s, `fifo` at 250 s: until then both use 162,016.6 J, as in the test of `lsim compare`.
+/// Compares `easy`, which ends at 200 s, with `fifo`, which ends at 250 s. Until then both use 162,016.6 J, as in the
+/// test of `lsim compare`.
 #[test]
 fn energy_is_of_the_same_time() {
     let sweep = "policies = [\"easy\", \"fifo\"]\ntraces = [\"small.swf\"]\nfirst = 3\n";
@@ -116,10 +117,10 @@ fn energy_is_of_the_same_time() {
     assert_eq!(column(&table, "energy_same_time_j"), ["162016.6", "162016.6"]);
 }
 
-/// The time of the budget is also the window of runs without a budget, until its end: 285,738 J until 500 s and 380 W
-/// after that.
+/// Checks that the time of the budget is also the window of runs without a budget. They use 285,738 J until 500 s,
+/// and 380 W after that until the end of the window.
 #[test]
-fn what_has_no_budget_is_measured_in_the_same_time() {
+fn runs_without_a_budget_are_measured_over_the_same_time() {
     let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [\"none\", \"80%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep)]);
     self::sweep(folder.path(), "");
@@ -132,25 +133,25 @@ fn what_has_no_budget_is_measured_in_the_same_time() {
     }
 }
 
-/// Job 2 is believed to need 812.48 W, above the limit, so it never starts.
+/// Checks the notes about unfinished jobs. Job 2 is believed to need 812.48 W, above the limit, so it never starts.
 #[test]
-fn what_is_left_unfinished_is_told() {
+fn unfinished_jobs_are_reported() {
     let sweep = "policies = [\"powercap\"]\ntraces = [\"small.swf\"]\nlimits = \"l.csv\"\nfirst = 3\n";
     let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep), ("l.csv", "time,low_w,high_w\n0,,700\n")]);
     let printed = self::sweep(folder.path(), "");
     assert!(printed.starts_with("exit 0\n--- stdout\npolicy    runs  unfinished  utilisation %"), "{printed}");
     let told = "lsim: left unfinished, so that its figures are for less work: powercap on small.swf: 1 of 3 jobs\n";
     assert!(printed.contains(told), "{printed}");
-    // Rows of another sweep stay, and are noted.
+    // Rows of another sweep stay, and a note reports them.
     std::fs::write(folder.path().join("s.toml"), sweep.replace("powercap", "easy")).expect("written");
     let printed = self::sweep(folder.path(), "");
     let told = "lsim: note: results.csv has 1 row of another sweep; table.csv and plot.html show only this sweep\n";
     assert!(printed.contains(told), "{printed}");
 }
 
-/// Half of the rows are deleted, and one is truncated: only those run again, and the results are the same.
+/// Deletes half of the rows, and truncates one. Only these run again, and the results are the same.
 #[test]
-fn what_is_done_is_not_done_again() {
+fn finished_configurations_are_not_repeated() {
     let folder = product();
     sweep(folder.path(), "");
     let (whole, table) = (read(folder.path(), "out/results.csv"), read(folder.path(), "out/table.csv"));
@@ -158,7 +159,7 @@ fn what_is_done_is_not_done_again() {
     let printed = sweep(folder.path(), "");
     assert!(printed.contains("lsim: 24 configurations: 24 done, 0 to run, "), "{printed}");
     assert_eq!(read(folder.path(), "out/results.csv"), whole);
-    // Eleven rows and half of another row.
+    // Eleven rows and half of another row remain.
     let lines: Vec<&str> = whole.lines().collect();
     let mut half = format!("{}\n{}", lines[..12].join("\n"), &lines[12][..40]);
     // A value that no simulation gives shows that its row was kept.
@@ -196,7 +197,8 @@ fn workers_do_not_matter() {
     assert_eq!(column(&one, "key"), keys);
 }
 
-/// A substitute for `lrun` that runs the command here: the rows are those of a sweep without a cluster.
+/// Uses a substitute for `lrun` that runs the command on this machine: the rows are those of a sweep without a
+/// cluster.
 #[test]
 fn on_a_cluster() {
     let folder = product();
@@ -282,7 +284,8 @@ fn files_that_are_not_understood() {
     );
 }
 
-/// 30 % of the full draw is below the draw of idle nodes: an error before anything runs, or a row with the error.
+/// Uses 30 % of the full draw, which is below the draw of idle nodes: an error before anything runs, or a row with
+/// the error.
 #[test]
 fn configurations_that_cannot_run() {
     let text = "policies = [\"easy\", \"energybud\"]\ntraces = [\"small.swf\"]\nbudgets = [\"80%\", \"30%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";

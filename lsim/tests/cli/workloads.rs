@@ -48,7 +48,7 @@ fn recipes() {
     assert!(!folder.path().join("c.swf").exists());
 }
 
-/// A written workload is read as the same jobs.
+/// Checks that a written workload is read as the same jobs.
 #[test]
 fn imported() {
     let folder = folder(&[("small.swf", SMALL)]);
@@ -64,12 +64,13 @@ fn imported() {
         read(folder.path(), "out/jobs.csv").replace(trace, "")
     };
     assert_eq!(json("clean.swf.gz"), json("small.swf"));
-    // The rules of 2017: walltimes of at least twice the run.
+    // By the rules of 2017, walltimes are at least twice the run.
     lsim(folder.path(), "import small.swf -o clean.swf --rules 2017");
     assert!(read(folder.path(), "clean.swf").contains("\n4 30 -1 500 1 -1 -1 1 1000 "));
 }
 
-/// Two weeks: in the second, from day 7 on, one of the two processors is busy all the time, in the first for one day.
+/// Makes two weeks. In the second, from day 7 on, one of the two processors is busy all the time; in the first, for
+/// one day.
 #[test]
 fn weeks() {
     let day = 86_400;

@@ -1,4 +1,4 @@
-//! Settings of caps and GPUs: capped units, the kind of each cap, and how long caps hold without a master.
+//! Settings of caps and GPUs: capped units, the kind of each cap, and the time for which caps hold without a master.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use limo_power::{CapChoice, CapChoiceError};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A restarted master is back within seconds. After a longer absence a cap may be unwanted.
+/// Default lease. A restarted master is back within seconds. After a longer absence a cap may be unwanted.
 pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Default, Args)]
@@ -20,7 +20,7 @@ pub struct CapArguments {
     /// hardware
     #[arg(long = "cap", value_name = "UNIT=CAP")]
     pub caps: Vec<UnitCap>,
-    /// How long caps hold without a master, before the original values are restored [default: 1min]
+    /// Time without a master after which the original values are restored [default: 1min]
     #[arg(long, env = "LIMO_CAP_LEASE", value_name = "SPAN")]
     pub cap_lease: Option<Span>,
     /// Source of accelerators [default: auto, NVIDIA's if their library loads]

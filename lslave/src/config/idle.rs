@@ -11,11 +11,11 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use limo_model::as_text;
 
-/// Longest time to sleep or wake: a large machine that tests its memory.
+/// Longest time to sleep or wake, for a large machine that tests its memory.
 const LONGEST: Span = Span::from_secs(3600);
 const SLEEP_TIME: Span = Span::from_secs(30);
 const WAKE_TIME: Span = Span::from_secs(120);
-/// Draw of a sleeping server that listens to the network.
+/// Default draw of a sleeping server that listens to the network.
 const SLEEP_DRAW: Power = Power::from_watts(5);
 
 /// Section `[idle]`; a plain text is its `draw`.
@@ -47,7 +47,7 @@ struct Section {
 /// Settings of a machine that sleeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SleepSettings {
-    /// Command that puts it to sleep.
+    /// Command that puts the machine to sleep.
     pub off: String,
     wake: Wake,
     sleep_time: Span,
@@ -149,8 +149,8 @@ impl Idle {
 }
 
 impl SleepSettings {
-    /// Returns the sleep settings for the master. A machine that falls asleep or wakes draws as much as an idle one,
-    /// unless set otherwise.
+    /// Returns the sleep settings for the master. By default, a machine that falls asleep or wakes draws as much as
+    /// an idle one.
     pub fn rest(&self, idle: Power) -> Rest {
         Rest {
             draw: self.sleep_draw,
@@ -160,8 +160,8 @@ impl SleepSettings {
         }
     }
 
-    /// Returns how long the machine may take to sleep before it counts as awake. If sleep came later, it would meet a
-    /// node that has registered again.
+    /// Returns the longest time for the machine to fall asleep, after which it counts as awake. A machine that sleeps
+    /// later would already have registered again.
     pub fn patience(&self) -> Span {
         self.sleep_time.scaled(4, 1).max(Span::from_secs(60))
     }

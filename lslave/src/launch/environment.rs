@@ -24,7 +24,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     let node = OsString::from(&around.spec.name);
     let spread = Spread::of(exec, &around.spec.name);
     let all = OsString::from(&spread.nodes);
-    // The tasks of a job on accelerators alone share them.
+    // The tasks of a job without CPU cores share its accelerators.
     let per_task = number((own_cores / spread.here.max(1)).max(1));
     let mut own = vec![
         ("LIMO_JOB_ID", exec.job.to_string().into()),
@@ -45,7 +45,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
         ("LIMO_CPUS", cores.clone()),
         ("LIMO_CPUS_ON_NODE", cores),
         ("LIMO_CPUS_PER_TASK", per_task),
-        // Jobs stored by earlier versions have no directory of submission; they get the working directory.
+        // Jobs stored by earlier versions have no directory of submission, so they get the working directory.
         ("LIMO_SUBMIT_DIR", text(if origin.directory.is_empty() { cwd } else { &origin.directory })),
         ("LIMO_SUBMIT_HOST", OsString::from(&origin.host)),
         ("LIMO_RESTART_COUNT", number(exec.restarts.into())),
@@ -72,7 +72,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     if let Some(end) = work_end {
         own.push(("LIMO_EMULATED_WORK_FD", number(end.into())));
     }
-    // Values from the job that submits this one would be wrong here.
+    // If a job submits this one, the values of that job would be wrong here.
     let is_set = |key: &[u8]| is_own(key) || own.iter().any(|(name, _)| name.as_bytes() == key);
     let inherited = env.iter().filter(|(key, _)| !is_set(key));
     let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
@@ -80,7 +80,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     all
 }
 
-/// Returns the number of the job's cores of the CPU; for a job that has none, that of its accelerators.
+/// Returns the number of the job's cores of the CPU; if it has none, that of its accelerators.
 fn own_cores(exec: &DoExec, around: &Surroundings) -> i64 {
     let kind = |part: &Part| around.spec.units.get(usize::from(part.unit.unit)).map(|unit| unit.kind);
     let of = |part: &Part| i64::from(part.cores);

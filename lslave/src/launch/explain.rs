@@ -55,7 +55,7 @@ pub struct Explanation {
     pub files: FileNames,
     /// True if the program was sent with the job.
     pub carried: bool,
-    /// True if the program is the one that runs the job's tasks.
+    /// True if the program is `limo-tasks`, which runs the job's tasks.
     pub several: bool,
 }
 
@@ -98,7 +98,7 @@ impl Explanation {
     }
 }
 
-/// Longest part of a reason that a submitter chooses, in bytes, so that the cause after it is visible.
+/// Longest part of a reason that a submitter chooses, in bytes. The cause follows this part and must stay visible.
 const SHOWN_LIMIT: usize = 512;
 
 fn shown(bytes: &[u8]) -> String {

@@ -20,7 +20,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Makes a command. The first of `argv` is the name that the program sees. The last of repeated variables counts.
+    /// Makes a command. The first element of `argv` is the name that the program sees. The last value of a repeated
+    /// variable counts.
     ///
     /// # Errors
     /// [`LaunchError::Nul`].

@@ -16,10 +16,10 @@ use crate::tasks::{NAME, Plan, share};
 /// Program that replaces the command.
 pub(super) struct Several {
     pub(super) plan: File,
-    /// Files that all tasks here share, and this process opens.
+    /// Files that all tasks here share. `limo-tasks` opens them.
     pub(super) own: FileNames,
-    /// True for stdout and stderr files that must keep their contents: the job's first node, which starts first, opened
-    /// the same files.
+    /// True for stdout and stderr files that must keep their contents, because the job's first node has already
+    /// opened the same files.
     pub(super) keep: [bool; 2],
 }
 
@@ -65,12 +65,12 @@ pub(super) fn prepare(
     Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own, keep }))
 }
 
-/// Returns this program's own path and arguments, for the place behind its plan.
+/// Returns this program's path and arguments. Its descriptor follows that of its plan.
 pub(super) fn program(plan_fd: RawFd) -> (OsString, [OsString; 2]) {
     (format!("/proc/self/fd/{}", plan_fd + 1).into(), [NAME.into(), plan_fd.to_string().into()])
 }
 
-/// Opens this program as a descriptor, which works even if its file was replaced or is out of the user's reach.
+/// Opens this program as a descriptor. This works even if its file was replaced, or the user cannot reach it.
 pub(super) fn own_program() -> Result<OwnedFd, LaunchError> {
     let step = |source| LaunchError::Step { what: "find the program for the job's tasks".into(), source };
     let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/proc/self/exe").map_err(step)?;

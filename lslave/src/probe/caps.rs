@@ -1,6 +1,6 @@
-//! Report of what can be capped: GPUs, and each control with its range and value, or the reason why it cannot be used.
-//! The report writes to each control its own value, because only that shows if it can be written. It does not write
-//! controls that a daemon keeps.
+//! Report of possible caps: GPUs, and each control with its range and value, or the reason why it cannot be used. The
+//! report writes to each control its own value, because only a write shows that it can be written. It does not write
+//! the controls of a daemon.
 
 use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site};
 
@@ -90,7 +90,7 @@ fn gpu_lines(gpu: &Gpu, site: &Site, kept: &[Kept]) -> String {
         ),
     );
     if kept.iter().any(|kept| kept.unit == unit) {
-        // Reported with the kept controls.
+        // The GPU's limit is reported with the kept controls.
     } else if gpu.limits.is_some() {
         text += &control(&unit, &format!("nvml:{}", gpu.index), site);
     } else {

@@ -1,5 +1,5 @@
 //! The report from a running daemon. It shows the meter's last reading without a new one. It does not write controls
-//! that the daemon keeps. No cap changes while it reads the others.
+//! that the daemon keeps. No cap changes while it writes the others.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -38,8 +38,8 @@ impl RunningDaemon {
             text += &line("cap", "nothing is capped: see the log of lslave");
             return bounded(text + &caps::report(&self.site, self.with_gpus, &[]));
         };
-        // After a panic, the keeper still knows what to restore. Locked to the end: other controls are written with the
-        // value that they have, and that must not overtake a cap.
+        // After a panic, the keeper still knows what to restore. The lock is held to the end: other controls are
+        // written with their present value, and this must not overtake a cap.
         let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = keeper.units();
         text += &caps::kept(&kept);

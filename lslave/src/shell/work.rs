@@ -13,7 +13,7 @@ use super::{Event, Shell};
 use crate::caps::tell;
 use crate::users::look_up;
 
-/// Time for processes to stop; only a process that another program keeps continuing takes longer.
+/// Longest time for processes to stop; only a process that another program keeps continuing takes longer.
 const HALT: Duration = Duration::from_secs(2);
 
 impl Shell {
@@ -21,7 +21,7 @@ impl Shell {
     fn beside(&self, work: impl FnOnce() -> Event + Send + 'static) {
         let Some(events) = self.events.upgrade() else { return };
         tokio::task::spawn_blocking(move || {
-            // The loop is gone if the daemon has ended.
+            // The loop has ended if the daemon has ended.
             let _ = events.blocking_send(work());
         });
     }

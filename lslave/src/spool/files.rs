@@ -11,7 +11,7 @@ use limo_proto::decode_stored_as;
 
 use super::{Key, SpoolError, failed, first};
 
-/// Format of an intent or end in its own file. Format 1 is read, too: see [`first`].
+/// Format of an intent or end in its own file. Format 1 can also be read: see [`first`].
 const FORMAT: u8 = 2;
 
 /// Reads the files of `attempts`; removes those without an intent.
@@ -28,7 +28,7 @@ pub(super) fn read(attempts: &Path) -> Result<BTreeMap<Key, Found>, SpoolError> 
     for entry in directory {
         let path = entry.map_err(failed("read", attempts))?.path();
         let Some((job, attempt, kind)) = path.file_name().and_then(|name| parse_name(name.to_str()?)) else {
-            // Unfinished record.
+            // The record is unfinished.
             let _ = fs::remove_file(&path);
             continue;
         };
@@ -55,7 +55,7 @@ pub(super) fn read(attempts: &Path) -> Result<BTreeMap<Key, Found>, SpoolError> 
 /// # Errors
 /// If a file exists and cannot be removed.
 pub(super) fn remove(attempts: &Path, (job, attempt): Key) -> Result<(), SpoolError> {
-    // The intent first: the others are ignored without it.
+    // The intent is removed first, because the others are ignored without it.
     for kind in ["intent", "going", "end"] {
         let path = attempts.join(format!("{job}.{attempt}.{kind}"));
         match fs::remove_file(&path) {

@@ -33,7 +33,7 @@ struct Exec {
 /// Reads an intent.
 ///
 /// # Errors
-/// If the format is another, or the bytes are not an intent.
+/// If the format differs, or the bytes are not an intent.
 pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
     let First { exec, cookie, boot } = decode_stored(bytes)?;
     let Exec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts, task, share } =
@@ -51,7 +51,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         launch,
         time_limit,
         warning: None,
-        // Default of the masters that sent no grace.
+        // Masters that sent no grace had this default.
         kill_grace: Span::from_secs(30),
         restarts,
         task,
@@ -79,7 +79,7 @@ struct FirstUsage {
 /// Reads an end.
 ///
 /// # Errors
-/// If the format is another, or the bytes are not an end.
+/// If the format differs, or the bytes are not an end.
 pub(super) fn decode_end(bytes: &[u8]) -> Result<End, DecodeError> {
     let FirstEnd { outcome, usage } = decode_stored(bytes)?;
     let FirstUsage { elapsed, user_cpu, system_cpu, max_rss, energy } = usage;

@@ -1,8 +1,8 @@
 //! Append-only file of entries, rewritten when more than half of it is obsolete.
 //!
 //! An entry is its length, the checksum of the length, the checksum of its bytes, and its bytes; numbers are
-//! little-endian. Entries survive the process, not the machine: nothing is flushed to the disk. An unfinished entry at
-//! the end is cut off; damage anywhere else is an error. The contents of entries are opaque.
+//! little-endian. Entries survive the process, not the machine: nothing is flushed to the disk. An unfinished entry
+//! at the end is cut off; other damage is an error. The contents of entries are opaque.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use tracing::warn;
 /// Bytes before an entry's own bytes.
 const HEAD: usize = 12;
 
-/// Files shorter than this are not rewritten, in bytes.
+/// Size in bytes below which a file is not rewritten.
 const SMALL: u64 = 256 * 1024;
 
 /// Reason why entries cannot be written or read.
@@ -42,15 +42,15 @@ pub struct Log<K> {
     length: u64,
     /// True if an unfinished entry may follow the valid part.
     is_torn: bool,
-    /// Offset and length of the current entries, their heads included.
+    /// Offset and length of the current entries, including their heads.
     live: BTreeMap<K, Vec<(u64, u64)>>,
     /// Total length of the current entries.
     live_length: u64,
-    /// Shorter files are not rewritten; raised after a failure.
+    /// Size below which the file is not rewritten; raised after a failure.
     rewrite_above: u64,
 }
 
-/// Entry that was found.
+/// Entry that was found in the file.
 #[derive(Debug)]
 pub struct Entry {
     pub offset: u64,
@@ -108,7 +108,7 @@ impl<K: Ord + Copy> Log<K> {
     pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), LogError> {
         let failed = |what| move |source| LogError::Io { what, path: path.to_owned(), source };
         let mut options = OpenOptions::new();
-        // Environments of jobs hold secrets.
+        // The file is private, because environments of jobs contain secrets.
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let mut file = options.open(path).map_err(failed("open"))?;
         let mut bytes = Vec::new();
@@ -195,7 +195,7 @@ impl<K: Ord + Copy> Log<K> {
         Ok(())
     }
 
-    /// Removes anything after the last entry.
+    /// Removes everything after the last entry.
     fn cut(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.length)?;
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(open(&path).expect("readable").1.len(), 3);
     }
 
-    /// Flips one bit of each byte: an error for all but the last entry.
+    /// Flips one bit of each byte; expects an error except in the last entry.
     #[test]
     fn damage_names_its_place() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -297,7 +297,7 @@ mod tests {
         let text = |key: u32| vec![u8::try_from(key % 251).expect("small"); 1_000];
         for key in 0..2_000 {
             log.append(Some(key), &text(key)).expect("written");
-            // Every hundredth entry stays.
+            // Every hundredth entry stays current.
             if key % 100 != 0 {
                 log.forget(key);
             }
@@ -318,7 +318,7 @@ mod tests {
         let path = dir.path().join("log");
         let whole = filled(&path);
         let (mut log, _) = open(&path).expect("a log");
-        // A file that cannot be written.
+        // This file cannot be written.
         let good = std::mem::replace(&mut log.file, File::open(&path).expect("readable"));
         let error = log.append(Some(5), b"five").expect_err("read only").to_string();
         assert!(error.starts_with("cannot write "), "{error}");

@@ -11,11 +11,11 @@ use tokio::process::ChildStdin;
 pub fn stdin() -> Option<pipe::Receiver> {
     // SAFETY: descriptor 0 belongs to this process, and nothing else uses it.
     let fd: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(0) };
-    // Anything but a pipe has nothing to read and is closed.
+    // A stdin that is not a pipe has nothing to read and is closed.
     pipe::Receiver::from_owned_fd(fd).ok()
 }
 
-/// Copies everything. A task that stops reading is dropped; without readers the rest is discarded.
+/// Copies all bytes. A task that stops reading is dropped; without readers the remaining bytes are discarded.
 pub async fn broadcast(mut stdin: pipe::Receiver, mut sinks: Vec<ChildStdin>) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(count @ 1..) = stdin.read(&mut buffer).await {

@@ -1,6 +1,6 @@
-//! Joins the output of one task by whole lines, with the task's number before each if wanted.
+//! Joins the output of one task by whole lines, each with the task's number before it if requested.
 
-/// Longest line that is kept, in bytes; bounds the memory for a task. Other tasks' lines may split a longer one.
+/// Longest line that is kept, in bytes; bounds the memory for a task. Lines of other tasks may split a longer line.
 pub const LINE_LIMIT: usize = 64 * 1024;
 
 /// One output of one task.

@@ -34,7 +34,7 @@ impl StartError {
 /// Starts the task at `place` on this node. `reads` is true if it gets the job's stdin.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left of it then.
+/// [`StartError`]; nothing is left behind then.
 pub fn start(plan: &Plan, place: usize, reads: bool) -> Result<Child, StartError> {
     let files = plan.files.get(place).cloned().unwrap_or_default();
     let local = u32::try_from(place).unwrap_or(u32::MAX);
@@ -51,7 +51,7 @@ pub fn start(plan: &Plan, place: usize, reads: bool) -> Result<Child, StartError
     let stdout = output(plan, files.stdout.as_deref(), &mut same)?;
     let stderr = output(plan, files.stderr.as_deref(), &mut same)?;
     command.stdin(stdin).stdout(stdout).stderr(stderr);
-    // SAFETY: only async-signal-safe system calls.
+    // SAFETY: the closure makes only async-signal-safe system calls.
     unsafe { command.pre_exec(plain_signals) };
     command.spawn().map_err(|source| {
         let command = String::from_utf8_lossy(program).into_owned();
@@ -71,8 +71,8 @@ fn cannot_open(name: &[u8]) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::Open { file, source }
 }
 
-/// Returns a pipe, or the file of that name. `last` is the file opened before: a file for both streams is truncated
-/// once.
+/// Returns a pipe, or the file of that name. `last` is the previously opened file: if both streams have the same
+/// file, it is truncated once.
 fn output(plan: &Plan, name: Option<&[u8]>, last: &mut Option<(Vec<u8>, File)>) -> Result<Stdio, StartError> {
     let Some(name) = name else { return Ok(Stdio::piped()) };
     if let Some((before, file)) = last

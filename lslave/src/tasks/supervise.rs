@@ -19,14 +19,14 @@ use super::lines::Lines;
 use super::report::{Report, outcome_of};
 use super::start::start;
 
-/// Most pieces of output that wait to be written, each of about [`CHUNK`] bytes; further tasks wait.
+/// Most pieces of output that wait to be written, each of about [`CHUNK`] bytes. Tasks with more output wait.
 const PIECES: usize = 4;
 
-/// Time for which other processes may hold a task's pipes open after the last task, before the output is closed. All of
-/// the tasks' output is in the pipes by then.
+/// Longest time for which other processes may hold a task's pipes open after the last task. All of the tasks' output
+/// is in the pipes by then.
 const AFTER_END: Duration = Duration::from_millis(100);
 
-/// Much later than the end of any job.
+/// A time much later than the end of any job.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type Pieces = mpsc::Sender<Vec<u8>>;
@@ -56,7 +56,7 @@ pub async fn supervise(plan: Plan) -> Outcome {
     let mut kill_at = None;
     loop {
         if failed && plan.parallel.kill_on_bad_exit && kill_at.is_none() {
-            // SAFETY: no memory is involved. The group is this process's own, which blocks the signal.
+            // SAFETY: no memory is involved. The group is that of this process, which blocks the signal.
             unsafe { libc::killpg(0, libc::SIGTERM) };
             unsafe { libc::killpg(0, libc::SIGCONT) };
             kill_at = Some(Instant::now() + Duration::from_millis(u64::try_from(plan.grace.ms()).unwrap_or(0)));
@@ -76,7 +76,7 @@ pub async fn supervise(plan: Plan) -> Outcome {
     running.over.send_replace(true);
     while running.readers.join_next().await.is_some() {}
     if plan.total > 1 && !plan.parallel.quiet {
-        // Fails only if nothing reads stderr.
+        // This fails only if stderr has no reader.
         let _ = err.send(running.report.lines(&plan.node).into_bytes()).await;
     }
     drop((out, err));
@@ -93,7 +93,7 @@ async fn start_all(plan: &Plan, running: &mut RunningTasks, (out, err): (&Pieces
     for place in 0..plan.files.len() {
         let task = plan.first.saturating_add(u32::try_from(place).unwrap_or(u32::MAX));
         let reads = stdin.is_some() && plan.parallel.reader.is_none_or(|reader| reader == task);
-        // Signals for the group that came before this task was in it.
+        // These signals for the group came before this task was in it.
         let missed = pending();
         let mut child = match start(plan, place, reads) {
             Ok(child) => child,
@@ -125,7 +125,7 @@ async fn start_all(plan: &Plan, running: &mut RunningTasks, (out, err): (&Pieces
 
 fn ended_task(running: &mut RunningTasks, task: u32, status: io::Result<ExitStatus>) -> bool {
     running.alive.retain(|(own, _)| *own != task);
-    // Collected only here.
+    // The task is collected only here.
     running.report.add(task, status.map_or(Outcome::Signaled(libc::SIGKILL), outcome_of))
 }
 
@@ -154,7 +154,7 @@ async fn relay(mut from: impl AsyncRead + Unpin, mut lines: Lines, to: Pieces, m
     let _ = to.send(lines.end()).await;
 }
 
-/// Writes whole pieces in order. If the reader is gone, the rest is discarded.
+/// Writes whole pieces in order. If the reader has ended, the remaining ones are discarded.
 fn writer(mut to: impl Write + Send + 'static) -> (Pieces, thread::JoinHandle<()>) {
     let (pieces, mut taken) = mpsc::channel::<Vec<u8>>(PIECES);
     let thread = thread::spawn(move || {

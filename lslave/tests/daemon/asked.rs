@@ -35,7 +35,7 @@ async fn caps_that_are_kept_are_read_and_not_written() {
     node.message(|message| matches!(message, NodeToMaster::Reading(_)).then_some(())).await;
     node.send(MasterToNode::Caps { generation: 1, caps: vec![Some(watts(40))] }).await;
     node.expect(NodeToMaster::Capped { generation: 1, failed: limo_proto::List::default() }).await;
-    // Any write would show, even of the same value.
+    // This would show any write, even of the same value.
     let limit = tree.path().join("class/powercap/intel-rapl:0/constraint_0_power_limit_uw");
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
     File::options().write(true).open(&limit).expect("there").set_modified(long_ago).expect("set");
@@ -54,9 +54,9 @@ async fn caps_that_are_kept_are_read_and_not_written() {
     assert!(!report.contains("use it: --cap cpu=rapl"), "it is in use: {report}");
 }
 
-/// Requests during a report get the same answer, and the daemon continues meanwhile.
+/// Sends several requests during a report. They get the same answer, and the daemon continues meanwhile.
 #[tokio::test]
-async fn several_questions_have_an_answer_each() {
+async fn each_question_gets_its_own_answer() {
     let (master, tree) = (Master::new().await, Tree::new());
     let sysfs = tree.path().to_str().expect("UTF-8");
     let _daemon = Daemon::start(&master, &["--sysfs", sysfs, "--gpus", "none"]);

@@ -72,7 +72,7 @@ async fn a_cap_is_set_and_put_back_when_the_daemon_ends() {
     assert!(is_original(&tree), "nothing is capped yet");
     assert_eq!(cap(&mut node, 3, &[Some(40)]).await, []);
     assert_eq!((tree.limit_of("intel-rapl:0"), tree.enabled("intel-rapl:0")), ("40000000".into(), "1".into()));
-    // A late, older order, and a repeated one.
+    // The first order is late and older, the second repeated.
     node.send(MasterToNode::Caps { generation: 2, caps: vec![None] }).await;
     node.send(MasterToNode::Caps { generation: 3, caps: vec![Some(watts(40))] }).await;
     let answered = |message: &NodeToMaster| match message {
@@ -83,7 +83,7 @@ async fn a_cap_is_set_and_put_back_when_the_daemon_ends() {
     assert_eq!(tree.limit_of("intel-rapl:0"), "40000000");
     assert_eq!(cap(&mut node, 4, &[None]).await, []);
     assert!(is_original(&tree) && !daemon.path("state/caps.json").exists());
-    // Below the range, and for a unit that does not exist.
+    // The cap is below the range, or for a unit that does not exist.
     let failed = cap(&mut node, 5, &[Some(3), Some(7), None]).await;
     assert_eq!(failed[0], (0, "3.0 W is below the lowest cap of unit `cpu`: it holds 10.0 W".to_owned()));
     assert_eq!(failed[1], (1, "the node has no unit 1: it has 1".to_owned()));
@@ -147,7 +147,7 @@ async fn without_a_master_caps_end_with_their_lease() {
     assert_eq!(tree.limit_of("intel-rapl:0"), "50000000");
 }
 
-/// If a master returns while its caps are being lifted, it sets them again, with the usual lease.
+/// Lets a master return while its caps are being lifted. It sets them again, with the usual lease.
 #[tokio::test]
 async fn caps_that_come_while_others_are_lifted_have_a_lease() {
     let (master, dir) = (Master::new().await, tempfile::tempdir().expect("a directory"));
@@ -178,7 +178,7 @@ async fn caps_that_come_while_others_are_lifted_have_a_lease() {
     let master = Master::at(&address).await;
     let (mut node, _) = master.welcome().await;
     node.send(MasterToNode::Caps { generation: 1, caps: vec![Some(watts(400))] }).await;
-    // A later order is obeyed, so the earlier one was too.
+    // The daemon obeys a later order, so it has obeyed the earlier one.
     node.run(shell(1, "true")).await;
     node.ended(1).await;
     assert_eq!(limit(), "300.000\n", "still being lifted");
@@ -291,7 +291,7 @@ async fn gpus_are_units_and_one_that_is_lost_keeps_nothing_back() {
     let failed = cap(&mut node, 2, &[Some(50), Some(300), None]).await;
     assert!(failed.len() == 1 && failed[0].0 == 1 && failed[0].1.contains("fell off the bus"), "{failed:?}");
     assert_eq!((tree.limit_of("intel-rapl:0"), fake.read(1, "locked_mhz")), ("50000000".into(), "unlocked".into()));
-    // Still missing when the daemon ends: that control is left to the next daemon.
+    // The control is still missing when the daemon ends, and is left to the next daemon.
     daemon.signal(Signal::SIGTERM);
     drop(node);
     daemon.wait();

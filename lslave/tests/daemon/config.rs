@@ -45,7 +45,7 @@ fn bad_settings() {
     with("meter_interval = \"61s\"", "the meter interval is 1min1s: a meter must be read at least every 1min");
     with("meter = \"shelly:plug7\"", "lslave.toml:1: `plug7` is not an address of a device: it must begin `http://`");
     with("meter_access = \"/no/such/file\"", "cannot read /no/such/file: No such file");
-    // Everybody may read this very file.
+    // The file is readable by all users.
     let open = format!("meter_access = \"{path}\"");
     with(&open, &format!("{path} may be read by others (mode 644): do `chmod 600 {path}`"));
     with("idle = \"-5 W\"", "the idle draw is -5.0 W: it must not be negative");
@@ -98,9 +98,9 @@ fn machines_of_a_hardware_file() {
     assert_eq!(text(&good.stdout), "node `n1`: 3 units, master unix:/run/limo/x\n", "{}", text(&good.stderr));
 }
 
-/// Flags go before the environment, the environment before the file.
+/// Flags take precedence over the environment, and the environment over the file.
 #[test]
-fn where_settings_come_from() {
+fn flags_precede_variables_and_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("lslave.toml");
     fs::write(&file, "master = \"127.0.0.1:1\"\n").expect("written");
@@ -115,7 +115,7 @@ fn where_settings_come_from() {
     check(lslave(&["--config", path, "--master", "127.0.0.1:3"]).env("LIMO_MASTER", "127.0.0.1:2"), "127.0.0.1:3\n");
 }
 
-/// A node that the master refuses reports the reason and ends. A node that was registered before keeps trying.
+/// Tests that a refused node reports the reason and ends, while a node that was registered before keeps trying.
 #[tokio::test]
 async fn a_refused_node_says_why() {
     let master = Master::new().await;
@@ -138,7 +138,8 @@ async fn a_refused_node_says_why() {
     master.welcome().await;
 }
 
-/// A hang-up signal makes the daemon read its settings again: here the interval of readings, from never to often.
+/// A hang-up signal makes the daemon read its settings again. Here, the interval of readings changes from a very long
+/// to a short one.
 #[tokio::test]
 async fn settings_are_read_again() {
     let master = Master::new().await;
@@ -164,7 +165,7 @@ async fn settings_are_read_again() {
     }
 }
 
-/// If another user can change the state directory, the node does not start and writes nothing there.
+/// Lets another user change the state directory: the node does not start and writes nothing there.
 #[test]
 fn a_state_directory_of_others_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -49,7 +49,7 @@ async fn reading(node: &mut Session) -> Power {
     .await
 }
 
-/// A job of `ft` on the whole CPU.
+/// Makes a job of `ft` on the whole CPU.
 fn ft(job: u64, size: &str, script: &str) -> DoExec {
     let mut job = shell(job, script);
     (job.application, job.size) = ("ft".into(), size.into());
@@ -89,7 +89,7 @@ async fn watts_follow_the_jobs() {
     assert_eq!(reading(&mut node).await, Power::from_watts(30), "right after the start");
     assert_eq!(node.data(1, Channel::Stdout).await.bytes, "work cpu xeon\n");
 
-    // A job on the accelerator. The file does not know its application, so it draws the nameplate, and a variable of
+    // The job is on the accelerator. The file does not know its application, so it draws the nameplate. A variable of
     // its submitter does not give it work.
     let mut second = shell(2, "echo ${LIMO_EMULATED_WORK_FD-none} $LIMO_UNIT; cat");
     second.launch.env.push((b"LIMO_EMULATED_WORK_FD".to_vec(), b"0".to_vec()));
@@ -105,7 +105,7 @@ async fn watts_follow_the_jobs() {
     assert_eq!(reading(&mut node).await, Power::from_watts(85), "right after the end");
     let expected = Power::from_watts(20) * usage.elapsed;
     let energy = usage.energy.expect("emulated hardware knows it");
-    // Both clocks count whole milliseconds, from instants close to each other.
+    // Both clocks count whole milliseconds, from slightly different instants.
     assert!((energy - expected).mj().abs() <= (Power::from_watts(20) * Span::from_ms(50)).mj(), "{energy} {expected}");
     assert!(energy > Energy::ZERO);
     node.write(2, 0, "").await;
@@ -172,7 +172,7 @@ async fn caps_hold_units_and_move() {
     assert_eq!(reading(&mut node).await, Power::from_watts(18));
     let (outcome, usage) = node.ended(1).await;
     assert_eq!(outcome, Outcome::Exited(0));
-    // 8 W of 20 W.
+    // The cap is 8 W of 20 W.
     check(&usage, Span::from_ms(750), 8);
     assert_eq!(reading(&mut node).await, Power::from_watts(10));
 
@@ -191,12 +191,12 @@ async fn caps_hold_units_and_move() {
     let (_, usage) = node.ended(2).await;
     assert!(usage.elapsed >= Span::from_secs(3), "{usage:?}");
     let energy = usage.energy.expect("emulated hardware knows it");
-    // At any pace the energy is proportional to the draw: 3 s at 40 W, and the time in which the process ended. The
-    // draw counts from before the start of the process.
+    // Energy is proportional to the draw at any pace: 3 s at 40 W, and the time in which the process ended. The draw
+    // counts from before the start of the process.
     let most = Power::from_watts(40) * (usage.elapsed + Span::from_ms(50));
     assert!(energy >= Energy::from_joules(119) && energy <= most, "{energy} in {}", usage.elapsed);
 
-    // Another connection counts anew; the caps stay until then.
+    // A new connection counts generations anew, and caps stay until then.
     set_caps(&mut node, 9, &[Some(12)]).await;
     assert_eq!(capped(&mut node).await.0, 9);
     drop(node);
@@ -224,7 +224,7 @@ async fn a_suspended_job_draws_nothing_and_its_work_waits() {
     node.send(MasterToNode::Suspend { job, attempt }).await;
     while reading(&mut node).await != Power::from_watts(10) {}
     for _ in 0..50 {
-        // One second, in which the work would have been done three times over.
+        // In one second, the work would have been done three times over.
         assert_eq!(reading(&mut node).await, Power::from_watts(10));
     }
     node.send(MasterToNode::Resume { job, attempt }).await;

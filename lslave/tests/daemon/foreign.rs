@@ -1,5 +1,5 @@
-//! A master with another journal than the one before. The node ends the attempts of the earlier journal, reports each
-//! once and forgets it. Job numbers of that journal no longer mean anything.
+//! A master with another journal than the previous one. The node ends the attempts of the earlier journal, reports
+//! each once and forgets it. Job numbers of that journal have lost their meaning.
 
 use limo_model::{Attempt, ClusterId, Epoch, Incarnation, JobId, JournalId, Outcome};
 use limo_proto::{AttemptReport, AttemptState, Identity, MasterToNode, NodeToMaster};
@@ -36,7 +36,7 @@ async fn a_job_of_another_journal_is_ended_before_the_node_registers() {
         panic!("{:?}", new.attempts)
     };
     assert_eq!((*journal, *job, outcome), (JournalId::default(), JobId(1), &Outcome::Signaled(15)));
-    // The same number is another job now, without any output of the first one.
+    // The same number now stands for another job, which has no output of the first one.
     let second = limo_proto::DoExec { journal: OTHER, ..shell(1, "echo mine; exit 4") };
     node.run(second).await;
     assert_eq!(&node.data(1, limo_proto::Channel::Stdout).await.bytes[..], b"mine\n");

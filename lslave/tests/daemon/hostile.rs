@@ -1,4 +1,4 @@
-//! Files and processes of a user block neither the daemon nor the jobs of others.
+//! Files and processes of one user block neither the daemon nor the jobs of other users.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use nix::unistd::geteuid;
 use crate::kill::numbers;
 use crate::master::{Daemon, Master, Session, exec, is_running, shell, within};
 
-/// Longest time of another user's job, whatever one user does.
+/// Longest time of another user's job during an attack of the hostile user.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// Returns a user other than root that every Linux has.
@@ -45,13 +45,14 @@ async fn as_other(node: &mut Session, mut job: DoExec) {
     node.run(job).await;
 }
 
-/// A write lease on a file: another process that opens the file waits until the holder gives it up, 45 s at most.
+/// A write lease on a file. Another process that opens the file waits until the holder gives the lease up, 45 s at
+/// most.
 struct Lease(File);
 
 impl Lease {
     fn on(path: &Path) -> Self {
-        // Opened for reading: a file that is open for writing cannot be executed, and the lease ends with the
-        // descriptor.
+        // The file is opened for reading, because a file that is open for writing cannot be executed. The lease ends
+        // with the descriptor.
         let file = File::open(path).expect("an own file");
         // SAFETY: the descriptor is open. The signal about a waiting process must not end the holder.
         unsafe {
@@ -64,7 +65,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // SAFETY: a descriptor that is open.
+        // SAFETY: the descriptor is open.
         unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
     }
 }
@@ -85,7 +86,7 @@ fn program(daemon: &Daemon, name: &str, text: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_lease_on_an_executable_holds_nobody_else() {
+async fn a_lease_on_an_executable_blocks_no_other_job() {
     let (mut node, daemon) = node().await;
     let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
     let lease = Lease::on(&path);
@@ -112,7 +113,7 @@ async fn a_launch_that_is_held_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn a_stopped_child_holds_nobody_else() {
+async fn a_stopped_child_blocks_no_other_job() {
     let (mut node, daemon) = node().await;
     let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
     let lease = Lease::on(&path);
@@ -147,9 +148,9 @@ fn shepherds_children(daemon: &Daemon) -> Vec<i32> {
     children(shepherd(daemon))
 }
 
-/// The job leaves many files next to the carried one.
+/// Runs a job that leaves many files next to the carried one.
 #[tokio::test]
-async fn removing_carried_files_holds_nobody() {
+async fn removing_carried_files_blocks_no_job() {
     let (mut node, _daemon) = node().await;
     let mut job = exec(1, &["job.sh"]);
     let script =
@@ -179,14 +180,14 @@ async fn removing_carried_files_holds_nobody() {
     within(gone).await;
 }
 
-/// A job's environment is that of a login, not that of the daemon.
+/// Checks that a job's environment is that of a login, and not that of the daemon.
 #[tokio::test]
 async fn a_job_inherits_nothing_of_its_daemon() {
     let master = Master::new().await;
     let (_read, write) = nix::unistd::pipe().expect("a pipe, open in every child");
     let leaked = write.as_raw_fd();
     let daemon = Daemon::start_changed(&master, &[], |command| {
-        // SAFETY: system calls only.
+        // SAFETY: the closure makes only system calls.
         unsafe {
             command.pre_exec(move || {
                 libc::signal(libc::SIGUSR1, libc::SIG_IGN);
@@ -217,7 +218,7 @@ async fn a_job_inherits_nothing_of_its_daemon() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
 }
 
-/// A job whose processes hide may outlive neither a killed daemon nor a killed launcher.
+/// Runs a job with hidden processes, which must not outlive a killed daemon or a killed launcher.
 #[tokio::test]
 async fn a_killed_launcher_loses_its_jobs_and_is_replaced() {
     let (mut node, daemon) = node().await;

@@ -1,4 +1,4 @@
-//! Signals and stops; after its end a job leaves nothing behind.
+//! Signals and stops. A job leaves nothing behind after its end.
 
 use limo_model::{Attempt, JobId, Outcome, Span, Warning};
 use limo_proto::{Channel, MasterToNode};
@@ -28,7 +28,7 @@ async fn signals_reach_the_whole_group() {
     node.run(shell(1, "sh -c 'trap \"echo usr1\" USR1; echo $$; while :; do sleep 0.01; done'; exit $?")).await;
     let child = numbers(&mut node, 1).await;
     let signal = |signal| MasterToNode::Signal { job: JobId(1), attempt: Attempt(1), signal };
-    // The outer shell has no trap, so the signal ends it. Nothing may be left then.
+    // The outer shell has no trap, so the signal ends it, and must leave nothing behind.
     node.send(signal(nix::libc::SIGUSR1)).await;
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(nix::libc::SIGUSR1));
     assert!(!is_running(child[0]), "a child that caught the signal is gone with its leader");
@@ -67,8 +67,8 @@ async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
-/// The limit and its warning need no message from the master, whose connection or clock may fail, and hold even if the
-/// daemon is stopped.
+/// Tests a time limit and its warning without a message from the master, whose connection or clock may fail. Both
+/// hold even if the daemon is stopped.
 #[tokio::test]
 async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     let (mut node, daemon) = node().await;
@@ -101,7 +101,7 @@ async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     assert!(usage.elapsed >= Span::from_secs(2), "{usage:?}");
 }
 
-/// The daemon ends without waiting for a job's grace.
+/// Ends the daemon, which does not wait for a job's grace.
 #[tokio::test]
 async fn a_stopped_daemon_shortens_a_long_grace() {
     let (mut node, mut daemon) = node().await;
@@ -114,7 +114,7 @@ async fn a_stopped_daemon_shortens_a_long_grace() {
     assert!(tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic").success());
 }
 
-/// All processes of a job end with it, inside and outside of its group.
+/// Checks that all processes of a job end with it, in its group and outside.
 #[tokio::test]
 async fn leftovers_end_with_their_job() {
     let (mut node, _daemon) = node().await;
@@ -122,11 +122,11 @@ async fn leftovers_end_with_their_job() {
     let processes = numbers(&mut node, 1).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(2));
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
-    // The processes held the pipe open; the output ends with them.
+    // The processes held the pipe open, so the output ends with them.
     while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
 }
 
-/// A process without its environment, in its own session, cannot hold the output open for ever.
+/// Hides a process: without its environment and in its own session, it cannot hold the output open for long.
 #[tokio::test]
 async fn output_ends_though_a_process_hides() {
     let (mut node, _daemon) = node().await;
@@ -136,7 +136,7 @@ async fn output_ends_though_a_process_hides() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
     while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
     for pid in hidden {
-        // The daemon cannot know this process, so the test removes it.
+        // The daemon cannot find this process, so the test removes it.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
     }
 }

@@ -1,4 +1,4 @@
-//! A job runs as its submitter would run it: command, environment, directory, umask, user, exit code.
+//! A job runs as if its submitter ran it: command, environment, directory, umask, user, exit code.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -90,7 +90,7 @@ async fn check(node: &mut Session, job: limo_proto::DoExec, code: u8, text: &str
 }
 
 #[tokio::test]
-async fn what_cannot_be_started() {
+async fn failed_launches_are_reported() {
     let (mut node, daemon) = node().await;
     let plain = daemon.path("plain");
     fs::write(&plain, "not a program").expect("written");
@@ -106,7 +106,7 @@ async fn what_cannot_be_started() {
     // The output file cannot be created, because a directory has its name.
     fs::create_dir(daemon.path("limo-6.err")).expect("made");
     check(&mut node, detached(6, "true", daemon.dir.path()), 126, "limo-6.err: Is a directory").await;
-    // A pipe without a reader must not stop the daemon.
+    // A pipe without a reader must not block the daemon.
     nix::unistd::mkfifo(&daemon.path("limo-7.out"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     check(&mut node, detached(7, "true", daemon.dir.path()), 126, "limo-7.out").await;
     let mut unknown = shell(8, "true");
@@ -114,7 +114,7 @@ async fn what_cannot_be_started() {
     check(&mut node, unknown, 126, "3999999999").await;
 }
 
-/// The search follows the submitter's PATH. A relative entry counts from the job's directory.
+/// Searches the submitter's PATH. A relative entry is relative to the job's directory.
 #[tokio::test]
 async fn commands_are_found_as_the_submitter_would() {
     let (mut node, daemon) = node().await;
@@ -177,7 +177,7 @@ async fn detached_jobs_write_files_with_the_umask() {
     }
 }
 
-/// A node that runs as root becomes the submitter before it accesses any of the submitter's files.
+/// Tests a node that runs as root. It becomes the submitter before it accesses any of the submitter's files.
 #[tokio::test]
 async fn jobs_run_as_their_submitter() {
     if !geteuid().is_root() {
@@ -187,7 +187,7 @@ async fn jobs_run_as_their_submitter() {
     let master = Master::new().await;
     let daemon = Daemon::start_changed(&master, &[], |command| {
         let groups = [4, 20].map(nix::unistd::Gid::from_raw);
-        // SAFETY: one system call.
+        // SAFETY: the closure makes one system call.
         unsafe { command.pre_exec(move || Ok(nix::unistd::setgroups(&groups)?)) };
     });
     let (mut node, _) = master.welcome().await;

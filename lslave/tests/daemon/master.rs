@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// Longest wait of a test, longer than anything here takes on a loaded machine.
+/// Longest wait of a test, longer than any step takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Daemon {
@@ -30,7 +30,7 @@ impl Daemon {
         Self::start_changed(master, more, |_| {})
     }
 
-    /// Starts a daemon after a change to its command.
+    /// Starts a daemon with a changed command.
     pub fn start_changed(master: &Master, more: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = command(dir.path(), master, more);
@@ -73,7 +73,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Its jobs end with the daemon only after a request to end, not after a kill.
+        // The daemon ends its jobs after a request to end, but not after a kill.
         let _ = kill(self.pid(), Signal::SIGTERM);
         let _ = self.child.wait();
     }
@@ -167,7 +167,7 @@ impl Session {
         within(self.connection.reader.next()).await.expect("a frame").expect("the connection is open")
     }
 
-    /// Returns the first result of `wanted` for a frame, now or later; keeps other frames.
+    /// Returns the first value that `wanted` gives for a frame, now or later; keeps other frames.
     pub async fn find<T>(&mut self, mut wanted: impl FnMut(&Frame<NodeToMaster>) -> Option<T>) -> T {
         for index in 0..self.early.len() {
             if let Some(found) = wanted(&self.early[index]) {
@@ -211,7 +211,7 @@ impl Session {
         self.send(MasterToNode::StreamAck { stream, offset }).await;
     }
 
-    /// The next data frame of a stream.
+    /// Returns the next data frame of a stream.
     pub async fn data(&mut self, job: u64, channel: Channel) -> Data {
         let wanted = StreamId::new(JobId(job), channel);
         self.find(|frame| match frame {
@@ -227,7 +227,7 @@ impl Session {
         self.early.iter().any(|frame| matches!(frame, Frame::Data(data) if data.stream == wanted))
     }
 
-    /// Reads all of a stream from the position of `inbox`, with acknowledgements as of a client.
+    /// Reads all of a stream from the position of `inbox`, with the acknowledgements of a client.
     pub async fn read_on(&mut self, job: u64, channel: Channel, inbox: &mut Inbox) -> Vec<u8> {
         let mut all = Vec::new();
         while !inbox.has_ended() {
@@ -313,7 +313,7 @@ pub fn shell(job: u64, script: &str) -> DoExec {
     exec(job, &["sh", "-c", script])
 }
 
-/// A detached job in `dir`.
+/// Makes a detached job in `dir`.
 pub fn detached(job: u64, script: &str, dir: &Path) -> DoExec {
     let mut exec = shell(job, script);
     exec.launch.io = Io::Detached;
@@ -321,7 +321,7 @@ pub fn detached(job: u64, script: &str, dir: &Path) -> DoExec {
     exec
 }
 
-/// Returns true if a process of this number runs; a zombie does not.
+/// Returns true if a process with this number runs; a zombie does not run.
 pub fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))

@@ -1,4 +1,4 @@
-//! Real meters: their values reach the master, and their failures harm nothing else.
+//! Real meters: their values reach the master, and their failures have no other effect.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -72,14 +72,14 @@ async fn a_sensor_is_read_and_may_fail() {
     assert!(warnings[0].contains("has no power1_average and no power1_input"), "{}", warnings[0]);
 }
 
-/// The daemon collects all children, and still knows how a command ended.
+/// Checks that the daemon collects all children, and still knows the status of a command.
 #[tokio::test]
 async fn a_command_is_read_beside_jobs() {
     let master = Master::new().await;
     let dir = tempfile::tempdir().expect("a directory");
     let (log, watts) = (dir.path().join("log"), dir.path().join("watts"));
     fs::write(&watts, "41.5 W").expect("written");
-    // Its output stays open for a moment after its end, so that the daemon has time to collect it.
+    // The output of the command stays open for a moment after its end, so that the daemon has time to collect it.
     let command = format!("command:sleep 0.03 & cat {0} && ! grep -q broken {0}", watts.display());
     let _daemon = daemon(&master, &log, &["--meter", &command]);
     let (mut node, new) = master.welcome().await;
@@ -106,11 +106,11 @@ async fn sample(node: &mut Session) -> Sample {
 
 /// A reading is the mean of several samples, and contains their number.
 #[tokio::test]
-async fn several_looks_are_one_reading() {
+async fn several_samples_are_one_reading() {
     let master = Master::new().await;
     let dir = tempfile::tempdir().expect("a directory");
     let (log, toggle) = (dir.path().join("log"), dir.path().join("toggle"));
-    // 10 W and 30 W by turns.
+    // The meter shows 10 W and 30 W in turn.
     let script = "if [ -e TOGGLE ]; then rm TOGGLE; echo 10; else : > TOGGLE; echo 30; fi";
     let command = format!("command:{}", script.replace("TOGGLE", &toggle.display().to_string()));
     let options = ["--meter", &command, "--reading-interval", "400ms", "--meter-interval", "20ms"];
@@ -128,7 +128,7 @@ async fn several_looks_are_one_reading() {
             assert!(low < draw && draw < high, "{draw}");
         }
     }
-    // At least some of twenty samples succeed, however slow the machine is.
+    // Some of twenty samples succeed even on a slow machine.
     assert!(looks > 3, "{looks}");
 }
 
@@ -145,7 +145,7 @@ async fn a_wattmeter_on_a_serial_line_is_read_often() {
     for _ in 0..50 {
         assert_eq!(reading(&mut node).await, Power::from_mw(41_500));
     }
-    // 20 ms are one cycle of the mains. Two cycles are the shortest that the chip measures well.
+    // A cycle of the mains takes 20 ms. Two cycles are the shortest time that the chip measures well.
     assert_eq!(chip.with(|state| state.registers[usize::from(cycles_at(Chip::Two))]), 1);
     chip.set_power(0, 700);
     while reading(&mut node).await != Power::from_watts(7) {}
@@ -174,7 +174,7 @@ async fn a_command_that_hangs_stops_nothing() {
     let said = fs::read_to_string(&log).expect("readable");
     assert!(!said.contains("was killed"), "the job came first:\n{said}");
     logged(&log, "did not end within 5000 ms and was killed; it printed nothing", 1).await;
-    // The command starts again; the daemon ends it with itself.
+    // The command starts again, and ends with the daemon.
     logged(&begun, "\n", 2).await;
     drop(node);
     daemon.signal(nix::sys::signal::Signal::SIGTERM);

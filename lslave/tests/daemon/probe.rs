@@ -13,7 +13,7 @@ use limo_power::Chip;
 use crate::chip::{Emulated, cycles_at};
 use crate::fake::FakeGpus;
 
-/// The lines about meters.
+/// Returns the lines about meters.
 fn probe(sysfs: &Path, more: &[&str]) -> Vec<String> {
     probe_with(sysfs, more, "/usr/bin:/bin")
 }
@@ -23,8 +23,8 @@ fn probe_with(sysfs: &Path, more: &[&str], path: &str) -> Vec<String> {
     probed(sysfs, more, path).0
 }
 
-/// Expects exit code 0 and nothing on stderr. Returns the lines on stdout, with `SYSFS` for the directory: first all
-/// but those about caps and GPUs, then these.
+/// Expects exit code 0 and nothing on stderr. Returns the lines on stdout, with `SYSFS` for the directory: first
+/// those without caps and GPUs, then those about them.
 fn probed(sysfs: &Path, more: &[&str], path: &str) -> (Vec<String>, Vec<String>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
     command.arg("--probe").arg("--sysfs").arg(sysfs).args(more).env_clear().env("PATH", path);
@@ -88,7 +88,7 @@ fn a_machine_without_meters() {
 }
 
 #[test]
-fn what_is_there_is_shown_with_its_draw_and_how_to_use_it() {
+fn existing_meters_are_shown_with_their_draw_and_option() {
     let dir = tempfile::tempdir().expect("a directory");
     let sysfs = dir.path();
     write(
@@ -140,7 +140,7 @@ fn a_controller_and_a_wattmeter() {
     let dir = tempfile::tempdir().expect("a directory");
     let sysfs = dir.path();
     let chip = Emulated::new(Chip::Two);
-    // The register of the other chip's interval.
+    // This is the interval register of the other chip.
     chip.set(0x9e, &[0xff, 0xff]);
     write(
         sysfs,
@@ -180,7 +180,7 @@ fn a_controller_and_a_wattmeter() {
 }
 
 #[test]
-fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
+fn caps_are_shown_with_their_range_value_and_option() {
     let Some(fake) = FakeGpus::new() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let sysfs = dir.path();

@@ -21,7 +21,7 @@ async fn refusal(node: &mut Session) -> (Attempt, String) {
 }
 
 #[tokio::test]
-async fn registers_what_it_is() {
+async fn a_node_registers_its_hardware() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &["--idle", "12 W", "--nameplate", "80 W"]);
     let (_, new) = master.welcome().await;
@@ -37,7 +37,7 @@ async fn registers_what_it_is() {
     assert_eq!(master.welcome().await.1.instance, new.instance, "the same node, though another daemon");
 }
 
-/// Without Go the command never runs, whatever happens to the connection or the daemon.
+/// Checks that without Go the command never runs, even after a reconnection or a restart of the daemon.
 #[tokio::test]
 async fn an_acknowledged_job_waits_for_go() {
     let master = Master::new().await;
@@ -68,7 +68,7 @@ async fn an_acknowledged_job_waits_for_go() {
     node.acknowledge_end(1).await;
     node.send(GO).await;
     node.send(MasterToNode::DoExec(Box::new(shell(1, &script)))).await;
-    assert_eq!(refusal(&mut node).await.1, "attempt 1 of job 1 was here and is gone");
+    assert_eq!(refusal(&mut node).await.1, "attempt 1 of job 1 has already ended here");
     assert_eq!(fs::read_to_string(&mark).expect("it ran"), "ran\n", "once");
     daemon.kill();
     daemon.restart(&master);
@@ -143,13 +143,13 @@ async fn impossible_assignments_are_refused() {
     large.placement[0].memory = Memory::from_bytes(1 << 60);
     node.send(MasterToNode::DoExec(Box::new(large))).await;
     assert!(refusal(&mut node).await.1.starts_with("1048576 TiB of memory: node `n1` has "));
-    // The node reports unknown attempts as lost: it cannot know if they ran.
+    // The node reports unknown attempts as lost, because they may have run.
     node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST, expected: Power::ZERO }).await;
     assert_eq!(node.ended(77).await.0, Outcome::Lost { reason: "the node does not know the job".into() });
 }
 
 #[tokio::test]
-async fn an_end_is_told_until_it_is_acknowledged() {
+async fn an_end_is_repeated_until_it_is_acknowledged() {
     let master = Master::new().await;
     let daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -170,7 +170,7 @@ async fn an_end_is_told_until_it_is_acknowledged() {
     assert_eq!(master.welcome().await.1.attempts, []);
 }
 
-/// Jobs continue while the master is away. Their output of that time is available when it returns.
+/// Lets jobs continue while the master is unreachable. Their output of that time is available when it returns.
 #[tokio::test]
 async fn jobs_run_on_without_the_master() {
     let master = Master::new().await;
@@ -181,7 +181,7 @@ async fn jobs_run_on_without_the_master() {
     node.run(shell(1, &format!("echo before; cat {}; echo after; exit 6", go.display()))).await;
     assert_eq!(node.data(1, Channel::Stdout).await.bytes, "before\n");
     drop(node);
-    // Opening the pipe for writing waits for the job, which therefore still runs.
+    // Opening the pipe for writing waits for the job, so the job must still run.
     tokio::task::spawn_blocking(move || fs::write(go, "meanwhile\n")).await.expect("no panic").expect("written");
     let (mut node, _) = master.welcome().await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(6));
@@ -207,7 +207,7 @@ async fn several_jobs_at_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_daemon_stops_its_jobs_and_tells() {
+async fn a_stopped_daemon_stops_and_reports_its_jobs() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;

@@ -12,7 +12,7 @@ use crate::master::{Daemon, Master, command, is_running, shell};
 const KILLED: &str = "the node daemon was killed while the job ran";
 
 #[tokio::test]
-async fn what_ran_is_lost_and_nothing_of_it_is_left() {
+async fn running_jobs_are_lost_without_remaining_processes() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -24,7 +24,7 @@ async fn what_ran_is_lost_and_nothing_of_it_is_left() {
     let processes: Vec<i32> = text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
     daemon.kill();
     drop(node);
-    // `lshepherd` ends them, and the next daemon waits until it has.
+    // `lshepherd` ends the processes, and the next daemon waits for this.
     daemon.restart(&master);
     let (mut node, new) = master.welcome().await;
     let lost = Outcome::Lost { reason: KILLED.into() };
@@ -40,12 +40,12 @@ async fn what_ran_is_lost_and_nothing_of_it_is_left() {
     })
     .await;
     assert_eq!(node.ended(1).await.0, lost);
-    // A reader of its output gets its end.
+    // A reader of the output gets its end.
     node.send(MasterToNode::ReadFrom { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
     let end = node.data(1, Channel::Stdout).await;
     assert_eq!((end.offset, end.bytes.len()), (line.len() as u64, 0));
     assert_eq!(fs::read_to_string(mark).expect("it ran"), "ran\n", "once");
-    // A daemon killed again before the acknowledgement reports the same end.
+    // A daemon that is killed before the acknowledgement reports the same end again.
     daemon.kill();
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
@@ -66,16 +66,16 @@ async fn an_end_survives_the_daemon() {
     assert_eq!(new.attempts[0].state, AttemptState::Ended { outcome, usage });
 }
 
-/// After another boot, all unfinished attempts are lost, even a held one.
+/// Checks that after another boot all unfinished attempts are lost, even a held one.
 #[tokio::test]
-async fn another_boot_loses_what_was_open() {
+async fn open_jobs_are_lost_after_a_reboot() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, new) = master.welcome().await;
     node.send(MasterToNode::DoExec(Box::new(shell(1, "true")))).await;
     node.message(|message| matches!(message, limo_proto::NodeToMaster::JobAck { .. }).then_some(())).await;
     daemon.kill();
-    // The record as under another boot id of the same length, with its checksum.
+    // The record gets another boot id of the same length, and a new checksum.
     let path = daemon.path("state/records");
     let mut log = fs::read(&path).expect("the intent");
     let boot = new.boot.as_bytes();
@@ -96,7 +96,7 @@ async fn a_record_that_cannot_be_read_is_a_lost_job() {
     let (node, _) = master.welcome().await;
     drop(node);
     daemon.kill();
-    // As earlier daemons stored it.
+    // An earlier daemon stored records in this way.
     fs::create_dir(daemon.path("state/attempts")).expect("made");
     fs::write(daemon.path("state/attempts/5.1.intent"), [0xff; 3]).expect("written");
     daemon.restart(&master);
@@ -127,9 +127,10 @@ async fn damaged_records_are_an_error_that_names_their_place() {
     );
 }
 
-/// An earlier daemon recorded reasons of any length, and reported all its attempts in one message.
+/// Uses the records of an earlier daemon, with reasons of any length. Such a daemon reported all its attempts in one
+/// message.
 #[tokio::test]
-async fn thousands_of_ends_with_long_reasons_are_told_in_pieces() {
+async fn thousands_of_ends_with_long_reasons_are_reported_in_pieces() {
     const ENDS: u64 = 10_500;
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
@@ -174,7 +175,7 @@ async fn a_full_disk_refuses_new_jobs() {
     node.run(shell(1, "read line; exit 3")).await;
     node.started(1).await;
     disk.fill();
-    // The record does not fit in the rest of a page.
+    // The record does not fit in the remaining part of a page.
     node.send(MasterToNode::DoExec(Box::new(shell(2, &format!("true #{}", "x".repeat(8_192)))))).await;
     let reason = node
         .message(|message| match message {
@@ -183,7 +184,7 @@ async fn a_full_disk_refuses_new_jobs() {
         })
         .await;
     assert!(reason.contains("No space left on device"), "{reason}");
-    // The running one continues, and its end is reported.
+    // The running job continues, and its end is reported.
     node.write(1, 0, "").await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
     node.acknowledge_end(1).await;

@@ -1,4 +1,4 @@
-//! Stdio: three streams, every byte once, bounded for any state of the connection.
+//! Stdio: every byte of three streams arrives once, with bounded memory in any state of the connection.
 
 use limo_model::{JobId, Outcome};
 use limo_proto::{CHUNK, Channel, Frame, Inbox, MasterToNode, NodeToMaster, Outbox, WINDOW};
@@ -87,9 +87,9 @@ async fn every_byte_once_over_broken_connections() {
     assert!(through_cat(&[0, 1, 100_000, 400_000, 400_001, 1_000_000, 2_900_000], &data).await == data);
 }
 
-/// A job whose output is not read stops writing; the node keeps one window of it.
+/// Runs a job whose output is not read. It stops writing, and the node keeps one window of its output.
 #[tokio::test]
-async fn output_that_nobody_takes_is_bounded() {
+async fn unread_output_is_bounded() {
     let master = Master::new().await;
     let _daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -108,7 +108,7 @@ async fn output_that_nobody_takes_is_bounded() {
         errors.push_str(std::str::from_utf8(&node.data(1, Channel::Stderr).await.bytes).expect("text"));
     }
     assert!(is_running(errors.trim().parse().expect("a process number")), "it waits: {errors}");
-    // Once it is read, the output continues to its end.
+    // The output continues to its end as soon as it is read.
     node.acknowledge(1, Channel::Stdout, received).await;
     let mut end = received;
     loop {
@@ -124,7 +124,7 @@ async fn output_that_nobody_takes_is_bounded() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
 }
 
-/// A job that does not read its stdin gets no acknowledgement for more than its pipe holds.
+/// Runs a job that does not read its stdin. It gets no acknowledgement for more than its pipe holds.
 #[tokio::test]
 async fn stdin_that_is_not_read_is_bounded() {
     let master = Master::new().await;
@@ -137,7 +137,7 @@ async fn stdin_that_is_not_read_is_bounded() {
     while let Some((offset, bytes)) = outbox.next_chunk() {
         node.write(1, offset, bytes).await;
     }
-    // Far more than the credit: an honest sender would have stopped, and the node drops it.
+    // This is far more than the credit. An honest sender would have stopped; the node drops the excess.
     for chunk in 0..64 {
         node.write(1, WINDOW + chunk * CHUNK as u64, vec![b'y'; CHUNK]).await;
     }
@@ -170,9 +170,9 @@ async fn a_job_may_close_its_stdin_early() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0), "its sender was not held up, and is not its problem");
 }
 
-/// Without a reader, a job still runs to its end.
+/// Checks that a job without a reader still runs to its end.
 #[tokio::test]
-async fn discarded_output_stops_nobody() {
+async fn discarded_output_does_not_block_the_job() {
     let master = Master::new().await;
     let _daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
@@ -180,7 +180,7 @@ async fn discarded_output_stops_nobody() {
     node.started(1).await;
     node.send(MasterToNode::Discard { job: JobId(1) }).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(5), "stdin has ended, and the output went nowhere");
-    // Also if it was discarded before the job began.
+    // This also holds if the output was discarded before the job began.
     node.send(MasterToNode::DoExec(Box::new(shell(2, "cat; head -c 10000000 /dev/zero && exit 6")))).await;
     node.send(MasterToNode::Discard { job: JobId(2) }).await;
     node.send(MasterToNode::Go { job: JobId(2), attempt: limo_model::Attempt(1), expected: limo_model::Power::ZERO })

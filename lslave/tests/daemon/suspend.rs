@@ -1,4 +1,4 @@
-//! Suspended jobs stop, in their group and outside of it, and continue, end or die as they should.
+//! Suspended jobs stop, with all processes in their group and outside, and later continue, end or die.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ async fn until(wanted: impl Fn() -> bool) {
     within(look).await;
 }
 
-/// Returns true if the process is stopped, or waits for a stopped child: a shell that starts a child waits until the
+/// Returns true if the process is stopped, or waits for a stopped child. A shell that starts a child waits until the
 /// child has its own program.
 fn is_stopped(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -65,7 +65,7 @@ async fn heard(node: &mut Session, job: u64) {
     assert_eq!(node.ended(job).await.0, Outcome::Exited(0));
 }
 
-/// Returns a shell script that appends to a file for ever.
+/// Returns a shell script that appends to a file without end.
 fn counting(file: &Path) -> String {
     format!("while :; do echo >> {}; sleep 0.005; done", file.display())
 }
@@ -79,7 +79,8 @@ async fn counts_on(files: &[PathBuf]) {
     until(|| files.iter().zip(&before).all(|(file, before)| count(file) > before + 2)).await;
 }
 
-/// Starts a leader, a child in its group and a child in its own session, which all count. Returns their numbers.
+/// Starts three processes that count: a leader, a child in its group and a child in its own session. Returns their
+/// numbers.
 async fn three(node: &mut Session, daemon: &Daemon, trap: &str) -> (Vec<PathBuf>, Vec<i32>) {
     let files: Vec<PathBuf> = ["a", "b", "c"].map(|name| daemon.path(name)).into();
     let loops: Vec<String> = files.iter().map(|file| counting(file)).collect();
@@ -92,10 +93,10 @@ async fn three(node: &mut Session, daemon: &Daemon, trap: &str) -> (Vec<PathBuf>
 }
 
 #[tokio::test]
-async fn everything_of_a_job_stands_still_and_goes_on() {
+async fn all_processes_of_a_job_are_suspended_and_continue() {
     let (mut node, daemon) = node().await;
     let (files, processes) = three(&mut node, &daemon, "").await;
-    // A job that is not suspended is not resumed, either.
+    // Resuming a job that is not suspended has no effect.
     resume(&mut node, 1).await;
     for _ in 0..2 {
         suspend(&mut node, 1).await;
@@ -117,9 +118,9 @@ async fn everything_of_a_job_stands_still_and_goes_on() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
-/// The last request counts for every process, however fast requests follow each other.
+/// Checks that the last request counts for every process, however fast requests follow each other.
 #[tokio::test]
-async fn the_last_word_counts() {
+async fn the_last_order_of_suspension_counts() {
     let (mut node, daemon) = node().await;
     let (files, processes) = three(&mut node, &daemon, "").await;
     for round in 0..30 {
@@ -200,8 +201,8 @@ async fn signals_wait_for_the_job_to_go_on() {
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGKILL), "no process waits with that one");
 }
 
-/// If the submitter stops a job (Ctrl-Z at `lrun`), only the submitter continues it, whatever the master does
-/// meanwhile.
+/// Checks that if the submitter stops a job (Ctrl-Z at `lrun`), only the submitter continues it, whatever the master
+/// requests meanwhile.
 #[tokio::test]
 async fn a_job_that_its_submitter_stopped_is_not_resumed() {
     let (mut node, daemon) = node().await;
@@ -214,11 +215,12 @@ async fn a_job_that_its_submitter_stopped_is_not_resumed() {
     suspend(&mut node, 1).await;
     resume(&mut node, 1).await;
     node.expect(NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: false }).await;
-    // The shell may just have started a child: processes that are not continued stop in the end.
+    // The shell may just have started a child: processes that are not continued stop soon.
     all_stopped(&leader).await;
     signal(&mut node, 1, libc::SIGCONT).await;
     counts_on(std::slice::from_ref(&file)).await;
-    // The submitter continues and stops it during the suspension: the last request counts when it is resumed.
+    // The submitter continues and stops the job during the suspension. Its last request counts when the job is
+    // resumed.
     suspend(&mut node, 1).await;
     signal(&mut node, 1, libc::SIGSTOP).await;
     signal(&mut node, 1, libc::SIGCONT).await;
@@ -233,7 +235,7 @@ async fn a_job_that_its_submitter_stopped_is_not_resumed() {
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGTERM));
 }
 
-/// If a suspended job is killed from outside, it is over, and its stopped processes end too.
+/// Kills a suspended job from outside: the job is over, and its stopped processes also end.
 #[tokio::test]
 async fn a_job_may_die_while_it_is_suspended() {
     let (mut node, daemon) = node().await;
@@ -255,7 +257,7 @@ async fn no_stopped_process_survives_a_killed_daemon() {
     all_stopped(&processes).await;
     daemon.kill();
     drop(node);
-    // `lshepherd` kills them, and the next daemon waits until it has.
+    // `lshepherd` kills the processes, and the next daemon waits for this.
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
     assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
@@ -275,7 +277,7 @@ async fn a_daemon_that_ends_ends_its_suspended_jobs() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
-/// An unreleased attempt cannot be suspended; an unknown one is lost.
+/// Checks that an unreleased attempt cannot be suspended, and an unknown one is lost.
 #[tokio::test]
 async fn attempts_that_do_not_run() {
     let (mut node, _daemon) = node().await;

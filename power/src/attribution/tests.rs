@@ -20,14 +20,14 @@ fn idle_for_20_s() -> Attribution {
 }
 
 #[test]
-fn a_run_alone_used_what_the_meter_shows_above_idle() {
+fn a_run_that_is_alone_used_the_measured_energy_above_idle() {
     let mut machine = idle_for_20_s();
     assert_eq!(machine.idle(), watts(10), "samples count, not the operator's value");
     machine.start(1, watts(99), secs(20));
     (21..=50).for_each(|at| machine.look(secs(at), watts(35), secs(1)));
     machine.end(1, secs(50));
     assert!(!machine.awaits_look(1));
-    // 25 W for 30 s.
+    // 25 W for 30 s are 750 J.
     assert_eq!(machine.take(1, secs(50)), Some(Attributed { energy: Energy::from_joules(750), confidence: 1_000 }));
     assert_eq!(machine.take(1, secs(50)), None);
     (51..=60).for_each(|at| machine.look(secs(at), watts(30), secs(1)));
@@ -35,7 +35,7 @@ fn a_run_alone_used_what_the_meter_shows_above_idle() {
 }
 
 #[test]
-fn runs_beside_each_other_share_by_what_was_expected_of_them() {
+fn simultaneous_runs_share_the_energy_by_their_estimates() {
     let mut machine = idle_for_20_s();
     machine.start(1, watts(30), secs(20));
     machine.start(2, watts(10), secs(30));
@@ -50,7 +50,7 @@ fn runs_beside_each_other_share_by_what_was_expected_of_them() {
 }
 
 #[test]
-fn few_looks_make_an_energy_less_sure_and_gaps_leave_it_unknown() {
+fn few_samples_lower_the_confidence_and_gaps_are_unknown() {
     let mut machine = idle_for_20_s();
     machine.start(1, watts(30), secs(20));
     machine.look(secs(25), watts(40), secs(5));
@@ -78,7 +78,7 @@ fn a_paused_run_has_no_part() {
     machine.start(2, watts(10), secs(20));
     machine.look(secs(22), watts(30), secs(2));
     machine.set_paused(1, true, secs(23));
-    // 40 W for 2 s are 80 J. Run 1 ran for one of the two seconds, so it gets a third.
+    // 40 W for 2 s are 80 J. Run 1 ran for only one of the two seconds, so it gets a third.
     machine.look(secs(24), watts(50), secs(2));
     machine.look(secs(28), watts(20), secs(4));
     machine.set_paused(1, false, secs(28));
@@ -95,7 +95,7 @@ fn a_paused_run_has_no_part() {
 proptest! {
     /// Checks that for all starts, overlaps and ends, the attributed energy is the energy above idle, to a thousandth.
     #[test]
-    fn shares_add_up_to_what_was_drawn(
+    fn shares_add_up_to_the_measured_energy(
         runs in prop::collection::vec((0_u64..100, 1_u64..100, 1_i64..100_000), 1..12),
         draws in prop::collection::vec(10_000_i64..500_000, 200),
     ) {
@@ -111,7 +111,7 @@ proptest! {
                     machine.end(token, secs(at));
                 }
             }
-            // The idle draw must not change.
+            // Samples without a run show the idle draw, so that it does not change.
             let active = spans().any(|(from, until)| from <= at && at < until);
             let shown = if active { *draw } else { 10_000 };
             drawn += shown - 10_000;

@@ -25,7 +25,7 @@ pub struct CapChoice {
     /// Text as the operator wrote it; the keeper saves it.
     text: String,
     kind: Kind,
-    /// Replaces the hardware's range.
+    /// Limits of the cap, instead of the hardware's range.
     range: Option<(Power, Power)>,
 }
 
@@ -140,7 +140,7 @@ impl FromStr for CapChoice {
     }
 }
 
-/// Splits the arguments for a controller; the same rules hold for its meter.
+/// Splits the arguments for a controller by the rules of its meter.
 fn words(cap: &str, arguments: &str) -> Result<Vec<String>, CapChoiceError> {
     match choice::ipmi(arguments) {
         Ok(MeterChoice::Ipmi(words)) => Ok(words),

@@ -37,7 +37,7 @@ pub struct ClockCap {
 }
 
 impl ClockCap {
-    /// Makes a cap. `library` as for [`Gpus::new`]. The range is the GPU's draw at its lowest and highest clock.
+    /// Makes a cap. `library` is as for [`Gpus::new`]. The range is the GPU's draw at its lowest and highest clock.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { gpus: Gpus::new(library), gpu, range }
     }

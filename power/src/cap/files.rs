@@ -11,7 +11,7 @@ use crate::meter::files;
 
 /// Writes into an existing file.
 pub fn write(path: &Path, value: &str) -> Result<(), CapError> {
-    // Truncated first, which sysfs ignores: a regular file would keep the end of a longer value.
+    // The value is truncated first, since a regular file would keep the end of a longer one. sysfs ignores this.
     let written =
         OpenOptions::new().write(true).truncate(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
     written.map_err(|source| CapError::Write { path: path.to_owned(), value: value.to_owned(), source })

@@ -3,8 +3,8 @@
 //!
 //! - A chip is known by its name, and among equal ones by its device (`0000:03:00.0`), never by its `hwmonN`.
 //! - Without a device, all chips of the name share the cap evenly; this is meant for sockets.
-//! - The range is `power1_cap_min` to `power1_cap_max`; a socket has no minimum, so that 10 W count. Often the range
-//!   has one value: such a device accepts only the value that it has.
+//! - The range is `power1_cap_min` to `power1_cap_max`; a socket has no minimum, so 10 W apply. A range of one value
+//!   is common: such a device accepts only its present value.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::meter::files;
 /// The chip of AMD's sockets.
 pub(super) const HSMP: &str = "amd_hsmp_hwmon";
 
-/// Some drivers round to whole watts.
+/// This allows for drivers that round to whole watts.
 const TOLERANCE: Power = Power::from_watts(1);
 
 /// Cap on chips of one name.

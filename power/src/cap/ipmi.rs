@@ -15,12 +15,13 @@ use super::{Cap, CapError, Originals, checked};
 use crate::meter::ipmi::{GROUP, bytes, completion_code, has_no_device};
 use crate::meter::{IpmiError, MeterError};
 
-/// Group, two reserved bytes, action, limit (2), correction time (4), two reserved bytes, period (2).
+/// Length of a reply: group, two reserved bytes, action, limit (2), correction time (4), two reserved bytes, period
+/// (2).
 const REPLY_LENGTH: usize = 14;
 /// Offset of the settings, which begin with the action. A request to set them has the same form.
 const SETTINGS: usize = 3;
 
-/// Values if no limit is stored: time for the controller to react, in milliseconds, and the seconds over which it
+/// Values for a controller without a stored limit: its reaction time in milliseconds, and the seconds over which it
 /// averages. Both equal the time for which the master uses a reading.
 const CORRECTION_MS: u32 = 10_000;
 const PERIOD_S: u16 = 5;
@@ -50,12 +51,12 @@ pub struct IpmiCap {
     range: Option<(Power, Power)>,
 }
 
-/// From the action to the period.
+/// Bytes of the settings, from the action to the period.
 type Settings = [u8; REPLY_LENGTH - SETTINGS];
 
 impl IpmiCap {
-    /// Uses `program`, which is `ipmitool`. `arguments` come before `raw`; for the machine's own controller they are
-    /// empty.
+    /// Makes a cap that uses `program`, normally `ipmitool`. `arguments` come before `raw`; for the machine's own
+    /// controller they are empty.
     pub fn new(program: &Path, arguments: Vec<String>, range: Option<(Power, Power)>) -> Self {
         Self { program: program.to_owned(), arguments, range }
     }
@@ -82,7 +83,7 @@ impl IpmiCap {
         }
     }
 
-    /// Returns `None` if no limit is active.
+    /// Returns the stored settings, or `None` if no limit is active.
     fn settings(&self) -> Result<Option<Settings>, CapError> {
         let reply = match self.send(3, &[0, 0]) {
             Err(CapError::Ipmi(IpmiCapError::Refused { code: NOT_ACTIVE, .. })) => return Ok(None),
@@ -159,7 +160,7 @@ impl Cap for IpmiCap {
     }
 
     fn set(&mut self, limit: Power) -> Result<(), CapError> {
-        // Whole watts, and never more than requested.
+        // Limits are whole watts, and never above the requested limit.
         let watts = u16::try_from(limit.mw() / 1000).unwrap_or(u16::MAX);
         let mut settings = self.settings()?.unwrap_or_else(|| {
             let mut fresh = Settings::default();

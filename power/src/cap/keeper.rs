@@ -2,9 +2,10 @@
 //!
 //! - The original values of a unit's controls are saved in a file before the first of them is written. The file exists
 //!   as long as any value may differ from the original.
-//! - A daemon that finds the file first restores its values by the caps in the file, whatever is configured now.
+//! - A daemon that finds the file first restores its values by the caps in the file. The present configuration does not
+//!   matter for this.
 //! - Each control is restored on its own. A value that cannot be restored stays in the file and remains the original
-//!   when the unit is capped again; a value that a cap left behind never becomes one.
+//!   when the unit is capped again. A value that a cap left behind never becomes an original.
 //! - Uses no clock and waits only for the hardware.
 
 use std::fs;
@@ -50,7 +51,7 @@ pub struct CapFailure {
 pub struct Kept {
     /// Name of the unit.
     pub unit: String,
-    /// Choice of the cap's control.
+    /// The operator's choice for the unit.
     pub choice: CapChoice,
     /// Lowest and highest cap; `None` if the unit cannot be capped.
     pub range: Option<(Power, Power)>,
@@ -82,7 +83,7 @@ struct CappedUnit {
     choice: CapChoice,
     cap: Box<dyn Cap>,
     range: Option<(Power, Power)>,
-    /// Values to restore.
+    /// Original values to restore.
     originals: Originals,
 }
 
@@ -173,8 +174,8 @@ impl Keeper {
         let (low, high) = match self.units[index].range {
             Some(range) => range,
             None => {
-                // A cap of an earlier daemon would be taken for the highest limit. If it still cannot be restored, it
-                // stays in the file, and the following error says why.
+                // A value that an earlier daemon's cap left behind would be taken for the highest limit. If it still
+                // cannot be restored, it stays in the file, and the following error gives the reason.
                 let left = self.restore_left();
                 self.save_after(left);
                 self.find_range(index)?

@@ -35,15 +35,15 @@ pub use redfish::RedfishCap;
 /// below about 10 W, the idle draw of its processor.
 const FLOOR: Power = Power::from_watts(10);
 
-/// Values of controls before anything was set, by the name of the control, which is the same after a restart.
+/// Original values of controls by name. The name of a control is the same after a restart.
 pub type Originals = BTreeMap<String, String>;
 
 /// Limit on the draw of one unit.
 ///
 /// There is no call to lift a limit: the original values are restored, control by control.
 pub trait Cap: Send {
-    /// Returns the lowest and the highest limit, positive. If only a write shows that a limit can be set, its own value
-    /// is written once more. Call it while nothing is set.
+    /// Returns the lowest and the highest limit, positive. If only a write can show that a limit can be set, writes
+    /// its present value once more. Call this while no cap is set.
     ///
     /// # Errors
     /// [`CapError`] if it cannot be capped: missing, locked, read-only, or with an empty range.
@@ -78,7 +78,7 @@ fn power(uw: u64) -> Power {
     Power::from_mw(i64::try_from(uw / 1000).unwrap_or(i64::MAX))
 }
 
-/// Checks that a range has room.
+/// Checks that the lowest cap is positive and below the highest.
 fn checked(place: impl FnOnce() -> String, (low, high): (Power, Power)) -> Result<(Power, Power), CapError> {
     if low > Power::ZERO && low < high { Ok((low, high)) } else { Err(CapError::NoRoom { place: place(), low, high }) }
 }

@@ -20,7 +20,7 @@ const FIELDS: &str = "--query-gpu=uuid,power.limit,enforced.power.limit,power.mi
 const FORM: &str = "--format=csv,noheader,nounits";
 const EXPECTED: &str = "one line with a UUID and four numbers of watts was expected";
 
-/// The program's precision: hundredths of a watt, with some drivers whole watts.
+/// Precision of the program: hundredths of a watt, with some drivers whole watts.
 const TOLERANCE: Power = Power::from_watts(1);
 
 /// Cap on one GPU.
@@ -40,7 +40,7 @@ struct Told {
 }
 
 impl SmiCap {
-    /// Makes a cap. `program` is a path, or a name in `PATH`. Without a range, the GPU's own counts.
+    /// Makes a cap. `program` is a path, or a name in `PATH`. Without a range, the GPU's own range counts.
     pub fn new(program: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { program: program.to_owned(), gpu, range }
     }

@@ -1,8 +1,8 @@
 //! Power limit of an NVIDIA GPU, through the library of its driver.
 //!
-//! The value read back is the enforced limit, which includes limits from elsewhere, such as a management controller. A
-//! lower limit from there is accepted. Limits end with the driver. Without persistence mode that is when the last
-//! program that uses the GPU ends, and the daemon is one such program.
+//! The value read back is the enforced limit, which includes limits from elsewhere, such as a management controller.
+//! A lower limit from there is accepted. Limits end with the driver. Without persistence mode, this happens when the
+//! last program that uses the GPU ends. The daemon is one such program.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::nvml::{GpuId, Gpus, milliwatts};
 /// Name of a captured limit, after the GPU's UUID.
 pub const LIMIT: &str = "power_limit_mw";
 
-/// Some drivers round to whole watts.
+/// This allows for drivers that round to whole watts.
 const TOLERANCE: Power = Power::from_watts(1);
 
 /// Cap on one GPU.
@@ -26,7 +26,7 @@ pub struct NvmlCap {
 }
 
 impl NvmlCap {
-    /// Makes a cap. `library` as for [`Gpus::new`]. Without a range, the GPU's own counts.
+    /// Makes a cap. `library` is as for [`Gpus::new`]. Without a range, the GPU's own range counts.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
         Self { gpus: Gpus::new(library), gpu, range }
     }

@@ -19,7 +19,7 @@ pub enum ProgramError {
     Run { command: String, source: io::Error },
     #[error("`{command}` did not end within 5 s and was killed; it printed {printed}")]
     Late { command: String, printed: String },
-    /// `status` is in the words of the operating system: `exit status: 1`.
+    /// `status` is the operating system's text, such as `exit status: 1`.
     #[error("`{command}` failed with {status}; it printed {printed}")]
     Failed { command: String, status: String, printed: String },
     #[error("`{command}` printed {printed}: {expected}")]
@@ -34,7 +34,7 @@ pub struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// Returns the output, if the program ended well and in time, and the name of the command for errors.
+    /// Returns the output and the name of the command for errors, if the program ended well and in time.
     pub fn run(&self, arguments: &[&str]) -> Result<(Ran, String), CapError> {
         let shown = format!("{} {}", self.path.display(), arguments.join(" "));
         let mut command = Command::new(self.path);

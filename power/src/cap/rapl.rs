@@ -1,10 +1,10 @@
 //! The long-term limit of processor packages (RAPL), as Linux powercap shows it in `class/powercap` of sysfs.
 //!
 //! - Zones and constraints are known by their names, `package-N` and `long_term`: their numbers change.
-//! - `intel-rapl:` (registers) and `intel-rapl-mmio:` (memory) are two interfaces of one processor, which obeys the
-//!   lower limit; some obey only the second. Both are written; one that refuses makes the cap fail.
-//! - A limit counts only where the zone is enabled, so that is written as well. Firmware that locks the limit shows by
-//!   a write that is refused, by a value that does not stay, or by a zone that stays disabled.
+//! - `intel-rapl:` (registers) and `intel-rapl-mmio:` (memory) are two interfaces of one processor. A processor obeys
+//!   the lower limit, or only the second interface. Both are written; one that refuses makes the cap fail.
+//! - A limit counts only if the zone is enabled, so the zone is enabled as well. Firmware that locks the limit shows
+//!   by a write that is refused, by a value that does not stay, or by a zone that stays disabled.
 //! - The packages of a node share its cap evenly.
 //! - The highest cap is the limit that was there, not `max_power_uw`, which is often far below it. Only a meter shows
 //!   the effect of the limit: it is averaged over a window of up to minutes, and the short-term limit does not change.
@@ -18,7 +18,8 @@ use super::{Cap, CapError, FLOOR, Originals, checked, power};
 use crate::cap::files::{captured_uw, write, write_uw};
 use crate::meter::files;
 
-/// Most processors keep limits in steps of an eighth of a watt; half a watt is the largest step of the others.
+/// Largest deviation of a kept limit. Most processors use steps of an eighth of a watt; the largest step of others is
+/// half a watt.
 const TOLERANCE: Power = Power::from_mw(500);
 
 /// Prefixes of the zones' names: two interfaces to a package.
@@ -36,7 +37,7 @@ pub struct Rapl {
 struct PackageLimit {
     /// `package-0`.
     package: String,
-    /// `intel-rapl/package-0`: does not depend on the zone's number.
+    /// Name that does not depend on the zone's number, such as `intel-rapl/package-0`.
     name: String,
     enabled: PathBuf,
     limit: PathBuf,
@@ -89,7 +90,7 @@ impl PackageLimit {
     }
 
     fn set(&self, limit_uw: u64) -> Result<(), CapError> {
-        // The limit first: a disabled zone may hold any value.
+        // The limit is written first, because a disabled zone may hold any value.
         write_uw(&self.limit, limit_uw, TOLERANCE)?;
         self.enable("1")
     }
@@ -103,7 +104,7 @@ impl PackageLimit {
     }
 }
 
-/// Finds the limit of the long-term constraint, whatever its number.
+/// Finds the limit of the long-term constraint, regardless of its number.
 fn long_term(dir: &Path) -> Result<Option<PathBuf>, CapError> {
     for path in files::entries(dir)? {
         let Some(constraint) = files::name(&path).strip_suffix("_name").filter(|name| name.starts_with("constraint_"))

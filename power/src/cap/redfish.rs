@@ -11,7 +11,7 @@ use crate::access::Access;
 use crate::http::{Http, HttpError, Scheme};
 use crate::meter::json::{Answer, JsonError};
 
-/// Some controllers round limits.
+/// This allows for controllers that round limits.
 const TOLERANCE: Power = Power::from_watts(1);
 
 const HINT: &str = "this chassis has no power limit; ask another one below `/redfish/v1/Chassis`";
@@ -161,7 +161,7 @@ impl Cap for RedfishCap {
 
     fn set(&mut self, limit: Power) -> Result<(), CapError> {
         let (form, _) = self.find()?;
-        // Whole watts, and never more than requested.
+        // Limits are whole watts, and never above the requested limit.
         self.write(form, &form.with_limit(limit.mw() / 1000))
     }
 

@@ -1,8 +1,8 @@
 //! Aggregates samples of a meter: time-weighted mean, lowest, highest and newest value.
 //!
-//! A value counts for the time since the sample before it (a step, not a trapezoid). This is exact for energy counters,
-//! which show the mean of just that time. For meters that show an instant it equals the trapezoid to within half an
-//! interval at the first and last sample: steps add at a rise and subtract at a fall.
+//! A value counts for the time since the sample before it (a step, not a trapezoid). This is exact for energy
+//! counters, because they show the mean of exactly that time. For meters that show an instant it equals the trapezoid
+//! to within half an interval at the first and last sample: steps add at a rise and subtract at a fall.
 //!
 //! Time without samples is not filled in: after a failed read, or a gap, a value counts for no time, and the mean
 //! covers the remaining time. The rounding error of one mean is added to the next, so that draw times time, summed over
@@ -14,13 +14,13 @@ use limo_model::{Energy, Power};
 
 use super::Reading;
 
-/// Least gap, so that a slow meter, or one read every few seconds, has none.
+/// Shortest gap, so that a meter that is slow or read every few seconds has none.
 const SHORTEST_GAP: Duration = Duration::from_secs(10);
 
 /// Samples since the last reading.
 #[derive(Debug)]
 pub struct Batch {
-    /// A later sample follows a gap.
+    /// Longest interval between two samples without a gap.
     gap: Duration,
     /// Time of the last sample, unless something failed since.
     before: Option<Duration>,
@@ -82,7 +82,7 @@ impl Batch {
         let (draw, over) = match reading {
             Reading::Draw(draw) => (draw, since.unwrap_or_default()),
             Reading::Mean { draw, over } => (draw, over),
-            // The next reading has its own length.
+            // The next reading carries its own duration.
             Reading::NotYet => return None,
         };
         self.before = Some(at);
@@ -158,20 +158,20 @@ mod tests {
         let summary = check(&mut batch, 42_500, 400, 3);
         assert_eq!((summary.low.mw(), summary.high.mw(), summary.last.mw()), (10_000, 50_000, 50_000));
         assert_eq!(summary.energy(), Energy::from_joules(17));
-        // The next reading continues here, with its own lowest value.
+        // The next reading begins here, with its own lowest value.
         batch.look(ms(500), Reading::Draw(Power::from_mw(30_000)));
         let summary = check(&mut batch, 30_000, 100, 1);
         assert_eq!(summary.low, Power::from_watts(30));
     }
 
     #[test]
-    fn one_look_is_its_own_mean() {
+    fn one_sample_is_its_own_mean() {
         check(&mut batch(&[(700, 41_500)]), 41_500, 0, 1);
         assert_eq!(Batch::new(ms(1)).close(), None);
     }
 
     #[test]
-    fn what_was_not_seen_is_not_filled_in() {
+    fn unseen_time_is_not_filled_in() {
         let mut failed = batch(&[(0, 10_000), (100, 10_000)]);
         failed.interrupt();
         failed.look(ms(5000), Reading::Draw(Power::from_watts(90)));
@@ -211,8 +211,8 @@ mod tests {
     }
 
     proptest! {
-        /// However samples are divided into readings, draw times time is the integral, to half a milliwatt of the last
-        /// one.
+        /// Checks that draw times time, summed over all readings, is the integral to half a milliwatt of the last
+        /// one, however samples are divided.
         #[test]
         fn samples_add_up_to_the_integral(
             looks in prop::collection::vec((1_u64..3_000_000_000, 1_i64..100_000_000, any::<bool>()), 1..200),

@@ -63,7 +63,7 @@ fn watts(text: &str) -> Option<Power> {
     })?
 }
 
-/// Parses `41.5 W`, followed only by separate text.
+/// Parses `41.5 W`. A separator must follow the unit.
 fn quantity(text: &str, is_number: impl Fn(char) -> bool) -> Option<Power> {
     let end =
         text.char_indices().find(|(at, c)| !is_number(*c) && (*at > 0 || *c != '-')).map_or(text.len(), |(at, _)| at);

@@ -50,7 +50,7 @@ pub enum MeterError {
     Run { command: String, source: io::Error },
     #[error("the meter command `{command}` did not end within {} ms and was killed; it printed {printed}", limit.as_millis())]
     Late { command: String, limit: Duration, printed: String },
-    /// `status` is in the words of the operating system: `exit status: 1`.
+    /// `status` is the operating system's text, such as `exit status: 1`.
     #[error("the meter command `{command}` failed with {status}; it printed {printed}")]
     Failed { command: String, status: String, printed: String },
     #[error("the meter command `{command}` printed nothing: it must print watts, for example `41.5 W`")]
@@ -61,13 +61,13 @@ pub enum MeterError {
     #[error(transparent)]
     Gpu(#[from] GpuError),
     #[error(
-        "the NVIDIA library knows no GPU: choose another meter, or look whether its driver sees the card with `nvidia-smi -L`"
+        "the NVIDIA library knows no GPU: choose another meter, or check with `nvidia-smi -L` that its driver sees the card"
     )]
     NoGpus,
     #[error("{found} of {before} NVIDIA GPUs are left: restart lslave to measure without the others")]
     GpusGone { found: usize, before: usize },
     #[error(
-        "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not tell it"
+        "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not report it"
     )]
     NoDraws { command: String, printed: String },
 

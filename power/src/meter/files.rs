@@ -45,7 +45,7 @@ pub fn listing(dir: &Path) -> Result<Vec<(OsString, u64)>, MeterError> {
     }
 }
 
-/// Returns the last part of a path; empty if it is not text.
+/// Returns the last part of a path; empty if the part is not UTF-8.
 pub fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }

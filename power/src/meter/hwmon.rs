@@ -36,7 +36,7 @@ pub struct Sensor {
 pub struct Hwmon {
     dir: PathBuf,
     sensor: Sensor,
-    /// Number of chips with that name at first.
+    /// Number of chips with that name at the first reading.
     chips: usize,
 }
 

@@ -48,7 +48,7 @@ impl<'a> Answer<'a> {
     /// Returns the watts in `value`, which is at or below `pointer`.
     pub fn number(&self, pointer: &str, value: &Value) -> Result<Power, JsonError> {
         let mw = value.as_f64().map(|watts| (watts * 1000.0).round());
-        // A float that is too large becomes the largest number, which is not plausible.
+        // A float that is too large saturates to the largest number, which is not plausible.
         mw.map(|mw| Power::from_mw(mw as i64)).ok_or_else(|| JsonError::NoNumber {
             url: self.url.to_owned(),
             pointer: pointer.to_owned(),

@@ -16,7 +16,7 @@ const ARGUMENTS: [&str; 2] = ["--query-gpu=power.draw", "--format=csv,noheader,n
 #[derive(Debug)]
 pub struct NvidiaSmi {
     program: PathBuf,
-    /// Number of GPUs at first.
+    /// Number of GPUs at the first reading.
     most: usize,
 }
 

@@ -16,14 +16,15 @@ use crate::nvml::{GpuError, GpuId, Gpus, milliwatts};
 /// Counters are updated about ten times a second: closer samples mean little.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// Longer than any sampling interval; in a longer time another driver may have reset the counters.
+/// Longest interval between compared samples, longer than any sampling interval. In a longer time another driver may
+/// have reset the counters.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Draw of all GPUs.
 #[derive(Debug)]
 pub struct Nvml {
     gpus: Gpus,
-    /// Number of GPUs at first.
+    /// Number of GPUs at the first reading.
     most: u32,
     /// Time of the last sample, and the counters: millijoules by index, `None` without a counter.
     last: Option<(Duration, Vec<Option<u64>>)>,
@@ -75,7 +76,8 @@ impl Meter for Nvml {
     }
 }
 
-/// Returns `None` if a GPU has no counter, its counter was reset, or it is another GPU.
+/// Returns the mean draw between two samples; `None` if a GPU has no counter, its counter was reset, or it is another
+/// GPU.
 fn mean(before: &[Option<u64>], now: &[Option<u64>], over: Duration) -> Option<Power> {
     if before.len() != now.len() {
         return None;

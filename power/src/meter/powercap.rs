@@ -2,8 +2,8 @@
 //!
 //! - A node's draw is that of `psys`, which covers the whole board, if it exists; else that of all packages and all
 //!   memory (`dram`). `core` and `uncore` are inside their package and never added.
-//! - Zones are known by their names: `intel-rapl:0` may be `package-1`, and another one after a reload of the module.
-//!   `intel-rapl-mmio:N` shows the same counters a second time and is skipped.
+//! - Zones are known by their names. `intel-rapl:0` may be `package-1`, and may be another zone after a reload of the
+//!   module. `intel-rapl-mmio:N` shows the same counters a second time and is skipped.
 //! - There is no power to read, only energy: the draw is the difference of two samples by the time between them. A
 //!   counter wraps around at `max_energy_range_uj`; if that cannot be read, the sample is dropped.
 //! - The zones are searched again when the directory has other entries: reading the names of all zones costs more than
@@ -108,7 +108,7 @@ impl Powercap {
     }
 
     fn sample(&mut self, at: Duration) -> Result<Sample, MeterError> {
-        // Listed before the zones are searched, so that the next sample notices changes meanwhile.
+        // The directory is listed before the zones are searched, so that the next sample notices changes meanwhile.
         let entries = files::listing(&self.dir)?;
         let known = match self.known.take() {
             Some(known) if known.entries == entries => known,
@@ -119,7 +119,7 @@ impl Powercap {
             Ok((name.clone(), EnergyCounter { dir: dir.clone(), energy_uj }))
         };
         let zones = known.zones.iter().map(look).collect::<Result<_, _>>()?;
-        // After a failure they are searched again.
+        // After a failure the zones are searched again.
         self.known = Some(known);
         Ok(Sample { at, zones })
     }
@@ -132,7 +132,7 @@ impl Powercap {
         };
         let (gone, zones) = (missing(new, last), missing(last, new));
         let path = self.dir.clone();
-        // Before missing zones: when psys appears, the packages no longer count.
+        // This comes before missing zones: when psys appears, the packages no longer count.
         if !zones.is_empty() {
             return Err(MeterError::ZonesNew { path, zones });
         }
@@ -153,7 +153,7 @@ impl Meter for Powercap {
             Ok(()) if elapsed.is_zero() => return Ok(Reading::NotYet),
             Ok(()) if elapsed > LONGEST => Ok(None),
             Ok(()) => drawn(last, &new, elapsed),
-            // Earlier zones may come back.
+            // The missing zones may reappear.
             Err(MeterError::ZonesGone { .. }) => return same.map(|()| Reading::NotYet),
             Err(error) => Err(error),
         };

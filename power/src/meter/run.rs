@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 
 use super::error::MeterError;
 
-/// Long for any meter, and half the age at which the master ignores a reading.
+/// Time limit: long for any meter, and half the age at which the master ignores a reading.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
 /// Most bytes of output that are kept; no answer of a meter is longer.
@@ -28,7 +28,7 @@ const SHOWN: usize = 200;
 /// Interval between checks for the end of a command that has closed its output.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Longest wait for a killed command. If the kernel blocks it longer, the daemon collects it.
+/// Longest wait for a killed command. If the kernel blocks the command longer, the daemon collects it.
 const KILLED: Duration = Duration::from_millis(200);
 
 /// Output of a command, and its status; `None` if it did not end in time.
@@ -51,11 +51,11 @@ fn run(mut command: Command, limit: Duration) -> io::Result<Ran> {
     };
     let ended = match read {
         Ok(true) => await_end(&mut child, end),
-        // A process of it still runs, even if the command itself has ended.
+        // A process of the group still runs, even if the command itself has ended.
         other => other.map(|_| None),
     };
     if !matches!(ended, Ok(Some(_))) {
-        // Not collected yet, so the number is still its own. A group that is gone needs no signal.
+        // The child is not collected yet, so its number still belongs to it. A group that has ended needs no signal.
         let _ = i32::try_from(child.id()).map(|group| killpg(Pid::from_raw(group), Signal::SIGKILL));
         let _ = await_end(&mut child, Instant::now() + KILLED);
     }

@@ -21,7 +21,7 @@ impl Sum {
 
 impl Meter for Sum {
     fn read(&mut self, now: Duration) -> Result<Reading, MeterError> {
-        // All are read, even if one fails: counters must not wrap around unnoticed.
+        // All parts are read, even if one fails, because counters must not wrap around unnoticed.
         let readings: Vec<_> = self.parts.iter_mut().map(|part| part.read(now)).collect();
         let (mut total, mut mean) = (Power::ZERO, None::<Duration>);
         let mut complete = true;

@@ -21,7 +21,7 @@ const HINT: &str = "this device does not measure, or wants a user and a password
 #[derive(Debug)]
 pub struct Tasmota {
     http: Http,
-    /// Contains the password.
+    /// Address with the password.
     url: String,
     shown: String,
     channel: Option<u32>,

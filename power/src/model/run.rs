@@ -1,4 +1,4 @@
-//! Run of the model: the rest of its work, its energy, and their course until the next change.
+//! One run of the model: its remaining work, its energy, and its draw and pace until the next change.
 
 use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
 
@@ -35,7 +35,7 @@ pub(super) struct EmulatedRun {
     /// True once the run's end was reported.
     told: bool,
     began: Time,
-    /// Time up to which `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
+    /// Time up to which `left` and `used` are counted. From then on the run draws `draw` and works at `pace`.
     counted: Time,
     draw: Power,
     pace: Pace,
@@ -56,7 +56,7 @@ impl EmulatedRun {
             return;
         }
         self.counted = now;
-        // mW times ms.
+        // Milliwatts times milliseconds are microjoules.
         self.used = self.used.saturating_add(i128::from(self.draw.mw()) * i128::from(span.ms()));
         self.left = self.left.map(|left| left.less(self.pace.over(span)));
     }
@@ -75,7 +75,7 @@ impl EmulatedRun {
             return;
         }
         for Load { share, power } in &self.loads {
-            // The units of its shares were checked by the plan.
+            // The plan has checked the units of its shares.
             let (spec, unit) = (&machine.spec.units[share.unit], &machine.units[share.unit]);
             let cap = caps[share.unit].map(|cap| cap.scaled(share.cores.into(), spec.cores.into()));
             let (draw, pace) = pace(*power, cap, unit.cap_factor_permille);
@@ -97,7 +97,7 @@ impl EmulatedRun {
         self.loads.iter_mut().for_each(|load| load.share.cap = None);
     }
 
-    /// Returns when its work will be done. `None` if it never is, has none, or its end was reported.
+    /// Returns when the work will be done; `None` if it never is, there is no work, or its end was reported.
     pub(super) fn done_at(&self) -> Option<Time> {
         let left = self.left.filter(|_| !self.told)?;
         Some(self.counted + left.takes(self.pace)?)

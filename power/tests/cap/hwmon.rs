@@ -70,7 +70,7 @@ fn sockets_share_a_cap_evenly() {
 }
 
 #[test]
-fn a_chip_that_obeys_nothing_is_told() {
+fn a_chip_that_ignores_caps_is_reported() {
     let tree = Tree::new();
     let error = |tree: &Tree, chip: &str| {
         HwmonCap::new(tree.path(), chip, None, None).range().expect_err("no range").to_string()
@@ -80,7 +80,7 @@ fn a_chip_that_obeys_nothing_is_told() {
     ));
     chip(&tree, 0, "amdgpu", 35_000_000);
     assert!(error(&tree, "amdgpu").contains("power1_cap_max: No such file"));
-    // As with cards that accept their default only.
+    // Some cards accept only their default.
     tree.write("class/hwmon/hwmon0/power1_cap_min", "35000000");
     tree.write("class/hwmon/hwmon0/power1_cap_max", "35000000");
     assert!(
@@ -97,7 +97,7 @@ fn a_chip_that_obeys_nothing_is_told() {
 }
 
 #[test]
-fn a_cap_that_cannot_be_written_is_told() {
+fn a_cap_that_cannot_be_written_is_reported() {
     let mut tree = Tree::new();
     chip(&tree, 0, "amdgpu", 100_000_000);
     tree.write("class/hwmon/hwmon0/power1_cap_max", "200000000");

@@ -34,7 +34,7 @@ fn a_limit_is_set_made_active_and_lifted() {
     let originals = cap.capture().expect("readable");
     assert_eq!(originals.into_iter().collect::<Vec<_>>(), [("ipmi -H bmc1/power_limit".into(), "inactive".into())]);
     cap.set(limo_model::Power::from_mw(313_900)).expect("set");
-    // No action, 0x0139 W, 10 000 ms, two reserved bytes, 5 s.
+    // The settings: no action, 0x0139 W, 10 000 ms, two reserved bytes, 5 s.
     assert_eq!(script.read("settings"), "00 39 01 10 27 00 00 00 00 05 00");
     let asked = script.read("asked");
     let set = "-H bmc1 raw 0x2c 0x04 0xdc 0x00 0x00 0x00 0x00 0x39 0x01 0x10 0x27 0x00 0x00 0x00 0x00 0x05 0x00";
@@ -63,7 +63,7 @@ fn a_limit_that_was_active_is_put_back_as_it_was() {
 }
 
 #[test]
-fn what_a_controller_refuses_is_told() {
+fn a_refusal_of_the_controller_is_reported() {
     let script = controller();
     let mut cap = cap(&script);
     let mut set = |expected: &str| {
@@ -108,11 +108,11 @@ fn what_a_controller_refuses_is_told() {
 }
 
 #[test]
-fn a_limit_that_stays_active_is_told() {
+fn a_limit_that_stays_active_is_reported() {
     let script = controller();
     script.set("active", "");
     script.set("settings", "00 2c 01 e8 03 00 00 00 00 1e 00");
-    // The controller answers without an effect.
+    // The controller confirms the request but does not act.
     script.set("deaf", "");
     std::fs::remove_file(script.program()).expect("removed");
     let body = "#!/bin/sh\necho ' dc 00 00 00 2c 01 e8 03 00 00 00 00 1e 00'\n";

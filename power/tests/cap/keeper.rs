@@ -40,7 +40,7 @@ fn before() -> (String, String) {
 }
 
 #[test]
-fn what_was_there_is_saved_and_put_back() {
+fn original_values_are_saved_and_restored() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let (mut keeper, failures) = open(&file, &site(&tree, None), &[("cpu", "rapl")]);
@@ -78,9 +78,9 @@ fn what_was_there_is_saved_and_put_back() {
     );
 }
 
-/// Dropping a keeper simulates a kill: no value is restored.
+/// Simulates a kill by dropping a keeper: no value is restored.
 #[test]
-fn the_next_one_puts_back_what_a_killed_one_left() {
+fn the_next_keeper_restores_the_values_after_a_kill() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let places = site(&tree, None);
@@ -88,14 +88,14 @@ fn the_next_one_puts_back_what_a_killed_one_left() {
     keeper.set("cpu", Some(watts(40))).expect("set");
     drop(keeper);
     assert_eq!(state(&tree), ("40000000".into(), "1".into()));
-    // The restoring keeper has other caps, or none.
+    // The keeper that restores has other caps, or none.
     let (_, failures) = open(&file, &places, &[]);
     assert!(failures.is_empty(), "{failures:?}");
     assert_eq!((state(&tree), file.exists()), (before(), false));
 }
 
 #[test]
-fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
+fn unrestored_values_are_kept_and_never_replaced() {
     let (mut tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let places = site(&tree, None);
@@ -110,7 +110,7 @@ fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
     let saved = fs::read_to_string(&file).expect("kept");
     assert!(saved.contains("long_term_uw") && !saved.contains("enabled"), "{saved}");
     drop(keeper);
-    // Still locked for the next daemon, which cannot cap.
+    // The control is still locked for the next daemon, which cannot cap.
     let (mut keeper, failures) = open(&file, &places, &[("cpu", "rapl")]);
     assert_eq!((failures.len(), keeper.range("cpu")), (2, None), "{failures:?}");
     tree.unfix();
@@ -169,7 +169,7 @@ fn nothing_is_capped_that_could_not_be_saved() {
 }
 
 #[test]
-fn a_file_that_says_nothing_stops_all_caps() {
+fn an_unreadable_file_of_originals_stops_all_caps() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
     let check = |content: &str, expected: &str| {

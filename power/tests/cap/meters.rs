@@ -31,12 +31,12 @@ fn draw_and_energy_of_gpus() {
     assert_eq!(meter.read(ms(1000)).expect("a reading"), shown);
     fake.set(1, "energy_mj", "5000");
     assert_eq!(meter.read(ms(2000)).expect("a reading"), shown, "it has just begun to count");
-    // 300 J and 30 J in two seconds.
+    // 300 J and 30 J in two seconds are 165 W.
     fake.set(0, "energy_mj", "1300000");
     fake.set(1, "energy_mj", "35000");
     assert_eq!(meter.read(ms(2400)).expect("too soon for the counters"), shown);
     assert_eq!(meter.read(ms(4000)).expect("a mean"), mean(watts(165), ms(2000)));
-    // Reset by another driver, and then too long ago.
+    // The counter was reset by another driver, and then the last sample was too long ago.
     fake.set(0, "energy_mj", "0");
     fake.set(1, "energy_mj", "36000");
     assert_eq!(meter.read(ms(5000)).expect("a reading"), shown);
@@ -48,7 +48,7 @@ fn draw_and_energy_of_gpus() {
 }
 
 #[test]
-fn a_gpu_that_does_not_tell_fails_all() {
+fn a_gpu_without_a_reading_fails_the_meter() {
     let Some(fake) = FakeGpus::new() else { return };
     let mut meter = Nvml::new(&fake.library());
     meter.read(ms(0)).expect("a reading");

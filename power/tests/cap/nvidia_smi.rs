@@ -47,7 +47,7 @@ fn a_limit_is_set_and_put_back() {
 }
 
 #[test]
-fn what_goes_wrong_is_told() {
+fn failures_of_nvidia_smi_are_reported() {
     let script = smi();
     let mut cap = cap(&script);
     let mut set = |expected: &str| {
@@ -77,7 +77,7 @@ fn what_goes_wrong_is_told() {
 
 /// Output as for GPUs without a power limit.
 #[test]
-fn what_is_not_available_is_no_number() {
+fn missing_values_are_not_numbers() {
     let script = smi();
     for absent in ["[N/A]", "N/A", "[Not Supported]"] {
         script.set("limit", absent);

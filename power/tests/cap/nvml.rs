@@ -66,7 +66,7 @@ fn by_uuid_and_within_a_range() {
 }
 
 #[test]
-fn what_the_library_refuses_is_told() {
+fn refusals_of_the_library_are_reported() {
     let Some(fake) = FakeGpus::new() else { return };
     let mut cap = limits(&fake);
     cap.range().expect("it can be capped");
@@ -81,7 +81,7 @@ fn what_the_library_refuses_is_told() {
     let held = text(cap.set(watts(300)));
     assert!(held.starts_with("GPU 0 holds 700.0 W after 300.0 W was written: "), "{held}");
     fake.unset(0, "enforced_mw");
-    // A GPU that fell off the bus, and came back with the driver.
+    // A GPU falls off the bus, then returns with the driver.
     fake.set(0, "error", "15");
     let lost = text(cap.set(watts(300)));
     assert!(lost.starts_with("cannot limit the power of GPU 0: device fell off the bus"), "{lost}");
@@ -127,7 +127,7 @@ fn clocks_stand_in_for_a_power_limit() {
     assert_eq!(cap.range().expect("it can be capped"), (watts(20), watts(75)));
     assert_eq!(fake.read(1, "persistence"), "1", "nothing is changed by looking");
     let originals = cap.capture().expect("readable");
-    // 139 MHz at 20 W to 1720 MHz at 75 W: 1081 MHz at 52.8 W.
+    // From 139 MHz at 20 W to 1720 MHz at 75 W, the line is at 52.8 W for 1081 MHz.
     cap.set(watts(53)).expect("set");
     assert_eq!((fake.read(1, "locked_mhz"), fake.read(1, "clock_mhz")), ("139 1075".into(), "1075".into()));
     for (control, value) in &originals {

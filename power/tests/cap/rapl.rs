@@ -7,7 +7,7 @@ use crate::tree::{Tree, watts};
 
 fn two_packages() -> Tree {
     let tree = Tree::new();
-    // As after a reload of the module, and with other entries besides packages.
+    // This is the state after a reload of the module, with other entries besides packages.
     tree.write("class/powercap/intel-rapl/enabled", "1");
     tree.zone("intel-rapl:0", "package-1", 200_000_000);
     tree.zone("intel-rapl:0:0", "dram", 33_000_000);
@@ -21,7 +21,7 @@ fn text<T: std::fmt::Debug>(result: Result<T, limo_power::CapError>) -> String {
 }
 
 #[test]
-fn packages_share_a_cap_evenly_and_nothing_else_is_touched() {
+fn packages_share_a_cap_evenly_and_other_zones_are_unchanged() {
     let tree = two_packages();
     tree.write("class/powercap/intel-rapl:1/enabled", "0");
     let mut cap = Rapl::new(tree.path(), None);
@@ -56,7 +56,7 @@ fn both_ways_to_a_package_are_written() {
     assert_eq!(cap.capture().expect("readable").len(), 4);
     cap.set(watts(15)).expect("set");
     assert_eq!([tree.limit_of("intel-rapl:0"), tree.limit_of("intel-rapl-mmio:0")], ["15000000", "15000000"]);
-    // Shorter text than the original.
+    // The new text is shorter than the original.
     cap.set(watts(9)).expect("set");
     assert_eq!([tree.limit_of("intel-rapl:0"), tree.limit_of("intel-rapl-mmio:0")], ["9000000", "9000000"]);
 }
@@ -67,7 +67,7 @@ fn ranges() {
     let mut cap = Rapl::new(tree.path(), None);
     let place = tree.path().join("class/powercap").display().to_string();
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone `package-N` with a long_term limit: load")));
-    // As on AMD: energy without constraints.
+    // As on AMD, the zones have energy but no constraints.
     tree.write("class/powercap/intel-rapl:0/name", "package-0");
     assert!(text(cap.range()).starts_with(&format!("{place} has no zone")));
     tree.zone("intel-rapl:0", "package-0", 8_000_000);
@@ -79,7 +79,7 @@ fn ranges() {
 }
 
 #[test]
-fn a_locked_limit_is_told_and_the_others_are_set() {
+fn a_locked_limit_is_reported_and_the_others_are_set() {
     let mut tree = two_packages();
     if !tree.fix(&Tree::limit("intel-rapl:0")) {
         return;
@@ -104,7 +104,7 @@ fn a_locked_limit_is_told_and_the_others_are_set() {
 }
 
 #[test]
-fn a_read_only_tree_is_told() {
+fn a_read_only_tree_is_reported() {
     let mut tree = two_packages();
     if !tree.mount_read_only() {
         return;
@@ -117,7 +117,7 @@ fn a_read_only_tree_is_told() {
 }
 
 #[test]
-fn a_value_that_does_not_stay_is_no_cap() {
+fn a_value_that_does_not_stay_is_a_failure() {
     let tree = two_packages();
     replace_with_forgetful(&tree, &Tree::limit("intel-rapl:0"));
     let error = text(Rapl::new(tree.path(), None).set(watts(90)));
@@ -130,7 +130,7 @@ fn a_value_that_does_not_stay_is_no_cap() {
 }
 
 #[test]
-fn what_is_put_back_must_be_there() {
+fn a_missing_control_cannot_be_restored() {
     let tree = two_packages();
     let mut cap = Rapl::new(tree.path(), None);
     let gone = text(cap.restore("intel-rapl/package-7/long_term_uw", "5"));

@@ -40,7 +40,7 @@ impl Script {
         fs::read_to_string(self.dir.path().join(file)).expect("readable").trim().to_owned()
     }
 
-    /// The text of an error, with `PROGRAM` for the path.
+    /// Returns the text of an error, with `PROGRAM` for the path.
     pub fn shown(&self, error: impl ToString) -> String {
         error.to_string().replace(&self.program().display().to_string(), "PROGRAM")
     }

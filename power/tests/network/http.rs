@@ -53,7 +53,7 @@ fn an_answer_is_json() {
 }
 
 #[test]
-fn what_is_no_answer_is_said() {
+fn invalid_answers_are_reported() {
     check(|| Answer::status("404 Not Found"), "URL answers HTTP 404: the address does not exist");
     check(|| Answer::status("429 Too Many Requests"), "URL answers HTTP 429: too many requests; raise");
     check(|| Answer::status("500 Internal Server Error"), "URL answers HTTP 500");
@@ -80,7 +80,7 @@ fn what_is_no_answer_is_said() {
     assert!(error.contains("cannot be reached: ") && error.contains("refused"), "{error}");
 }
 
-/// Slow to begin, and slow to end.
+/// Tests answers that are slow to begin or slow to end.
 #[test]
 fn an_exchange_has_a_time_limit() {
     for bytes in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{"] {
@@ -141,11 +141,11 @@ fn a_change_is_sent_as_json() {
     let first = &server.asked()[0];
     assert_eq!(first.body, "{\"PowerLimitWatts\":{\"SetPoint\":300}}");
     assert_eq!(first.header("content-type"), Some("application/json"));
-    // `u:p:w` in base 64.
+    // The text is `u:p:w` in base 64.
     assert_eq!(first.header("authorization"), Some("Basic dTpwOnc="));
 }
 
-/// A password goes out in the clear only if the operator allows it.
+/// Checks that a password goes out in the clear only if the operator allows it.
 #[test]
 fn a_password_needs_tls() {
     let server = Server::start(|_| Answer::json("1"));

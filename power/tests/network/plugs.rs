@@ -145,7 +145,7 @@ fn a_plug_with_tasmota() {
     );
 }
 
-/// The password is in the query, as the firmware requires, and nowhere else.
+/// Checks that the password is in the query, as the firmware requires, and nowhere else.
 #[test]
 fn a_tasmota_with_a_password() {
     let expected = "GET /cm?user=admin&password=a%20%26b%C3%A4&cmnd=Status%208";

@@ -42,7 +42,7 @@ fn the_new_resource() {
     assert_eq!(server.lines(), [METRICS]);
 }
 
-/// A resource that was missing is not requested each time.
+/// Checks that a missing resource is not requested each time.
 #[test]
 fn the_old_resource() {
     let server =
@@ -52,7 +52,7 @@ fn the_old_resource() {
         assert_eq!(meter.read(Duration::ZERO).expect("a reading"), Reading::Draw(Power::from_watts(344)));
     }
     assert_eq!(server.lines(), [METRICS, POWER, POWER, POWER]);
-    // It shows temperatures only.
+    // The first resource shows temperatures only.
     let server = controller(&[
         (METRICS, "{\"TemperatureCelsius\": {\"Reading\": 21}}"),
         (POWER, "{\"PowerControl\": [{\"PowerConsumedWatts\": 344}]}"),
@@ -61,7 +61,7 @@ fn the_old_resource() {
 }
 
 #[test]
-fn what_is_no_draw_is_said() {
+fn invalid_draws_are_reported() {
     fails(&[], "CHASSIS/EnvironmentMetrics answers HTTP 404");
     fails(
         &[(METRICS, "{\"PowerWatts\": {\"Reading\": null}}")],
@@ -85,13 +85,13 @@ fn what_is_no_draw_is_said() {
     assert_eq!(server.lines(), [METRICS], "an error is not a missing resource");
 }
 
-/// As an operator writes it, with a password, and with a restart of the controller.
+/// Uses an address as an operator writes it, with a password, and restarts the controller.
 #[test]
 fn a_controller_with_a_password() {
     let broken = Arc::new(AtomicBool::new(false));
     let is_broken = broken.clone();
     let server = Server::start(move |request| {
-        // `admin:geheim` in base 64.
+        // The text is `admin:geheim` in base 64.
         if request.header("authorization") != Some("Basic YWRtaW46Z2VoZWlt") {
             Answer::status("401 Unauthorized")
         } else if is_broken.load(Ordering::SeqCst) {

@@ -108,7 +108,7 @@ fn the_older_resource() {
 }
 
 #[test]
-fn what_a_controller_does_not_do_is_told() {
+fn unsupported_limits_of_a_controller_are_reported() {
     let (deaf, _) = controller("EnvironmentMetrics", environment(), true);
     let shown =
         |server: &Server, error: limo_power::CapError| error.to_string().replace(&server.url(CHASSIS), "CHASSIS");
@@ -125,7 +125,7 @@ fn what_a_controller_does_not_do_is_told() {
     let (absurd, _) = controller("EnvironmentMetrics", absurd, true);
     let error = shown(&absurd, cap(&absurd, None).set(watts(350)).expect_err("not set"));
     assert!(error.starts_with("CHASSIS/EnvironmentMetrics holds -9223372036.855 MW"), "{error}");
-    // Shows temperatures only, and has no `Power`.
+    // The controller shows temperatures only, and has no `Power`.
     let (none, _) = controller("EnvironmentMetrics", json!({ "TemperatureCelsius": { "Reading": 21 } }), false);
     let error = shown(&none, cap(&none, None).range().expect_err("no limit"));
     assert!(error.starts_with("CHASSIS/Power answers HTTP 404"), "{error}");

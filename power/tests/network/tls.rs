@@ -34,7 +34,7 @@ fn refused(access: &Access, server: &Server) {
 }
 
 #[test]
-fn who_signed_the_certificate_must_be_known() {
+fn certificates_need_a_trusted_signer() {
     let dir = tempfile::tempdir().expect("a directory");
     let (known, authority) = server("127.0.0.1");
     file(&dir, "ca.pem", &authority);

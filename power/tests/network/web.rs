@@ -138,7 +138,7 @@ fn converse<S: Read + Write>(stream: S, log: &Mutex<Vec<Request>>, handler: &Han
             Then::Next => {}
             Then::Close => return,
             Then::Hang => {
-                // Ends when the client closes the connection.
+                // The read ends when the client closes the connection.
                 let _ = stream.read(&mut [0; 16]);
                 return;
             }

@@ -71,7 +71,7 @@ impl Emulated {
     }
 
     pub fn set_range(&self, channel: usize, range: u8) {
-        // Voltage, current, power.
+        // The values are the ranges of voltage, current and power.
         self.set(self.channels()[channel].1, &[18, 13, range, 0]);
     }
 

@@ -60,7 +60,7 @@ fn replay(meter: &mut dyn Meter, mut set: impl FnMut(u64)) -> Energy {
     let mut covered = Duration::ZERO;
     for second in 0..=END {
         set(second);
-        // The clock began some time before.
+        // The clock's start is some time before the first sample.
         let now = Duration::from_secs(1_000_000 + second);
         batch.look(now, meter.read(now).expect("a reading"));
         if second % LOOKS == 0
@@ -97,7 +97,7 @@ fn a_wattmeter_that_shows_instants() {
     let chip = Emulated::new(Chip::Two);
     let mut meter = meter_of(&chip, Some(1), Duration::from_secs(1)).with_limit(Duration::from_secs(20));
     let total = replay(&mut meter, |second| {
-        // In steps of 10 mW, like the chip.
+        // The raw value is in steps of 10 mW, like the chip's.
         let raw = u32::try_from(draw(second.max(1)) / 10).expect("a small number");
         chip.set_power(0, raw);
     });
@@ -118,7 +118,7 @@ fn a_counter_of_energy() {
         fs::write(zone.join("energy_uj"), format!("{}\n", used(second) % RANGE_UJ)).expect("written");
     });
     check(total);
-    // Much closer than required: only the rounding of each mean is lost.
+    // The sum is much closer than required: only the rounding of each mean is lost.
     assert!((total - Energy::from_joules(158_400)).mj().abs() <= 100, "{total}");
     assert_eq!(total.over(limo_model::Span::from_secs(4200)), Power::from_mw(37_714));
 }

@@ -30,7 +30,7 @@ enum Fault {
     Cut(usize),
     /// These bytes before the answer.
     Before(Vec<u8>),
-    /// Byte by byte.
+    /// The answer, byte by byte.
     Split,
 }
 
@@ -96,7 +96,7 @@ fn two_channels_alone_and_together() {
     shows(&mut meter(&chip, Some(1)), 41_500);
     shows(&mut meter(&chip, Some(2)), 10_000);
     shows(&mut meter(&chip, None), 51_500);
-    // Another range on the second channel.
+    // The second channel has another range.
     chip.set_range(1, 21);
     shows(&mut meter(&chip, None), 81_500);
 }
@@ -147,12 +147,12 @@ fn the_interval_is_set_where_readings_are_wanted_often() {
 }
 
 #[test]
-fn what_passes_is_asked_again() {
+fn transient_faults_are_retried() {
     for fault in [
         Fault::Nack,
         Fault::ChecksumFailed,
         Fault::Before(vec![0x00, 0x15, 0x51, 0x06, 0x06, 0xff]),
-        // The rest of an older answer.
+        // A part of an older answer comes first.
         Fault::Before(vec![0x00, 0x00, 0x7a]),
         Fault::Split,
     ] {
@@ -173,7 +173,7 @@ fn what_passes_is_asked_again() {
 }
 
 #[test]
-fn what_stays_is_said() {
+fn permanent_faults_are_reported() {
     let check = |fault: Fault, expected: &str| {
         let chip = Emulated::new(Chip::Two);
         fail(&chip, [fault.clone(), fault.clone(), fault]);
@@ -182,7 +182,7 @@ fn what_stays_is_said() {
         fails(&mut meter, &chip.path, expected);
         assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
         assert_eq!(chip.with(|state| state.asked.len()), 3);
-        // Afterwards the meter works.
+        // The meter works after the fault.
         let mut meter = meter.with_limit(LONG);
         shows(&mut meter, 41_500);
     };
@@ -194,7 +194,7 @@ fn what_stays_is_said() {
     check(Fault::Before(vec![0x33; 300]), "the wattmeter at LINE answers with `33 33 33 33 33 33");
 }
 
-/// After an incomplete request the chip takes the beginning of the next request for the missing rest.
+/// Checks the retries if a chip takes the beginning of the next request for the rest of an incomplete one.
 #[test]
 fn a_chip_that_waits_for_the_rest_of_a_request() {
     let chip = Emulated::new(Chip::One);
@@ -207,7 +207,7 @@ fn a_chip_that_waits_for_the_rest_of_a_request() {
 #[test]
 fn the_wrong_chip_is_noticed() {
     let chip = Emulated::new(Chip::Two);
-    // The register of the other chip's interval.
+    // This is the interval register of the other chip.
     chip.set(0x9e, &[0x00, 0x40]);
     let mut wrong = Mcp39f511::new(Wattmeter { chip: Chip::One, path: chip.path.clone(), channel: None }, SECOND);
     fails(
@@ -219,7 +219,7 @@ fn the_wrong_chip_is_noticed() {
 }
 
 #[test]
-fn a_device_that_is_no_wattmeter() {
+fn other_devices_are_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let read = |path: &Path| {
         let choice: MeterChoice = format!("mcp39f511:{}", path.display()).parse().expect("a choice");
@@ -233,7 +233,7 @@ fn a_device_that_is_no_wattmeter() {
     std::fs::write(&missing, "").expect("written");
     assert!(read(&missing).contains("is not a serial line: name the device of the wattmeter"));
 
-    // Unplugged, and plugged in again elsewhere under the same name.
+    // The device is unplugged, and plugged in again elsewhere under the same name.
     let link = dir.path().join("wattmeter");
     let chip = Emulated::new(Chip::One);
     std::os::unix::fs::symlink(&chip.path, &link).expect("linked");

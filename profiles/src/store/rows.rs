@@ -7,7 +7,7 @@ use sqlx::{Row, SqliteConnection};
 use super::{LEARNED_WINS, Run, StoreError};
 use crate::statistics::{Measurement, WINDOW, profile, surest};
 
-/// Notes that a run of `job` is learned; returns `false` if it was before.
+/// Notes that a run of `job` is learned; returns `false` if it was learned before.
 pub(super) async fn first_time(conn: &mut SqliteConnection, job: JobId) -> Result<bool, StoreError> {
     let number = i64::try_from(job.0).map_err(|_| StoreError::Job { job })?;
     let inserted = sqlx::query("INSERT INTO jobs VALUES (?) ON CONFLICT DO NOTHING").bind(number).execute(conn).await?;
@@ -26,7 +26,7 @@ fn count(cores: Option<u32>) -> u32 {
 
 /// Returns the row of a key; creates it if it is missing.
 pub(super) async fn key_id(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<i64, StoreError> {
-    // An update that changes nothing, so that the row is returned either way.
+    // This update changes nothing, and is needed only to return the row either way.
     let id = sqlx::query_scalar(
         "INSERT INTO keys (application, size, hardware, cores, cap_mw) VALUES (?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET learned = learned RETURNING id",

@@ -45,7 +45,7 @@ fn each_job_teaches_once_also_after_reopening_and_after_the_window() {
         let cg = || key("cg", None);
         assert_eq!(db.learn(measured(1, cg(), 10)).await, Ok(Some(learned(10, 1))));
         assert_eq!(db.learn(measured(1, cg(), 99)).await, Ok(None));
-        // Not even for another key.
+        // A known job is not learned from even for another key.
         assert_eq!(db.learn(measured(1, key("ft", None), 99)).await, Ok(None));
         for job in 2..=WINDOW as u64 + 5 {
             assert_eq!(db.learn(measured(job, cg(), 10)).await, Ok(Some(learned(10, job as u32))));
@@ -63,7 +63,7 @@ fn only_the_newest_runs_of_a_key_count() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = ProfileDb::open(dir.path()).await.expect("a new database");
         let window = WINDOW as u64;
-        // Runs of another key between them do not count in the window.
+        // Runs of another key between them are not counted in the window.
         for job in 0..window {
             db.learn(measured(job, key("cg", None), 10)).await.expect("learned");
             db.learn(measured(1_000 + job, key("cg", Some(65)), 30)).await.expect("learned");
@@ -72,7 +72,7 @@ fn only_the_newest_runs_of_a_key_count() {
         for job in window..2 * window {
             last = db.learn(measured(job, key("cg", None), 20)).await.expect("learned");
         }
-        // A window half full of old runs would have a spread.
+        // If half of the window were old runs, there would be a spread.
         assert_eq!(last, Some(learned(20, 2 * WINDOW as u32)));
         let all = vec![(key("cg", None), learned(20, 2 * WINDOW as u32)), (key("cg", Some(65)), learned(30, 32))];
         assert_eq!(db.all().await, Ok(all));
@@ -142,7 +142,7 @@ fn a_caller_who_stops_waiting_cancels_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = ProfileDb::open(dir.path()).await.expect("a new database");
         for job in 1..=20 {
-            // Polled once, so that the work has begun, then dropped.
+            // The future is polled once, so that the work has begun, and then dropped.
             tokio::select! {
                 biased;
                 _ = db.learn(measured(job, key("cg", None), 10)) => {}
@@ -186,7 +186,7 @@ fn runs_that_are_surely_their_own_count_once_there_are_enough() {
         }
         let middle =
             |learned: Result<Option<Profile>, StoreError>| learned.map(|learned| learned.map(|it| it.duration));
-        // Two runs are certain: the median of all is one that is not.
+        // With fewer certain runs than needed, the median is that of all runs, among them an uncertain one.
         assert_eq!(db.all().await.expect("readable")[0].1.duration, Span::from_secs(30));
         assert_eq!(middle(db.learn(of(6, 12, 900)).await), Ok(Some(Span::from_secs(10))));
     });
@@ -194,7 +194,7 @@ fn runs_that_are_surely_their_own_count_once_there_are_enough() {
 
 /// Uses a file of version 1, with a learned and an imported key.
 #[test]
-fn what_version_1_learned_is_learned_anew_and_what_it_imported_holds_for_any_number_of_cores() {
+fn learned_profiles_of_version_1_are_dropped_and_imported_ones_hold_for_any_cores() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         let options = SqliteConnectOptions::new().filename(dir.path().join(FILE)).create_if_missing(true);

@@ -33,7 +33,7 @@ fn sample() -> (ProfileKey, Profile) {
 const HEADER: &str = "application,size,hardware,cores,cap,duration,power,energy,spread,runs\n";
 
 #[test]
-fn what_it_looks_like() {
+fn the_text_has_one_line_per_profile() {
     let (key, profile) = sample();
     let bare = ProfileKey { size: String::new(), cores: None, cap: None, ..key.clone() };
     let text = shown(&[(key, profile), (bare, profile)]);
@@ -52,7 +52,7 @@ fn people_may_order_columns_comment_and_choose_units() {
     assert_eq!(read(text.as_bytes()).expect("readable"), [sample()]);
 }
 
-/// Files from before profiles had cores.
+/// Reads files from before profiles had cores.
 #[test]
 fn a_file_without_cores_holds_for_any_number() {
     let text = "application,size,hardware,cap,duration,power,energy,spread,runs\n\
@@ -119,7 +119,7 @@ fn wrong_fields_are_named_with_line_column_and_value() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn invalid_utf8_is_refused() {
     let error = read([HEADER.as_bytes(), b"c\xFFg,C,x,,,1 s,2 W,3 J,0 %,4\n"].concat().as_slice());
     assert_eq!(error.expect_err("refused").to_string(), "line 2: not UTF-8 text");
 }

@@ -1,5 +1,5 @@
-//! The owner of a socket from the kernel's `sock_diag` netlink interface, which looks up exactly one: see sock_diag(7) and
-//! `linux/inet_diag.h`.
+//! The owner of a socket from the kernel's `sock_diag` netlink interface, which looks up exactly one socket: see
+//! sock_diag(7) and `linux/inet_diag.h`.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,15 +15,15 @@ const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const IPPROTO_TCP: u8 = 6;
 const TCP_ESTABLISHED: u8 = 1;
-/// Look-up without a cookie: the addresses alone identify the socket.
+/// Value for a look-up without a cookie: the addresses alone identify the socket.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// `nlmsghdr` and `inet_diag_req_v2`.
+/// Bytes of `nlmsghdr` and `inet_diag_req_v2`.
 const REQUEST: usize = 16 + 56;
-/// `nlmsghdr` and `inet_diag_msg`.
+/// Bytes of `nlmsghdr` and `inet_diag_msg`.
 const ANSWER: usize = 16 + 72;
 
-/// The kernel answers at once; the limit protects the master from a broken kernel.
+/// Time limit against a broken kernel; a working one answers at once.
 const PATIENCE_MS: i64 = 1_000;
 
 /// Same as [`super::owner`].
@@ -43,7 +43,7 @@ fn request(peer: SocketAddr, local: SocketAddr) -> Vec<u8> {
     out.extend((REQUEST as u32).to_ne_bytes());
     out.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     out.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Sequence number and port: there is one request and one answer.
+    // Sequence number and port are zero, because there is one request and one answer.
     out.extend([0; 8]);
     out.extend([family as u8, IPPROTO_TCP, 0, 0]);
     out.extend(u32::MAX.to_ne_bytes());
@@ -56,7 +56,7 @@ fn request(peer: SocketAddr, local: SocketAddr) -> Vec<u8> {
     out
 }
 
-/// An address in the room of four 32-bit words.
+/// Encodes an address as four 32-bit words.
 fn address(ip: IpAddr) -> [u8; 16] {
     let mut words = [0; 16];
     match ip {

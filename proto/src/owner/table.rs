@@ -3,13 +3,13 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// TCP_ESTABLISHED.
+/// Code of the state TCP_ESTABLISHED.
 const ESTABLISHED: &str = "01";
 
-/// As [`super::owner`].
+/// The same as [`super::owner`].
 pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     let read = |path: &str| std::fs::read_to_string(path);
-    // A socket of the IPv6 family may call an IPv4 address; it is then in the IPv6 table.
+    // A socket of the IPv6 family may call an IPv4 address, and is then in the IPv6 table.
     let found = match peer.ip() {
         IpAddr::V4(_) => search(&read("/proc/net/tcp")?, peer, local),
         IpAddr::V6(_) => None,

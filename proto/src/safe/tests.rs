@@ -17,7 +17,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("own file");
 }
 
-/// Gives a file to another user; returns false if that needs root.
+/// Gives a file to another user; returns false if this process is not allowed to.
 fn given_away(path: &Path) -> bool {
     let given = chown(path, Some(STRANGER), None).is_ok();
     if !given {
@@ -60,7 +60,7 @@ fn a_directory_that_others_can_write_to_is_refused() {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_refused() {
+fn files_of_other_users_are_refused() {
     let dir = place();
     let state = dir.path().join("parent/state");
     own_directory(&state).expect("a private place");

@@ -1,8 +1,7 @@
-//! The bytes of one message of each kind. They are what a released version speaks: from then on they change only with the
-//! number of the version.
+//! The bytes of one message of each kind. A released version speaks these bytes: after the release they change only
+//! with the number of the version.
 //!
-//! The file of a version that is not released yet is written anew by
-//! `LIMO_GOLDEN=write cargo nextest run -p limo-proto --test golden`.
+//! `LIMO_GOLDEN=write cargo nextest run -p limo-proto --test golden` writes the file of an unreleased version.
 
 mod sampler;
 
@@ -22,14 +21,14 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/v{VERSION}.txt"))
 }
 
-/// A message with these variants, and the variants of the enums in it.
+/// Makes a message with these variants, and the variants of the enums in it.
 fn sample<M: DeserializeOwned>(choices: &Choices) -> (M, BTreeMap<&'static str, &'static [&'static str]>) {
     let mut sampler = Sampler::of(choices.clone());
     let message = M::deserialize(&mut sampler).unwrap_or_else(|error| panic!("no sample of {choices:?}: {error}"));
     (message, sampler.met)
 }
 
-/// Takes the bytes of a message with each variant of `name`, which is met where `around` is chosen.
+/// Adds the bytes of a message with each variant of `name`, which occurs where `around` is chosen.
 fn take<M>(all: &mut BTreeMap<String, String>, name: &'static str, around: &Choices)
 where
     M: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
@@ -56,7 +55,7 @@ fn bytes(hex: &str) -> Bytes {
     (0..hex.len()).step_by(2).map(byte).collect()
 }
 
-/// By the name of each message.
+/// Returns the bytes of all messages, by name.
 fn all() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let none = Choices::new();
@@ -97,7 +96,7 @@ fn the_bytes_of_each_message_stay() {
     assert!(changed.is_empty(), "the bytes of {changed:?} have changed; {hint}");
 }
 
-/// A message that is cut anywhere is refused, never taken for another one.
+/// Checks that a message that is cut anywhere is refused, and never taken for another one.
 #[test]
 fn cut_messages_are_refused() {
     for (name, hex) in all() {

@@ -1,5 +1,5 @@
-//! Makes a value of any message: numbers ascend, texts are numbers, nothing that may be there is missing. Of each enum a
-//! chosen variant is made, or the next one in turn, so that a new variant has a sample as soon as it exists.
+//! Makes a value of any message: numbers ascend, texts are numbers, and every optional value is present. An enum gets
+//! its chosen variant, or else its next one in turn, so that a new variant has a sample as soon as it exists.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use serde::de::{
     Visitor,
 };
 
-/// By the name of an enum, the variant to make.
+/// Chosen variant of each enum, by the enum's name.
 pub type Choices = BTreeMap<&'static str, &'static str>;
 
 #[derive(Default)]
 pub struct Sampler {
     choices: Choices,
-    /// The variants of each enum that was met.
+    /// Variants of each enum so far.
     pub met: BTreeMap<&'static str, &'static [&'static str]>,
     next: u8,
 }
@@ -25,7 +25,7 @@ impl Sampler {
         Self { choices, ..Self::default() }
     }
 
-    /// From 1 to 100: small enough for every type, and times that follow each other ascend.
+    /// Returns 1 to 100: small enough for every type, and successive times ascend.
     fn number(&mut self) -> u8 {
         self.next = self.next % 100 + 1;
         self.next

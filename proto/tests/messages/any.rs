@@ -1,4 +1,4 @@
-//! Messages of every kind, at random.
+//! Random messages of every kind.
 
 use limo_model::{
     Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,

@@ -1,5 +1,5 @@
-//! Every message is decoded as it was sent. Any bytes are decoded or refused, within bounded memory. Peers with another
-//! protocol get an error. This test counts allocations to check the bounds.
+//! Every message is decoded as it was sent. All other bytes are decoded or refused, within bounded memory. Peers with
+//! another protocol get an error. This test counts allocations to check the bounds.
 
 mod any;
 
@@ -59,8 +59,8 @@ where
     assert_eq!(&Frame::<M>::decode(bytes).expect("just encoded"), frame);
 }
 
-/// Checks that decoding allocates a small multiple of the body plus a fixed sum: serde reserves at most a mebibyte for
-/// a list with a claimed length, and lists nest four deep in these messages.
+/// Checks that decoding allocates a small multiple of the body plus a fixed sum: serde reserves at most 1 MiB for a
+/// list with a claimed length, and lists nest four deep in these messages.
 fn check_bounded<M: DeserializeOwned>(body: &[u8]) {
     let body = Bytes::copy_from_slice(body);
     let size = body.len();
@@ -115,14 +115,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stored_comes_back(launch in launch()) {
+    fn stored_values_are_read_back_equal(launch in launch()) {
         let bytes = encode_stored(&launch).expect("it is small");
         prop_assert_eq!(decode_stored::<Launch>(&bytes).expect("just stored"), launch);
     }
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn refusals_name_the_error() {
     let check = |body: &[u8], expected: &str| {
         let refused = Frame::<NodeToMaster>::decode(Bytes::copy_from_slice(body)).expect_err("refused");
         assert_eq!(refused.to_string(), expected);
@@ -139,8 +139,8 @@ fn refusals_say_what_is_wrong() {
 }
 
 #[test]
-fn a_hostile_length_claims_nothing() {
-    // JobRefused for job 1, attempt 1, with a reason of 2^32 bytes that do not follow.
+fn a_hostile_length_allocates_nothing() {
+    // This is JobRefused for job 1, attempt 1, with a reason of 2^32 bytes that do not follow.
     let body = [1, 2, 1, 1, 253, 0, 0, 0, 0, 1, 0, 0, 0];
     let before = ASKED.with(Cell::get);
     let refused = Frame::<NodeToMaster>::decode(Bytes::copy_from_slice(&body)).expect_err("refused").to_string();
@@ -151,7 +151,7 @@ fn a_hostile_length_claims_nothing() {
 
 #[test]
 fn a_curve_or_band_that_cannot_be_is_refused() {
-    // ChangeConf with prices: Some curve without steps and without an end.
+    // This is ChangeConf with prices: Some curve without steps and without an end.
     let refused =
         |body: &[u8]| Frame::<ClientToMaster>::decode(Bytes::copy_from_slice(body)).expect_err("refused").to_string();
     assert!(
@@ -159,17 +159,17 @@ fn a_curve_or_band_that_cannot_be_is_refused() {
         "{}",
         refused(&[1, 5, 4, 1, 0, 0])
     );
-    // Limits: one step at 0 with low 2 mW and high 1 mW.
+    // This is Limits: one step at 0 with low 2 mW and high 1 mW.
     let crossed = refused(&[1, 5, 1, 1, 0, 4, 2, 0]);
     assert!(crossed.contains("is above the upper limit"), "{crossed}");
 }
 
-/// The bytes of version 1. If this test fails, the version must change.
+/// Checks the bytes of version 1. If this test fails, the version must change.
 #[test]
 fn golden_bytes() {
     let check = |frame: Frame<NodeToMaster>, expected: &[u8]| assert_eq!(frame.encode().expect("small"), expected);
     let (job, attempt) = (JobId(300), Attempt(2));
-    // Kind 1; variant 1; 300 as a 16-bit varint; 2.
+    // The bytes are kind 1, variant 1, 300 as a 16-bit varint, and 2.
     check(Frame::Message(NodeToMaster::JobAck { job, attempt }), &[1, 1, 251, 44, 1, 2]);
     // 41.5 W are 41,500 mW, zigzag 83,000 as a 32-bit varint.
     check(

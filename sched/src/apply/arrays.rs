@@ -11,8 +11,8 @@ use crate::refused::Refused;
 use crate::round::Finished;
 use crate::state::{Array, Job, Phase, State};
 
-/// Most tasks of one array that wait as jobs at a time. That many can start in one plan; the next plan of the same
-/// round starts more if they fit. Tasks behind them are ignored, like jobs beyond the depth.
+/// The largest number of tasks of one array that wait as jobs at a time. All of them can start in one plan; the next
+/// plan of the same round starts more if they fit. Tasks behind them are ignored, like jobs beyond the depth.
 const AHEAD: u32 = 256;
 
 pub(super) fn submitted(
@@ -31,7 +31,7 @@ pub(super) fn submitted(
     Ok(())
 }
 
-/// Makes jobs of the next tasks that may come, for arrays that have started tasks or have none yet.
+/// Makes jobs of the next tasks, for arrays that have started tasks or have none yet.
 pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
     for own in std::mem::take(&mut cluster.index.hungry) {
         let (Some(array), Some(job)) = (cluster.state.arrays.get(&own), cluster.state.jobs.get(own)) else { continue };
@@ -43,7 +43,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
         }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
         let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
-        // The array's reason no longer equals that of its tasks.
+        // The wait reason of the array no longer equals that of its tasks.
         let request = match job.request.conditions {
             None => Arc::clone(&job.request),
             Some(_) => Arc::new(Request { conditions: None, ..Request::clone(&job.request) }),
@@ -54,11 +54,11 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
             let id = Array::job_at(own, array.make_next());
             cluster.state.jobs.insert(id, Box::new(task.clone()));
             if cluster.state.queue.last().is_some_and(|last| last > id) {
-                // Other jobs behind it were considered already.
+                // Jobs behind it were considered already.
                 cluster.index.cache = None;
             }
             enqueue(cluster, now, id);
-            // The next task is made when there is room for this one.
+            // The next task is made once this one has room in the quota.
             if cluster.state.over_quota.contains(id) {
                 break;
             }
@@ -66,7 +66,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
     }
 }
 
-/// Turns the last waiting tasks that never began back into tasks without jobs.
+/// Turns the last waiting tasks back into tasks without jobs, if they never began.
 pub(super) fn unmake_tasks(cluster: &mut Cluster, now: Time, own: JobId) {
     while let Some(array) = cluster.state.arrays.get_mut(&own)
         && let Some(place) = array.made.checked_sub(1)
@@ -82,7 +82,7 @@ pub(super) fn unmake_tasks(cluster: &mut Cluster, now: Time, own: JobId) {
     }
 }
 
-/// A task waits.
+/// Handles a task that waits.
 pub(super) fn queued(state: &mut State, id: JobId) {
     if let Some((_, array)) = state.array_of_mut(id) {
         array.waiting += 1;
@@ -104,7 +104,7 @@ pub(crate) fn started(cluster: &mut Cluster, id: JobId) {
     cluster.index.blocked.untold.insert(next);
 }
 
-/// Notes that a task no longer waits, so that the next one may.
+/// Notes that a task no longer waits: the next one may wait now.
 pub(super) fn unqueued(cluster: &mut Cluster, id: JobId) {
     if let Some((own, array)) = cluster.state.array_of_mut(id) {
         array.waiting -= 1;
@@ -124,7 +124,7 @@ pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) 
         let _ = cancel_requested(cluster, now, id, by);
     }
     eligible::never(cluster, now, never);
-    // Otherwise the array is over after the last of its tasks that began.
+    // Otherwise the array ends after the last of its tasks that began.
     if cluster.state.arrays.get(&own).is_some_and(Array::is_over) {
         end(cluster, now, own);
     }
@@ -153,7 +153,7 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
     Ok(())
 }
 
-/// Counts newly finished tasks. After its last task the array is over, too.
+/// Counts newly finished tasks. An array ends with its last task.
 pub(crate) fn count_tasks(cluster: &mut Cluster, now: Time) {
     let from = std::mem::replace(&mut cluster.index.counted, cluster.state.finished.len());
     if cluster.state.arrays.is_empty() {
@@ -174,7 +174,7 @@ pub(crate) fn count_tasks(cluster: &mut Cluster, now: Time) {
     over.into_iter().for_each(|own| end(cluster, now, own));
 }
 
-/// Removes an array that ends before any of its tasks began, and counts the cancelled ones.
+/// Removes an array that ends before any of its tasks began, and counts the cancelled tasks.
 pub(super) fn take_out(cluster: &mut Cluster, own: JobId) -> Option<Array> {
     let mut array = cluster.state.arrays.remove(&own)?;
     for one in &cluster.state.finished[cluster.index.counted..] {

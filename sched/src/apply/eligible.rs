@@ -1,5 +1,6 @@
-//! Eligibility of waiting jobs: a job must not be held, its begin must have come, and its dependencies must be met. For
-//! a singleton, no earlier job of its name may be left. An ineligible job is `blocked`: policies do not see it.
+//! Eligibility of waiting jobs: a job must not be held, its begin time must be past, and its dependencies must be
+//! met. For a singleton, no unfinished earlier job may have its name. An ineligible job is `blocked`: policies do not
+//! see it.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -128,7 +129,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, id: JobId, done: impl FnOn
     cluster.state.dirty = true;
 }
 
-/// Handles the jobs whose begin has come.
+/// Handles the jobs whose begin time is reached.
 pub(crate) fn begin_due(cluster: &mut Cluster, now: Time) {
     while let Some(id) = cluster.index.blocked.next_to_begin(now) {
         reconsider(cluster, now, id);
@@ -151,7 +152,7 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
         let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
         match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
-            // The array is held itself, and has that reason already.
+            // The array is held itself, and already has that reason.
             Some((own, _)) if cluster.state.blocked.contains(own) => {}
             Some((own, job)) if job.phase != Phase::Waiting(Some(wait.clone())) => {
                 job.phase = Phase::Waiting(Some(wait.clone()));
@@ -206,7 +207,7 @@ fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
     }
 }
 
-/// Updates the dependants of a job that is gone. Returns those whose conditions can never be met.
+/// Updates the dependants of a job that has ended. Returns those whose conditions can never be met.
 fn gone(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
     quota::gone(cluster, now, id, &request.user);
     if let Some(next) = cluster.index.blocked.gone(id, request) {
@@ -235,7 +236,7 @@ fn follow(cluster: &mut Cluster, now: Time, id: JobId, became: Became) -> Unmet 
     unmet
 }
 
-/// Checks that a job can be held: it must wait, or wait again later.
+/// Checks that a job can be held: it is waiting, or will wait again.
 pub(crate) fn check_hold(state: &State, id: JobId) -> Result<(), Refused> {
     let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let comes_back = || job.assignment().is_some_and(Assignment::runs_again);

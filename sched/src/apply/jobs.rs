@@ -57,8 +57,8 @@ pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Ar
     Ok(())
 }
 
-/// Returns true if a submitted job can change the plan. It cannot if more than `depth` jobs were before it: the policy
-/// already knows that there are more.
+/// Returns true if a submitted job can change the plan. It cannot if more than `depth` jobs are before it: the policy
+/// already knows that more jobs wait.
 pub(super) fn matters(state: &State, id: JobId) -> bool {
     let looks_at_all = state.settings.parts().starts_one_by_one();
     let is_last = state.queue.contains(id) && !state.ranking.mixed;
@@ -100,7 +100,7 @@ pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
     }
 }
 
-/// Puts a waiting job into the queue, at the place of its number unless another job is there.
+/// Puts a waiting job into the queue, at the place of its number, or at another place if this one is taken.
 pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     arrays::queued(&mut cluster.state, id);
     let options = &cluster.state.settings.options;
@@ -123,7 +123,7 @@ pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     }
 }
 
-/// Removes a job from its place among the waiting ones, if it has one: a starting job does not.
+/// Removes a waiting job from its place. A starting job has no place.
 pub(crate) fn dequeue(cluster: &mut Cluster, id: JobId) {
     if cluster.state.blocked.contains(id) {
         return eligible::unblock(cluster, id);
@@ -161,7 +161,7 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
         }
     };
     if as_assigned {
-        // Its expected end is unchanged.
+        // The expected end of the job is unchanged.
         begin(job);
         if let Some(job) = cluster.state.jobs.get(id) {
             cluster.index.note_bounds(id, job);
@@ -232,7 +232,7 @@ pub(super) fn cancel_requested(cluster: &mut Cluster, now: Time, id: JobId, by: 
     match job.assignment_mut() {
         None => end_waiting(cluster, now, id, by.to_owned()),
         Some(Assignment { stop: Some((why, _)), .. }) if why.runs_again() => {
-            // The job is already ending; it only must not run again.
+            // The job is already ending; only a new start must be prevented.
             *why = StopReason::Cancelled { by: by.to_owned() };
         }
         Some(Assignment { stop: Some(_), .. }) => {}
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_beyond_what_is_looked_at_needs_no_plan() {
+    fn a_job_beyond_the_depth_needs_no_plan() {
         let usual = || Request::one_core("true");
         for preset in [Preset::Fifo, Preset::Limo, Preset::LimoPrototype] {
             // The third waiting job exceeds the depth of the policy, so it gets that reason.

@@ -1,7 +1,7 @@
-//! Known nodes: a node may be made known before it registers, and one that is away may be forgotten.
+//! Known nodes: a node may be added before it registers, and an unreachable node may be removed.
 //!
-//! A node's number is its index in the list of nodes, and other records use it. So a forgotten node leaves its place
-//! behind, without a name, units or draw. If it registers again it is a new node.
+//! A node's number is its index in the list of nodes, and other records use it. So a removed node keeps its place,
+//! without a name, units or draw. If it registers again, it is a new node.
 
 use limo_model::{Memory, Meter, NodeId, NodeSpec, Power, Time};
 
@@ -24,7 +24,7 @@ pub(super) fn added(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result
     Ok(())
 }
 
-/// Checks that a node may be forgotten.
+/// Checks that a node may be removed.
 pub(crate) fn check_removal(cluster: &Cluster, id: NodeId) -> Result<(), Refused> {
     let node = cluster.state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
     let name = || node.spec.name.clone();

@@ -1,5 +1,5 @@
-//! Lost nodes: unreachable for so long that their jobs count as over without a report. The draw of those jobs stays
-//! part of the believed draw until it is known to be gone: it is *held*.
+//! Lost nodes: unreachable for so long that their jobs count as ended without a report. The draw of those jobs is
+//! *held*: it stays part of the believed draw until it is known to have ended.
 
 use limo_model::{Attempt, JobId, NodeId, Power, Time};
 
@@ -45,7 +45,7 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
         let is_this = |held: &Held| (held.job, held.attempt) == (job, attempt);
         if !assignment.pending.is_zero() {
-            // A job whose nodes are still waking has not begun, so it draws nothing on a lost node.
+            // A job whose nodes are still waking has not begun, so it draws no power on a lost node.
             node.held.retain(|held| !is_this(held));
             if node.held.is_empty() {
                 cluster.index.held.remove(&id);

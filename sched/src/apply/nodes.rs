@@ -55,7 +55,7 @@ pub(super) fn settle_cluster(cluster: &mut Cluster, now: Time) {
     sums.since = now;
 }
 
-/// Brings the sums of every node up to `now`: before prices change.
+/// Brings the sums of every node up to `now`. Called before prices change.
 pub(super) fn settle_nodes(state: &mut State, now: Time) {
     for node in &mut state.nodes {
         node.bill.add(node.own, node.since, now, state.settings.prices.as_ref());
@@ -150,7 +150,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
     // An end confirms what the attempt was ordered.
     awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job: of, .. } if *of == job));
     cluster.state.sums.pending -= assignment.pending;
-    // No user pays for a node that has drawn nothing.
+    // No user pays for a node without draw.
     let since = if assignment.pending.is_zero() { assignment.hidden_since } else { now };
     match assignment.even_share().filter(|_| seen.is_empty()) {
         Some(share) => {
@@ -223,7 +223,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             node.lost = None;
             node.unseen.clear();
             node.caps.failed.clear();
-            // A daemon that answers shows that its node is awake.
+            // A daemon that answers proves that its node is awake.
             cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
             node.slept = node.slept(now);
             node.sleep = Sleep::Awake;
@@ -361,7 +361,7 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     }
     node.slept = node.slept(now);
     node.sleep = to;
-    // The measurement is from before the change.
+    // The reading was taken before the change.
     if let Some(reading) = node.reading.take() {
         cluster.index.readings.remove(&(reading.at, id));
         hide_jobs(cluster, id, now);

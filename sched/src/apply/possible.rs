@@ -1,4 +1,4 @@
-//! Refuses jobs that no node could ever run, and names the best match.
+//! Refuses jobs that no node could ever run, and names the closest match.
 
 use limo_model::{Request, UnitKind, UnitSpec};
 
@@ -7,7 +7,7 @@ use crate::facts::{allows_node, allows_unit, first_fit, fits_node, may_be_denied
 use crate::refused::Refused;
 use crate::state::Node;
 
-/// Refuses a request that no known node could ever run. While no node is known, everything may still become possible.
+/// Refuses a request that no known node could ever run. While no node is known, every request is accepted.
 pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
     if cluster.state.nodes.iter().all(Node::is_removed) {
         return Ok(());
@@ -60,8 +60,8 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
     })
 }
 
-/// Returns true for a unit whose cores the job could have, if there are enough: next to accelerators, a CPU of a node
-/// with as many accelerators of one type as the job wants.
+/// Returns true if the job could have cores of the unit, provided that enough are free. Next to accelerators this is
+/// a CPU of a node with as many accelerators of one type as requested.
 fn offers_cores(request: &Request, node: &Node, unit: &UnitSpec) -> bool {
     if !wants_host_cores(request) {
         return allows_unit(request, unit);

@@ -37,7 +37,7 @@ pub(super) fn check(cluster: &Cluster, now: Time, request: &Request, tasks: u32)
     }
 }
 
-/// Returns the number of a user's unfinished jobs; each task of an array counts.
+/// Returns the number of a user's unfinished jobs; each task of an array counts as one.
 pub(crate) fn submitted(cluster: &Cluster, user: &str) -> u64 {
     let own = cluster.index.users.as_ref().and_then(|users| users.get(user)).map_or(0, |held| held.submitted.len());
     let is_users = |own: &JobId| cluster.state.jobs.get(*own).is_some_and(|job| job.request.user == user);
@@ -54,7 +54,7 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
     let cores = able().map(|unit| cores_on(request, unit)).max().unwrap_or_else(|| request.cores.on(1));
     let energy =
         able().map(|unit| estimate(Known::of(&cluster.state), request, unit, None).energy).max().unwrap_or_default();
-    // The request is for this many on each node.
+    // The request states this number for each node.
     let parts = request.nodes.get().saturating_mul(u32::try_from(units_wanted(request)).unwrap_or(u32::MAX));
     let beside = beside_accelerators(cluster, request).unwrap_or_default();
     let cores = cores.saturating_mul(parts).saturating_add(beside.cores.saturating_mul(request.nodes.get()));
@@ -186,7 +186,7 @@ pub(super) fn leave_line(cluster: &mut Cluster, id: JobId) {
     cluster.index.hungry.extend(cluster.state.array_of(id).map(|(own, _)| own));
 }
 
-/// Handles a job that no longer runs, and is not about to.
+/// Handles a job that no longer runs, and will not start.
 pub(super) fn give_back(cluster: &mut Cluster, now: Time, id: JobId, user: &str) {
     if cluster.state.charges.contains_key(&id) {
         charge(cluster, user, id, None);
@@ -243,7 +243,7 @@ pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): 
     }
 }
 
-/// Returns the beginnings of the next days, weeks or months that blocked jobs wait for.
+/// Returns the beginnings of the next days, weeks or months for which blocked jobs wait.
 fn turns(cluster: &Cluster) -> impl Iterator<Item = (Time, &String)> {
     let users = cluster.index.users.iter().flat_map(Users::iter).filter(|(_, held)| !held.waiting.is_empty());
     users.filter_map(|(user, _)| {

@@ -1,5 +1,5 @@
-//! The order of the queue: by priority, and among equals by number. A queue of equal priorities is in the order of
-//! numbers and costs nothing here.
+//! The order of the queue: by priority, and by number among equal priorities. A queue of equal priorities is in the
+//! order of numbers and costs nothing here.
 //!
 //! Cost: ranking n jobs is a sort and one insertion each. It is done before a plan, and only if a job joined the queue
 //! before one of a lower priority, or a priority changed; with weights, also as time passes.
@@ -15,14 +15,14 @@ use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
 use crate::state::{Job, Phase, State};
 
-/// A queue longer than this is ranked at most once in [`INSTANT`], or in [`PAUSE`] if that applies. Several plans are
-/// made at one time. Array tasks that join between them are ranked before the first plan of the next time.
+/// A longer queue is ranked at most once in [`INSTANT`], or in [`PAUSE`] if it exceeds [`MANY`]. Several plans are
+/// made at one time; array tasks that join between them are ranked before the first plan of the next time.
 const FEW: usize = 64;
 const INSTANT: Span = Span::from_ms(10);
 
-/// A longer queue is ranked at most once in [`PAUSE`]. Ranking it takes about a millisecond; urgent submissions into a
-/// queue of 100,000 would make every round take as long as thirty. Until then an urgent job keeps the place that its
-/// number gives it.
+/// A longer queue is ranked at most once in [`PAUSE`], because ranking takes about a millisecond. Otherwise urgent
+/// submissions into a queue of 100,000 would make every round take thirty times as long. Meanwhile an urgent job
+/// keeps the place of its number.
 const MANY: usize = 4_096;
 const PAUSE: Span = Span::from_secs(1);
 
@@ -91,7 +91,7 @@ fn rank_of(state: &State, now: Time, id: JobId, job: &Job) -> (i64, JobId) {
 }
 
 /// Returns each user's points for past use, for all users with counted use, running jobs or waiting jobs. Use by
-/// running jobs counts too; else a user who starts a thousand of them would stay first until they end.
+/// running jobs counts already: otherwise a user who starts a thousand jobs would stay first until they end.
 fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
     let fairshare = &state.settings.fairshare;
     if fairshare.weight == 0 {

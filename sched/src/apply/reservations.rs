@@ -1,9 +1,9 @@
 //! Reservations: only this module decides if they allow a job on a node.
 //!
-//! The promise: while a reservation runs, none of its nodes runs a job without the right to it. So a job without the
-//! right starts there only if its time limit ends it before; one without a limit does not start there at all. A job
-//! with the right, which asks for the reservation and whose user it names, runs on its nodes alone, and only within its
-//! time. No job is ended for a reservation: if a running job could last into it, the reservation is refused.
+//! The promise: while a reservation runs, only jobs with the right to it run on its nodes. A job without the right
+//! starts there only if its time limit ends it before the reservation. A job has the right if it requests the
+//! reservation and its user is named there. It runs on the nodes alone, and only during the reservation. No job is
+//! ended for a reservation: if a running job could last into it, the reservation is refused.
 
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
@@ -46,7 +46,7 @@ pub(super) fn first_on(cluster: &Cluster, node: NodeId) -> Option<&str> {
     (*id == node).then_some(name.as_str())
 }
 
-/// Returns the wait reason of a job, if reservations alone leave too few nodes for it.
+/// Returns the wait reason of a job if only reservations make its nodes too few.
 pub(crate) fn reason(cluster: &Cluster, now: Time, request: &Request) -> Option<Wait> {
     if let Some(name) = &request.reservation {
         let from = cluster.state.reservations.get(name).map(|of| of.from).filter(|from| now < *from);
@@ -181,7 +181,7 @@ fn over_by(state: &State, now: Time, job: &Job, node: NodeId) -> Option<Time> {
     }
 }
 
-/// Reservations begin and end.
+/// Handles begins and ends of reservations.
 pub(super) fn pass(cluster: &mut Cluster, now: Time) {
     let mut due = false;
     while cluster.index.boundaries.first().is_some_and(|at| *at <= now) {
@@ -207,7 +207,7 @@ pub(super) fn moved(state: &mut State, now: Time, later: Span) {
     state.boundaries_seen = (!state.reservations.is_empty()).then_some(now);
 }
 
-/// Computes again what follows from the reservations.
+/// Recomputes the data derived from reservations.
 fn renew(cluster: &mut Cluster, now: Time) {
     cluster.state.boundaries_seen = (!cluster.state.reservations.is_empty()).then_some(now);
     cluster.index.note_reservations(&cluster.state);

@@ -16,8 +16,8 @@ use crate::state::{Assignment, Change, Job, Phase, Running, State};
 /// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow.
 const MEASURED: (i64, i64) = (1, 100_000);
 
-/// Least difference to the belief, in thousandths, at which a reading corrects it. Noise of meters is smaller, and the
-/// reserve below the upper limit is twice as large.
+/// Least difference to the believed draw, in thousandths, at which a reading corrects it. Noise of meters is smaller.
+/// The reserve below the upper limit is twice as large.
 const TREMBLE: i64 = 5;
 
 /// The caps of nodes, by unit.
@@ -137,7 +137,7 @@ fn spend(job: &mut Job, now: Time) {
     }
 }
 
-/// Suspends a job for the upper limit. Returns false if it is suspended already, so that its node gets no command.
+/// Suspends a job for the upper limit. Returns false if it is suspended already, and its node then gets no command.
 pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     if cluster.state.jobs.get(id).is_some_and(|job| job.causes().is_some()) {
         with_times(cluster, id, |job| {
@@ -151,7 +151,7 @@ pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     true
 }
 
-/// Suspends a running job: it draws nothing from now on.
+/// Suspends a running job: its draw is zero from now on.
 pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: Causes) {
     with_times(cluster, id, |job| {
         if let Phase::Running(assignment, running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
@@ -195,7 +195,7 @@ pub(crate) fn check_requeue(state: &State, id: JobId) -> Result<(), Refused> {
     if assignment.stop.is_some() { Err(Refused::EndsAlready { job: id }) } else { Ok(()) }
 }
 
-/// The command follows with the next round.
+/// Handles a person's request; the command follows with the next round.
 pub(super) fn requeue_requested(cluster: &mut Cluster, id: JobId, by: &str) -> Result<(), Refused> {
     check_requeue(&cluster.state, id)?;
     with_times(cluster, id, |job| {
@@ -252,8 +252,7 @@ pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paus
 }
 
 /// Corrects the believed draw of running jobs by a reading: its value above idle is the draw of the jobs that it
-/// contains. Only uncapped jobs can draw more than believed. Any job can draw less, and then its cap does not hold it
-/// down.
+/// contains. Only uncapped jobs can draw more than believed. A job with a lower draw is not limited by its cap.
 pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
     if !cluster.state.settings.parts().steers() {
         return;
@@ -287,11 +286,11 @@ pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
 /// A job that a reading of its node contains.
 struct Shown {
     job: JobId,
-    /// Draw, never zero: a job that draws nothing now may draw later.
+    /// Draw, never zero: an idle job may draw power later.
     draw: Power,
     /// Draw without a cap.
     full: Power,
-    /// True if the cap of the unit slows the job down.
+    /// True if the cap of the unit slows down the job.
     is_held: bool,
 }
 

@@ -1,10 +1,10 @@
 //! The energy balance of one budget period under a known draw: the released minus the drawn energy. Tests if a load
 //! would put it into debt while the load or another one runs (energy-budget-2017, IV-B, rule 2).
 //!
-//! The balance is linear between the times at which the release or the draw changes, so a bound on it must be tested
-//! only there and at the end of the load. While loads end and the release does not fall, the balance is convex: in such
-//! a run of points bisection finds the one with the highest demand, without preparation. Only the demands of whole runs
-//! are stored: O(n) additions to prepare, O(log n) to answer.
+//! The balance is linear between the times at which the release or the draw changes, so a bound must be tested only
+//! there and at the end of the load. While loads end and the release does not fall, the balance is convex. In such a
+//! run of points bisection finds the point with the highest demand, without preparation. Only the demands of whole
+//! runs are stored: preparation takes O(n) additions, an answer O(log n).
 
 use super::narrow;
 use super::steps::{Steps, differences};
@@ -12,9 +12,9 @@ use super::steps::{Steps, differences};
 #[derive(Debug, Clone, Copy)]
 struct Point {
     at: i64,
-    /// mW until the next point. The last point has the highest value: no run begins there.
+    /// Slope in mW until the next point. The last point has the highest value: no run begins there.
     slope: i64,
-    /// µJ.
+    /// Balance in µJ.
     balance: i128,
 }
 
@@ -32,9 +32,9 @@ struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Debt {
     pub at: i64,
-    /// µJ that the load draws until then.
+    /// Energy in µJ that the load draws until then.
     pub needs: i128,
-    /// µJ that are left then without the load.
+    /// Energy in µJ that is left then without the load.
     pub left: i128,
 }
 
@@ -151,8 +151,8 @@ impl Balance {
         debt(at, work(to), left)
     }
 
-    /// Returns the earliest start of a load of `extra` mW (positive) for `span` ms without a debt in the period, else
-    /// the end of the period. `at` is the lower bound, not before the start of the balance.
+    /// Returns the earliest start without a debt of a load of `extra` mW (positive) for `span` ms. Without such a
+    /// start, returns the end of the period. `at` is the lower bound, not before the start of the balance.
     pub(super) fn clear_from(&self, extra: i64, span: i64, at: i64) -> i64 {
         let endless = span == i64::MAX;
         let load = Load { extra, span, whole: if endless { i128::MAX } else { i128::from(extra) * i128::from(span) } };
@@ -160,10 +160,11 @@ impl Balance {
         self.clear_beyond(&load, at).min(self.until)
     }
 
-    /// Returns the earliest start up to the horizon. A moment t demands t - start times `extra`, at most `span` times
-    /// `extra`, and nothing from loads that start later, so a later start is never worse. The answer is the latest
-    /// start that a single moment demands. If the balance is less than the whole load needs, moment t demands a start
-    /// not before t - balance / extra. If the balance is negative, it demands a start after the debt.
+    /// Returns the earliest start up to the horizon. The answer is the latest start that a single moment demands.
+    ///
+    /// A moment t demands t - start times `extra`, at most `span` times `extra`. Loads that start after t need no
+    /// energy at t, so a later start is never worse. If the balance is less than the whole load needs, moment t
+    /// demands a start not before t - balance / extra. If the balance is negative, it demands a start after the debt.
     fn clear_as_planned(&self, load: &Load, at: i64) -> i64 {
         let points = &self.points[..self.planned];
         let mut clear = at;
@@ -192,7 +193,7 @@ impl Balance {
     }
 
     /// Returns the earliest start after the horizon. A moment there demands the same, but only from loads that run
-    /// then: until the load's end reaches it, it demands nothing.
+    /// then. Until the load's end reaches the moment, it has no demand.
     fn clear_beyond(&self, load: &Load, mut at: i64) -> i64 {
         let mut entering = self.points[self.planned..].iter().peekable();
         while at < self.until {
@@ -268,7 +269,7 @@ impl Balance {
 struct Load {
     extra: i64,
     span: i64,
-    /// Energy in µJ; more than any balance if the load has no end.
+    /// Energy in µJ; above any balance if the load has no end.
     whole: i128,
 }
 

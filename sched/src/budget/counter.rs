@@ -1,5 +1,6 @@
 //! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): the energy released by rule 1 in the current
-//! budget period, minus the energy used by the cluster. Part of the core's state. Neither decides nor measures.
+//! budget period, minus the energy used by the cluster. It is part of the core's state, and neither decides nor
+//! measures.
 
 use limo_model::{Budget, Energy, Power, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::release::released;
 use super::{UJ_PER_MJ, narrow};
 
-/// µJ as whole mJ and a remainder of 0 to 999, because not every format can carry an `i128`.
+/// Energy in µJ, as whole mJ and a remainder of 0 to 999, because not every format supports `i128`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Sum {
     energy: Energy,
@@ -27,18 +28,18 @@ impl Sum {
 }
 
 /// The account of one budget period. Between monitoring stages it counts the core's over-estimated draw; a stage
-/// replaces those estimates by the measured use.
+/// replaces this estimate by the measured use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     budget: Budget,
-    /// Time up to which everything below is counted.
+    /// Time up to which all fields below are counted.
     at: Time,
     released: Sum,
     /// Time of the last stage, or of opening the account.
     stage: Time,
-    /// Used up to the last stage.
+    /// Energy used up to the last stage.
     measured: Sum,
-    /// Estimated use since the stage.
+    /// Estimated energy used since the stage.
     estimated: Sum,
     reserved: Energy,
 }
@@ -75,7 +76,7 @@ impl Counter {
         now >= self.budget.until
     }
 
-    /// Counts the time since the last call: adds the energy that `release` gives for it by rule 1, and books
+    /// Counts the time since the last call: adds the energy that `release` releases in it by rule 1. Books
     /// `estimated_draw`, an over-estimate, as used. Time before or after the period does not count. Must be called
     /// before every change of the estimated draw or of the release.
     pub fn advance(&mut self, now: Time, estimated_draw: Power, release: &[(Time, Power)]) {
@@ -155,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn stages_give_back_what_was_over_estimated() {
-        // 240 kJ over 1,200 s: 200 W.
+    fn stages_return_over_estimated_energy() {
+        // 240 kJ over 1,200 s are 200 W.
         let steps = release(&budget(), Power::ZERO, None);
         let mut counter = Counter::open(budget(), at(40), &steps);
         check(&counter, 0, 0, 0);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn set_within_its_period_nothing_is_saved_and_nothing_owed() {
+    fn a_budget_set_within_its_period_begins_balanced() {
         let steps = release(&budget(), Power::ZERO, None);
         let mut counter = Counter::open(budget(), at(400), &steps);
         check(&counter, 0, 60_000, 60_000);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_before_does_not_count() {
+    fn use_before_the_period_does_not_count() {
         let steps = release(&budget(), Power::ZERO, None);
         let mut counter = Counter::open(budget(), at(100), &steps);
         counter.measured(110_000 * 1_000_000);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// The number of calls does not change the counter by a µJ.
+        /// The number of calls does not change the counter.
         #[test]
         fn calls_do_not_matter(mut calls in proptest::collection::vec(0_i64..1_400_000, 0..20), draw in 0_i64..500_000) {
             let steps = release(&Budget { energy: Energy::from_mj(77_777_777), ..budget() }, Power::ZERO, None);

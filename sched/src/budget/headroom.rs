@@ -9,7 +9,7 @@ pub(super) struct Headroom {
     until: i64,
     limit: Steps,
     ready: bool,
-    /// Start and mW left; a piece ends where the next one starts.
+    /// Start of a piece, and the mW left in it; a piece ends at the start of the next one.
     pieces: Vec<(i64, i64)>,
     /// The least power left by any piece up to this one.
     least: Vec<i64>,
@@ -45,7 +45,7 @@ impl Headroom {
         });
     }
 
-    /// Returns the least power left from now until `to`.
+    /// Returns the lowest power left from now until `to`.
     pub(super) fn left(&self, to: i64) -> i64 {
         let touched = self.pieces.partition_point(|(start, _)| *start < to);
         touched.checked_sub(1).map_or(i64::MAX, |last| self.least[last])

@@ -1,9 +1,10 @@
-//! The committed draw of the cluster from now on. Tests if one more load fits under limits of power and into budgets of
-//! energy: rule 2 of energy-budget-2017, IV-B ("never have energy debts", over past, present and future draw of the
-//! whole cluster), Algorithm 2's reservation for the first job, and the power cap of V-C.
+//! The committed draw of the cluster from now on. Tests if one more load fits under power limits and into energy
+//! budgets.
 //!
-//! Exact: times are whole ms, draws whole mW, energies µJ. Independent of nodes, jobs and the way in which a budget is
-//! released.
+//! It applies three rules of energy-budget-2017. Rule 2 of IV-B is "never have energy debts", over past, present and
+//! future draw of the whole cluster. Algorithm 2 is the reservation for the first job, and V-C the power cap.
+//!
+//! Exact: times are whole ms, draws whole mW, energies µJ. Independent of nodes, jobs and release rules.
 
 use limo_model::{Energy, Power, Span, Time};
 
@@ -15,21 +16,24 @@ use super::{UJ_PER_MJ, narrow};
 /// Reason why a load does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The load exceeds the power that a limit leaves at its tightest moment.
+    /// The load exceeds the lowest power that a limit leaves.
     Power { needs: Power, left: Power },
-    /// Up to `until` the load uses `needs` (rounded up), but the budget then has only `left` (rounded down; negative if
-    /// it is in debt already).
+    /// Up to `until` the load uses `needs` (rounded up), but the budget then has only `left` (rounded down). `left`
+    /// is negative if the budget is already in debt.
     Energy { needs: Energy, left: Energy, until: Time },
 }
 
 /// The committed draw of the cluster over time. Made anew in each round: `new`, then the limits and budgets, then
-/// questions and commitments in any order. With n expected ends and steps of limits and releases, a commitment costs
-/// O(n), and so does the first question that touches a period after it; others cost O(log n). [`Ledger::earliest`]
-/// costs O(n) for each period it passes.
+/// questions and commitments in any order.
 ///
-/// Budgets are checked until the end of the load in question or the **horizon**, the last end of all committed loads,
-/// whichever is later; within each period. So no debt arises while a job runs (IV-B). A debt after the last known end
-/// arises because less is released than the cluster's believed draw at rest. It stops no job.
+/// Let n be the number of expected ends and of steps of limits and releases. A commitment costs O(n), and so does the
+/// first question about a period after it. Other questions cost O(log n). [`Ledger::earliest`] costs O(n) for each
+/// period before the result.
+///
+/// Within each period, budgets are checked until the end of the load in question or until the **horizon**, whichever
+/// is later. The horizon is the last end of all committed loads. So no debt arises while a job runs (IV-B). A debt
+/// after the last known end arises because less is released than the cluster's believed draw without jobs. It blocks
+/// no job.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     now: i64,
@@ -65,8 +69,8 @@ impl Ledger {
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// Limits the draw to `steps` from the first of them until `until`; it is unlimited outside. The times of `steps`
-    /// ascend. Several limits all hold.
+    /// Limits the draw to `steps` from the first of them until `until`; outside of that time it is unlimited. The
+    /// times of `steps` ascend. All limits hold at the same time.
     pub fn limit(&mut self, steps: &[(Time, Power)], until: Time) {
         let Some((first, _)) = steps.first() else { return };
         let start = first.unix_ms().max(self.now);
@@ -74,18 +78,18 @@ impl Ledger {
     }
 
     /// Adds a period: the released minus the used energy must never be negative up to the horizon. It starts with
-    /// `available` µJ at the later of now and `from`, and grows by the mW of `release` from then on (nothing before its
-    /// first step; its times ascend). May be called for successive periods, in ascending order; unused energy is not
-    /// carried over.
+    /// `available` µJ at the later of now and `from`, and grows by the mW of `release` from then on. Nothing is
+    /// released before the first step; the times ascend. May be called for successive periods, in ascending order;
+    /// unused energy is not carried over.
     pub fn budget(&mut self, from: Time, until: Time, available: i128, release: &[(Time, Power)]) {
         let start = from.unix_ms().max(self.now);
         self.balances.push(Balance::new(start, until.unix_ms(), available, Steps::new(0, release)));
     }
 
     /// Checks that one more load of `extra` may run from now until `to`, or without a known end. A load runs for at
-    /// least a millisecond. A load without extra draw is always admitted. A load that ends before a period begins does
-    /// not affect it. A period with a debt up to the horizon admits no load that touches it. A debt after the horizon
-    /// concerns only loads that run then.
+    /// least a millisecond, and a load without draw is always admitted. ¶ A period does not matter for loads that end
+    /// before it. A debt up to the horizon rejects all loads in its period, a debt after the horizon only loads that
+    /// run then.
     ///
     /// # Errors
     /// The first [`Obstacle`]: limits come before budgets, earlier budgets before later ones.
@@ -127,10 +131,10 @@ impl Ledger {
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// Returns the first time from `not_before` (at least now) on at which a load of `extra` for `span`, or without a
-    /// known end, would be admitted. The draw until then is the committed one. Debts that are over by then do not
-    /// matter; the same holds for debts after both its end and the horizon. After the last period and the last limit
-    /// everything is admitted; `None` only if a limit without end forbids it.
+    /// Returns the first time from `not_before` (at least now) on at which a load of `extra` would be admitted for
+    /// `span`, or without a known end. The draw until then is the committed one. Debts before the start do not
+    /// matter; neither do debts after both its end and the horizon. After the last period and the last limit every
+    /// load is admitted. Returns `None` only if a limit without end forbids the load.
     pub fn earliest(&mut self, extra: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
         let mut at = not_before.unix_ms().max(self.now);
         let span = span.map_or(i64::MAX, |span| span.ms().max(1));
@@ -234,7 +238,8 @@ mod tests {
         // From 50 s on, the release exceeds the draw by 100 W.
         check(0, 100, 30, 50_000);
         check(3_000, 100, 30, 0);
-        // 2,000 J for 200 W over 10 s: 1,000 J are available at 60 s and 1,000 J are added while the load runs.
+        // 2,000 J are needed for 200 W over 10 s: 1,000 J are available at 60 s, and 1,000 J are added while the load
+        // runs.
         check(0, 200, 10, 60_000);
         // 6,000 J never become available, but the period ends: 300 W from 83.334 s on use 4,999.8 J of 5,000 J.
         check(0, 300, 20, 83_334);
@@ -245,8 +250,8 @@ mod tests {
         assert_eq!(with_budget(0).earliest(watts(100), None, at(70_000)), Some(at(70_000)));
     }
 
-    /// The release is 300 W, less than the 400 W of the idle cluster. Of 12,000 J, 2,000 J are left at 50 s, the last
-    /// known end. None are left at 70 s, and 3,000 J would be missing at 100 s.
+    /// The release is 300 W, and the idle cluster draws 400 W. Of 12,000 J, 2,000 J are left at 50 s, the last known
+    /// end. None are left at 70 s, and 3,000 J would be missing at 100 s.
     fn below_rest(endless: bool) -> Ledger {
         let falls = [(at(50_000), watts(100))].into_iter();
         let mut ledger = Ledger::new(at(0), watts(500), falls);
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_when_nothing_runs_any_more_stops_nobody() {
+    fn a_debt_after_the_last_load_rejects_no_load() {
         let mut ledger = below_rest(false);
         let mut check = |load, to: Option<i64>, debt: Option<(i64, i64, i64)>| {
             let expected = debt.map_or(Ok(()), |(needs, left, until)| {

@@ -1,4 +1,5 @@
-//! Compares the ledger with the simplest implementation of its rules: every balance and limit is walked ms by ms.
+//! Compares the ledger with the simplest implementation of its rules: each balance and limit is checked in every
+//! millisecond.
 
 use limo_model::{Power, Span, Time};
 use proptest::prelude::*;
@@ -29,7 +30,7 @@ struct World {
     draw: i64,
     falls: Vec<(i64, i64)>,
     endless: bool,
-    /// True to ignore debts after the end of the load itself.
+    /// True to ignore debts after the end of the tested load.
     short: bool,
     periods: Vec<Period>,
     limit: Option<(Vec<(i64, i64)>, i64)>,
@@ -76,7 +77,8 @@ impl World {
                 return true;
             }
             let mut balance = period.available;
-            // Debts before the start are not the load's. Debts after its end count only while others run.
+            // Debts before the start are not caused by the load. Debts after its end count only while other loads
+            // run.
             let asked = start..=if self.short { to } else { to.max(self.horizon()) };
             (from..=period.until).all(|at| {
                 let solvent = balance >= 0 || !asked.contains(&at);
@@ -176,7 +178,7 @@ fn world() -> impl Strategy<Value = World> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
-    /// Tests and commitments in any order have the results of the walk.
+    /// Tests and commitments in any order have the results of the millisecond check.
     #[test]
     fn the_ledger_decides_as_a_walk_does(
         mut world in world(),

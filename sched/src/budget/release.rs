@@ -37,11 +37,12 @@ pub fn possible(budget: &Budget, floor: Power) -> Result<(), Impossible> {
 }
 
 /// Returns the rate at which `budget` is released: each power holds from its time until the next one, the last until
-/// the end of the period. Rounded down to whole mW, so that the sum over the period never exceeds the budget.
+/// the end of the period. The powers are rounded down to whole mW, so that the sum over the period never exceeds the
+/// budget.
 ///
-/// `Even`: B / (te - ts). `ByPrice`: `floor`, the draw without jobs, all the time (at most the even rate); the rest of
-/// the budget is divided in proportion to (highest price of the period - price). Moments with an unknown price count as
-/// the mean of the known ones. If all prices are equal or unknown, the release is even.
+/// `Even`: B / (te - ts). `ByPrice`: `floor`, the draw without jobs, is released all the time, limited to the even
+/// rate. The rest of the budget is divided in proportion to (highest price of the period - price). Times with an
+/// unknown price have the mean of the known prices. If all prices are equal or unknown, the release is even.
 ///
 /// When prices or nodes change within the period, the rest of the budget, [`super::Counter::rest`], is released anew.
 pub fn release(budget: &Budget, floor: Power, prices: Option<&Curve<Price>>) -> Vec<(Time, Power)> {
@@ -88,7 +89,7 @@ fn weights(budget: &Budget, prices: &Curve<Price>) -> Option<Vec<(Time, i128)>> 
     if known < budget.until {
         steps.push((known, mean));
     }
-    // Real prices differ by less than 2^32 (4 million EUR/MWh); of others only the leading bits count.
+    // Real prices differ by less than 2^32 (4 million EUR/MWh); larger differences count only by their leading bits.
     let excess_bits = (128 - (highest - lowest).leading_zeros()).saturating_sub(32);
     Some(steps.into_iter().map(|(start, price)| (start, (highest - price) >> excess_bits)).collect())
 }
@@ -138,12 +139,13 @@ mod tests {
 
     #[test]
     fn by_price_gives_the_dearest_hour_the_floor_only() {
-        // 100 J over 40 s; the floor of 1 W takes 40 J; 60 J are left. Prices 80, 20, 50, 80 for 10 s each: weights 0,
-        // 60, 30, 0 x 10 s: two thirds (40 J, 4 W) and one third (20 J, 2 W).
+        // 100 J over 40 s; the floor of 1 W takes 40 J, and 60 J are left. The prices 80, 20, 50, 80 for 10 s each
+        // give the weights 0, 60, 30, 0: two thirds (40 J, 4 W) and one third (20 J, 2 W).
         let prices = curve(&[(0, 80), (10_000, 20), (20_000, 50), (30_000, 80)], None);
         let by_price = budget(0, 40_000, 100_000, Release::ByPrice);
         check(&by_price, 1_000, Some(&prices), &[(0, 1_000), (10_000, 5_000), (20_000, 3_000), (30_000, 1_000)]);
-        // Known for the first 20 s only: the rest counts as their mean, 50: weights 0, 60, 30, 30 x 10 s of 120.
+        // Prices are known for the first 20 s only; the rest counts as their mean, 50. The weights are 0, 60, 30, 30
+        // for 10 s each, of 120.
         let prices = curve(&[(0, 80), (10_000, 20)], Some(20_000));
         check(&by_price, 1_000, Some(&prices), &[(0, 1_000), (10_000, 4_000), (20_000, 2_500)]);
     }

@@ -1,4 +1,4 @@
-//! The budget periods over time: opens the account of each, books the use, closes it.
+//! The budget periods over time: opens the account of each period, books the use, and closes the account.
 
 use limo_model::{Budget, Budgets, Curve, Energy, Power, Price, Release, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl Spending {
         }
     }
 
-    /// Puts other budgets into force from `now` on. A period that stays the same keeps its account.
+    /// Puts other budgets into force from `now` on. An unchanged period keeps its account.
     pub fn follow(&mut self, budgets: &Budgets, now: Time) {
         if self.counter.as_ref().map(Counter::budget) != budgets.at(now) {
             self.counter = None;

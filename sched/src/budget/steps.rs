@@ -2,8 +2,8 @@
 
 use limo_model::{Power, Time};
 
-/// mW over ms. Each level holds from its time until the next one; the first entry stands for all time before, so there
-/// is always one.
+/// Levels in mW, by time in ms. Each level holds from its time until the next one. The first entry holds for all
+/// earlier times, so the list is never empty.
 #[derive(Debug, Clone)]
 pub(super) struct Steps(Vec<(i64, i64)>);
 
@@ -30,7 +30,7 @@ impl Steps {
         self.0.last().map(|(at, _)| *at).filter(|at| *at > i64::MIN)
     }
 
-    /// Lowers the level from each time on by the given amount; O(1) per time in ascending order.
+    /// Lowers the level from each time on by the given amount; costs O(1) per time in ascending order.
     pub(super) fn lower(&mut self, falls: impl Iterator<Item = (i64, i64)>) {
         let (mut last, mut level) = self.last();
         for (at, by) in falls {

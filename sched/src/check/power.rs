@@ -7,7 +7,7 @@ use super::Case;
 use crate::options::Horizon;
 use crate::plan::{Plan, Violation};
 
-/// The estimated draw from now on, including the plan's starts. It only falls.
+/// The estimated draw from now on, including the plan's starts. It never rises.
 struct PlanLoad {
     now: Time,
     draw: Power,
@@ -61,10 +61,10 @@ impl PlanLoad {
             falls.extend(end.map(|end| (end, start.estimate.power)));
             last = last.max(end.unwrap_or(Time::MAX));
         }
-        // An overdue job continues for a moment, and each job runs for at least one.
+        // An overdue job continues for a moment, and each job runs for at least one millisecond.
         let soon = now + limo_model::Span::from_ms(1);
         falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
-        // Nearly in order, which makes this sort and the next one fast.
+        // The list is nearly in order, which makes this sort and the next one fast.
         falls.sort_by_key(|(end, _)| *end);
         Self { now, draw, falls, end: last.max(soon), horizon: case.state.settings.options.horizon }
     }
@@ -73,8 +73,8 @@ impl PlanLoad {
         self.draw - self.falls.iter().take_while(|(end, _)| *end <= at).map(|(_, power)| *power).sum::<Power>()
     }
 
-    /// Returns the first of `steps` that the draw exceeds before `until` and while a start runs. The draw only falls,
-    /// so each step is checked at its begin.
+    /// Returns the first of `steps` that the draw exceeds before `until` and while a start runs. The draw never
+    /// rises, so each step is checked at its begin.
     fn above(&self, steps: &[(Time, Power)], until: Time) -> Option<(Power, Power)> {
         let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([until]);
         let held = steps.iter().zip(ends).filter(|(_, end)| *end > self.now);
@@ -82,7 +82,7 @@ impl PlanLoad {
         held.map(|(at, limit)| (self.draw_at(at), limit)).find(|(draw, limit)| draw > limit)
     }
 
-    /// Returns the first debt of a period until everything known has ended.
+    /// Returns the first debt of a period up to the last known end.
     fn debt(&self, budget: &Budget, release: &[(Time, Power)], available: i128) -> Option<Violation> {
         let from = budget.from.max(self.now);
         let others = self.falls.last().filter(|_| self.horizon == Horizon::Cluster);

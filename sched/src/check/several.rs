@@ -13,7 +13,7 @@ pub(super) fn nodes(placement: &[Part]) -> u32 {
     runs(placement).iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
 }
 
-/// Returns true for a CPU of which the job may have cores next to its accelerators.
+/// Returns true for a CPU on which the job may have cores next to its accelerators.
 pub(super) fn is_host(request: &Request, unit: &UnitSpec) -> bool {
     wants_host_cores(request) && unit.kind == UnitKind::Cpu
 }
@@ -31,8 +31,8 @@ fn by_node<'a>(case: Case<'a>, placement: &'a [Part]) -> BTreeMap<NodeId, Vec<On
     by_node
 }
 
-/// Returns true if each node has that many parts on different units of one type, and all parts there together have the
-/// memory once. Parts on a CPU next to accelerators are not counted.
+/// Returns true if each node has that many parts on different units of one type, and the parts there together request
+/// the memory once. Parts on a CPU next to accelerators are not counted.
 pub(super) fn accelerators_as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
     by_node(case, placement).values().all(|all| {
         let parts = || all.iter().filter(|(_, unit)| !unit.is_some_and(|unit| is_host(request, unit)));

@@ -21,7 +21,8 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let touched = plan.suspends.iter().chain(&plan.requeues).chain(&plan.resumes);
     found.extend(touched.filter(|job| !seen.insert(**job)).map(|job| Violation::Twice { job: *job }));
     let not = |job: &JobId, may: &dyn Fn(&Job) -> bool| !case.job(*job).is_some_and(may);
-    // A job that a person resumes stays suspended, without its user's permission, until there is room for it.
+    // A job that a person resumes stays suspended until there is enough power for it, even without its user's
+    // permission.
     let suspendible = |job: &Job| (job.is_running_on() && job.request.may_suspend) || job.may_continue();
     let requeueable = |job: &Job| job.is_running_on() && job.request.may_requeue;
     let suspended = |job: &Job| matches!(job.phase, Phase::Suspended(..));
@@ -61,7 +62,7 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 /// Checks that resumed jobs do not take the draw above the upper limit, if the policy keeps it by changing running
 /// jobs.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    // Without the right to change running jobs a policy resumes all of them.
+    // Without the right to change running jobs, a policy resumes all of them.
     if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() || !case.parts().steers() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Requests of jobs, each kept once: jobs of one script share a request, which is most of a waiting job's memory. Does
-//! not know jobs.
+//! Requests of jobs, each stored once. Jobs of one script share a request, because it takes most of a waiting job's
+//! memory. The store does not know jobs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_requests_are_one_and_those_that_nobody_has_are_forgotten() {
+    fn equal_requests_are_shared_and_unused_ones_removed() {
         let request = |number: usize| Request::one_core(format!("app-{number}"));
         let mut all = Requests::default();
         let first = all.share(&request(0));

@@ -1,5 +1,5 @@
-//! Jobs that have used up their allowances: they are ended, or reported once. The use of a running job is the believed
-//! one; the measured energy is known at its end.
+//! Jobs that have used up their allowances: they are ended, or reported once. A running job has used the believed
+//! energy; its measured energy is known at its end.
 
 use limo_model::{Energy, Money, Price, Span, StopReason, Time, UsedUp, WhenUsed};
 
@@ -47,7 +47,7 @@ fn of(state: &State, job: &Job, now: Time) -> Option<UsedUp> {
     job.request.allowance?.used_up(energy, cost)
 }
 
-/// Returns the believed use, including earlier attempts.
+/// Returns the believed energy and cost, including earlier attempts.
 fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
     let (assignment, running) = job.assignment().zip(job.running())?;
     let energy = running.used(assignment, now);
@@ -83,8 +83,7 @@ fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
     [by_energy, by_cost].into_iter().flatten().min().map(|span| now + span)
 }
 
-/// Returns the mJ that the money buys at a positive price: 1 MWh is 3.6e12 mJ, and costs 1,000 micro-EUR for each
-/// 1/1000 EUR.
+/// Returns the mJ that the money buys at a positive price: 1 MWh is 3.6e12 mJ, and 1/1000 EUR is 1,000 micro-EUR.
 fn energy_for(money: Money, price: Price) -> Option<i128> {
     let price = i128::from(price.milli_per_mwh());
     (price > 0).then(|| i128::from(money.micro()) * 3_600_000_000 / price)

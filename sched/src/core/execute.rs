@@ -17,7 +17,7 @@ use crate::round::{Await, Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
 
-/// Makes, checks and executes one plan. Returns true if another one could do more.
+/// Makes, checks and executes one plan. Returns true if a further plan could start more.
 pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> bool {
     if let Some(steered) = steer_once(cluster, now, round) {
         return steered;
@@ -56,7 +56,7 @@ pub(super) fn violations(cluster: &Cluster, now: Time, plan: &Plan) -> Vec<Viola
     check(Case { state: &cluster.state, books: &cluster.books, now }, plan)
 }
 
-/// Largest cluster, in nodes and jobs, whose books are compared: more would take most of a test's time.
+/// Largest cluster, in nodes and jobs, whose books are compared: comparing more would take most of a test's time.
 #[cfg(debug_assertions)]
 const COMPARED: usize = 200;
 
@@ -65,12 +65,12 @@ const COMPARED: usize = 200;
 fn compare(cluster: &Cluster, now: Time) {
     let Cluster { state, index, books, .. } = cluster;
     if state.nodes.len() + state.jobs.len() <= COMPARED {
-        assert_eq!(*books, Books::of(state, now), "the books are not what they should be");
-        assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index is not what it should be");
+        assert_eq!(*books, Books::of(state, now), "the books differ from a recount");
+        assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index differs from a new one");
     }
 }
 
-/// Names the reservation that leaves a job too little room: policies only see that the room is missing.
+/// Names the reservation that leaves a job too few nodes: policies only see that nodes are missing.
 fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
     for (id, wait) in plan.waits.iter_mut().chain(&mut plan.refusals) {
         let Some(job) = cluster.state.jobs.get(*id).filter(|_| matches!(wait, Wait::NoNode | Wait::Resources { .. }))
@@ -83,7 +83,7 @@ fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
     }
 }
 
-/// Applies changes to running jobs, if any are due. `None` if none are, or if the planned ones are forbidden.
+/// Applies changes to running jobs, if any are due. `None` if none are due, or if the planned changes are forbidden.
 fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<bool> {
     let plan = steer(&View::new(cluster, now))?;
     let violations = violations(cluster, now, &plan);
@@ -187,8 +187,8 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
             round.waits.push((id, wait));
             continue;
         }
-        // The wait reason of its first task is also the array's; the other tasks only wait a little longer. A task that
-        // is held itself has that reason already.
+        // The wait reason of its first task is also the array's; the other tasks only wait a little longer. A held
+        // task already has that reason.
         if let Some((own, _)) = cluster.state.array_of(id)
             && !cluster.state.blocked.contains(own)
             && arrays.insert(own)

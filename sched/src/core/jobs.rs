@@ -1,4 +1,4 @@
-//! The jobs of the core that are not over. Arrays are separate.
+//! The unfinished jobs of the core. Arrays are separate.
 
 use limo_model::JobId;
 
@@ -15,7 +15,7 @@ impl Core {
         self.jobs_from(JobId(0))
     }
 
-    /// Returns the jobs that are not over, from this number on. Reaching it costs nothing.
+    /// Returns the jobs that are not over, from this number on, in constant time.
     pub fn jobs_from(&self, from: JobId) -> impl Iterator<Item = (JobId, &Job)> {
         self.cluster.state.jobs.iter_from(from).map(|(id, job)| (id, &**job))
     }

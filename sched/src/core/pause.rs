@@ -12,7 +12,7 @@ use crate::state::Phase;
 pub(super) fn suspensions(cluster: &mut Cluster) -> Vec<Command> {
     let mut commands = Vec::new();
     for job in std::mem::take(&mut cluster.state.to_suspend).iter() {
-        // A suspended job that is to end is resumed, so that it ends sooner.
+        // A suspended job that must end is resumed, so that it ends sooner.
         if let Some(Phase::Suspended(assignment, ..)) = cluster.state.jobs.get(job).map(|job| &job.phase)
             && assignment.stop.is_none()
         {
@@ -26,7 +26,7 @@ impl Core {
     /// Checks that a person can suspend a job.
     ///
     /// # Errors
-    /// [`Refused`], where it is over, does not run, ends, is suspended by a person, or is on a reserved node.
+    /// [`Refused`] if it is over, does not run, is ending, is suspended by a person, or is on a reserved node.
     pub fn check_suspend(&self, job: JobId) -> Result<(), Refused> {
         apply::check_suspend(&self.cluster, job)
     }
@@ -34,7 +34,7 @@ impl Core {
     /// Checks that a person can resume a job.
     ///
     /// # Errors
-    /// [`Refused`], where it is over, ends, or is not suspended by a person.
+    /// [`Refused`] if it is over, is ending, or is not suspended by a person.
     pub fn check_resume(&self, job: JobId) -> Result<(), Refused> {
         apply::check_resume(&self.cluster.state, job)
     }

@@ -1,5 +1,5 @@
-//! Current wait reasons. A round gives each reason once. Here, parts that have become false since are omitted, and
-//! missing reasons are added. Changes nothing.
+//! Current wait reasons. A round gives each reason once. These functions omit outdated parts of a reason, and add
+//! missing reasons, without a change of the state.
 
 use limo_model::{JobId, Power, Time, Wait};
 
@@ -45,7 +45,7 @@ impl Core {
             Wait::Behind { job, until } if self.job(job).is_some_and(Job::is_waiting) => {
                 Wait::Behind { job, until: ahead(until) }
             }
-            // The job of the reason no longer waits: now the first of the queue must not be delayed.
+            // The job of the reason no longer waits: now the first waiting job must not be delayed.
             Wait::Behind { .. } => self.behind_the_first(id),
             Wait::Reservation { reservation, .. } => {
                 let from =
@@ -67,7 +67,8 @@ impl Core {
         obstacle(&self.cluster, now, id).or_else(|| obstacle(&self.cluster, now, last_task()?))
     }
 
-    /// Returns true if every node that the job names is away or drained; for a job that names none, every node.
+    /// Returns true if every node that the job names is unreachable or drained. For a job that names none, this
+    /// concerns every node.
     fn has_no_node(&self, now: Time, id: JobId) -> bool {
         let Some(job) = self.job(id) else { return false };
         let is_there = |node: &Node| node.is_available(now);
@@ -77,7 +78,7 @@ impl Core {
         }
     }
 
-    /// Returns true if the last round found enough nodes with room for the job; false if it did not count them.
+    /// Returns true if the last round found enough nodes for the job; false if it did not count them.
     fn has_room(&self, id: JobId) -> bool {
         if self.cluster.state.settings.parts().takes_whole_units() || !self.cluster.index.capped.is_empty() {
             return false;
@@ -93,14 +94,15 @@ impl Core {
         }
     }
 
-    /// Returns the limit of an array if that many of its tasks run, and none waits as a job.
+    /// Returns the limit of an array if it has so many running tasks, and no task waits as a job.
     fn reached_limit(&self, id: JobId, array: &Array) -> Option<u32> {
         let limit = array.tasks.limit()?.get();
         let is_reached = array.left() > 0 && array.waiting == 0 && array.live() >= limit;
         (is_reached && !self.cluster.state.blocked.contains(id)).then_some(limit)
     }
 
-    /// Returns the draw without jobs: the idle draw, or less if less is measured; zero if nodes may sleep.
+    /// Returns the draw without jobs: the idle draw, or the measured one if that is lower. It is zero if nodes may
+    /// sleep.
     fn floor(&self) -> Power {
         match self.cluster.state.settings.parts().powers_off() {
             false => self.idle().min(self.cluster.state.sums.draw),
@@ -108,7 +110,7 @@ impl Core {
         }
     }
 
-    /// Returns the most power that the limits leave for jobs, from now on.
+    /// Returns the highest power that the limits leave for jobs, from now on.
     fn most_left(&self, now: Time) -> Power {
         let limits = &self.cluster.state.settings.limits;
         let later = limits.bands(now).map(|(_, band)| band.high());
@@ -119,7 +121,7 @@ impl Core {
         if high.is_unlimited() { high } else { (high - self.floor()).at_least_zero() }
     }
 
-    /// Returns true if no known limit ever leaves that much.
+    /// Returns true if no known limit ever leaves so much power.
     fn never_leaves(&self, now: Time, needs: Power) -> bool {
         let (settings, limits) = (&self.cluster.state.settings, &self.cluster.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);

@@ -6,8 +6,8 @@ use super::estimate::{Known, under_cap};
 use super::fits::allows_unit;
 use crate::state::{Job, Node, Sleep, State};
 
-/// Returns the most by which a sleeping node draws more when it is woken, without jobs; zero for a node that is awake
-/// or waking.
+/// Returns the largest additional draw of a sleeping node when it is woken, without jobs. It is zero for a node that
+/// is awake or waking.
 pub(crate) fn waking_draw(node: &Node) -> Power {
     let rest = node.spec.rest.filter(|_| node.sleep == Sleep::Asleep);
     rest.map_or(Power::ZERO, |rest| (rest.up.draw.max(node.spec.idle) - rest.draw).at_least_zero())
@@ -34,14 +34,14 @@ pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Po
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub draw: Power,
-    /// Division among the units, in the order of the placement; even if empty.
+    /// The draw of each unit, in the order of the placement; set even for an even division.
     pub shares: Vec<Power>,
     /// Expected duration of its slowest part, not its time limit. Cores beside accelerators do not count.
     pub duration: Span,
 }
 
-/// Returns the draw and duration of an active job, as if it were not suspended, with each of its units at the cap from
-/// `cap_of`. Parts that wait for the slowest one keep drawing.
+/// Returns the draw and duration of an active job, as if it were not suspended, with each of its units at the cap
+/// from `cap_of`. Parts that wait for the slowest one continue to draw power.
 pub(crate) fn expected_of_units(
     state: &State,
     job: &Job,

@@ -1,9 +1,9 @@
 //! Expected duration and draw of a job on a unit, from profiles, else from the nameplate, with the source.
 //!
-//! Profiles are searched in this order: for the job's application and size class; if the size class is a number, for
-//! the numbers next to it, between which logarithms are interpolated; for the application without a size class; then
-//! the same for the command of any user ([`limo_model::application`]). If only other size classes of an application are
-//! known, their highest draw is expected for the job's time limit.
+//! Profiles are searched in this order: for the job's application and size class; for the two nearest numeric size
+//! classes, with logarithmic interpolation; for the application without a size class. Then the same search follows
+//! for the command of any user ([`limo_model::application`]). If only other size classes of an application are known,
+//! their highest draw is expected for the job's time limit.
 
 mod table;
 
@@ -72,8 +72,8 @@ pub(crate) fn host_power(known: Known<'_>, request: &Request, units: &[UnitSpec]
 }
 
 /// Returns the draw and the duration under an unmeasured cap, for a run that draws P without a cap. The draw is its
-/// share P' of the cap; the duration is F P / P' times as long, but never less (power-capping-2018, section 5.1.1, with
-/// F from the options).
+/// share P' of the cap. The duration is F P / P' times as long, but never shorter (power-capping-2018, section 5.1.1,
+/// with F from the options).
 fn by_formula(known: Known<'_>, free: Estimate, share: Power) -> Estimate {
     if share >= free.power || share <= Power::ZERO {
         return free;
@@ -220,7 +220,7 @@ impl Looked {
         }
     }
 
-    /// Estimates from other sizes: the draw of an application depends little on its size, the duration strongly.
+    /// Estimates from other sizes: the draw of an application hardly depends on its size, but the duration does.
     fn of_other_sizes(&self, known: Known<'_>, request: &Request, unit: &UnitSpec) -> Option<Estimate> {
         let found = self.others.highest(unit, cores_on(request, unit))?;
         let duration = request.time_limit.unwrap_or(known.default_duration.max(found.duration));
@@ -263,11 +263,11 @@ impl Looked {
 fn number(size: &str) -> Option<i64> {
     let number: f64 = size.parse().ok()?;
     let plain = size.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    // Larger numbers would not be exact.
+    // Larger numbers would be inexact.
     (plain && (0.001..1e12).contains(&number)).then(|| libm::round(number * 1e3) as i64)
 }
 
-/// Converts a value to an estimate. A time limit ends longer runs.
+/// Converts a value to an estimate. A time limit bounds the duration.
 fn of_value(request: &Request, value: &Value) -> Estimate {
     let duration = request.time_limit.map_or(value.duration, |limit| limit.min(value.duration));
     let energy = if duration == value.duration { value.energy } else { value.power * duration };

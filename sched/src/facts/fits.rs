@@ -19,8 +19,8 @@ pub(crate) fn may_be_denied(request: &Request) -> bool {
     !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
 }
 
-/// Returns true if the job may run on a unit of this type and has a command for it. That is a variant, or its main
-/// command on a CPU or on the accelerators of `--gres`.
+/// Returns true if the job may run on a unit of this type and has a command for it. The command is a variant, or the
+/// main command on a CPU or on the accelerators of `--gres`.
 pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);
     let has_command = match request.accelerators {
@@ -47,8 +47,8 @@ pub(crate) struct HostCores {
     pub cores: u32,
 }
 
-/// Returns the cores that the job takes next to its accelerators on a node with these units: those of the first CPU
-/// with enough. `None` if it wants none, or no CPU has enough.
+/// Returns the cores that the job takes next to its accelerators on a node with these units: the cores of the first
+/// CPU with enough. Returns `None` if it requests none, or no CPU has enough.
 pub(crate) fn host_cores(request: &Request, units: &[UnitSpec]) -> Option<HostCores> {
     if !wants_host_cores(request) {
         return None;
@@ -88,7 +88,7 @@ pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> 
     (0..units.len()).find(fits)
 }
 
-/// Returns the cores that the job takes of a unit; an accelerator is taken whole.
+/// Returns the cores of a unit that the job takes; an accelerator is taken whole.
 pub(crate) fn cores_on(request: &Request, unit: &UnitSpec) -> u32 {
     match unit.kind {
         UnitKind::Cpu => request.cores.on(unit.cores),
@@ -96,7 +96,7 @@ pub(crate) fn cores_on(request: &Request, unit: &UnitSpec) -> u32 {
     }
 }
 
-/// Time beyond the time limit: the delay of a start, and the time from TERM to KILL, which is 30 s by default.
+/// Time added to the time limit: the delay of a start, and the time from TERM to KILL, which is 30 s by default.
 pub(crate) const MARGIN: Span = Span::from_secs(60);
 
 /// Returns the longest time on the node of a job that starts now; `None` without a limit.

@@ -1,5 +1,5 @@
-//! Lower bounds of the times at which nodes are free, so that a search for the first one checks few of them. Decides
-//! nothing: each candidate node is checked itself.
+//! Lower bounds of the times at which nodes are free, so that a search for the first free node checks few nodes. Each
+//! candidate node is still checked itself.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use limo_model::{NodeId, Span, Time};
 
 use super::{Future, NodeNeed, Seats, Units};
 
-/// Nodes that are skipped together: about the square root of a thousand, a typical cluster.
+/// Nodes that are skipped together: about the square root of 1,000 nodes, a typical cluster.
 pub(super) const BLOCK: usize = 32;
 
 /// Bounds are stored for a few durations, each 4 times the one before, because computing them checks all nodes.
@@ -22,7 +22,7 @@ const NEVER: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BoundKey {
-    /// Unit of the nodes.
+    /// Index of the unit.
     unit: u16,
     /// Number of cores that must be free.
     cores: u32,
@@ -32,10 +32,11 @@ pub(super) struct BoundKey {
     since: Time,
 }
 
-/// The first such time for each node. Placements only make it later, so bounds stay valid and are refreshed lazily.
+/// The first time with these free resources, for each node. Placements only make it later, so bounds stay valid and
+/// are refreshed lazily.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
-    /// Times by node; the end of time for never.
+    /// Times by node; the end of time if the node is never free.
     times: Vec<Time>,
     /// Number of placements on each node at its last check; [`NEVER`] before the first.
     asked: Vec<u32>,
@@ -44,8 +45,9 @@ pub(super) struct Bounds {
 }
 
 impl Future<'_> {
-    /// Returns the node on which `need` is free first for all of `span` from `from` on, and the time; among equal ones
-    /// the first. The nodes are in order and of one class. `None` if the time is not before `best`.
+    /// Returns the node on which `need` is first free for all of `span` from `from` on, and the time. Among equal
+    /// times it is the first node. The nodes are in order and of one class. Returns `None` if the time is not before
+    /// `best`.
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
@@ -110,14 +112,14 @@ impl Future<'_> {
         found
     }
 
-    /// Returns true if no job is planned on a node, so that a start may last for any time, and only cores are
-    /// requested: a bound is exact then.
+    /// Returns true if no job is planned on a node, and only cores are requested. A start may then last for any time,
+    /// so the bound is exact.
     fn only_ends(&self, place: usize, need: &NodeNeed) -> bool {
         !self.later[place] && need.memory == 0 && matches!(need.of, Units::Cores { .. })
     }
 
-    /// Copies other bounds for the same number of cores: those for a shorter time, or any for nodes without planned
-    /// jobs.
+    /// Copies other bounds for the same number of cores: those for a shorter time, or any bounds for nodes without
+    /// planned jobs.
     fn new_bounds(&self, all: &BTreeMap<BoundKey, Bounds>, key: &BoundKey) -> Bounds {
         let nodes = self.places.len();
         let classes = self.view.index().classes.len();
@@ -149,7 +151,7 @@ impl Future<'_> {
         let since = if self.has_later { self.now + every.scaled(passed, 1) } else { self.now };
         let (unit, cores) = match need.of {
             Units::Cores { unit, cores } => (unit, cores),
-            // A bound for one of them does not hold for all of them.
+            // A bound for one unit does not hold for all units.
             Units::Any { like, .. } => (like, 0),
             Units::All => (0, 1),
         };

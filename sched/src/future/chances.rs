@@ -4,10 +4,10 @@
 
 use limo_model::Time;
 
-/// Size above which a block is divided.
+/// Number of entries above which a block is divided.
 const MOST: usize = 128;
 
-/// From `at` on a node has `free` cores of its first unit, for a while.
+/// A node has `free` cores of its first unit from `at` on, for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chance {
     pub at: Time,

@@ -1,8 +1,9 @@
-//! Free cores of a class of nodes from now on, in one sum: exact if every job takes whole nodes, else a bound.
+//! Free cores of a class of nodes from now on, as one sum. The sum is exact if every job takes whole nodes; otherwise
+//! it is a bound.
 
 use limo_model::{Span, Time};
 
-/// Free cores from each time until the next; ascending.
+/// Pairs of a time and the free cores from then on; ascending.
 #[derive(Debug, Clone)]
 pub(crate) struct CountLine(Vec<(Time, i64)>);
 
@@ -24,7 +25,7 @@ impl CountLine {
     }
 
     pub fn give(&mut self, cores: i64, from: Time) {
-        // Most are given in order of time.
+        // Most entries are added in order of time.
         if let Some((_, free)) = self.0.last().copied().filter(|(last, _)| *last < from) {
             self.0.push((from, free + cores));
             return;
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_earliest_start_by_count() {
-        // 4 cores free now; 6 taken ones come back at 100 s.
+        // 4 cores are free now; 6 taken ones become free at 100 s.
         let mut line = CountLine::new(at(0), 4);
         line.give(6, at(100));
         let check = |line: &CountLine, cores, span, expected: Option<i64>| {
@@ -75,8 +76,8 @@ mod tests {
         check(&line, 4, 1_000, Some(0));
         check(&line, 5, 10, Some(100));
         check(&line, 11, 10, None);
-        // Planned: 8 cores from 100 s to 200 s. A short job with few cores still fits before, a long one at the same
-        // time.
+        // 8 cores are planned from 100 s to 200 s. A short job with few cores still fits before them, a long one at
+        // the same time.
         line.take(8, at(100), at(200));
         check(&line, 3, 100, Some(0));
         check(&line, 3, 101, Some(200));

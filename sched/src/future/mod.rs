@@ -1,5 +1,5 @@
-//! The future of the cluster: free resources from now on, with running jobs until their expected ends and planned jobs,
-//! and the expected draw. Returns the earliest start of a job. Decides nothing.
+//! The future of the cluster: free resources from now on, with running jobs until their expected ends and planned
+//! jobs, and the expected draw. Computes the earliest start of a job. Decides nothing.
 
 mod bounds;
 mod chances;
@@ -34,7 +34,7 @@ pub(crate) use rooms::Room;
 pub(crate) use seats::{NodeNeed, Seats, Units, bytes};
 pub(crate) use slack::PowerRoom;
 
-/// Assumed delay of an overdue event, or of one without a known time.
+/// Assumed delay of an overdue event, or of one at an unknown time.
 pub(crate) const SOON: Span = Span::from_ms(1);
 
 /// Limits that a start has to respect.
@@ -52,13 +52,13 @@ pub(crate) struct Future<'a> {
     /// Rooms by class.
     pub rooms: Vec<Room>,
     power: Option<PowerLine>,
-    /// True if anything begins after now.
+    /// True if any placement begins after now.
     has_later: bool,
     /// Class of each node, and its position in it.
     places: Vec<(u32, u32)>,
     /// Number of placements on each node.
     versions: Vec<u32>,
-    /// True if anything begins on the node after now, by node.
+    /// True if any placement begins on the node after now, by node.
     later: Vec<bool>,
     /// Bounds, computed on demand. They only avoid checks of busy nodes.
     bounds: RefCell<BTreeMap<bounds::BoundKey, Bounds>>,
@@ -74,7 +74,7 @@ struct PowerLine {
 }
 
 impl<'a> Future<'a> {
-    /// Every class node by node, and the draw.
+    /// Makes the future with every class node by node, and the draw.
     pub(crate) fn new(view: &View<'a>) -> Self {
         Self { power: Some(PowerLine::of(view)), ..Self::without_draw(view) }
     }
@@ -84,8 +84,8 @@ impl<'a> Future<'a> {
         Self::with_rooms(view, rooms::named(view))
     }
 
-    /// Makes the future with the classes selected by `by_node` node by node, and the others as sums. Without the draw;
-    /// no job may join another one on a capped unit.
+    /// Makes the future without the draw: classes selected by `by_node` node by node, the others as sums. No job may
+    /// join another one on a capped unit.
     pub(crate) fn counted(view: &View<'a>, by_node: &[bool]) -> Self {
         Self::with_rooms(view, rooms::counted(view, by_node))
     }
@@ -147,15 +147,15 @@ impl<'a> Future<'a> {
                 self.take(unit.node, (at, end), &NodeNeed { of, memory: bytes(part.memory) });
             }
         }
-        // Without limits and prices no job needs the later draw.
+        // Without limits and prices, no job depends on the later draw.
         let has_prices = self.view.prices().is_some();
         if let Some(power) = self.power.as_mut().filter(|power| at <= self.now || power.is_limited || has_prices) {
             power.add((at, end), choice.estimate.power + choice.waking);
         }
     }
 
-    /// Plans a suspended job to resume as soon as the limits leave room for it plus `margin`. Later jobs cannot take
-    /// that room.
+    /// Plans a suspended job to resume as soon as the limits leave power for it plus `margin`. Later jobs cannot take
+    /// that power.
     pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span, margin: Power) {
         let at = self.earliest_power(draw + margin, (self.now, Time::MAX), rest);
         if let Some((at, power)) = at.zip(self.power.as_mut()) {
@@ -163,7 +163,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// The expected draw at `at`.
+    /// Returns the expected draw at `at`.
     pub(crate) fn draw_at(&self, at: Time) -> Power {
         let level = self.line().and_then(|line| line.draw.pieces(at).next());
         Power::from_mw(level.map_or(0, |(_, level)| level))
@@ -175,8 +175,8 @@ impl<'a> Future<'a> {
         later.find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
     }
 
-    /// Returns the first time from `from` on at which the limits leave `need` for all of `span`; may be `None` if it is
-    /// after `latest`.
+    /// Returns the first time from `from` on at which the limits leave `need` for all of `span`; it may return `None`
+    /// for a time after `latest`.
     pub(crate) fn earliest_power(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         match self.line().filter(|line| line.is_limited) {
             Some(line) => line.powered.borrow_mut().earliest(&line.draw, need, (from, latest), span),
@@ -184,7 +184,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// Returns true if the limits leave `need` now, for however short.
+    /// Returns true if the limits leave `need` now, for any duration.
     pub(crate) fn has_power_now(&self, need: Power) -> bool {
         let line = self.line().filter(|line| line.is_limited);
         line.is_none_or(|line| line.draw.earliest(need, (self.now, self.now), SOON).is_some())
@@ -236,11 +236,11 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// Returns the cores that a job takes next to its accelerators: its parts on a node end with them.
+    /// Returns the cores that a job takes next to its accelerators; they are the last of its parts on a node.
     fn host_of(&self, choice: &Choice) -> Option<HostCores> {
         let last = choice.placement.last()?;
         let (node, unit) = self.view.unit(last.unit).filter(|(_, unit)| unit.kind == UnitKind::Cpu)?;
-        // Jobs on one unit share its cap, and this one has none.
+        // Jobs on one unit share its cap, and this job has no cap.
         let is_capped = node.cap(last.unit.unit).is_some() && self.view.index().cores_used(last.unit) > 0;
         Some(HostCores { unit: last.unit.unit, cores: if is_capped { unit.cores } else { last.cores } })
     }
@@ -256,7 +256,7 @@ impl PowerLine {
     fn of(view: &View<'_>) -> Self {
         let ceilings = ceilings(view);
         let ends = |job: &crate::state::Job| Some((job.expected_end(view.now())?, job.assignment()?.draw));
-        // The draw already contains the job, which only ends.
+        // The draw already contains the job, so only its end is added.
         let falls = view.active().filter_map(|(_, job)| ends(job)).map(|(end, draw)| (end, draw.mw().saturating_neg()));
         Self {
             draw: Draw::of(view.draw().mw(), falls.collect(), &ceilings),
@@ -268,7 +268,7 @@ impl PowerLine {
     fn add(&mut self, (from, to): (Time, Time), draw: Power) {
         self.draw.add(from, to, draw.mw());
         if draw < Power::ZERO {
-            // A job that had no room may have it now.
+            // A job that had too little power may have enough now.
             self.powered.get_mut().forget();
         }
     }

@@ -10,8 +10,8 @@ use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::View;
 
-/// Returns true if each node has to be checked: because of the needs of the shape, or because caps of another policy
-/// are left.
+/// Returns true if each node must be checked: because of the needs of the shape, or because caps of another policy
+/// remain.
 pub(crate) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
     shape.asks_each || !view.index().capped.is_empty()
 }
@@ -25,7 +25,7 @@ pub(crate) fn free(view: &View<'_>, shape: &Shape, way: &Way) -> Bits {
     free
 }
 
-/// Returns the positions that the job could have now; each is checked, if it must be.
+/// Returns the positions that the job could have now. Each is checked if necessary.
 pub(crate) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -> Bits {
     let mut free = free(view, shape, way);
     if !asks_each(view, shape) {

@@ -45,7 +45,7 @@ impl OpenNodes {
     }
 }
 
-/// Returns the times at which resources of a node are free, from the time on at which it takes jobs.
+/// Returns the times at which resources of a node are free, once it takes jobs.
 fn chances(seats: &Seats, open: &Open) -> impl Iterator<Item = Chance> {
     let (from, node) = (open.from, open.position);
     let steps = seats.first_cores(node as usize);

@@ -1,10 +1,10 @@
 //! Planned starts: the earliest time at which a job can have nodes in addition to running and earlier planned jobs.
 //!
-//! A class in which every job takes whole nodes is counted ([`Room::Counted`]), so a plan need not choose nodes. In any
-//! other class nodes are checked one by one ([`Room::Named`]), and a planned job has nodes by name: the lowest that are
-//! free then, sleeping ones last, so that a start on other nodes does not change a plan. Sums of cores only give the
-//! time from which to check. Considers cores, accelerators, memory, named and reserved nodes, neighbours, and nodes
-//! that sleep. Ignores power.
+//! A class in which every job takes whole nodes is counted ([`Room::Counted`]), so a plan need not choose nodes. In
+//! any other class nodes are checked one by one ([`Room::Named`]), and a planned job has specific nodes: the lowest
+//! that are free then, sleeping ones last. So a start on other nodes does not change a plan. Sums of cores only give
+//! the time from which to check. The plan considers cores, accelerators, memory, named and reserved nodes,
+//! neighbours, and nodes that sleep. It ignores power.
 
 use limo_model::{Placement, Span, Time};
 
@@ -28,13 +28,13 @@ pub(crate) struct Asker<'a> {
 /// The time of a planned start.
 pub(crate) enum Planned {
     Now(Placement),
-    /// The job holds its resources from this time on.
+    /// The job has its resources from this time on.
     Later(Time),
-    /// The job holds its resources after an event at an unknown time.
+    /// The job has its resources after an event at an unknown time.
     Soon,
 }
 
-/// The nodes from now on, with all plans.
+/// The nodes from now on, with all planned jobs.
 pub(crate) struct Planner<'a> {
     view: View<'a>,
     future: Future<'a>,
@@ -44,7 +44,7 @@ pub(crate) struct Planner<'a> {
     open: Vec<OpenNodes>,
 }
 
-/// A node by one of the candidates of a job.
+/// A node, with one of the candidates of a job.
 #[derive(Clone, Copy)]
 struct PlannedNode {
     way: usize,
@@ -79,7 +79,7 @@ impl Asker<'_> {
 }
 
 impl<'a> Planner<'a> {
-    /// Returns the nodes if nothing more starts.
+    /// Returns the nodes, provided that no further job starts.
     pub fn of(view: &View<'a>) -> Self {
         let classes = view.index().classes.all();
         let by_node = by_node(view);
@@ -120,8 +120,8 @@ impl<'a> Planner<'a> {
         matches!(ways, [way] if self.future.rooms[way.class].seats().is_none())
     }
 
-    /// Returns the earliest start of the job by one of these candidates, or by all of them, and the place if it was
-    /// found on the way.
+    /// Returns the earliest start of the job by one of these candidates, or by all of them, and the place if the
+    /// search has found it.
     fn earliest(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<(Time, Option<PlannedNode>)> {
         match ways {
             [way] => match &self.future.rooms[way.class] {
@@ -191,7 +191,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Returns each node that the job could have at some time from `from` on, with the first such time.
+    /// Returns each node that the job could have from `from` on, with the earliest time.
     fn look(&self, asker: Asker<'_>, ways: &[Way], (from, span): (Time, Span)) -> Vec<PlannedNode> {
         let mut found = Vec::new();
         for (index, way) in ways.iter().enumerate() {
@@ -290,7 +290,7 @@ impl<'a> Planner<'a> {
                 continue;
             }
             for seat in run {
-                // Alone on its node a job has the first ones.
+                // A job that is alone on its node has the first units.
                 let need = NodeNeed { of: asker.accelerators(way), ..asker.need(way) };
                 let window = (now, span + seat.open.wake);
                 let units = self.future.units_at(seat.open.node, &need, window);
@@ -328,7 +328,7 @@ fn first_run(seats: &[PlannedNode], wanted: usize) -> Option<Vec<PlannedNode>> {
     runs.find(|run| run.len() >= wanted).map(|run| run[..wanted].to_vec())
 }
 
-/// Returns the classes for which sums guarantee no node.
+/// Returns the classes in which a sum does not guarantee free nodes.
 fn by_node(view: &View<'_>) -> Vec<bool> {
     let classes = &view.index().classes;
     let mut by_node: Vec<bool> = classes.all().iter().map(|class| is_uneven(view, class)).collect();
@@ -348,7 +348,8 @@ fn by_node(view: &View<'_>) -> Vec<bool> {
     by_node
 }
 
-/// Returns true if sums over the class guarantee no node: some nodes take no jobs or sleep, or have more than cores.
+/// Returns true if sums over the class do not guarantee free nodes. This is so if some nodes take no jobs or sleep,
+/// or have other resources than cores.
 fn is_uneven(view: &View<'_>, class: &Class) -> bool {
     class.units.len() != 1
         || class.closed.count() + class.asleep.count() + class.switching.count() > 0
@@ -356,8 +357,8 @@ fn is_uneven(view: &View<'_>, class: &Class) -> bool {
         || !view.index().capped.is_empty()
 }
 
-/// Marks the classes of a job that wants more nodes than any single class has for it: it is planned over nodes of all
-/// of them.
+/// Marks the classes of a job that requests more nodes than any single class has. Such a job is planned over nodes of
+/// all of them.
 fn name_wide(view: &View<'_>, by_node: &mut [bool]) {
     let classes = &view.index().classes;
     let open = |way: &Way| {

@@ -3,7 +3,8 @@
 
 use limo_model::{Power, Span, Time};
 
-/// Pieces of a block before it is split: a search then checks as many blocks as pieces, if they number some thousand.
+/// Pieces of a block before it is split. A search then checks as many blocks as pieces, for some thousand pieces in
+/// all.
 const MOST: usize = 64;
 
 /// A piece, from a time until the next piece.
@@ -24,7 +25,7 @@ struct Block {
     more: i64,
     /// Lowest and highest level, without `more`.
     levels: (i64, i64),
-    /// Lowest and highest ceiling less level, without `more`.
+    /// Lowest and highest difference between ceiling and level, without `more`.
     left: (i128, i128),
 }
 
@@ -35,7 +36,7 @@ impl Block {
         block
     }
 
-    /// Computes the extremes again.
+    /// Recomputes the extremes.
     fn look(&mut self) {
         let (mut levels, mut left) = ((i64::MAX, i64::MIN), (i128::MAX, i128::MIN));
         for piece in &self.pieces {
@@ -57,7 +58,7 @@ impl Block {
         }
         let more = std::mem::take(&mut self.more);
         self.pieces.iter_mut().for_each(|piece| piece.level += more);
-        // Sums are clamped to the range: a value reported by a node must not wrap.
+        // Sums are clamped to the range, because a value reported by a node must not wrap.
         self.pieces[first..last].iter_mut().for_each(|piece| piece.level = piece.level.saturating_add(amount));
         self.look();
     }
@@ -74,8 +75,8 @@ pub(super) struct Draw {
 }
 
 impl Draw {
-    /// Makes the draw: `base` until the first of the changes, which come in any order with their differences.
-    /// `ceilings` are those from each time on; the first also holds before.
+    /// Makes the draw: `base` until the first change; the changes are differences, in any order. Each of the
+    /// `ceilings` holds from its time on, and the first one also before.
     pub fn of(base: i64, mut changes: Vec<(Time, i64)>, ceilings: &[(Time, Power)]) -> Self {
         changes.extend(ceilings.iter().skip(1).map(|(at, _)| (*at, 0)));
         changes.sort_unstable_by_key(|(at, _)| *at);
@@ -94,7 +95,7 @@ impl Draw {
                 _ => pieces.push(piece),
             }
         }
-        // Half full, because others are inserted between them.
+        // Blocks are half full, because more pieces are inserted.
         Self { blocks: pieces.chunks(MOST / 2).map(|pieces| Block::of(pieces.to_vec())).collect() }
     }
 
@@ -138,7 +139,7 @@ impl Draw {
         }
     }
 
-    /// The pieces from `from` on: start and level.
+    /// Returns the pieces from `from` on: start and level.
     pub fn pieces(&self, from: Time) -> impl Iterator<Item = (Time, i64)> {
         let (first, place) = self.place(from);
         self.blocks[first..].iter().enumerate().flat_map(move |(index, block)| {
@@ -152,7 +153,7 @@ impl Draw {
     /// after `latest`.
     pub fn earliest(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let (first, place) = self.place(from);
-        // Beginning of the room of the earlier pieces, if any.
+        // Begin of the earlier consecutive pieces with enough power, if there are any.
         let mut start: Option<Time> = None;
         for (index, block) in self.blocks.iter().enumerate().skip(first) {
             let begin = if index == first { place } else { 0 };
@@ -215,7 +216,7 @@ impl Block {
         let need = i128::from(need.mw());
         let highest = i128::from(self.levels.1) + more + need;
         if highest > i128::from(i64::MAX) {
-            // Without a limit everything fits.
+            // Without a limit, any need fits.
             return None;
         }
         if self.left.0 - more >= need {

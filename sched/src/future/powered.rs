@@ -1,12 +1,12 @@
-//! Results of earlier searches for power, so that the next search can start later. While the draw only grows, a job
-//! without room before some time has none before it later. The same holds for jobs that need more power, or need it
-//! longer.
+//! Results of earlier searches for power, so that the next search can start later. While the draw only grows, a
+//! search that found no start before some time will not find one later. The same holds for jobs that need more power,
+//! or need it longer.
 
 use limo_model::{Power, Span, Time};
 
 use super::power::Draw;
 
-/// Number of kept results: the jobs of one plan are mostly of a few applications.
+/// Number of kept results: the jobs of one plan usually belong to a few applications.
 const MOST: usize = 64;
 
 /// Power, duration and begin of a search, and the time before which it found no start.
@@ -31,7 +31,7 @@ impl KnownPower {
 pub(super) struct Powered(Vec<KnownPower>);
 
 impl Powered {
-    /// Returns the same as [`Draw::earliest`].
+    /// Does the same as [`Draw::earliest`].
     pub fn earliest(&mut self, draw: &Draw, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let less = |known: &&KnownPower| known.need <= need && known.span <= span && known.from <= from;
         let begin = self.0.iter().filter(less).fold(from, |begin, known| begin.max(known.before));

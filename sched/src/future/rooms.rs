@@ -1,4 +1,5 @@
-//! The classes of nodes from now on: counted in one sum if every job takes whole nodes, else node by node.
+//! The classes of nodes from now on. A class is counted in one sum if every job takes whole nodes; otherwise its
+//! nodes are stored one by one.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,7 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
         if let Freed { whole: Some((class, _, nodes)), .. } = *freed
             && !by_node[class]
         {
-            // Only overdue jobs need a look-up.
+            // Only overdue jobs require a look-up.
             let end = if *at > now { Some(*at) } else { view.job(*id).and_then(|job| end_of(job, now)) };
             let cores = classes.class(class).units.first().map_or(0, |unit| unit.cores);
             let cores = i64::from(nodes) * i64::from(cores);
@@ -72,7 +73,7 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
     all.into_iter().zip(counts).map(|(seats, count)| seats.map_or(Room::Counted(count), Room::Named)).collect()
 }
 
-/// Ends a job as expected. For `capped` nodes, only records the time until which they are taken.
+/// Ends a job as expected. For `capped` nodes, only records the end.
 fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut BTreeMap<NodeId, Time>) {
     let Some((end, assignment)) = end_of(job, view.now()).zip(job.assignment()) else { return };
     for (part, node) in assignment.placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
@@ -92,7 +93,7 @@ fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut
     }
 }
 
-/// Returns the nodes with a unit that is held at the cap of its jobs.
+/// Returns the nodes with a unit that has the cap of its jobs.
 fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = NodeId> {
     let view = *view;
     let is_taken = move |node: &Node| {

@@ -1,6 +1,6 @@
-//! The nodes of a class from now on, one by one: the free resources of each, from each time until the next.
+//! The nodes of a class from now on, one by one: the free resources of each node, from each time until the next.
 //!
-//! Uses units, cores, memory and times; does not know the owners of resources, or the permissions of jobs.
+//! Uses units, cores, memory and times. Does not know the owners of resources or the permissions of jobs.
 
 use limo_model::{Memory, Span, Time, UnitSpec};
 
@@ -11,7 +11,7 @@ use crate::structure::Rows;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeNeed {
     pub of: Units,
-    /// Bytes.
+    /// Memory in bytes.
     pub memory: i64,
 }
 
@@ -25,8 +25,8 @@ pub(crate) enum Units {
     All,
 }
 
-/// The free resources of each node of a class: the cores of each unit, then the bytes of memory. A line of a node has a step
-/// for each time at which anything changes: that time in ms, and the free resources from then on.
+/// The free resources of each node of a class: the cores of each unit, then the bytes of memory. The line of a node
+/// has a step for each change: its time in ms, and the free resources from then on.
 #[derive(Debug, Clone)]
 pub(crate) struct Seats {
     now: Time,
@@ -48,8 +48,8 @@ pub(crate) fn bytes(memory: Memory) -> i64 {
 }
 
 impl Seats {
-    /// Makes nodes with these units and this memory. `free` has the free resources of one node after the other: of each
-    /// unit, then of memory.
+    /// Makes nodes with these units and this memory. `free` lists the free resources node by node: of each unit, then
+    /// of memory.
     pub fn new(units: &[UnitSpec], memory: Memory, now: Time, free: Vec<i64>) -> Self {
         let whole: Vec<i64> = units.iter().map(|unit| i64::from(unit.cores)).chain([bytes(memory)]).collect();
         let first = |unit: u16| units_like(units, unit).next().unwrap_or(unit);
@@ -66,7 +66,7 @@ impl Seats {
         &self.free[node * self.resources()..(node + 1) * self.resources()]
     }
 
-    /// Free cores of a unit now.
+    /// Returns the free cores of a unit now.
     pub fn cores_now(&self, node: usize, unit: u16) -> Option<i64> {
         self.free_now(node)[..self.resources() - 1].get(usize::from(unit)).copied()
     }
@@ -97,7 +97,7 @@ impl Seats {
         low
     }
 
-    /// Returns cores of a unit at a job's end, or memory if no unit is named.
+    /// Returns cores of a unit at a job's end, or memory if no unit is given.
     pub fn give(&mut self, node: usize, from: Time, (unit, amount): (Option<u16>, i64)) {
         let stride = self.resources() + 1;
         let axis = unit.map_or(self.resources() - 1, usize::from);
@@ -114,7 +114,7 @@ impl Seats {
         steps.for_each(|step| step[1..].copy_from_slice(&self.whole));
     }
 
-    /// Blocks a node until a time; all of it is free from then on.
+    /// Blocks a node until a time, at which all of it becomes free.
     pub fn block(&mut self, node: usize, until: Time) {
         let resources = self.resources();
         self.free[node * resources..(node + 1) * resources].fill(0);
@@ -332,7 +332,7 @@ mod tests {
     fn a_job_keeps_its_accelerator() {
         let mut seats = seats();
         let any = |count| need(Units::Any { like: 1, count, host: None }, 0);
-        // The first unit is taken until 10, the second from then on until 20.
+        // The first unit is taken until 10, the second one from then on until 20.
         seats.take(0, (at(0), at(10)), &need(Units::Cores { unit: 1, cores: 1 }, 0));
         seats.take(0, (at(10), at(20)), &need(Units::Cores { unit: 2, cores: 1 }, 0));
         assert_eq!(earliest(&seats, &any(1), 0, 10), Some(0));
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(earliest(&seats, &both(1), 0, 30), Some(0));
         assert_eq!(earliest(&seats, &both(2), 0, 30), Some(10));
         assert!(!seats.fits(0, (at(0), at(30)), &both(2)) && seats.fits(0, (at(10), at(30)), &both(2)));
-        // One more job leaves an accelerator, and no core for it.
+        // One more job leaves an accelerator, but no core for it.
         seats.take(0, (at(0), at(20)), &both(1));
         assert_eq!(seats.cores_now(0, 0), Some(0));
         assert_eq!(earliest(&seats, &both(1), 0, 5), Some(10));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_is_given_back() {
+    fn ended_jobs_return_their_resources() {
         let mut seats = Seats::new(&[unit(UnitKind::Cpu, 4)], Memory::from_bytes(10), at(0), vec![0, 3, 1, 10]);
         seats.give(0, at(5), (Some(0), 4));
         seats.give(0, at(8), (None, 7));

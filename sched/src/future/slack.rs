@@ -1,4 +1,4 @@
-//! The start of the first waiting job, and the resources that later jobs must leave it.
+//! The start of the first waiting job, and the resources that later jobs must leave free for it.
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ use crate::view::View;
 
 /// The power for a reserved job, apart from nodes.
 pub(crate) trait PowerRoom {
-    /// Returns the first time from `not_before` on at which changing limits, or budgets, leave `power`.
+    /// Returns the first time from `not_before` on at which the limits and budgets leave `power`.
     fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time>;
 
-    /// Returns true if a limit that never changes leaves `power` when the draw has fallen by `freed`.
+    /// Returns true if a constant limit leaves `power` when the draw has fallen by `freed`.
     fn leaves(&self, power: Power, freed: Power) -> bool;
 }
 
-/// The future, end by end.
+/// A walk through the future ends of jobs.
 struct Walk<'a> {
     view: View<'a>,
     head: Asker<'a>,
@@ -35,7 +35,8 @@ struct Walk<'a> {
     by_node: bool,
     /// With neighbours only: the free positions, by candidate.
     free: Option<Vec<Bits>>,
-    /// True if a run of them is long enough, once their number suffices. From then on only freed nodes can change it.
+    /// True if a run of them is long enough, computed once their number suffices. From then on, only freed nodes can
+    /// change it.
     has_run: Option<bool>,
 }
 
@@ -47,7 +48,7 @@ impl HeadReservation {
         let mut at = walk.switches(view.now());
         let mut guess = Some(at).filter(|at| *at > view.now());
         let mut ends = view.index().ends.iter().peekable();
-        // The rest runs once for each instant at which jobs end, from now on.
+        // The following code runs once for each instant at which jobs end, from now on.
         let mut not_before = None;
         let found = loop {
             if not_before.is_none() && walk.fits() {
@@ -106,8 +107,8 @@ impl HeadReservation {
         }
     }
 
-    /// Returns the most nodes for a job of the shape that would not be over before the reservation: a bound, exact if
-    /// all units are taken whole.
+    /// Returns the largest number of nodes for a job of the shape that would not end before the reservation. This is
+    /// a bound; it is exact if all units are taken whole.
     pub(crate) fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
         if self.run.is_some() || self.by_node {
             return u32::MAX;
@@ -121,8 +122,7 @@ impl HeadReservation {
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
     }
 
-    /// Returns true if a job on `placement` until `end`, perhaps alone there, leaves `head` the resources that it
-    /// needs.
+    /// Returns true if a job on `placement` until `end`, perhaps alone there, leaves enough resources for `head`.
     pub(crate) fn leaves_room(&self, view: &View<'_>, head: JobId, start: (&Placement, bool), end: Time) -> bool {
         end <= self.at || self.run.is_some() || self.cost(view, head, start) <= self.extra
     }
@@ -149,7 +149,7 @@ impl HeadReservation {
         }
     }
 
-    /// Returns the number of nodes for `head` at that time that `placement` would take from it.
+    /// Returns the number of nodes that `placement` would take from `head` at that time.
     fn cost(&self, view: &View<'_>, head: JobId, (placement, alone): (&Placement, bool)) -> u32 {
         if self.by_node {
             let Some(job) = view.job(head) else { return 0 };
@@ -159,15 +159,16 @@ impl HeadReservation {
         same_nodes(placement).map(|parts| self.cost_in_cores(view, (parts, alone))).sum()
     }
 
-    /// Returns true if the first job could have a node then, but not beside another job that has `parts` of it.
+    /// Returns true if the first job could have a node then, but not together with another job that has `parts` of
+    /// it.
     fn loses(&self, view: &View<'_>, head: &Job, (node, parts, alone): (NodeId, &[Part], bool)) -> bool {
         let Some(way) = way_on(view, self.ways(view), node) else { return false };
         let then = Then { view: *view, gains: &self.gains };
         then.serves(head, (way, node), &[]) && (alone || !then.serves(head, (way, node), parts))
     }
 
-    /// Returns the same for a first job that requests cores only: the nodes of some parts of a job, which may be alone
-    /// there.
+    /// Does the same for a first job that requests cores only. The nodes are those of some parts of a job, which may
+    /// be alone there.
     fn cost_in_cores(&self, view: &View<'_>, (parts, alone): (&[Part], bool)) -> u32 {
         let classes = &view.index().classes;
         let Some((class, position)) = parts.first().and_then(|part| classes.place_of(part.unit.node)) else { return 0 };
@@ -206,7 +207,7 @@ fn way_on<'a>(view: &View<'_>, ways: &'a [Way], node: NodeId) -> Option<&'a Way>
     ways.iter().find(|way| way.class == class)
 }
 
-/// Adds the resources that a job returns on a node, on which it has `parts` or is alone.
+/// Adds the resources that a job returns on a node. The job has `parts` of it, or is alone there.
 fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[Part], bool)) {
     if !alone {
         return gains.add(node, parts);
@@ -216,7 +217,7 @@ fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[
     parts.iter().for_each(|part| gains.add_memory(node, part.memory));
 }
 
-/// Returns the expected time of an end, which is now for an overdue one.
+/// Returns the expected time of an end; an overdue end is expected now.
 fn overdue(end: Time, now: Time) -> Time {
     if end < now { now + Span::from_ms(1) } else { end }
 }
@@ -244,7 +245,7 @@ impl<'a> Walk<'a> {
         Self { view: *view, head, wanted, count, freed: Power::ZERO, gains: Gains::NONE, by_node, free, has_run: None }
     }
 
-    /// Counts nodes that are falling asleep or waking; returns the first time to check.
+    /// Counts nodes that are falling asleep or waking. Returns the first time to check.
     fn switches(&mut self, now: Time) -> Time {
         if self.view.index().sleeping == 0 {
             return now;
@@ -298,7 +299,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// With neighbours only: marks the nodes of a job on whole units as free.
+    /// With neighbours only: marks the nodes of a job that has whole units as free.
     fn mark(&mut self, id: JobId, release: &Freed, (class, unit): (usize, u16)) {
         let ways = &self.head.shape.ways;
         let way = ways.iter().position(|way| way.class == class && way.unit == unit);

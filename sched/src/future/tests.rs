@@ -65,7 +65,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
     let latest = proptest::option::weighted(0.3, 0..700_000_i64);
     (any::<bool>(), 0..70_u32, need, 0..12_u8, (0..25_i64, from, span, latest)).prop_map(
         |(plans, node, (unit, cores, memory), kind, (watts, from, span, latest))| {
-            // A job with its node alone has all cores of the unit.
+            // A job that is alone on its node has all cores of the unit.
             let (alone, units) = (kind == 0, if unit == 1 && (1..4).contains(&kind) { 2 } else { 1 });
             let all = if unit == 1 { 1 } else { 2 + 2 * (node % 2) };
             let cores = if alone || unit == 1 { all } else { cores };
@@ -79,7 +79,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
                 plans,
                 node,
                 need: NodeNeed { of, memory },
-                // A falling draw leaves room for others.
+                // A lower draw leaves power for others.
                 draw: Power::from_watts(watts - 2),
                 from: after(from),
                 span: Span::from_ms(span),
@@ -89,7 +89,7 @@ fn step() -> impl Strategy<Value = FutureStep> {
     )
 }
 
-/// Plans a step if there is room for it.
+/// Plans a step if it fits.
 fn plan(future: &mut Future<'_>, step: &FutureStep) {
     let node = NodeId(step.node);
     let Some(at) = future.earliest_on(node, &step.need, step.from, step.span) else { return };
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_remembered_changes_no_answer(
+    fn caches_do_not_change_results(
         limits in proptest::collection::vec((1_i64..900_000, 0_i64..120), 0..3),
         steps in proptest::collection::vec(step(), 1..160),
         some in proptest::collection::vec(any::<bool>(), 70),

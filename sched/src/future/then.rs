@@ -1,5 +1,5 @@
-//! The state of a node once some jobs have ended, and the test if a job could have it then. Counts cores, accelerators
-//! and memory.
+//! The state of a node once some jobs have ended, and the test if a job could then have the node. Counts cores,
+//! accelerators and memory.
 
 use limo_model::{NodeId, Part, UnitId};
 
@@ -8,7 +8,7 @@ use crate::index::{Gains, Way};
 use crate::state::{Job, Node};
 use crate::view::View;
 
-/// The nodes of a cluster after `gains` were returned.
+/// The nodes of a cluster after the return of `gains`.
 #[derive(Clone, Copy)]
 pub(super) struct Then<'a> {
     pub view: View<'a>,
@@ -27,7 +27,8 @@ impl Then<'_> {
         self.view.index().cores_used(unit).saturating_sub(self.gains.cores(unit))
     }
 
-    /// Returns true if the job could have the node by the given candidate, next to another job that has `others` of it.
+    /// Returns true if the job could have the node by the given candidate, together with another job that has
+    /// `others` of it.
     pub fn serves(&self, job: &Job, (way, node): (&Way, NodeId), others: &[Part]) -> bool {
         let Some(of) = self.view.node(node).filter(|node| node.is_available(self.view.now())) else { return false };
         self.has_units(job, (way, of), others)

@@ -13,10 +13,10 @@ use crate::structure::{JobMap, JobSet};
 pub(crate) struct Blocked {
     /// Begin times of blocked jobs, until a round has handled them.
     pub(super) begins: BTreeSet<(Time, JobId)>,
-    /// A job, and a dependant of it.
+    /// Pairs of a job and one of its dependants.
     pub(super) dependents: BTreeSet<(JobId, JobId)>,
-    /// Unfinished jobs, without tasks of arrays, by user and by name. `None` until a singleton was submitted: most
-    /// clusters never have one.
+    /// Unfinished jobs, without tasks of arrays, by user and by name. It is `None` until a singleton is submitted,
+    /// which never happens in most clusters.
     pub(super) names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
     /// Blocked jobs whose reason may have changed.
     pub untold: JobSet,
@@ -27,7 +27,7 @@ impl Blocked {
         let mut blocked = Self::default();
         for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
             blocked.add(id, job, &state.clock);
-            // The job gets a new reason if its place or the remaining quota changes.
+            // The job gets a new reason if its place in the order, or the remaining quota, changes.
             if state.over_quota.contains(id) && job.phase != Phase::Waiting(None) {
                 blocked.untold.remove(id);
             }
@@ -71,7 +71,7 @@ impl Blocked {
         self.dependents.range(all).map(|(_, dependent)| *dependent).collect()
     }
 
-    /// Returns those of these jobs that have dependants.
+    /// Returns the jobs of a range that have dependants.
     pub fn awaited(&self, jobs: RangeInclusive<JobId>) -> BTreeSet<JobId> {
         let all = (*jobs.start(), JobId(0))..=(*jobs.end(), JobId(u64::MAX));
         // An empty range of numbers has no pairs.
@@ -82,7 +82,7 @@ impl Blocked {
         self.dependents.remove(&(on, dependent));
     }
 
-    /// Collects the names of all jobs, unless that was done before. An array has its name for all of its tasks.
+    /// Collects the names of all jobs, unless that was done before. An array has one name for all its tasks.
     pub fn know_names(&mut self, jobs: &JobMap<Box<Job>>, arrays: &BTreeMap<JobId, Array>) {
         if self.names.is_none() {
             self.names = Some(BTreeMap::new());

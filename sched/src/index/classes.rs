@@ -20,9 +20,10 @@ pub(crate) struct Class {
     metered: bool,
     /// Nodes by position; a node that became another kind left an unused position behind.
     pub nodes: Vec<NodeId>,
-    /// True if node numbers increase by one from position to position, as usual unless a node changed its kind.
+    /// True if node numbers increase by one from position to position. Only a node that changed its kind breaks this
+    /// order.
     is_linear: bool,
-    /// Free cores, by unit. Only nodes on which a job can start at once are usable there.
+    /// Free cores, by unit. In it, only nodes on which a job can start at once are usable.
     pub levels: Vec<Levels>,
     /// Other free resources, of all nodes.
     pub(super) stock: Stock,
@@ -32,7 +33,7 @@ pub(crate) struct Class {
     pub switching: Bits,
     /// Nodes that take no new jobs: drained, away, or suspect.
     pub closed: Bits,
-    /// Wake time of its nodes, if equal for all of them.
+    /// Wake time of its nodes, if all of them have the same.
     wake: Option<Span>,
     /// Increases whenever resources of the class are taken or returned.
     pub version: u64,
@@ -58,7 +59,7 @@ impl Class {
         self.units == node.spec.units && self.memory == node.spec.memory && self.metered == metered
     }
 
-    /// Runs of node numbers of a run of positions.
+    /// Returns the runs of node numbers for a run of positions.
     pub fn node_runs(&self, positions: Range<u32>, mut each: impl FnMut(NodeId, u32)) {
         let nodes = &self.nodes[positions.start as usize..positions.end as usize];
         let Some(first) = nodes.first() else { return };
@@ -93,7 +94,8 @@ impl Classes {
         self.place_of(node).is_some_and(|(class, _)| self.all[class].metered)
     }
 
-    /// Places a node that is new, or that has no jobs and became another kind. Returns true if it had another place.
+    /// Puts a node into its class. The node is new, or has no jobs and became another kind. Returns true if it had
+    /// another place.
     pub fn place(&mut self, node: &Node, now: Time) -> bool {
         let old = self.places.get(node.id.0 as usize).copied();
         if let Some(old) = old {
@@ -195,7 +197,7 @@ impl Classes {
         is_run.then_some((first.0, first.1..last.1 + 1))
     }
 
-    /// The class and positions of a part's nodes, run by run.
+    /// Calls back with the class and positions of a part's nodes, run by run.
     pub fn runs(&self, part: &Part, mut each: impl FnMut(usize, Range<u32>)) {
         match self.run_of(part) {
             Some((class, run)) => each(class, run),
@@ -203,7 +205,7 @@ impl Classes {
         }
     }
 
-    /// Returns the wake time of the sleeping nodes of a part, if it is known for all of them at once.
+    /// Returns the wake time of the sleeping nodes of a part, if all of them have the same.
     pub fn waking(&self, part: &Part) -> Option<Span> {
         let (class, run) = self.run_of(part)?;
         if self.all[class].asleep.intersects_range(run) { self.all[class].wake } else { Some(Span::ZERO) }
@@ -294,7 +296,7 @@ impl Classes {
         });
     }
 
-    /// Returns all units of nodes.
+    /// Returns all units of nodes to the free ones.
     pub fn give_whole(&mut self, first: NodeId, count: u32) {
         self.each_unit((first, count), |class, run| {
             class.stock.give_whole(run.clone());

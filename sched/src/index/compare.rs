@@ -5,8 +5,8 @@ use crate::state::State;
 use crate::structure::Levels;
 
 impl Index {
-    /// Returns the first part in which this index differs from `found`, which was made from `state` now. Parts that are
-    /// computed on demand are compared if both have them.
+    /// Returns the first part in which this index differs from `found`, which was made from `state` now. Parts that
+    /// are computed on demand are compared if both indexes contain them.
     pub fn differs(&self, found: &Self, state: &State) -> Option<&'static str> {
         let Self {
             names,
@@ -33,7 +33,7 @@ impl Index {
             reserved,
             boundaries,
             users,
-            // A round or a plan leaves these for the next one.
+            // These are the results of a round or a plan for the next one.
             counted: _,
             cache: _,
             mode_until: _,

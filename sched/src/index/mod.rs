@@ -1,5 +1,5 @@
-//! Data derived from the rest of the state, kept up to date so that a round costs only what changed: nodes by class and
-//! free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
+//! Data derived from the rest of the state, kept up to date so that the cost of a round depends only on the changes.
+//! It has nodes by class and free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
 
 mod blocked;
 mod classes;
@@ -28,12 +28,12 @@ pub(crate) use users::Users;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub power: Power,
-    /// Nodes that become free of jobs. Set if the job has whole units of nodes of one class: the class, the unit and
-    /// the number.
+    /// Nodes that become free of jobs: the class, the unit and the number. Set if the job has whole units of nodes of
+    /// one class.
     pub whole: Option<(usize, u16, u32)>,
     /// Positions of these nodes in their class, if they are one run.
     pub run: Option<(u32, u32)>,
-    /// True if the job is ended then if it does not end by itself.
+    /// True if the job is stopped at that time, in case it has not ended by itself.
     pub is_sure: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Index {
     pub capped: BTreeSet<NodeId>,
     /// Nodes for which draw is held.
     pub held: BTreeSet<NodeId>,
-    /// Readings by their age.
+    /// Nodes with readings, by the age of the reading.
     pub readings: BTreeSet<(Time, NodeId)>,
     /// Arrays with a task that may become a job.
     pub hungry: BTreeSet<JobId>,
@@ -78,9 +78,9 @@ pub(crate) struct Index {
     pub active_draw: Power,
     /// Nodes that are not awake.
     pub sleeping: u32,
-    /// Findings of the last plan that still hold.
+    /// Results of the last plan that are still valid.
     pub cache: Option<PlanCache>,
-    /// Time until which the mode is constant, because the price is.
+    /// Time until which the mode is constant, because the price is constant.
     pub mode_until: Option<Time>,
     /// The conditions of blocked jobs.
     pub blocked: Blocked,
@@ -93,7 +93,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Makes the index of a state that came without one.
+    /// Makes the index of a state that is stored without one.
     pub fn of(state: &State, now: Time) -> Self {
         let mut index = Self::default();
         for node in &state.nodes {
@@ -199,7 +199,7 @@ impl Index {
             let unit = first.unit.unit;
             let units = &self.classes.class(*class).units;
             let cores = units.get(usize::from(unit)).map(|unit| unit.cores);
-            // A job alone on its nodes has all of their units.
+            // A job that is alone on its nodes has all of their units.
             let all = assignment.alone && units.len() == 1;
             (all || !assignment.alone)
                 && assignment.placement.iter().all(|part| {

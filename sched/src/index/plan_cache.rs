@@ -1,11 +1,11 @@
-//! Findings of the last plan about waiting jobs, kept until something happens that could change them.
+//! Results of the last plan for waiting jobs, kept until something happens that could change them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use limo_model::{JobId, Memory, NodeId, Part, Power, Span, Time, UnitId, Wait};
 
-/// Findings that hold while only submissions come.
+/// Results that stay valid while the only events are submissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanCache {
     pub head: JobId,
@@ -20,31 +20,31 @@ pub(crate) struct PlanCache {
     pub wait: Option<Wait>,
 }
 
-/// The place of the first job in the future.
+/// The future start of the first job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeadReservation {
-    /// Expected start; the end of time if no known event makes room for the job.
+    /// Expected start; the end of time if no known event frees enough for the job.
     pub at: Time,
-    /// True if the start depends on something overdue, whose time is unknown.
+    /// True if the start depends on something overdue with an unknown time.
     pub is_guess: bool,
     /// Draw and duration of the job.
     pub power: Power,
     pub span: Option<Span>,
     /// Amount by which the draw will have fallen by then.
     pub freed: Power,
-    /// Nodes that the job could have then and does not need.
+    /// Number of further nodes that the job could then have and does not need.
     pub extra: u32,
     /// The shape of the job.
     pub shape: usize,
-    /// With neighbours only: the positions of a class that the job will have.
+    /// With neighbours only: the run of positions that the job will have, with its class.
     pub run: Option<(usize, Range<u32>)>,
-    /// Resources returned by then, of nodes that are taken in part.
+    /// Resources returned by then, of partly used nodes.
     pub gains: Gains,
     /// True if nodes must be checked one by one: for memory, for all units, or for permissions.
     pub by_node: bool,
 }
 
-/// Resources that jobs return by some time, of nodes that they do not have to themselves.
+/// Resources that jobs return by some time, of nodes on which they are not alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Gains {
     cores: BTreeMap<UnitId, u32>,

@@ -1,5 +1,5 @@
-//! Waiting jobs by shape: their needs on each node. Jobs of one shape fit the same nodes, so a round searches once for
-//! all of them.
+//! Waiting jobs by shape: their needs on each node. Jobs of one shape fit the same nodes, so a round needs one search
+//! for all of them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ struct ShapeKey {
     with_cores: bool,
 }
 
-/// The fit of a shape to a class: the unit, the cores that must be free, and the cores that are taken.
+/// The fit of a shape to a class: the unit, the number of cores that must be free, and the number that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub class: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Way {
     pub host: Option<HostCores>,
 }
 
-/// The demands of a job on each node other than cores.
+/// The demands of a job on each node, apart from cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeDemand {
     pub memory: Memory,
@@ -52,11 +52,11 @@ pub(crate) struct NodeDemand {
 pub(crate) struct Shape {
     /// Index among the shapes.
     pub number: usize,
-    /// True if each node must be checked: jobs of the shape name nodes or a reservation, or there are reservations.
+    /// True if each node must be checked: jobs of the shape name nodes or a reservation, or reservations exist.
     pub asks_each: bool,
     pub ask: NodeDemand,
     pub ways: Vec<Way>,
-    /// Number of nodes on which a job of the shape could start now, by candidate: free ones, and free sleeping ones.
+    /// Number of nodes on which a job of the shape could start now, by candidate: awake ones, and sleeping ones.
     pub free: Vec<(u32, u32)>,
     pub waiting: Waiting,
     classes: usize,
@@ -66,18 +66,18 @@ pub(crate) struct Shape {
 pub(crate) struct Shapes {
     by_key: BTreeMap<ShapeKey, usize>,
     all: Vec<Shape>,
-    /// The last requested shape, with its key: traces often repeat the same request.
+    /// The last requested shape, with its key: consecutive requests in traces are often equal.
     last: Option<(ShapeKey, usize)>,
     /// The versions of the classes at the last count.
     counted: Vec<u64>,
     /// True if each node must be checked for every job.
     asks_each: bool,
-    /// Largest number of nodes that an inserted job wants.
+    /// Largest number of nodes that an inserted job requests.
     pub widest: u32,
 }
 
 fn is_key(key: &ShapeKey, request: &Request) -> bool {
-    // Usually all of them are empty.
+    // Usually, all of them are empty.
     let same =
         |names: &[String], others: &[String]| names.len() == others.len() && (names.is_empty() || names == others);
     key.cores == request.cores
@@ -119,8 +119,8 @@ fn key(request: &Request) -> ShapeKey {
     }
 }
 
-/// Returns, for each class, the first unit that the job may have. The total memory is checked here, the free memory
-/// with the node.
+/// Returns, for each class, the first unit that the job may have. This checks the total memory; the free memory is
+/// checked with the node.
 fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
         let unit = first_fit(request, &class.units).filter(|_| request.memory <= class.memory)?;
@@ -141,7 +141,7 @@ impl Shapes {
         &self.all
     }
 
-    /// Returns the shape of a known request.
+    /// Returns the shape of a request, and adds it if it is new.
     pub fn of(&mut self, request: &Request) -> Option<usize> {
         if let Some((key, shape)) = &self.last
             && is_key(key, request)
@@ -154,7 +154,7 @@ impl Shapes {
         Some(shape)
     }
 
-    /// Returns the shape of a request without remembering it.
+    /// Returns the shape of a request without adding it.
     pub fn find(&self, request: &Request) -> Option<&Shape> {
         let last = self.last.as_ref().filter(|(key, _)| is_key(key, request)).map(|(_, shape)| *shape);
         last.or_else(|| self.by_key.get(&key(request)).copied()).and_then(|shape| self.all.get(shape))
@@ -189,7 +189,7 @@ impl Shapes {
         shape.waiting.insert(place, need(known, classes, &shape.ways, request));
     }
 
-    /// Counts the nodes for each shape again if its classes have changed.
+    /// Recounts the nodes for each shape if its classes have changed.
     pub fn count(&mut self, classes: &Classes) {
         for (index, class) in classes.all().iter().enumerate() {
             if self.counted.get(index) == Some(&class.version) {
@@ -227,7 +227,7 @@ impl Shape {
         need(known, classes, &self.ways, request)
     }
 
-    /// Returns the same shape for jobs that may only use units without any job. No job waits in it.
+    /// Returns the same shape for jobs that may only use units without jobs. No job waits in it.
     pub fn unshared(&self, classes: &Classes) -> Self {
         let whole = |way: &Way| {
             let unit = classes.class(way.class).units.get(usize::from(way.unit));
@@ -237,7 +237,7 @@ impl Shape {
         Self { ways, free: self.free.clone(), waiting: Waiting::default(), ..*self }
     }
 
-    /// Returns the number of nodes on which a job of the shape could start, if they need no check.
+    /// Returns the number of nodes on which a job of the shape could start, if its nodes require no check.
     pub fn room(&self) -> u32 {
         self.free.iter().map(|(awake, asleep)| awake + asleep).sum()
     }

@@ -7,7 +7,7 @@ use limo_model::{Memory, UnitKind, UnitSpec};
 use crate::facts::units_like;
 use crate::structure::{Bits, Levels};
 
-/// Number of parts in which a node's memory is counted; amounts between two parts are checked exactly.
+/// Number of parts in which a node's memory is counted; amounts between two of its multiples are checked exactly.
 const PARTS: u32 = 64;
 
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Stock {
 }
 
 impl Stock {
-    /// Makes the stock without nodes.
+    /// Makes an empty stock, without nodes.
     pub fn new(units: &[UnitSpec], memory: Memory) -> Self {
         let mut accelerators: Vec<(Vec<u16>, Levels)> = Vec::new();
         for (unit, _) in (0..).zip(units).filter(|(_, unit)| unit.kind == UnitKind::Accelerator) {

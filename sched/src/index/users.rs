@@ -15,7 +15,7 @@ pub(crate) struct Users(BTreeMap<String, UserSums>);
 pub(crate) struct UserSums {
     /// Jobs and arrays that are not over, without tasks.
     pub submitted: BTreeSet<JobId>,
-    /// Sums of the jobs that have room in the quota.
+    /// Sums of the jobs that fit the quota.
     pub jobs: u32,
     pub cores: u64,
     pub energy: Energy,

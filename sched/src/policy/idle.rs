@@ -1,9 +1,9 @@
 //! Idle nodes that go to sleep: opportunistic shutdown (energy-budget-2017, section III-A), at once or after a delay.
 //! Applies to every combination of parts. A job that is placed on a sleeping node wakes it.
 //!
-//! Constraints: a node stays awake for a start that is planned before it could be back. A policy that observes the
-//! lower limit keeps the draw at it; one that keeps the upper limit leaves room for the draw of nodes that fall asleep.
-//! Cost: the idle nodes that can sleep. Option: `rest` (when, [`RestRule`]).
+//! Constraints: a node stays awake for a start that is planned before it could be awake again. A policy that observes
+//! the lower limit keeps the draw at this limit. A policy that keeps the upper limit reserves the draw of nodes that
+//! fall asleep. Cost: one check of each idle node that can sleep. Option: `rest` ([`RestRule`]).
 
 use limo_model::{NodeId, Power, Rest, Span, Time};
 
@@ -15,7 +15,7 @@ use crate::state::Node;
 use crate::structure::Bits;
 use crate::view::View;
 
-/// The delay in force now.
+/// Returns the delay in force now.
 fn delay(view: &View<'_>) -> Option<Span> {
     match view.options().rest_rule() {
         RestRule::Never => None,
@@ -48,13 +48,13 @@ fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
     if saved <= Power::ZERO {
         return more.is_zero();
     }
-    // Rounded up.
+    // The time is rounded up.
     let back = (i128::from(more.mw()) * i128::from(rest.down.span.ms())).div_euclid(i128::from(saved.mw())) + 1;
     let back = Span::from_ms(i64::try_from(back).unwrap_or(i64::MAX));
     more.is_zero() || view.now() + rest.down.span + back <= budget.until
 }
 
-/// Adds the nodes to put to sleep now to a plan that starts nothing. `later` are the starts that it plans.
+/// Adds the nodes to put to sleep now to a plan that starts nothing. `later` are the starts that the plan expects.
 pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan) {
     let Some(after) = delay(view) else {
         let in_budget = matches!(view.options().rest_rule(), RestRule::IdleInBudget(_));
@@ -85,7 +85,7 @@ pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan)
 }
 
 impl Later {
-    /// Returns true if the start may use this node, and then needs one less.
+    /// Returns true if the start may use this node; the start then needs one node less.
     fn takes(&mut self, class: usize, node: NodeId) -> bool {
         match &mut self.wanted {
             Wanted::Named(nodes) => nodes.contains(&node),
@@ -104,7 +104,7 @@ struct Margin {
     above_low: Option<Power>,
     /// Amount by which the draw may rise meanwhile; `None` if the upper limit is not kept.
     below_high: Option<Power>,
-    /// True if a node stays awake for the sake of the band.
+    /// True if a node stays awake because of the band.
     is_short: bool,
 }
 
@@ -123,7 +123,7 @@ impl Margin {
         }
     }
 
-    /// Returns true if the node may fall asleep, and counts it.
+    /// Returns true if the node may fall asleep; it is then counted.
     fn leaves(&mut self, node: &Node, rest: &Rest) -> bool {
         let falls = (node.own - rest.draw).at_least_zero();
         let rises = (rest.down.draw - node.own).at_least_zero();

@@ -1,6 +1,6 @@
-//! Policies: from the recorded state to a plan. A preset names the parts of a policy, order x admission x placement x
-//! caps x idle. The parts are here, each with its idea and its source, and [`crate::engine`] has the loop that runs
-//! them. `steer` decides separately about running jobs.
+//! Policies: from the recorded state to a plan. A preset names the parts of a policy: order x admission x placement x
+//! caps x idle. This module has the parts, each with its idea and its source. [`crate::engine`] has the loop that
+//! runs them. `steer` decides separately about running jobs.
 
 mod admission;
 mod idle;
@@ -39,11 +39,11 @@ fn run<'a>(view: &View<'a>, mut pass: impl Pass<'a>) -> (Plan, Option<PlanCache>
     if plan.is_followed() || !view.parts().powers_off() {
         return (plan, cache);
     }
-    // In journals without the part, nodes do not stay awake for a planned start.
+    // In journals without this part, nodes do not stay awake for a planned start.
     let is_alias = view.options().parts.idle.is_none() && !view.settings().preset.parts().powers_off();
     let later = if is_alias { Vec::new() } else { pass.later() };
     idle::power_off(view, later, &mut plan);
-    // Findings that use the nodes that go to sleep do not hold for the next plan.
+    // Results that use the nodes that go to sleep are not valid for the next plan.
     let cache = cache.filter(|_| plan.sleeps.is_empty());
     (plan, cache)
 }

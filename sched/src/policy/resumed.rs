@@ -1,7 +1,7 @@
 //! Jobs that a person resumes, under policies that change running jobs.
 //!
-//! Each continues if the upper limit leaves room for it. Otherwise the limit replaces the person as the cause, and the
-//! job continues like those that the limit suspended. Nodes that are away get no commands.
+//! A job continues if the upper limit leaves enough power for it. Otherwise the limit replaces the person as the
+//! cause, and the job continues like those that the limit suspended. Unreachable nodes get no commands.
 
 use limo_model::Power;
 
@@ -9,7 +9,7 @@ use crate::facts::draw_if_on;
 use crate::plan::Plan;
 use crate::view::View;
 
-/// Decides about such jobs; returns true if there was one. `room` is `None` if the draw is above the limit.
+/// Decides about such jobs; returns true if such a job exists. `room` is `None` if the draw is above the limit.
 pub(super) fn decide(view: &View<'_>, room: Option<Power>, plan: &mut Plan) -> bool {
     let mut room = room;
     let resumed = view.index().suspended.iter().filter_map(|id| Some((*id, view.job(*id)?)));

@@ -1,22 +1,20 @@
-//! What is done about jobs that run, when the upper limit, the price or the draw changes: the rest and the moved caps of
-//! `limo` (limo-2018, chapter 5, asks for both; power-capping-2018, section 4, for shared caps).
+//! Changes to running jobs when the upper limit, the price or the draw changes. They are the suspended jobs and moved
+//! caps of `limo` (limo-2018, chapter 5, asks for both; power-capping-2018, section 4, for shared caps).
 //!
-//! Idea: where the draw is above the upper limit less half of the reserve, or would be `steer_lead` ahead, it comes down to
-//! the limit less the reserve at once, with the least harm that does it, in this order. Caps are lowered: all units that
-//! can be capped by the same part of their draw, since equal parts slow the slowest job down the least. What that does not
-//! give, suspended jobs give; then jobs that run again later.
-//! Victims: fillers first; jobs without a deadline before jobs with one; those that went on a moment ago last; then
-//! those that began last, which lose least. A victim that turns out not to be needed is spared.
-//! Where there is room again, jobs go on: of those that have room the ones with a deadline first and fillers last, then in
-//! the order of their suspension. Then caps are raised, by equal parts, as far as there is room, up to what the jobs were
-//! started with. While the bottom of the band is aimed for, only as far as the lower limit asks for; below it, caps are
-//! lifted whatever they were.
-//! Against flapping: what was taken is given back only after `least_off`, and only where it leaves `steer_margin_permille`
-//! of the limit free beyond the reserve for `least_on`. Taking knows no such delay: a limit is a limit.
-//! Nothing is asked of nodes that are away: they could not obey.
-//! A job over several units is as fast as its slowest one; each of its units has a cap of its own.
-//! Ignores: energy budgets.
-//! Cost: one look at each unit of each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
+//! Idea: the draw may be above the upper limit minus half of the reserve, or be expected to be so `steer_lead` ahead.
+//! It is then brought down to the limit minus the reserve at once, with the least harm, in this order. First, caps
+//! are lowered: all units that can be capped by the same part of their draw, because equal parts slow down the
+//! slowest job least. Then jobs are suspended, then jobs are requeued. Victims: fillers first; jobs without a
+//! deadline before jobs with one. Jobs that continued a moment ago come last, then the jobs that began last, because
+//! they lose least. An unneeded victim is spared. When power is free again, suspended jobs continue. Among those for
+//! which it is enough, jobs with a deadline come first and fillers last, then the order is that of their suspension.
+//! Then caps are raised by equal parts as far as power is free, up to the caps with which the jobs were started.
+//! While the target is the bottom of the band, power is returned only as far as the lower limit requires it. Below
+//! the lower limit, all caps may be lifted. Against flapping: power is returned only after `least_off`, and only if
+//! `steer_margin_permille` of the limit then stays free beyond the reserve for `least_on`. Taking power has no such
+//! delay: a limit is strict. Unreachable nodes get no commands, because they could not obey. A job over several units
+//! is as fast as its slowest one; each of its units has its own cap. Ignores: energy budgets. Cost: one check of each
+//! unit of each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
 //! `least_on`, `reserve_permille`, `steer_lead`.
 
 use std::collections::BTreeMap;
@@ -32,26 +30,26 @@ use crate::plan::Plan;
 use crate::state::{Assignment, Job, Node};
 use crate::view::View;
 
-/// A unit with jobs that run.
+/// A unit with running jobs.
 struct SharedUnit {
     unit: UnitId,
-    /// Cores of the unit for each core of its jobs, which gives their share of a cap.
+    /// Cores of the unit and cores of its jobs, which give the share of the jobs in a cap.
     cores: (u32, u32),
     draw: Power,
-    /// Draw with the lowest cap.
+    /// Draw at the lowest cap.
     floor: Power,
     /// The cap with which its jobs were started, and the draw at it.
     aim: (Option<Power>, Power),
 }
 
-/// Returns true if [`steer`] could find something to do, now or later.
+/// Returns true if [`steer`] could have an effect, now or later.
 fn concerns(view: &View<'_>) -> bool {
     let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
     held || (state.settings.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
-/// Returns the changes to running jobs; `None` without any.
+/// Returns the changes to running jobs; `None` if there are none.
 pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     let options = view.options();
     if !concerns(view) {
@@ -81,7 +79,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     Some(plan).filter(Plan::steers)
 }
 
-/// Returns the time at which running jobs could change without any event.
+/// Returns the time at which running jobs could change if no event happens.
 pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     let (state, options, now) = (view.state(), view.options(), view.now());
     if !concerns(view) {
@@ -109,7 +107,7 @@ fn lowest_high(view: &View<'_>, span: Span) -> Power {
     later.fold(view.band().high(), Power::min)
 }
 
-/// Returns the upper limit for returned power: power is returned for some time, not for a moment.
+/// Returns the upper limit for returned power. Power is returned for some time, not for a moment.
 fn high_to_give(view: &View<'_>) -> Power {
     lowest_high(view, view.options().least_on.max(view.options().steer_lead))
 }
@@ -167,7 +165,7 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
     nodes.flat_map(|node| node.units().map(|(unit, _)| unit).filter(|unit| node.cap(unit.unit).is_some()))
 }
 
-/// Returns the units that can be capped, with the jobs that run on them.
+/// Returns the units with running jobs that can be capped.
 fn held(view: &View<'_>) -> Vec<SharedUnit> {
     let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
     let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && view.reaches(job));
@@ -184,7 +182,7 @@ fn held(view: &View<'_>) -> Vec<SharedUnit> {
             });
             held.cores.1 += part.cores;
             held.draw += draw;
-            // At the lowest cap the unit can give no more, whatever readings show.
+            // At the lowest cap the unit has no more power to give, regardless of readings.
             let gives = node.cap(id.unit) != Some(low);
             let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(draw);
             held.floor += if gives { floor } else { draw };
@@ -225,8 +223,8 @@ impl SharedUnit {
         Some(Power::from_mw(cap).max(low).min(high))
     }
 
-    /// Returns such a cap below the present one. If readings show more draw than that cap allows, it is lowered in
-    /// proportion.
+    /// Returns a cap for that draw below the present one. If readings show a higher draw than that cap allows, it is
+    /// lowered in proportion.
     fn lower_cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
         let (low, cap) = (view.node(self.unit.node)?.cap_range(self.unit.unit)?.0, self.cap_for(view, draw)?);
         let Some(current) = cap_of(view, self.unit) else { return Some(cap) };
@@ -268,13 +266,13 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
     }
 }
 
-/// Returns true if the job may be suspended: a job on a reserved node is expected to leave it in time.
+/// Returns true if the job may be suspended: a job on a reserved node is expected to end before the reservation.
 fn may_stand_still(view: &View<'_>, job: &Job) -> bool {
     let placement = job.assignment().map(|assignment| assignment.placement.as_slice()).unwrap_or_default();
     !placement.iter().flat_map(|part| part.nodes()).any(|node| is_reserved(view.cluster(), node))
 }
 
-/// Returns the running jobs to restrict, among those with `may`, to gain `left` watts.
+/// Returns the running jobs to restrict, among those that `may` accepts, to gain `left` watts.
 fn victims(
     view: &View<'_>,
     left: &mut Power,
@@ -303,7 +301,7 @@ fn victims(
         *left -= draw;
         chosen.push((id, draw));
     }
-    // From the most harmed victim on: unneeded ones are spared.
+    // Starts with the most harmed victim: unneeded ones are spared.
     for index in (0..chosen.len()).rev() {
         let (_, draw) = chosen[index];
         if *left + draw <= Power::ZERO {
@@ -314,7 +312,7 @@ fn victims(
     chosen.into_iter().map(|(id, _)| id).collect()
 }
 
-/// Returns power within the room: at most one job at a time, then caps.
+/// Returns free power to jobs: resumes at most one job at a time, then raises caps.
 fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     if view.index().suspended.is_empty() && view.index().capped.is_empty() {
         return;
@@ -336,10 +334,10 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     let all: Power = units.iter().map(gain).sum();
     let wanted = bottom.map_or(room, |low| room.min(low - draw));
     let permille = largest_permille(|permille| all.scaled(permille, 1_000) <= wanted);
-    // The lower limit must be reached, not nearly reached.
+    // The draw must reach the lower limit, and not only come close to it.
     let permille = if below && wanted < room { (permille + 1).min(1_000) } else { permille };
     let step = high_to_give(view).scaled(i64::from(options.steer_margin_permille), 1_000);
-    // Small steps in short succession would be flapping.
+    // Small steps in short succession would be flapping of caps.
     if permille < 1_000 && (wanted < step || all.scaled(permille, 1_000) < step) && !below {
         return;
     }
@@ -353,7 +351,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     }
 }
 
-/// Returns true if the cap is below its highest allowed value, and has been for long enough.
+/// Returns true if the cap is below its highest allowed value, and has not changed for the least time.
 fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
     let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
     let aim = if below { None } else { unit.aim.0 };
@@ -361,7 +359,7 @@ fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
 }
 
 impl SharedUnit {
-    /// Returns the draw of its jobs at the cap with which they were started; `below` the band, without any.
+    /// Returns the draw of its jobs at the cap with which they were started; below the band (`below`), without a cap.
     fn aim_draw(&self, view: &View<'_>, below: bool) -> Power {
         if !below {
             return self.aim.1;
@@ -375,7 +373,7 @@ impl SharedUnit {
     }
 }
 
-/// Returns the suspended job to resume now. While the bottom of the band is held, only a pressed one.
+/// Returns the suspended job to resume now. While the bottom of the band is held, only a pressed job is resumed.
 fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> {
     let (state, options, now) = (view.state(), view.options(), view.now());
     let mut jobs: Vec<_> = Vec::new();

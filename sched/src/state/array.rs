@@ -12,18 +12,19 @@ use crate::round::Account;
 /// Tasks of one submission with the same request. A task becomes a job shortly before its turn, so that an array costs
 /// as much as its running tasks.
 ///
-/// The array itself is a job, too, which is never in the queue: it has the request and the dependencies of its tasks.
+/// The array itself is also a job, but it is never in the queue. It has the request and the dependencies of its
+/// tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Array {
     pub tasks: Tasks,
-    /// Number of tasks that have become jobs: those at the lower places.
+    /// Number of tasks that have become jobs: the first ones.
     pub made: u32,
-    /// Number of these that wait.
+    /// Number of these tasks that wait.
     pub(crate) waiting: u32,
     /// The user who cancelled the tasks that are not jobs yet.
     pub cancelled_by: Option<String>,
     pub ended: Ended,
-    /// Places of tasks that were cancelled before they became jobs: they are over, and never become jobs.
+    /// Places of tasks that were cancelled before they became jobs. They never become jobs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub dropped: BTreeSet<u32>,
 }
@@ -49,7 +50,7 @@ impl Array {
         self.made + self.dropped_count() - self.ended.counts.all()
     }
 
-    /// At most the number of tasks, which fits in 32 bits.
+    /// The number is at most that of the tasks, which fits in 32 bits.
     fn dropped_count(&self) -> u32 {
         self.dropped.len() as u32
     }

@@ -1,6 +1,6 @@
-//! The relation of the cluster's time to wall time. Events have wall times if people or the grid set them (limits,
-//! prices, budgets, reservations, begins, deadlines); the state keeps them in cluster time, so that a decision never
-//! depends on a wall clock, and they move when the offset changes. Requests, which jobs share, keep wall times and are
+//! The relation of the cluster's time to wall time. Limits, prices, budgets, reservations, begins and deadlines have
+//! wall times, because people or the grid set them. The state keeps them in cluster time, so that a decision never
+//! depends on a wall clock. They move when the offset changes. Requests, which jobs share, keep wall times and are
 //! read through [`Clock::cluster`].
 
 use limo_model::{Budgets, Curve, Reservation, Span, Time, Wall, Window};
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Wall time relative to cluster time, and the source of the cluster's time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Clock {
-    /// Wall time less cluster time.
+    /// Wall time minus cluster time.
     pub offset: Span,
-    /// Boot id of the kernel whose clock gives the cluster's time; empty before the first known one.
+    /// Boot id of the kernel with the clock of the cluster's time; empty until the first is known.
     pub boot: String,
     /// The cluster's time when that kernel booted.
     pub since: Time,
@@ -22,7 +22,7 @@ impl Clock {
         *self == Self::default()
     }
 
-    /// Wall time at a moment of cluster time.
+    /// Returns the wall time at a moment of cluster time.
     pub fn wall(&self, at: Time) -> Wall {
         Wall::from_unix_ms(self.shown(at).unix_ms())
     }
@@ -42,7 +42,7 @@ impl Clock {
         Span::ZERO - self.offset
     }
 
-    /// A curve of wall time in cluster time.
+    /// Converts a curve of wall time to cluster time.
     pub(crate) fn curve<T: Clone>(&self, wall: &Curve<T>) -> Curve<T> {
         wall.moved(self.back())
     }
@@ -60,12 +60,12 @@ impl Clock {
         curve.moved(self.offset)
     }
 
-    /// Budgets of the state, in wall time.
+    /// Converts budgets of the state to wall time.
     pub fn shown_budgets(&self, budgets: &Budgets) -> Budgets {
         budgets.moved(self.offset)
     }
 
-    /// A reservation of the state, in wall time.
+    /// Converts a reservation of the state to wall time.
     pub fn shown_reservation(&self, reservation: &Reservation) -> Reservation {
         reservation.moved(self.offset)
     }

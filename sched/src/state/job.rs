@@ -14,7 +14,7 @@ use crate::round::{Account, Await};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Request, shared with jobs that have the same.
+    /// Request, shared by jobs with equal ones.
     pub request: Arc<Request>,
     pub submitted: Time,
     /// Attempts made so far.
@@ -22,7 +22,7 @@ pub struct Job {
     /// Usage of attempts that were requeued.
     pub(crate) lost: Account,
     pub phase: Phase,
-    /// Number of times it was ended to run again.
+    /// Number of times that it was ended to run again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
     /// The user who holds it, if it is held.
@@ -31,7 +31,7 @@ pub struct Job {
     /// Dependencies on other jobs that are not met yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Dependency>,
-    /// Time since which it may run, if that is not its submission.
+    /// Time since which it may run, if that is after its submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) eligible: Option<Time>,
 }
@@ -44,7 +44,7 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Waiting, with the last reason, once a round has considered it.
+    /// Waiting, with the last reason given by a round.
     Waiting(Option<Wait>),
     /// Assigned; its node has not reported that it runs.
     Starting(Assignment),
@@ -57,18 +57,18 @@ pub enum Phase {
 pub struct Assignment {
     pub attempt: Attempt,
     pub placement: Placement,
-    /// Estimate at its start.
+    /// Estimate at the start of the job.
     pub estimate: Estimate,
     /// Draw above idle that is expected now: the estimate, corrected by readings, under the present caps; zero while it
     /// is suspended.
     pub draw: Power,
-    /// Division of `draw` among its units, in the order of its placement; even if empty.
+    /// Draw of each unit, in the order of its placement; set even for an even division.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) shares: Vec<Power>,
     /// Time by which suspension and changed caps delay its expected end and its time limit.
     pub held: Span,
     pub assigned: Time,
-    /// Time since which its draw comes from its estimate on nodes whose readings do not show it.
+    /// Time since which its draw comes from its estimate, on nodes without readings that contain it.
     pub(crate) hidden_since: Time,
     /// Reason why it is to end, and true if the command was given.
     pub stop: Option<(StopReason, bool)>,
@@ -99,9 +99,9 @@ pub struct Running {
     /// Energy used until `since`; from then on it draws the expected power.
     pub spent: Energy,
     pub since: Time,
-    /// Time since which it runs without a pause.
+    /// Time since which it runs without an interruption.
     pub resumed: Time,
-    /// True if it runs as it was started.
+    /// True if it still runs as it was started.
     pub steady: bool,
     /// True if it was warned of its time limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -137,7 +137,7 @@ impl Job {
         matches!(self.phase, Phase::Waiting(_))
     }
 
-    /// Returns the time since which it may run, from which a policy counts its wait.
+    /// Returns the time since which it may run. A policy counts its wait from this time.
     pub fn eligible(&self) -> Time {
         self.eligible.unwrap_or(self.submitted)
     }
@@ -243,12 +243,12 @@ impl Job {
     }
 
     /// Returns the expected end, seen from `now`. An overdue job is expected to take as long again as it is overdue,
-    /// and at least a twentieth of its time, because nothing better is known.
+    /// and at least a twentieth of its time. No better estimate is known.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
         let duration = self.assignment()?.estimate.duration;
         let least = duration.scaled(1, 20).max(Span::from_ms(1));
         if let Phase::Suspended(assignment, running, causes) = &self.phase {
-            // As if it continued now: the time of its resumption is unknown.
+            // The job counts as if it continued now, because the time of its resumption is unknown.
             let end = running.started + assignment.estimate.duration + assignment.held;
             return Some(now + (end - causes.since()).max(least));
         }
@@ -280,7 +280,7 @@ impl Assignment {
         cores.saturating_mul(u64::try_from(span.ms()).unwrap_or(0))
     }
 
-    /// Returns its part if it is on one unit of one node.
+    /// Returns its part, if it has a single one on one node.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
         match &self.placement[..] {
             [part] if part.count == 1 => Some(part),

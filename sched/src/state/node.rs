@@ -17,15 +17,15 @@ pub struct Node {
     pub(crate) suspect_until: Option<Time>,
     pub(crate) sleep: Sleep,
     pub(crate) reading: Option<Reading>,
-    /// Draw without jobs that no reading shows: its fresh reading, else its idle or sleeping draw.
+    /// Draw apart from jobs that no reading contains: its fresh reading, else its idle or sleeping draw.
     pub(crate) own: Power,
     /// Energy and cost of `own` until `since`.
     pub(crate) bill: Bill,
     pub(crate) since: Time,
-    /// Time since which no job is on it.
+    /// Time since which it has no job.
     pub(crate) idle_since: Time,
     pub(crate) caps: Caps,
-    /// Unconfirmed orders about jobs, and the error of its readings until then.
+    /// Unconfirmed orders about jobs, with the error of the node's readings until the confirmation.
     pub(crate) unseen: Vec<(Change, Power)>,
     /// Time since which it is unreachable, in cluster time. `None` while it is connected, and for a node that never
     /// registered.
@@ -66,7 +66,7 @@ pub(crate) enum Change {
 /// The last ordered caps of a node's units.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Caps {
-    /// Caps by unit; shorter if the remaining units have none.
+    /// Caps by unit; the list may omit trailing units without caps.
     pub limits: Vec<Option<Power>>,
     pub generation: u64,
     /// Time of the last change.
@@ -110,7 +110,7 @@ impl Node {
         self.id
     }
 
-    /// Returns true if it was forgotten, so that only its number is left.
+    /// Returns true if it was removed, so that only its number is left.
     pub fn is_removed(&self) -> bool {
         self.spec.units.is_empty()
     }
@@ -170,7 +170,7 @@ impl Node {
         self.is_available(now) && self.sleep == Sleep::Awake
     }
 
-    /// The cap of a unit.
+    /// Returns the cap of a unit.
     pub fn cap(&self, unit: u16) -> Option<Power> {
         self.caps.limits.get(usize::from(unit)).copied().flatten()
     }

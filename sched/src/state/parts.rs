@@ -11,9 +11,9 @@ pub struct PartEnd {
     pub usage: Usage,
 }
 
-/// Returns the end of a job from those of its parts. It is lost if one of them was, else failed with the node of one of
-/// them, else not started if one was not. Otherwise it has the highest exit code. Usages are added, but the time is the
-/// longest one. The energy is known if that of each part is.
+/// Returns the end of a job from the ends of its parts. It is lost if one part was lost, else failed with a node if
+/// one part was, else not started if one part was not. Otherwise it has the highest exit code. Usages are added, but
+/// the time is the longest one. The energy is known if the energy of each part is known.
 pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
     let weight = |outcome: &Outcome| {
         let kind = match outcome {
@@ -25,7 +25,7 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
         // The node that ended its part at the time limit also knows the reason for the others.
         (kind, outcome.exit_code(), outcome.clone().split_limit().1)
     };
-    // The first of equal ones.
+    // Takes the first of equal ones.
     let worst = parts.iter().rev().max_by_key(|part| weight(&part.outcome));
     let mut usage = Usage::default();
     for part in parts {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_parts_used_is_added_up() {
+    fn usages_of_parts_are_added() {
         let (_, usage) = joined(&[part(0, Outcome::Exited(0), 5, Some(10)), part(1, Outcome::Exited(0), 3, Some(20))]);
         assert_eq!((usage.elapsed, usage.user_cpu), (Span::from_secs(5), Span::from_secs(8)));
         assert_eq!((usage.energy, usage.confidence), (Some(Energy::from_mj(30)), 800));

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Ranking {
-    /// True if priorities in the queue may differ, or have differed. Otherwise nothing is compared.
+    /// True if priorities in the queue may differ, or have differed. Otherwise no priorities are compared.
     pub mixed: bool,
     /// True if jobs may be out of the order of their priorities.
     pub due: bool,
-    /// Last.
+    /// Time of the last ranking.
     pub at: Option<Time>,
-    /// Points that were added to priorities of jobs then, by user; users who are not listed used nothing.
+    /// Points that the last ranking added to priorities of jobs, by user; users who are not listed used no energy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub points: BTreeMap<String, i64>,
 }

@@ -18,7 +18,7 @@ pub struct Charge {
 pub struct Used {
     /// Energy of the last day, week and month in which a job ended, with their beginnings in wall time.
     pub energy: [(Time, Energy); 3],
-    /// Decayed usage at this time: in mJ, and in milliseconds of a core.
+    /// Decayed usage at this time, in mJ and in milliseconds of a core.
     pub(crate) counted: [u64; 2],
     pub(crate) at: Time,
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_before_counts_half_beside_what_is_used_now() {
+    fn earlier_usage_decays_and_is_added_to_new_usage() {
         let half_life = Span::from_secs(60);
         let fairshare = Fairshare { half_life, ..Fairshare::default() };
         let at = |seconds: i64| Time::from_unix_ms(seconds * 1_000);

@@ -1,9 +1,9 @@
-//! A set of positions `0..len`, one bit each, worked on a word (64 positions) at a time.
+//! A set of positions `0..len` with one bit each, processed by words of 64 positions.
 //!
-//! For sets whose lowest members and runs of neighbours are searched: free nodes. It does not grow by itself: a
-//! position at or above `len` is a mistake of the caller and panics on insertion. It also stores the number of members,
-//! and for each word a bit that is set if the word has any, so that scans skip empty parts: all of 80,640 empty
-//! positions are 20 steps.
+//! For sets in which the lowest members and runs of neighbours are searched, such as free nodes. It does not grow by
+//! itself: inserting a position at or above `len` is an error of the caller and panics. It also stores the number of
+//! members. A second level has a bit for each word with members, so that scans skip empty parts: a scan of 80,640
+//! empty positions takes 20 steps.
 
 mod sets;
 
@@ -15,7 +15,7 @@ const WORD: u32 = u64::BITS;
 #[derive(Debug, Clone)]
 pub(crate) struct Bits {
     words: Vec<u64>,
-    /// Bit `i % 64` of `some[i / 64]`: `words[i]` is not empty.
+    /// Bit `i % 64` of `some[i / 64]` is set if `words[i]` is not empty.
     some: Vec<u64>,
     len: u32,
     count: u32,
@@ -41,7 +41,7 @@ fn masks(range: Range<u32>, mut each: impl FnMut(usize, u64) -> ControlFlow<()>)
         }
         mask = u64::MAX;
     }
-    // Either the first word, or only the last, which both ends cut.
+    // This is the first word, or only the last one, which both ends cut.
     let _ = each(last, mask & below);
 }
 
@@ -64,7 +64,7 @@ impl Bits {
         bits
     }
 
-    /// Makes room for positions up to `len`; never shrinks.
+    /// Reserves positions up to `len`; never shrinks.
     #[inline]
     pub(crate) fn grow(&mut self, len: u32) {
         if len > self.len {
@@ -148,7 +148,7 @@ impl Bits {
         removed
     }
 
-    /// Returns the first word from `from` on that has members.
+    /// Returns the first word with members, from `from` on.
     #[inline]
     fn next_word(&self, from: usize) -> Option<usize> {
         let mut at = from / WORD as usize;
@@ -185,7 +185,7 @@ impl Bits {
         found
     }
 
-    /// Returns true if the whole range are members, also for an empty range.
+    /// Returns true if all positions of the range are members, or the range is empty.
     pub(crate) fn contains_range(&self, range: Range<u32>) -> bool {
         let mut all = range.is_empty() || range.end <= self.len;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -206,7 +206,7 @@ impl Bits {
         count
     }
 
-    /// Calls `each` with the lowest `n` members, or all if there are fewer, as runs in ascending order; returns their
+    /// Calls `each` with the lowest `n` members, or all if there are fewer, as runs in ascending order. Returns their
     /// number. The runs are as long as possible; the last one is cut at `n`. Cost: the words that have members, up to
     /// the last one needed.
     pub(crate) fn lowest(&self, n: u32, mut each: impl FnMut(Range<u32>)) -> u32 {
@@ -226,10 +226,10 @@ impl Bits {
         Runs { bits: self, at: 0, rest: self.words.first().copied().unwrap_or(0) }
     }
 
-    /// The run of members around a member.
+    /// Returns the run of members around a member.
     pub(crate) fn run_around(&self, position: u32) -> Range<u32> {
         let (word, bit) = ((position / WORD) as usize, position % WORD);
-        // Members from the position downwards, then upwards, each until the first non-member.
+        // Extends the run downwards, then upwards, each until the first non-member.
         let below = (!(self.words[word] << (WORD - 1 - bit))).leading_zeros();
         let mut start = position + 1 - below;
         if below > bit {
@@ -248,13 +248,13 @@ impl Bits {
         start..end
     }
 
-    /// The members in ascending order.
+    /// Returns the members in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.runs().flatten()
     }
 
-    /// Returns the beginning of the first run of at least `n` members; 0 is read as 1. Cost: a few steps per word that
-    /// has members, however they are scattered.
+    /// Returns the beginning of the first run of at least `n` members; 0 counts as 1. Cost: a few steps per word with
+    /// members, for any distribution of them.
     pub(crate) fn first_run(&self, n: u32) -> Option<u32> {
         let n = n.max(1);
         if self.count < n {
@@ -280,7 +280,7 @@ impl Bits {
                     before += WORD;
                     continue;
                 }
-                // A run inside the word comes before one that begins at its end.
+                // A run inside the word comes before one that begins at the end of the word.
                 if n < WORD
                     && let Some(inside) = run_in_word(*word, n)
                 {
@@ -293,7 +293,7 @@ impl Bits {
     }
 }
 
-/// See [`Bits::runs`].
+/// The iterator of [`Bits::runs`].
 #[derive(Debug, Clone)]
 pub(crate) struct Runs<'a> {
     bits: &'a Bits,

@@ -1,7 +1,7 @@
-//! Jobs by number, for consecutive numbers that come and go mostly in order.
+//! Jobs by number, for consecutive numbers that are added and removed mostly in order.
 //!
-//! A window of pages from the smallest to the largest number in use, with access by index. Memory grows with the stored
-//! jobs, plus one word for every 64 numbers between the first and the last of them.
+//! It is a window of pages from the smallest to the largest number in use, with access by index. Memory grows with
+//! the stored jobs, plus one word for every 64 numbers between the first and the last of them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,7 +17,7 @@ const PAGE: u64 = 64;
 /// Largest range of numbers that can be read: a larger window would not fit the memory.
 const WIDEST: u64 = 1 << 32;
 
-/// Pages in a row; an empty one costs only its place.
+/// Consecutive pages; an empty one takes only its place.
 #[derive(Debug, Clone)]
 struct Window<P> {
     /// The number of the first page.
@@ -45,13 +45,13 @@ impl<P: Default> Window<P> {
         self.pages.get_mut(place)
     }
 
-    /// Returns the page of that number; adds all pages up to it.
+    /// Returns the page with that number; adds all pages up to it.
     fn reach(&mut self, page: u64) -> &mut P {
         let place = self.place(page).filter(|place| *place < self.pages.len()).unwrap_or_else(|| self.widen(page));
         &mut self.pages[place]
     }
 
-    /// Makes room for a page; returns its place.
+    /// Adds a place for a page; returns the place.
     #[cold]
     fn widen(&mut self, page: u64) -> usize {
         if self.pages.is_empty() {

@@ -1,8 +1,8 @@
 //! The nodes of one class by their free cores, for best fit.
 //!
 //! Positions in the class stand for nodes. For each occurring number of free cores there is the set of the usable
-//! positions that have it. An unusable position (asleep, drained, lost) keeps its level, and its cores may be returned,
-//! but it is in no set and is never given out. The owners of cores are not stored.
+//! positions that have it. An unusable position (asleep, drained, lost) keeps its level, and its cores may be
+//! returned, but it is in no set and is never given out. Owners of cores are not stored.
 
 use std::ops::Range;
 
@@ -18,7 +18,8 @@ pub(crate) struct Levels {
     cores: u32,
     free: Vec<u32>,
     usable: Bits,
-    /// Ascending; `sets[i]` holds the usable positions with `levels[i]` free cores. A set that became empty stays.
+    /// Ascending; `sets[i]` holds the usable positions with `levels[i]` free cores. A set stays when it becomes
+    /// empty.
     levels: Vec<u32>,
     sets: Vec<Bits>,
     /// Place of each level's set, or `NOWHERE`; only for the levels that nodes have in practice.
@@ -57,7 +58,7 @@ impl Levels {
         (0..self.len()).map(|position| (self.free(position), self.usable.contains(position))).collect()
     }
 
-    /// The free cores at a position, usable or not.
+    /// Returns the free cores at a position, usable or not.
     pub(crate) fn free(&self, position: u32) -> u32 {
         self.free[position as usize]
     }
@@ -67,7 +68,7 @@ impl Levels {
         &self.usable
     }
 
-    /// Returns true if that changed anything.
+    /// Sets if a position is usable. Returns true if that is a change.
     pub(crate) fn set_usable(&mut self, position: u32, usable: bool) -> bool {
         let level = self.free(position);
         if usable {
@@ -146,9 +147,10 @@ impl Levels {
         }
     }
 
-    /// Returns the positions at the front of a run that have the level of its first. Not empty unless the run is.
+    /// Returns the positions at the front of a run that have the level of the first one. The result is empty only for
+    /// an empty run.
     fn same_level(&mut self, run: Range<u32>, level: u32) -> Range<u32> {
-        // Usually all are usable and equal, so the set can answer for 64 at once.
+        // Usually all positions are usable and equal, so the set can answer for 64 positions at once.
         if run.end - run.start == 1 || self.set(level).contains_range(run.clone()) {
             return run;
         }
@@ -172,18 +174,18 @@ impl Levels {
         }
     }
 
-    /// The sets of `cores` and more, the best fit first.
+    /// Returns the sets with `cores` and more, the best fit first.
     fn fitting(&self, cores: u32) -> &[Bits] {
         let first = self.levels.partition_point(|level| *level < cores);
         &self.sets[first..]
     }
 
-    /// Returns the number of usable positions with at least `cores` free. Cost: the occurring levels.
+    /// Returns the number of usable positions with at least `cores` free. Cost: the number of occurring levels.
     pub(crate) fn count_at_least(&self, cores: u32) -> u32 {
         self.fitting(cores).iter().map(Bits::count).sum()
     }
 
-    /// Calls `each` with `n` usable positions with at least `cores` free, or all if there are fewer; returns their
+    /// Calls `each` with `n` usable positions with at least `cores` free, or all if there are fewer. Returns their
     /// number. Positions with the fewest free cores come first, among equal ones the lowest. Each run has one level.
     pub(crate) fn lowest_fit(&self, cores: u32, n: u32, mut each: impl FnMut(Range<u32>)) -> u32 {
         let mut missing = n;
@@ -304,7 +306,7 @@ mod tests {
         assert_eq!(levels.sets.len(), SETS);
         assert_eq!(fit(&levels, 35_536, 3), [1..2, 0..1, 2..3]);
         assert_eq!(levels.count_at_least(35_537), 2);
-        // Back up over other levels, so that the reused set lies below.
+        // Goes back up over other levels, so that the reused set is below.
         for given in 1..=10_000 {
             levels.give(1..2, 2);
             assert_eq!(levels.count_at_least(35_536 + 2 * given), 3);

@@ -1,7 +1,7 @@
 //! Structures that make the cost of a round proportional to the changes: sets of positions, queues searched by need,
 //! nodes by free cores.
 //!
-//! They contain numbers only: no jobs, nodes, policies or times.
+//! They contain only numbers, and do not know jobs, nodes, policies or times.
 
 mod bits;
 mod jobs;

@@ -1,6 +1,6 @@
-//! The queue: jobs at places, in order. A job's place is its number, until the queue is ranked: then the jobs occupy
-//! the same places in another order. More than a bit is stored only for jobs whose place differs from their number, so
-//! a queue in the order of submission costs as much as a set of numbers. The caller decides the order.
+//! The queue: jobs at places, in order. A job's place is its number. When the queue is ranked, the jobs occupy the
+//! same places in another order. More than a bit is stored only for jobs with another place than their number. So a
+//! queue in the order of submission costs as much as a set of numbers. The caller decides about the order.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::JobSet;
 pub struct Queue {
     /// Occupied places.
     places: JobSet,
-    /// Jobs at places that differ from their numbers, both ways.
+    /// Jobs at places that differ from their numbers, in both directions.
     at: BTreeMap<JobId, JobId>,
     place_of: BTreeMap<JobId, JobId>,
 }
@@ -49,8 +49,9 @@ impl Queue {
         if self.at.is_empty() { place } else { self.at.get(&place).copied().unwrap_or(place) }
     }
 
-    /// Inserts a job and returns its place: its number or, if another job is there, the number of that job, and so on.
-    /// This ends, because places are unique. Returns `None` if the job has a place already.
+    /// Inserts a job and returns its place. This is its number; if another job has this place, it is the number of
+    /// that job, and so on. The search ends, because places are unique. Returns `None` if the job already has a
+    /// place.
     pub fn insert(&mut self, job: JobId) -> Option<u64> {
         if self.is_ranked() {
             return self.insert_among_ranked(job);
@@ -104,8 +105,8 @@ impl Queue {
         self.places.last().map(|place| self.job_at(place.0))
     }
 
-    /// Gives the occupied places to the jobs of the queue in this order, which must contain all of them. Returns true
-    /// if a place changed.
+    /// Gives the occupied places to the jobs of the queue in this order; `order` must contain all of them. Returns
+    /// true if a place changed.
     pub fn rank(&mut self, order: &[JobId]) -> bool {
         debug_assert_eq!(order.len(), self.len(), "all jobs of the queue");
         if self.iter().eq(order.iter().copied()) {
@@ -127,7 +128,7 @@ enum QueueSeat {
     Other(JobId, JobId),
 }
 
-/// Writes a list in order: a list of numbers if every job is at the place of its number.
+/// Writes the jobs in order: a list of numbers if every job is at the place of its number.
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seat = |(place, job): (u64, JobId)| match place == job.0 {
@@ -188,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_finds_a_place_that_is_free() {
+    fn a_returning_job_finds_a_free_place() {
         let mut queue = queue(&[1, 2, 3]);
         rank(&mut queue, &[3, 1, 2]);
         assert_eq!((queue.remove(JobId(3)), queue.remove(JobId(3))), (Some(1), None));
         assert_eq!((order(&queue), queue.len()), (vec![1, 2], 2));
-        // Job 2 is at place 3, job 1 at 2, and 1 is free.
+        // Job 2 is at place 3 and job 1 at place 2; place 1 is free.
         assert_eq!((queue.insert(JobId(3)), queue.insert(JobId(3))), (Some(1), None));
         assert_eq!(order(&queue), [3, 1, 2]);
         assert_eq!(

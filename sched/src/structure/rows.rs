@@ -1,11 +1,11 @@
 //! Many short rows of numbers in one piece of memory, so that making, copying and dropping all of them costs as little as one.
 
-/// Rows that grow in place, or move to the end once they are full.
+/// Rows that grow in place, or are moved to the end when they are full.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
     cells: Vec<i64>,
     rows: Vec<Row>,
-    /// Number of cells that a row gets with its first one.
+    /// Number of cells that a row gets with its first cell.
     usual: usize,
 }
 
@@ -40,7 +40,7 @@ impl Rows {
         self.rows[row].len = 0;
     }
 
-    /// Makes room for `count` cells before the one at `place`; the new cells keep old contents or are zero. Returns the
+    /// Makes room for `count` cells before the one at `place`; the new cells have old contents or zeros. Returns the
     /// row.
     pub(crate) fn insert(&mut self, row: usize, place: usize, count: usize) -> &mut [i64] {
         let Row { start, len, room } = self.rows[row];

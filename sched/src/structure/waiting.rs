@@ -1,26 +1,26 @@
 //! The waiting jobs of one kind in queue order, searched by need.
 //!
-//! A tree of least needs over blocks of neighbouring places: a search skips every subtree whose least need does not
-//! fit, and searches the remaining blocks. Keys ascend in queue order; nothing else of jobs is stored. A removed job
-//! leaves an empty place behind; when the places are used up, the jobs move together, so memory depends on the number
-//! of waiting jobs, and the cost of a job does not depend on earlier ones. Searching costs about log(n) for each block
-//! that may fit; blocks that mix needs (one job small, its neighbour short) are searched in vain.
+//! A tree of least needs covers blocks of neighbouring places. A search skips every subtree with a least need that
+//! does not fit, and searches the remaining blocks. Keys ascend in queue order; no other data of jobs is stored. A
+//! removed job leaves an empty place. When all places are used up, the jobs move together. So memory depends on the
+//! number of waiting jobs, and the cost of a job does not depend on earlier ones. Searching costs about log(n) for
+//! each block that may fit. A block that mixes needs (one job small, its neighbour short) may be searched in vain.
 
 use std::ops::Range;
 
 /// The part of a request that a search compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Need {
-    /// Nodes or processors; below `u32::MAX`, which marks an empty place.
+    /// Number of nodes or processors; below `u32::MAX`, which marks an empty place.
     pub(crate) parts: u32,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub(crate) span: i64,
-    /// Milliwatts.
+    /// Power in milliwatts.
     pub(crate) power: i64,
 }
 
 impl Need {
-    /// An empty place: no minimum is changed by it.
+    /// An empty place, which changes no minimum.
     const NONE: Self = Self { parts: u32::MAX, span: i64::MAX, power: i64::MAX };
 
     fn is_none(&self) -> bool {
@@ -32,11 +32,11 @@ impl Need {
     }
 }
 
-/// Places in a leaf of the tree. Of 4, 8, 16 and 32 this one searched a queue of 20,000 fastest: 170 to 260 ns, mixed
-/// needs.
+/// Places in a leaf of the tree. Of 4, 8, 16 and 32, this value gave the fastest search of a queue of 20,000 jobs
+/// with mixed needs: 170 to 260 ns.
 const BLOCK: usize = 4;
 
-/// Fewest places, so that a short queue is not rebuilt repeatedly.
+/// Minimum number of places, so that a short queue is not rebuilt repeatedly.
 const FEWEST_PLACES: usize = 64;
 
 /// Jobs in the order of their keys.
@@ -44,10 +44,10 @@ const FEWEST_PLACES: usize = 64;
 pub(crate) struct Waiting {
     /// Keys, strictly ascending, also for empty places.
     keys: Vec<u64>,
-    /// Needs, as many as `keys`.
+    /// Needs, one for each of the `keys`.
     needs: Vec<Need>,
-    /// `tree[blocks + i]` is the least need of block `i`, `tree[i]` that of `tree[2 * i]` and `tree[2 * i + 1]`. Twice as
-    /// long as there are blocks, a power of two; 0 is not used.
+    /// `tree[blocks + i]` is the least need of block `i`, `tree[i]` that of `tree[2 * i]` and `tree[2 * i + 1]`. It
+    /// is twice as long as the number of blocks, a power of two; index 0 is unused.
     tree: Vec<Need>,
     /// The first place that is not empty, or `keys.len()`.
     head: usize,
@@ -105,8 +105,8 @@ impl Waiting {
         self.needs[block * BLOCK..end].iter().fold(Need::NONE, |least, need| least.least(need))
     }
 
-    /// Returns true if the key was new; a known one gets the new need. Cost: log(n) for the largest key so far and for one whose
-    /// place is still there, n for another. Panics on `u32::MAX` parts.
+    /// Inserts a job; returns true if the key is new. A known key gets the new need. Cost: log(n) for the largest key
+    /// so far and for a key with an existing place, otherwise n. Panics on `u32::MAX` parts.
     pub(crate) fn insert(&mut self, key: u64, need: Need) -> bool {
         assert!(!need.is_none(), "job {key} needs {} parts", need.parts);
         if self.keys.last().is_none_or(|last| *last < key) {
@@ -139,7 +139,7 @@ impl Waiting {
         let mut at = self.leaf(place);
         while at > 0 {
             let least = self.tree[at].least(&need);
-            // The nodes above are at most as large as this one.
+            // The nodes above have at most this value.
             if least == self.tree[at] {
                 break;
             }
@@ -148,13 +148,13 @@ impl Waiting {
         }
     }
 
-    /// Returns the need of the removed job; none if it does not wait.
+    /// Removes a job and returns its need; `None` if it does not wait.
     pub(crate) fn remove(&mut self, key: u64) -> Option<Need> {
         let place = self.place_of(key)?;
         let need = self.needs[place];
         self.clear_place(place);
         if self.len == 0 {
-            // All of the tree is empty, too: starting again costs nothing.
+            // The whole tree is also empty, so a new start is free.
             self.keys.clear();
             self.needs.clear();
             self.head = 0;
@@ -201,7 +201,7 @@ impl Waiting {
         if key > *last {
             return self.keys.len();
         }
-        // Keys ascend by at least 1, so the place is at most as far from either end as the key is.
+        // Keys ascend by at least 1, so the place is at most as far from each end as the key.
         let end = self.keys.len() - 1;
         let most = (key - first).min(end as u64) as usize;
         if self.keys[most] == key {
@@ -211,24 +211,24 @@ impl Waiting {
         least + self.keys[least..=most].partition_point(|known| *known < key)
     }
 
-    /// The job with the smallest key.
+    /// Returns the job with the smallest key.
     pub(crate) fn first(&self) -> Option<(u64, Need)> {
         (self.len > 0).then(|| (self.keys[self.head], self.needs[self.head]))
     }
 
-    /// Returns the least of each need over all waiting jobs; seldom the need of one job.
+    /// Returns the smallest value of each need over all waiting jobs; these seldom belong to one job.
     #[cfg(test)]
     pub(crate) fn least(&self) -> Option<Need> {
         (self.len > 0).then_some(self.tree[1])
     }
 
     /// Returns the first job from key `from` on, inclusive, whose need fits. If `fits` refuses a need, it must refuse
-    /// every need that is at least as large in all parts; it is also called with the least needs of several jobs.
+    /// every need that is at least as large in all parts. It is also called with the least needs of several jobs.
     pub(crate) fn next(&self, from: u64, mut fits: impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
         if !self.reaches(from) || !fits(&self.tree[1]) {
             return None;
         }
-        // Most searches start before the first job, and finding the place would cost more than the rest.
+        // Most searches start before the first job; finding the place would then cost more than the search itself.
         let start = if self.keys[self.head] >= from { self.head } else { self.lower_bound(from).max(self.head) };
         if !start.is_multiple_of(BLOCK)
             && let Some(found) = self.next_in(start..start.next_multiple_of(BLOCK), &mut fits)
@@ -240,8 +240,8 @@ impl Waiting {
         if block == blocks {
             return None;
         }
-        // From the largest subtree that begins at the block; one that does not fit is followed by the largest one that
-        // begins behind it. Behind the last of all that is the root.
+        // Starts with the largest subtree that begins at the block. A subtree that does not fit is followed by the
+        // largest one that begins behind it. Behind the last subtree this is the root.
         let mut at = blocks + block;
         at >>= at.trailing_zeros();
         loop {
@@ -271,8 +271,8 @@ impl Waiting {
         Some((self.keys[from + found], self.needs[from + found]))
     }
 
-    /// Moves the jobs together, with one more at its place in the order if given. Leaves at least as many places free
-    /// as are taken: then that many insertions pay for it. Frees excess places.
+    /// Moves the jobs together, and inserts one more if given. Leaves at least as many places free as are taken, so
+    /// that the cost is spread over that many insertions. Frees excess places.
     #[cold]
     fn rebuild(&mut self, more: Option<(u64, Need)>) {
         let len = self.len + usize::from(more.is_some());
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_last_place_there_is_nothing() {
+    fn no_job_is_found_after_the_last_place() {
         let mut waiting = Waiting::new();
         for key in 1..=FEWEST_PLACES as u64 {
             waiting.insert(key, need(key as u32, 1));
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "job 7 needs 4294967295 parts")]
-    fn the_mark_of_an_empty_place_is_no_need() {
+    fn the_mark_of_an_empty_place_is_refused_as_a_need() {
         queue(&[(7, u32::MAX, 1)]);
     }
 }

@@ -6,7 +6,7 @@ use limo_sched::Event;
 use crate::scenarios::run;
 use crate::story::Story;
 
-/// Returns starts and ends with their times, by name; names of tasks and of jobs are made equal.
+/// Returns starts and ends with their times, by name; tasks and jobs get equal names.
 fn starts_and_ends(story: &str) -> Vec<String> {
     let out = run(story);
     let told = out.lines().filter(|line| line.contains(" start ") || line.contains(" end "));
@@ -28,7 +28,7 @@ fn tasks_start_as_jobs_would() {
 }
 
 #[test]
-fn a_million_tasks_cost_what_runs_of_them() {
+fn a_million_tasks_cost_as_much_as_the_running_ones() {
     let mut story = Story::new();
     story.set_up(&["policy", "fifo"]);
     story.set_up(&["node", "n0", "cores=4"]);
@@ -45,7 +45,7 @@ fn a_million_tasks_cost_what_runs_of_them() {
     for _ in 0..10 {
         let round = world.round();
         assert!(round.waits.len() <= 1, "told once: {:?}", round.waits);
-        // One of them is the array itself.
+        // One of the jobs is the array itself.
         assert!(world.core.jobs().count() <= 261 && world.core.active() == 4);
         let size = serde_json::to_string(world.core.state()).expect("written").len();
         assert!(size < 400_000, "a snapshot of {size} bytes");

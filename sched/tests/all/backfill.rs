@@ -1,5 +1,5 @@
-//! Guarantees of every policy that backfills, under any events: jobs on several nodes of several classes, nodes that
-//! sleep, limits, prices and budgets.
+//! Guarantees of every policy that backfills, under any events. These include jobs on several nodes of several
+//! classes, nodes that sleep, limits, prices and budgets.
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
 

@@ -1,6 +1,6 @@
-//! Budgets are kept (energy-budget-2017, section IV-B, rule 2), by the true account of a cluster that never draws more
-//! than believed, for any submissions. Every job has a time limit. A budget that does not bind changes nothing
-//! (IV-C.4).
+//! Budgets are kept (energy-budget-2017, section IV-B, rule 2), for any submissions. The account is the true one of a
+//! cluster that never draws more than believed. Every job has a time limit. A budget that does not bind changes
+//! nothing (IV-C.4).
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
 
@@ -85,7 +85,7 @@ fn cluster(case: &Case, preset: Preset) -> World {
         world.apply(Event::NodeUp { spec }).expect("a node");
     }
     if case.options.parts.caps.is_some() {
-        // Every other job is believed to draw the nameplate.
+        // Every second job has the nameplate as its estimate.
         [4, 12].into_iter().for_each(|watts| learn_at_cap(&mut world, Power::from_watts(watts)));
     }
     world
@@ -123,7 +123,7 @@ struct Truth<'a> {
     budgets: Budgets,
     /// True draw of each job, in percent of the believed draw.
     draws: Vec<i64>,
-    /// Energy in µJ: in each period, in all, and in all at the last reading of the meter.
+    /// Energy in µJ: in each period, in total, and in total at the last reading of the meter.
     spent: Vec<i128>,
     used: i128,
     read: i128,
@@ -171,7 +171,7 @@ impl<'a> Truth<'a> {
         self.world.advance(to);
     }
 
-    /// Reads the meter, and tells the usage if a period runs or ends now.
+    /// Reads the meter, and reports the usage if a period runs or ends now.
     fn read(&mut self) {
         let (now, uj) = (self.world.now, self.used - self.read);
         self.read = self.used;
@@ -229,7 +229,7 @@ impl<'a> Truth<'a> {
             (at, job.clone())
         };
         let mut jobs: std::collections::VecDeque<(Time, Job)> = self.case.jobs.iter().map(submit).collect();
-        // Prices come before the third, the sixth and so on of the jobs, or once before all.
+        // Prices come before every third job, or once before all jobs.
         let mut prices = self.case.prices.iter().take(if self.changes { usize::MAX } else { 1 });
         if !self.changes
             && let Some(eur) = prices.next()
@@ -267,7 +267,7 @@ impl<'a> Truth<'a> {
     }
 }
 
-/// Runs a case, which must not use more than its budgets.
+/// Runs a case and checks that it stays within its budgets.
 fn keeps_its_budgets(case: &Case, preset: Preset) -> Vec<Started> {
     let budgets = budgets(Time::from_unix_ms(0), IDLE.scaled(6, 1), &case.periods);
     let (spent, started) = Truth::new(case, preset, budgets.clone()).run();
@@ -313,7 +313,7 @@ fn reducepc_keeps_its_budget() {
 #[test]
 fn a_budget_that_does_not_bind_changes_nothing() {
     proptest!(config(), |(mut case in case())| {
-        // By price, even the largest budget releases nothing for jobs while energy is most expensive.
+        // With a release by price, even the largest budget releases nothing for jobs while energy is most expensive.
         for period in &mut case.periods {
             (period.above, period.release) = (1_000_000_000, Release::Even);
         }

@@ -1,4 +1,4 @@
-//! Every rule of the checker finds a plan that breaks it, and nothing else.
+//! Every rule of the checker finds a plan that breaks it, and no other plan.
 
 use limo_model::{
     Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
@@ -89,7 +89,7 @@ fn each_job_once_and_with_a_reason() {
     let (one, two, three, nine) = (JobId(1), JobId(2), JobId(3), JobId(9));
     let wait = || Wait::Resources { until: None };
     check_broken(|plan| plan.waits.clear(), &[Violation::NoReason { job: two }]);
-    // Another plan that follows may give the reason.
+    // A plan that follows may give the reason.
     let leaves_off = |plan: &mut Plan| {
         plan.waits.clear();
         plan.is_unfinished = true;
@@ -109,7 +109,7 @@ fn each_job_once_and_with_a_reason() {
 }
 
 #[test]
-fn a_job_that_may_not_run_yet_is_not_started_and_not_told_another_reason() {
+fn an_ineligible_job_is_not_started_and_keeps_its_reason() {
     let wants = |conditions| Request { conditions: Some(Box::new(conditions)), ..request(false) };
     let begin = Time::from_unix_ms(2_000);
     let on = Dependency { condition: Condition::AfterAny, job: JobId(2) };
@@ -193,7 +193,7 @@ fn a_job_that_wants_its_node_alone_is_alone_there() {
         let request = Box::new(Request { exclusive, ..request(false) });
         core.apply(NOW, &Event::Submitted { job, request }).expect("a job");
     };
-    // The plan starts a job on a node where another job is.
+    // The plan starts a job on a node that has another job.
     let mut busy = core();
     assert_eq!(busy.round(NOW).violations, []);
     ask(&mut busy, job, true);
@@ -250,7 +250,7 @@ fn a_node_that_is_reserved() {
     };
     let reserved = [Violation::Reserved { job, reservation: "maint".into() }];
     check_on(&reserve(0, &[]), |_| {}, &reserved);
-    // Without a time limit the job may last into any reservation. The right to a reservation does not count without a
+    // Without a time limit the job may last into any reservation. The right to a reservation has no effect without a
     // request for it.
     check_on(&reserve(1_000_000, &["user"]), |_| {}, &reserved);
 }
@@ -282,7 +282,7 @@ fn the_upper_limit() {
     let hungry = |plan: &mut Plan| plan.starts[0].estimate.power = power;
     let (draw, high) = (Power::from_watts(101), Power::from_watts(100));
     check_broken(hungry, &[Violation::UpperLimit { draw, high }]);
-    // A preset without this promise does not have to keep it.
+    // A preset without this promise need not keep it.
     let mut core = core();
     let (preset, options) = (Preset::Fifo, Options::default());
     core.apply(NOW, &Event::PolicySet { preset, options, by: "root".into() }).expect("a preset");
@@ -295,7 +295,7 @@ fn waking_is_in_the_future() {
     check_broken(|plan| plan.wake_at = Some(NOW + Span::from_ms(1)), &[]);
 }
 
-/// Preset limo: job 1 runs and may not be suspended.
+/// Under preset limo, job 1 runs and may not be suspended.
 #[test]
 fn only_its_own_cause_is_set_and_removed_by_a_plan() {
     let mut core = core();

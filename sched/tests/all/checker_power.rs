@@ -47,7 +47,7 @@ fn core(preset: Preset, limit: Option<i64>) -> Core {
     core
 }
 
-/// The job on n0, with `draw` watts for `secs` seconds.
+/// Makes a plan that starts the job on n0 with `draw` watts for `secs` seconds.
 fn start(draw: i64, secs: i64) -> Plan {
     let unit = UnitId { node: NodeId(0), unit: 0 };
     let part = Part { unit, count: 1, cores: 1, memory: Memory::ZERO, cap: None };
@@ -59,7 +59,7 @@ fn start(draw: i64, secs: i64) -> Plan {
     }
 }
 
-/// 24 W from `from` on for 100 s.
+/// Sets a budget of 24 W from `from` on for 100 s.
 fn budget(core: &mut Core, from: i64) {
     let (energy, release) = (Energy::from_joules(2_400), Release::Even);
     let budgets = Budgets::new(vec![Budget { from: at(from), until: at(from + 100), energy, release }]);
@@ -72,7 +72,7 @@ fn the_estimated_draw_stays_below_the_limit() {
     let check_draw = |preset, draw, secs, expected: &[Violation]| {
         let mut core = core(preset, Some(secs));
         let band = |high| Band::new(Power::ZERO, watts(high)).expect("a band");
-        // 100 W, and 50 W from 30 s on.
+        // The limit is 100 W, and 50 W from 30 s on.
         let limits = Curve::new(vec![(at(0), band(100)), (at(30), band(50))], None).expect("a curve");
         core.apply(at(0), &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
         assert_eq!(core.check(at(0), &start(draw, secs)), expected, "{preset} {draw} W {secs} s");
@@ -97,7 +97,7 @@ fn powercap_stays_below_the_release() {
     let above = Violation::ReleaseRate { draw: watts(25), rate: watts(24) };
     check_draw(0, 4, None, &[]);
     check_draw(0, 5, Some(1), std::slice::from_ref(&above));
-    // Energy before the start of the period is free.
+    // Energy before the start of the period is not counted.
     check_draw(60, 5, Some(60), &[]);
     check_draw(60, 5, Some(61), std::slice::from_ref(&above));
     check_draw(60, 5, None, &[above]);
@@ -117,7 +117,7 @@ fn no_budget_is_overspent() {
     for preset in [Preset::Energybud, Preset::Reducepc] {
         check_at(preset, 0, 4, None, &[]);
         check_at(preset, 0, 5, Some(60), &[over(60, 60)]);
-        // 60 J are saved by 15 s; 1 W above the release uses them up in 60 s.
+        // 60 J are saved by 15 s; a draw 1 W above the release uses them up in 60 s.
         check_at(preset, 15, 5, Some(60), &[]);
         check_at(preset, 15, 5, Some(61), &[over(1, 76)]);
         check_at(preset, 15, 5, None, &[over(25, 100)]);
@@ -141,7 +141,7 @@ fn only_free_nodes_sleep() {
     check_sleeps(&core, &[(0, 2), (1, 1)], &[1]);
     let both = Plan { sleeps: vec![(NodeId(0), 2)], ..start(5, 60) };
     assert_eq!(core.check(at(0), &both), [Violation::CannotSleep { node: NodeId(0) }]);
-    // The job takes n0, and n1 goes to sleep at once.
+    // The job takes n0, and n1 falls asleep at once.
     let round = core.round(at(0));
     assert_eq!((round.commands.len(), round.violations), (2, vec![]));
     check_sleeps(&core, &[(0, 1)], &[0]);

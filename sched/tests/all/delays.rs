@@ -1,6 +1,5 @@
-//! No job delays a promised start, whatever it requests of its nodes: under `easy` and its family the first job's
-//! start, under `conservative` every job's. Walltimes are exact, or under `easy` too long. No node sleeps or is lost
-//! meanwhile.
+//! No job delays a promised start, for any request. Under `easy` and its family this is the first job's start, under
+//! `conservative` every job's. Walltimes are exact, or under `easy` too long. No node sleeps or is lost meanwhile.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -27,7 +26,7 @@ struct Ask {
     /// A node that the job excludes, if it exists.
     exclude: Option<usize>,
     walltime: i64,
-    /// Time by which the run is shorter than its walltime.
+    /// Time by which the run is shorter than the walltime.
     early: i64,
 }
 
@@ -157,7 +156,7 @@ fn nobody_is_delayed(preset: Preset, options: Options, high: Option<i64>, (nodes
         let to = run.world.now + Span::from_secs(ask.gap);
         run.pass(to);
         let job = run.world.core.next_job();
-        // Some requests fit no node.
+        // Some requests do not fit any node.
         if run.world.apply(Event::Submitted { job, request: Box::new(request(ask)) }).is_ok() {
             let early = if run.all { 0 } else { ask.early };
             run.world.takes.insert(job, Span::from_secs((ask.walltime - early).max(1)));
@@ -177,18 +176,18 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nobody_delays_any_job_under_conservative(nodes in nodes(), asks in asks(), options in options()) {
+    fn no_job_is_delayed_under_conservative(nodes in nodes(), asks in asks(), options in options()) {
         nobody_is_delayed(Preset::Conservative, options, None, (&nodes, &asks));
     }
 
     #[test]
-    fn nobody_delays_the_first_job_under_easy(nodes in nodes(), asks in asks(), options in options()) {
+    fn the_first_job_is_not_delayed_under_easy(nodes in nodes(), asks in asks(), options in options()) {
         nobody_is_delayed(Preset::Easy, options, None, (&nodes, &asks));
     }
 
-    /// With equal nodes, the first job's draw is known before its nodes are.
+    /// With equal nodes, the first job's draw is known before its nodes are chosen.
     #[test]
-    fn nobody_delays_the_first_job_under_a_limit(
+    fn the_first_job_is_not_delayed_under_a_limit(
         preset in prop_oneof![Just(Preset::Powercap), Just(Preset::Energybud), Just(Preset::Reducepc)],
         ((node, count), asks, options) in ((node(), 1..5_usize), asks(), options()),
         high in proptest::option::weighted(0.8, 10..120_i64),

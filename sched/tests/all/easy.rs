@@ -23,11 +23,11 @@ const IDLE: i64 = 10;
 struct Case {
     size: usize,
     cores: u32,
-    /// Jobs, each with its application.
+    /// Pairs of a job and its application.
     jobs: Vec<(Job, usize)>,
 }
 
-/// Few different lengths and gaps, so that many events coincide. `most`: cores of each node.
+/// Few different lengths and gaps, so that many events coincide. Nodes have `most` cores each.
 fn case(most: u32) -> impl Strategy<Value = Case> {
     let job = |size: usize, cores: u32| (0..6_i64, 1..=size, 1..=cores, 1..12_i64, 1..16_i64, 0..WATTS.len());
     let jobs = (1..=8_usize, 1..=most).prop_flat_map(move |(size, cores)| {
@@ -38,7 +38,7 @@ fn case(most: u32) -> impl Strategy<Value = Case> {
         let job = |(gap, nodes, cores, walltime, takes, app): (i64, usize, u32, i64, i64, usize)| {
             now += (gap - 2).max(0);
             let (walltime, power) = (5 * walltime, WATTS[app] * i64::try_from(nodes).expect("few"));
-            // Some jobs take all of their time: they end as expected.
+            // Some jobs use all of their time: they end as expected.
             (Job { submitted: now, nodes, cores, walltime, takes: takes.min(walltime), power }, app)
         };
         Case { size, cores, jobs: jobs.into_iter().map(job).collect() }
@@ -174,9 +174,9 @@ fn neighbours_below_a_limit() {
 }
 
 /// A manual check of the definition itself: on 4 nodes, a job on 3 nodes runs until 10 s, and the next one on 4 nodes
-/// waits for it. Of the jobs on one node, the first would run too long, and the second just ends in time.
+/// waits for it. Of the jobs on one node, the first would run too long, and the second ends just in time.
 #[test]
-fn the_definition_backfills_what_ends_in_time() {
+fn the_definition_backfills_jobs_that_end_in_time() {
     let job = |submitted, nodes, walltime| Job { submitted, nodes, cores: 1, walltime, takes: walltime, power: 1 };
     let jobs = [job(0, 3, 10), job(1, 4, 5), job(2, 1, 9), job(2, 1, 8)];
     let starts = schedule(&jobs, (4, 1), Rule::Any, 100);

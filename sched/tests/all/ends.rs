@@ -41,16 +41,16 @@ fn ended(outcome: Outcome, elapsed: Span) -> Finished {
 #[test]
 fn a_run_whose_start_was_never_recorded_is_charged() {
     let finished = ended(Outcome::Exited(0), Span::from_secs(4));
-    // 20 W by the nameplate, for 4 s.
+    // The draw is 20 W by the nameplate, for 4 s.
     assert_eq!(finished.started, Some(SUBMITTED + Span::from_secs(6)));
     assert_eq!(finished.account.energy, Energy::from_joules(80));
-    // No run is longer than its assignment.
+    // A run is never longer than its assignment.
     let finished = ended(Outcome::Signaled(9), Span::from_secs(60));
     assert_eq!((finished.started, finished.account.energy), (Some(SUBMITTED), Energy::from_joules(200)));
 }
 
 #[test]
-fn what_never_ran_is_not_charged() {
+fn jobs_that_never_ran_are_not_charged() {
     let never = [
         Outcome::NotStarted { code: 127, reason: "not found".into() },
         Outcome::Lost { reason: "killed".into() },

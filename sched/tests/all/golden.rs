@@ -15,10 +15,10 @@ use crate::random::{config, narrow_step, wide_step};
 use crate::world::{Call, World};
 use crate::{backfill, properties, scenarios};
 
-/// Random worlds, each under every policy.
+/// Number of random worlds; each runs under every policy.
 const WORLDS: u64 = 200;
 
-/// FNV-1a, with 64 bits.
+/// The digest FNV-1a, with 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Digest(u64);
 
@@ -119,7 +119,7 @@ fn one_changed_byte_changes_the_digest() {
         digest.add(text.as_bytes());
         digest.to_string()
     };
-    // The published values of FNV-1a for these texts.
+    // The digests are the published values of FNV-1a for these texts.
     assert_eq!(
         [digest(""), digest("a"), digest("foobar")],
         ["cbf29ce484222325", "af63dc4c8601ec8c", "85944171f73967e8"]

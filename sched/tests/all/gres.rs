@@ -61,7 +61,7 @@ fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
     check(vec![on(2, 6)], &[wrong()]);
     check(vec![on(2, 6), on(3, 0), on(4, 0)], &[wrong()]);
     check(vec![on(1, 6), on(2, 0)], &[wrong()]);
-    // The request is for the memory of the node, not of each accelerator.
+    // The request is for memory of the node, not of each accelerator.
     check(vec![on(2, 0), on(3, 0)], &[wrong()]);
     check(vec![on(2, 6), on(3, 4)], &[wrong()]);
     check(vec![on(2, 6), Part { count: 1, ..on(3, 0) }], &[wrong()]);
@@ -112,7 +112,7 @@ fn with_cores(cores: u32, request: Request) -> Request {
 }
 
 #[test]
-fn what_no_node_has_is_refused() {
+fn impossible_requests_for_accelerators_are_refused() {
     let mut core = core();
     let mut check = |request: Request, expected: Result<(), &str>| {
         let submitted = Event::Submitted { job: core.next_job(), request: Box::new(request) };

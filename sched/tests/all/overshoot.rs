@@ -17,7 +17,7 @@ use crate::random::config;
 const IDLE: Power = Power::from_watts(10);
 const LOWEST_CAP: Power = Power::from_watts(5);
 
-/// Time between a command and its confirmed effect.
+/// Time from a command to its confirmed effect.
 const LATENCY: Span = Span::from_ms(15);
 
 /// A job on its node.
@@ -28,7 +28,7 @@ struct Task {
     suspended: bool,
 }
 
-/// Event of the plant. Simultaneous events come in the order of the variants.
+/// An event of the plant. Simultaneous events come in the order of the variants.
 #[derive(Debug, Clone)]
 enum Happening {
     /// The effect of a command.
@@ -263,7 +263,7 @@ impl Plant {
     }
 }
 
-/// Uses limits that the lowest caps can keep, so that everything that is tried is possible.
+/// Uses limits that the lowest caps can keep, so that every change is possible.
 fn happening(nodes: i64) -> impl Strategy<Value = (i64, Happening)> {
     let least = nodes * (IDLE.mw() + LOWEST_CAP.mw()) / 1_000 + 2;
     let limit = (least..least + 100 * nodes).prop_map(|watts| Happening::Limit(Power::from_watts(watts)));

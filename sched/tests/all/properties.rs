@@ -112,7 +112,7 @@ fn conservative_keeps_the_rules_with_nodes_off() {
     check_power_off(OrderRule::Conservative);
 }
 
-/// Combinations that are tested here.
+/// Combinations that these properties test.
 const COMBINED: [Parts; 9] = {
     use AdmissionRule::{Band, Ledger, LedgerReduced, Rate, Resources};
     use CapRule::{FromProfile, Moved, Untouched};

@@ -52,11 +52,11 @@ fn draw(world: &World, job: JobId) -> Power {
 }
 
 #[test]
-fn a_job_that_was_told_to_end_draws_on_until_it_has() {
+fn an_ending_job_draws_until_its_end() {
     let mut world = world(Preset::Limo);
     let (a, b) = (submit(&mut world, 1), submit(&mut world, 1));
     world.core.apply(world.now, &Event::CancelRequested { job: a, by: "ada".into() }).expect("it runs");
-    // The node reacts late.
+    // The node reacts with a delay.
     assert!(matches!(world.core.round(world.now).commands[..], [Command::Stop { .. }]));
     read(&mut world, 50);
     assert_eq!([draw(&world, a), draw(&world, b)], [Power::from_watts(20); 2]);
@@ -77,11 +77,11 @@ fn a_job_over_several_nodes_has_its_part_of_a_reading() {
     assert_eq!(draw(&world, sole), Power::from_watts(20));
 }
 
-/// Readings without a job do not lack the savings of its cap.
+/// Readings after the end of a job do not change because of its cap.
 #[test]
 fn a_cap_that_is_confirmed_late_does_not_outlive_its_job() {
     let mut world = world(Preset::Limo);
-    // The node confirms nothing.
+    // The node sends no confirmation.
     world.silent.insert(NodeId(1));
     let capped = submit(&mut world, 1);
     read(&mut world, 30);

@@ -60,7 +60,7 @@ fn check(path: &Path) {
     assert_eq!(got, expected, "{}", path.display());
 }
 
-/// The stories, by name.
+/// Returns the stories, by name.
 pub fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let mut files: Vec<_> =

@@ -50,13 +50,13 @@ enum Attack {
     Waits,
     /// Asks for long lists on many connections and reads no answer.
     Unread,
-    /// Selects all jobs, twenty thousand times in each request.
+    /// Selects all jobs twenty thousand times in each request.
     Selectors,
     /// Sends bytes that are not messages.
     Garbage,
     /// Sends messages of 1 MiB without their last bytes, on many connections.
     Halves,
-    /// Asks what would become of a job, again after each answer.
+    /// Requests dry runs of a job, again after each answer.
     DryRuns,
     /// Sends requests that are refused, as fast as the master reads them.
     Refusals,
@@ -66,7 +66,7 @@ enum Attack {
     LongName,
     /// Holds a write lease on a script that a job then runs.
     Lease,
-    /// Leaves very many files beside the file that came with a job.
+    /// Leaves very many files next to the file that came with a job.
     Litter,
     /// Looks for descriptors of the daemon in a job.
     Descriptors,
@@ -141,10 +141,10 @@ impl User {
         Ok(connect(&self.master, Role::Client, &Trusted::own()).await?)
     }
 
-    /// Sends a request repeatedly and reads answers as they come. Connects again if the master closes the connection.
+    /// Sends a request repeatedly and reads answers as they come. Reconnects if the master closes the connection.
     async fn requests(&self, request: impl Fn() -> ClientToMaster) -> Result<()> {
         while !self.is_over() {
-            // A master that is away, or has disconnected this user, is called again.
+            // If a master is unreachable or has disconnected this user, this loop calls it again.
             let Ok(Line { mut reader, mut writer, .. }) = self.call().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -238,7 +238,7 @@ impl User {
 
     fn long_name(&self) -> Result<()> {
         while !self.is_over() {
-            // Longer than the kernel's limit for an argument, so the name is in a script.
+            // The name is longer than the kernel's limit for an argument, so it is in a script.
             let script = self.scratch.join("long-name");
             let mut text = b"#!/".to_vec();
             text.extend(vec![0xff; 100_000]);
@@ -258,7 +258,7 @@ impl User {
         let script = self.scratch.join("leased");
         write_executable(&script, b"#!/bin/sh\n")?;
         let file = fs::File::open(&script)?;
-        // With this signal the kernel asks to give up the lease; by default it would end this program. SAFETY: both are
+        // The kernel sends this signal to ask for the lease; by default it would end this program. SAFETY: both are
         // plain calls on values of this frame.
         unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);

@@ -37,7 +37,7 @@ enum What {
 async fn main() -> Result<()> {
     raise_descriptor_limit()?;
     std::thread::spawn(|| {
-        // Ends with the program that started this one.
+        // The thread ends this program when the program that started it has ended.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });

@@ -17,10 +17,10 @@ struct Arguments {
     /// Name in its output
     #[arg(default_value = "workload")]
     name: String,
-    /// Running time, such as `2s` [default: until the emulated hardware says that the work is done]
+    /// Running time, such as `2s` [default: until the emulated hardware reports that the work is done]
     #[arg(long)]
     duration: Option<Span>,
-    /// The descriptor whose end is the end of its work on emulated hardware.
+    /// The descriptor that ends when its work on emulated hardware is done.
     #[arg(long, env = "LIMO_EMULATED_WORK_FD", hide = true)]
     emulated_work_fd: Option<RawFd>,
 }

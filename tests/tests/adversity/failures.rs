@@ -131,7 +131,7 @@ impl<'a> Failures<'a> {
         self.calm.change();
     }
 
-    /// Replaces the master by an impostor for some time. Anything that the impostor receives is a fault.
+    /// Replaces the master by an impostor for some time. All messages to the impostor are faults.
     fn impostor(&self, time: Duration, work: &Work) {
         let mut command = self.enemy.command("limo-stranger", &["impostor", &self.enemy.submitter.address]);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("executable");

@@ -11,8 +11,8 @@ use limo_tests::{Person, Ran, finish};
 
 use crate::site::STEADY_NODE;
 
-/// Arguments: the token of the job and its length in seconds. A lock shows if two attempts run at the same time. The
-/// process starts before its first line; the kernel reports its start in hundredths of a second.
+/// Script with two arguments: the token of the job and its length in seconds. A lock shows if two attempts run at the
+/// same time. The process starts before its first line; the kernel reports its start in hundredths of a second.
 const DETACHED: &str = r#"
 token=$1; length=$2; read stat < /proc/$$/stat; set -- $stat; born=${22}; set -- "$token" "$length"
 echo "born $1 ${born%??}.${born#"${born%??}"}" >> ledger
@@ -22,14 +22,14 @@ echo "$1"; sleep "$2"
 read up rest < /proc/uptime; echo "end $1 $up" >> ledger
 "#;
 
-/// Argument: the token.
+/// Script with one argument: the token.
 const ATTACHED: &str = r#"
 i=0
 while [ $i -lt 60 ]; do i=$((i+1)); echo "$1 $i"; echo "$1 e$i" >&2; sleep 0.05; done
 exit 5
 "#;
 
-/// Runs until its time limit ends it. Argument: the token.
+/// Script with one argument, the token; runs until its time limit.
 const LIMITED: &str = r#"
 while :; do read up rest < /proc/uptime; echo "tick $1 $up" >> ticks; sleep 0.1; done
 "#;
@@ -40,7 +40,7 @@ pub const LIMIT: Duration = Duration::from_secs(3);
 /// Tolerated overrun: the node ends the job even without the master, but there are pauses between ticks.
 pub const LIMIT_SLACK: Duration = Duration::from_secs(3);
 
-/// Most detached jobs under way.
+/// Most detached jobs at a time.
 const BACKLOG: usize = 10;
 
 /// A detached job that was accepted.
@@ -49,9 +49,9 @@ pub struct Accepted {
     pub token: String,
     /// Duration in seconds.
     pub seconds: f64,
-    /// Number of the job. Another job has it after the master's state was replaced.
+    /// Number of the job. After a replacement of the master's state, another job may have it.
     pub number: u64,
-    /// Number of the master's state that has the job.
+    /// Number of the master's state in which the job was accepted.
     pub era: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Entry {
 pub struct Work {
     pub person: Person,
     over: AtomicBool,
-    /// Counts the wipes and restores.
+    /// Number of wipes and restores so far.
     era: AtomicU64,
     tokens: AtomicU64,
     accepted: Mutex<Vec<Accepted>>,
@@ -79,7 +79,7 @@ pub struct Work {
 pub struct Counts {
     /// Jobs whose energy was compared with the draw over their own times.
     pub measured: u64,
-    /// Energies charged and drawn, in joules.
+    /// Charged energy in joules. The next value is the drawn energy.
     pub charged_j: f64,
     pub drawn_j: f64,
     /// Attached jobs whose whole output was compared.
@@ -88,7 +88,7 @@ pub struct Counts {
     pub limited: u64,
 }
 
-/// Ends the work when dropped, also by a panic.
+/// Ends the work when dropped, even by a panic.
 pub struct Ending<'a>(&'a Work);
 
 impl Work {
@@ -225,7 +225,7 @@ impl Work {
         }
     }
 
-    /// Checks the reason of a client that could not submit its job.
+    /// Checks the error of a client that could not submit its job.
     fn unanswered(&self, ran: &Ran, era: u64) {
         if era == self.era() && ran.code != Some(125) {
             self.fault(format!("a client failed: {ran:?}"));

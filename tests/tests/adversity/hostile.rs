@@ -31,7 +31,7 @@ pub fn run(enemy: &Person, mut dice: Dice, work: &Work) {
         let time = Duration::from_secs(2) + dice.up_to(Duration::from_secs(6));
         println!("attack: {attack}");
         let said = if attack == "silence" { silence(enemy, time) } else { one(enemy, attack, time) };
-        // An attack that the master disconnected is complete.
+        // If the master has disconnected an attack, the attack is complete.
         if said.contains("not its own") || said.contains("panicked") {
             work.fault(format!("attack {attack}: {said}"));
         }
@@ -46,7 +46,7 @@ fn one(enemy: &Person, attack: &str, time: Duration) -> String {
     finish(command.spawn().expect("executable")).stderr
 }
 
-/// Opens thousands of connections and says nothing.
+/// Opens thousands of connections and sends nothing.
 fn silence(enemy: &Person, time: Duration) -> String {
     let mut command = enemy.command("limo-stranger", &["crowd", &enemy.submitter.address, "3000"]);
     let mut child = command.stdin(Stdio::piped()).spawn().expect("executable");

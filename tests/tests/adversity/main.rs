@@ -20,7 +20,7 @@ use failures::Failures;
 use honest::Work;
 use probes::Calm;
 
-/// Last part of the run, in which the state is restored and wiped. Before it no honest job may notice a failure.
+/// Last part of the run, in which the state is restored and wiped. Before it, no honest job may notice a failure.
 const UNSAFE: Duration = Duration::from_secs(30);
 
 #[test]

@@ -18,7 +18,7 @@ pub fn pause() {
     thread::sleep(Duration::from_millis(300));
 }
 
-/// Counter of changes: even while there is no failure.
+/// Counter of changes; even while there is no failure.
 pub struct Calm {
     changes: AtomicU64,
     probes: AtomicU64,

@@ -9,7 +9,7 @@ use limo_tests::{Cluster, Person, Setup, Submitter};
 /// Node that never fails or stops: attached jobs run on it.
 pub const STEADY_NODE: &str = "n1";
 
-/// Nodes that are killed and stopped now and then.
+/// Nodes that are sometimes killed or stopped.
 pub const FRAIL_NODES: [&str; 2] = ["n2", "n3"];
 
 /// Core quota of the hostile user's jobs. It is below the number that honest jobs leave free, so that an honest job
@@ -22,7 +22,7 @@ const MASTER_CONFIG: &str = "[limits]\nsubmissions = \"64MiB\"\n";
 /// Draw of an honest job, in watts: an eighth of the draw of its application on the whole unit.
 pub const JOB_W: f64 = 5.0;
 
-/// Without noise, so that the energy of a job follows from its time.
+/// The machines have no noise, so that the energy of a job follows from its time.
 const MACHINES: &str = r#"
 [[machine]]
 name = "MACHINE"
@@ -57,7 +57,7 @@ impl Site {
         let config = disk.path().join("lmaster.toml");
         fs::write(&config, MASTER_CONFIG).expect("written");
         let state_dir = Some(disk.path().join("state"));
-        // TCP lets another user take the master's place.
+        // With TCP, another user can take the master's place.
         let mut setup = Setup { state_dir, over_tcp: true, clocks: true, ..Setup::default() };
         setup = setup.master(&["--node-lease", "8s", "--config", &config.display().to_string()]);
         for name in [STEADY_NODE].iter().chain(&FRAIL_NODES) {

@@ -13,17 +13,18 @@ const MASTER_BYTES: u64 = 512 << 20;
 /// Tolerated relative difference between the energy of all jobs and their draw over their times.
 const ENERGY_PART: f64 = 0.01;
 
-/// Time from a process's last line until its end is noticed, on a machine under attack. A job may be charged for it.
+/// Longest time from a process's last line to the notice of its end, on a machine under attack. A job may be charged
+/// for this time.
 const ENERGY_END_S: f64 = 0.25;
 
-/// Compares the accepted jobs with the reports of the working master. Jobs may still be under way.
+/// Compares the accepted jobs with the reports of the working master. Jobs may still be running.
 pub fn jobs(work: &Work) {
     let (own, era) = (&work.person.submitter, work.era());
     let accepted: Vec<Accepted> = work.accepted().into_iter().filter(|job| job.era == era).collect();
     for some in accepted.chunks(200) {
         let numbers: Vec<u64> = some.iter().map(|job| job.number).collect();
         let reports = own.show(&numbers);
-        // Read afterwards, because it then contains all jobs that were over before.
+        // The ledger is read afterwards, because it then contains all jobs that were over before.
         let ledger = work.ledger();
         for (job, report) in some.iter().zip(reports) {
             let none = Vec::new();
@@ -92,7 +93,7 @@ fn one(job: &Accepted, report: &Value, entries: &[Entry]) -> Result<Option<(f64,
     let times = |what: &str| -> Vec<f64> { entries.iter().filter(|e| e.what == what).map(|e| e.up).collect() };
     let (born, begins, ends) = (times("born"), times("begin"), times("end"));
     let ([born], [begin], [end]) = (&born[..], &begins[..], &ends[..]) else {
-        // A requeued attempt may have ended unnoticed.
+        // The end of a requeued attempt may have been missed.
         let requeued = begins.len() > 1 && !ends.is_empty();
         return if requeued { Ok(None) } else { Err(format!("began {} times, ended {}", begins.len(), ends.len())) };
     };

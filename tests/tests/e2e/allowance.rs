@@ -30,7 +30,7 @@ fn a_job_is_ended_when_it_has_used_its_energy() {
 }
 
 #[test]
-fn a_job_that_may_only_cost_so_much_is_told_of_and_goes_on() {
+fn a_job_above_its_cost_limit_is_reported_and_continues() {
     let cluster = cluster();
     let submitter = cluster.submitter();
     std::fs::write(
@@ -39,7 +39,7 @@ fn a_job_that_may_only_cost_so_much_is_told_of_and_goes_on() {
     )
     .expect("written");
     submitter.lconf(&["set", "price", "prices.csv"]).succeeded();
-    // At such a price the job would wait for a lower one.
+    // At such a price, the job would wait for a lower one.
     submitter.lconf(&["set", "mode", "high"]).succeeded();
     let options = ["--cost-limit", "0.001EUR", "--on-limit", "warn"];
     let client = submitter.spawn_lrun(&[&options[..], &STEADY, &["sh", "-c", "read line; exit 3"]].concat());
@@ -56,7 +56,7 @@ fn a_job_that_may_only_cost_so_much_is_told_of_and_goes_on() {
 }
 
 #[test]
-fn what_is_no_limit_is_refused_by_name() {
+fn invalid_limits_are_refused_by_name() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let refused = |arguments: &[&str], words: &str| submitter.lrun(arguments).failed(words);

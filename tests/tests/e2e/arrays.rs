@@ -24,7 +24,7 @@ fn each_task_runs_once_with_its_number() {
     let counts = &shown["array"];
     assert_eq!((&counts["completed_count"], &counts["failed_count"]), (&0.into(), &4.into()), "{shown}");
     assert_eq!((&shown["state"], &shown["exit_code"]), (&"failed".into(), &8.into()), "{shown}");
-    // The tasks have the numbers after the array's own. The next job has the number after them.
+    // The tasks have the numbers that follow the array's own. The next job has the number after them.
     let task = submitter.job(3);
     assert_eq!((&task["array_id"], &task["task"], &task["exit_code"]), (&1.into(), &4.into(), &4.into()), "{task}");
     let sums: serde_json::Value = serde_json::from_str(&submitter.lq(&["energy", "--json"]).succeeded()).expect("JSON");
@@ -48,7 +48,7 @@ fn a_task_for_each_line_into_files_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_an_array_is_refused_by_name() {
+fn invalid_arrays_are_refused_by_name() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let refused = |arguments: &[&str], words: &str| submitter.lrun(arguments).failed(words);

@@ -31,7 +31,7 @@ fn orphan(submitter: &Submitter, lines: &str, shown: &str) {
 }
 
 #[test]
-fn another_client_goes_on_where_the_first_one_was() {
+fn another_client_continues_at_the_offset_of_the_first_one() {
     let mut cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter().clone();
     orphan(&submitter, "one\n", "begun\ngot one\n");
@@ -52,7 +52,7 @@ fn the_streams_of_a_client_that_is_there_are_taken_on_request_only() {
     let submitter = cluster.submitter();
     let mut first = submitter.spawn_lrun(&["sh", "-c", ANSWERS]);
     until("it runs", || submitter.jobs().iter().any(|job| job["state"] == "running").then_some(()));
-    submitter.lq(&["attach", "1"]).failed("job 1 has a client: its lrun is there");
+    submitter.lq(&["attach", "1"]).failed("job 1 has a client: its lrun is connected");
     types(&mut first, "one\n");
     let second = attach(submitter, &["--take", "last"]);
     until("the first one ends", || first.try_wait().expect("an own child"));
@@ -67,7 +67,7 @@ fn the_streams_of_a_client_that_is_there_are_taken_on_request_only() {
 }
 
 #[test]
-fn what_cannot_be_attached_to_is_refused_by_name() {
+fn invalid_attachments_are_refused_by_name() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     submitter.lq(&["attach", "7"]).failed("there is no job 7");

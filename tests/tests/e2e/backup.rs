@@ -24,7 +24,7 @@ fn a_queue_is_restored_from_a_backup() {
     let held: Vec<u64> = (0..3).map(|_| submitter.detach(&["-H", "true"])).collect();
     let profile = ["profile", "set", "cg", "xeon", "--duration", "10min", "--power", "41.5W"];
     submitter.lconf(&profile).succeeded();
-    // Leftovers of an earlier backup, and of an interrupted replacement of a file.
+    // These files are left from an earlier backup, and from an interrupted replacement of a file.
     fs::create_dir(cluster.state_dir().join("backup")).expect("made");
     fs::write(cluster.state_dir().join("backup/journal.db"), "half").expect("written");
     let said = submitter.lconf(&["backup", "limo.tar"]).succeeded();

@@ -1,5 +1,5 @@
 //! An energy budget on a live, emulated cluster. `easy` overruns it, and `energybud` keeps it with the same jobs. If
-//! the master is killed within the period, the next one continues its account.
+//! the master is killed within the period, the next master continues its account.
 
 use limo_journal::{Entry, History, HistoryEntry};
 use limo_model::{Budget, Preset, Time};
@@ -11,7 +11,7 @@ const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
-/// Enough jobs that four at a time do not finish within the period.
+/// Enough jobs: four at a time do not finish within the period.
 const JOBS: usize = 40;
 
 fn cluster(options: &[&str]) -> Cluster {
@@ -66,7 +66,7 @@ fn spent_under(policy: &str) -> (f64, bool) {
     let submitter = cluster.submitter().clone();
     submitter.lconf(&["node", "drain", "n1", "--reason", "a test"]).succeeded();
     let submit = |number: usize| {
-        // Each has its own size class, so that no profile of the others replaces the over-estimate.
+        // Each job has its own size class, so that no profile of the others replaces the over-estimate.
         let size = format!("s{number}");
         submitter.detach(&["--time", "1s", "--app", "burn", "--size", &size, WORKLOAD, "burn"])
     };
@@ -98,10 +98,11 @@ fn easy_overruns_a_budget_that_energybud_keeps() {
 }
 
 #[test]
-fn a_master_that_is_killed_goes_on_with_its_account() {
+fn a_killed_master_continues_its_account() {
     let mut cluster = cluster(&["--initial-policy", "energybud", "--snapshot-every", "20"]);
     let submitter = cluster.submitter().clone();
-    // 1 kW for an hour: a hundred times the draw of the node, so that released and spent energy cannot be confused.
+    // The budget is 1 kW for an hour: a hundred times the draw of the node, so that released and spent energy cannot
+    // be confused.
     submitter.lconf(&["set", "budget", "1kWh", "--until", "now+1h"]).succeeded();
     let account = || {
         let account = status(&submitter)["budget"].take();
@@ -115,7 +116,7 @@ fn a_master_that_is_killed_goes_on_with_its_account() {
     cluster.kill_master();
     cluster.start_master();
     cluster.await_node("n1");
-    // About 30 J are spent in advance; a second releases 1,000.
+    // About 30 J are spent in advance, while a second releases 1,000 J.
     let after = until("a second is released", || Some(account()).filter(|(released, _)| *released >= 1000.0));
     println!("released and spent in J: before {before:?}, after {after:?}");
     assert!(after.0 > before.0, "what is released goes on: {before:?} {after:?}");

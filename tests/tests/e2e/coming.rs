@@ -1,5 +1,5 @@
 //! The pages for users of another workload manager: the test types every command of Limo in their tables as written.
-//! `JOB` is the number of a job that suits the command, `ARRAY` that of an array with running tasks.
+//! `JOB` is the number of a suitable job, and `ARRAY` that of an array with running tasks.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.t
 /// Commands that run until interrupted; the test interrupts them after some seconds.
 const ENDLESS: [&str; 3] = ["lq top", "--watch", "logs -f"];
 
-/// Returns the commands in the last but one column, with their line numbers.
+/// Returns the commands in the last column but one, with their line numbers.
 fn commands(page: &str) -> Vec<(usize, String)> {
     let text = fs::read_to_string(Path::new(DOCS).join(page)).expect("a page");
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// Input that a reader types next: the end of a shell, or a line and the end of the input.
+/// Input that a reader types next, such as the end of a shell, or a line and the end of the input.
 const TYPED: [(&str, &str); 2] = [("--pty", "exit\n"), ("attach", "one\n\u{4}")];
 
 /// Runs a command on a terminal, as a reader of the page would.
@@ -90,7 +90,7 @@ fn type_all(page: &str) {
             let job = match (attached, waits) {
                 _ if ends => submitter.detach(&["sleep", "1"]),
                 (true, _) => {
-                    // A client whose job is taken over.
+                    // The job of this client is taken over.
                     waiting = Some(submitter.spawn_lrun(&["sh", "-c", "while read line; do echo $line; done"]));
                     until("the job is there", || submitter.jobs().last().and_then(|job| job["id"].as_u64()))
                 }
@@ -118,7 +118,8 @@ fn type_all(page: &str) {
         if ran.code != Some(0) {
             wrong.push(format!("{page}:{line}: {command}: {ran:?}"));
         }
-        // One by one: a job that has just ended keeps `lq` from cancelling the others in the same command.
+        // The jobs are cancelled one by one, because a job that has just ended keeps `lq` from cancelling the others
+        // in the same command.
         let clear = || {
             let jobs = submitter.jobs();
             for job in &jobs {
@@ -134,11 +135,11 @@ fn type_all(page: &str) {
 }
 
 #[test]
-fn every_line_for_those_who_come_from_slurm() {
+fn every_line_for_slurm_users_works() {
     type_all("coming-from-slurm.md");
 }
 
 #[test]
-fn every_line_for_those_who_come_from_hyperqueue() {
+fn every_line_for_hyperqueue_users_works() {
     type_all("coming-from-hyperqueue.md");
 }

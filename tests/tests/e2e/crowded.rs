@@ -1,4 +1,4 @@
-//! Callers that the master has not accepted yet: a user who calls often does not block others.
+//! Callers that the master has not accepted yet. A user who calls often does not block others.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use limo_tests::Setup;
 
-/// More than a listener accepts by default; less than every Linux allows.
+/// Number of callers: more than a listener accepts by default, but less than every Linux allows.
 const CALLERS: usize = 1000;
 
-/// Longest wait of a caller that finds a place at once. A caller over TCP without a place tries again after a second.
+/// Longest wait of a caller with an immediate place. A caller over TCP without a place retries after a second.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 #[test]

@@ -31,7 +31,7 @@ fn the_words_of_others_are_understood() {
 }
 
 #[test]
-fn what_a_job_has_written_is_read_from_its_file() {
+fn the_output_of_a_job_is_read_from_its_file() {
     let cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter();
     let job = submitter.detach(&["sh", "-c", "echo out; echo err >&2"]).to_string();

@@ -28,7 +28,7 @@ impl Digest {
     }
 
     fn word(&mut self, word: [u8; 8]) {
-        // The constant of splitmix64; any odd number with bits everywhere would do.
+        // The constant is that of splitmix64; any odd number with bits everywhere would do.
         self.hash = (self.hash.rotate_left(29) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }

@@ -1,9 +1,9 @@
-//! Jobs that may not run yet: held jobs, jobs with a begin, dependants, singletons; and requeued jobs.
+//! Jobs that may not run yet: held jobs, jobs with a begin, dependants and singletons. Also requeued jobs.
 
 use limo_tests::{Cluster, Submitter, finish, until};
 use serde_json::{Value, json};
 
-/// Waits until a job has this kind of reason, and returns its report.
+/// Waits until a job has a reason of this kind, and returns its report.
 fn await_wait(submitter: &Submitter, job: u64, kind: &str) -> Value {
     until(&format!("job {job} is told: {kind}"), || {
         let report = submitter.job(job);
@@ -106,14 +106,14 @@ fn jobs_run_after_one_another_also_over_a_crash() {
 }
 
 #[test]
-fn what_became_of_jobs_that_are_over_counts() {
+fn ends_of_finished_jobs_count() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     submitter.lrun(&["true"]).succeeded();
     assert_eq!(submitter.lrun(&["sh", "-c", "exit 3"]).code, Some(3));
     assert_eq!(submitter.lrun(&["-d", "afterok:1,afternotok:2,afterany:1:2", "echo", "x"]).succeeded(), "x\n");
-    submitter.lrun(&["-d", "afterok:1:2", "true"]).failed("afterok:2 can never be: job 2 exited with code 3");
-    submitter.lrun(&["--dry-run", "-d", "afternotok:1", "true"]).failed("afternotok:1 can never be");
+    submitter.lrun(&["-d", "afterok:1:2", "true"]).failed("afterok:2 can never be met: job 2 exited with code 3");
+    submitter.lrun(&["--dry-run", "-d", "afternotok:1", "true"]).failed("afternotok:1 can never be met");
     submitter.lrun(&["-d", "afterok:99", "true"]).failed("there is no job 99");
     submitter.lrun(&["-d", "afterok:1?afterok:2", "true"]).failed("`?` (any of several) is not supported");
     submitter.lrun(&["-d", "aftercorr:1", "true"]).failed("`aftercorr:1` is not a dependency");
@@ -189,7 +189,7 @@ fn a_job_is_warned_ahead_of_its_time_limit_and_has_its_grace() {
     assert_eq!(submitter.read("log"), "warned\nasked\n");
     let report = submitter.job(job);
     let ran = report["end_unix_ms"].as_i64().zip(report["start_unix_ms"].as_i64()).map(|(end, start)| end - start);
-    // The master records a start when the node has reported it, a little later. By default a job has 30 s of grace.
+    // The master records a start slightly later, when the node has reported it. By default a job has 30 s of grace.
     assert!(ran.is_some_and(|ms| (3_000..30_000).contains(&ms)), "{report}");
     submitter.lrun(&["--kill-grace", "1h", "true"]).failed("a grace of 1h from TERM to KILL is not within 0 s to 30s");
     submitter.lrun(&["--signal", "USR1", "true"]).failed("--time");

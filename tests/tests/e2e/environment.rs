@@ -11,12 +11,12 @@ fn variables(text: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn limo_sets_what_its_list_says() {
+fn limo_sets_the_listed_variables() {
     let cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter();
     let own = |options: &[&str]| {
         let mut command = submitter.command("lrun", options);
-        // As if a job submitted this one.
+        // The variables are set as if a job submitted this one.
         command.env("LIMO_JOB_END_TIME", "1").env("LIMO_EMULATED_WORK_FD", "9").env("LIMO_ATTEMPT", "x");
         let mut all = variables(&finish(command.spawn().expect("a program that is built")).succeeded());
         all.retain(|name, _| name.starts_with("LIMO_") && name != "LIMO_MASTER");
@@ -60,7 +60,7 @@ fn limo_sets_what_its_list_says() {
 }
 
 #[test]
-fn the_submitter_chooses_what_comes_along() {
+fn the_submitter_chooses_the_environment() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let check = |list: &str, expected: &[(&str, &str)]| {

@@ -65,7 +65,7 @@ fn input_comes_from_a_file_and_lruns_own_is_left_alone() {
 }
 
 #[test]
-fn a_detached_job_writes_where_it_was_told() {
+fn a_detached_job_writes_to_its_files() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     fs::write(submitter.path("in"), "from a file\n").expect("written");
@@ -89,8 +89,7 @@ fn a_detached_job_writes_where_it_was_told() {
     }
 }
 
-/// On a node that runs as root, a job opens only files that its user may open, in the name of its user and with its
-/// umask.
+/// Tests a node that runs as root. A job opens only files that its user may open, as its user and with its umask.
 #[test]
 fn files_are_opened_as_the_jobs_user() {
     let cluster = Cluster::of_one_node(1);

@@ -1,4 +1,4 @@
-//! A full or failed disk under the master's state: new jobs are refused, a running one continues and its end is not
+//! A full or failed disk under the master's state. New jobs are refused; a running one continues, and its end is not
 //! lost. A node with a full disk takes no jobs, and loses none.
 
 use std::fs;
@@ -12,7 +12,7 @@ use limo_tests::{Cluster, Setup, finish, until};
 /// Size of the file systems that the tests fill, in bytes.
 const SIZE: u64 = 8 << 20;
 
-/// Starts a cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3; returns
+/// Starts a cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3. Returns
 /// both, and the job's output.
 fn with_a_job(disk: &SmallDisk) -> (Cluster, Child, impl Iterator<Item = String>) {
     let cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
@@ -29,7 +29,7 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     let submitter = cluster.submitter().clone();
     disk.fill();
     let mut accepted = Vec::new();
-    // Free space in blocks of the journal may take some.
+    // Free blocks inside the journal may hold some jobs.
     let refused = until("a job is refused", || {
         let ran = submitter.lrun(&["--detach", "touch", "never"]);
         if ran.code == Some(0) {
@@ -44,7 +44,7 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     lrun.stdin.take().expect("piped").write_all(b"on and on\n").expect("lrun reads");
     assert_eq!(lines.next().as_deref(), Some("on and on"));
     assert_eq!(finish(lrun).code, Some(3));
-    // The record of its end is on the full disk.
+    // The record of the end is on the full disk.
     cluster.kill_master();
     cluster.start_master();
     assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
@@ -61,7 +61,8 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     }
 }
 
-/// Submissions alone do not fill the disk: the rest is reserved for accepted jobs, and cancelling frees space.
+/// Checks that submissions alone do not fill the disk: some space is reserved for accepted jobs, and cancelling frees
+/// space.
 #[test]
 fn submissions_leave_room_for_the_ends_of_jobs() {
     let Some(disk) = SmallDisk::mount(64 << 20) else { return };
@@ -94,10 +95,10 @@ fn submissions_leave_room_for_the_ends_of_jobs() {
     assert!(!cluster.master_log().contains("read-only"), "{}", cluster.master_log());
 }
 
-/// The master starts twice without any free space. It answers queries, a job continues with its streams, and its end is
-/// recorded when there is space.
+/// Starts the master twice without any free space. It answers queries. A job continues with its streams, and its end
+/// is recorded when there is space.
 #[test]
-fn a_read_only_master_is_asked_and_a_job_goes_on() {
+fn a_read_only_master_answers_and_its_job_continues() {
     let Some(disk) = SmallDisk::mount(SIZE) else { return };
     let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
@@ -105,7 +106,7 @@ fn a_read_only_master_is_asked_and_a_job_goes_on() {
     fs::remove_file(disk.path().join("state/ballast")).expect("there");
     disk.fill();
     cluster.launch_master();
-    // It has no room to write its address.
+    // The master has no space to write its address.
     let answers = || Some(submitter.lconf(&["status"])).filter(|ran| ran.code == Some(0));
     let status = until("the master answers", answers).stdout;
     assert!(status.contains("the master is read-only: the disk under the journal is full"), "{status}");
@@ -127,8 +128,8 @@ fn a_read_only_master_is_asked_and_a_job_goes_on() {
     assert!(compacted.starts_with("journal: ") && compacted.contains(" after"), "{compacted}");
 }
 
-/// The kernel makes the disk read-only, as after an error. It stays so until it is mounted again, for which the master
-/// has to end.
+/// Makes the kernel set the disk read-only, as after an error. The disk stays so until it is mounted again, for which
+/// the master has to end.
 #[test]
 fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     let Some(disk) = SmallDisk::mount_ext4(64 << 20) else { return };
@@ -155,8 +156,8 @@ fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     assert!(!submitter.lconf(&["status"]).succeeded().contains("TROUBLE"));
 }
 
-/// The daemon is killed, and the next one finds a full disk. It reports this at once, and the master does within 15 s
-/// of the first job. No job is lost, and the node accepts jobs again when there is space.
+/// Kills the daemon; the next one finds a full disk. It reports this at once, and the master does within 15 s of the
+/// first job. No job is lost, and the node accepts jobs again when there is space.
 #[test]
 fn a_node_that_returns_to_a_full_disk_takes_no_job_until_there_is_room() {
     let Some(disk) = SmallDisk::mount(1 << 20) else { return };

@@ -1,4 +1,4 @@
-//! A gibibyte of random bytes through `lrun cat`.
+//! A gibibyte of random bytes passes through `lrun cat`.
 
 use std::io::{Read, Write};
 use std::thread;

@@ -44,7 +44,7 @@ fn history_by_filters_also_after_a_restart() {
     let table = submitter.lq(&["history", "-o", "jobid:5,name:8,st"]).succeeded();
     let expected = "JOBID  NAME      ST\n    3  third     CD\n    2  second    F\n    1  first     CD\n";
     assert_eq!(table, expected);
-    // The table of all jobs filters finished ones as well.
+    // The table of all jobs also filters finished ones.
     let failed = submitter.lq(&["-a", "-n", "1", "-t", "F", "--noheader", "-o", "jobid"]).succeeded();
     assert_eq!(failed.trim(), jobs[1].to_string());
 }
@@ -80,7 +80,7 @@ fn energy_as_sums() {
     assert!(text.starts_with("USER") && text.contains("\ntotal") && text.contains("Above idle"), "{text}");
 }
 
-/// Writes a price that holds for ever.
+/// Writes a price without an end.
 fn prices(submitter: &Submitter) -> String {
     let path = submitter.path("prices.csv");
     std::fs::write(&path, "time,price\n2026-01-01 00:00,80 EUR/MWh\n2100-01-01 00:00,80 EUR/MWh\n").expect("written");
@@ -88,12 +88,12 @@ fn prices(submitter: &Submitter) -> String {
 }
 
 #[test]
-fn what_nodes_drew_is_a_sum_too() {
+fn the_energy_of_nodes_is_a_sum() {
     let options = ["--cpus", "1", "--meter", "command:echo 40", "--reading-interval", "200ms"];
     let mut cluster = Setup::default().node("n1", &options).start();
     until("the meter is read", || (cluster.node_report("n1")?["measured"] == true).then_some(()));
     until("the node has used energy", || (cluster.node_report("n1")?["energy_j"].as_f64()? > 1.0).then_some(()));
-    // Readings are written every minute, and at the end of the master.
+    // Readings are written every minute, and when the master ends.
     assert!(cluster.terminate_master().success());
     cluster.start_master();
     let text = cluster.submitter().lq(&["energy", "--by", "node", "--json"]).succeeded();

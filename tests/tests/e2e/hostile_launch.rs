@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use limo_tests::{Cluster, MARK, Person, processes, until};
 
-/// Limit for the other user's command: these programs are not optimized, and other tests run at the same time.
+/// Limit for the other user's command. These programs are not optimized, and other tests run at the same time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Returns true if a process belongs to this user.
@@ -17,12 +17,12 @@ fn is_of(pid: i32, uid: u32) -> bool {
 }
 
 #[test]
-fn a_launch_that_its_user_stops_ends_with_a_reason_and_holds_nobody_up() {
+fn a_launch_that_its_user_stops_ends_with_a_reason_and_blocks_no_job() {
     let cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter();
     let Some(enemy) = Person::of(submitter, "daemon", &["limo-hostile", "lrun"]) else { return };
     let Some(honest) = Person::of(submitter, "bin", &["lrun"]) else { return };
-    // The attack holds a write lease on its job's script, for longer than a launch may take.
+    // The attack holds a write lease on its job's script for longer than a launch may take.
     let mut attack = enemy.command("limo-hostile", &["lease", "--for", "60s", "--master", &submitter.address]);
     attack.arg("--programs").arg(enemy.programs()).arg("--scratch").arg(&enemy.submitter.directory);
     let mut attack = attack.spawn().expect("executable");

@@ -51,12 +51,12 @@ impl Node {
     }
 }
 
-/// Returns a port that was free just now.
+/// Returns a port that was just free.
 fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string()
 }
 
-/// Checks that every connection ended without another byte after its greeting.
+/// Checks that each connection ended with no byte after its greeting.
 fn was_sent_nothing(impostor: &Hostile) {
     until("every caller has hung up", || {
         (impostor.count("greeted") == impostor.count("sent nothing") + impostor.count("SENT")).then_some(())
@@ -116,7 +116,7 @@ fn an_impostor_on_the_socket_does_not_even_see_a_greeting() {
 }
 
 #[test]
-fn an_impostor_during_a_restart_is_sent_nothing_and_the_job_goes_on() {
+fn an_impostor_during_a_restart_is_sent_nothing_and_the_job_continues() {
     let Some(stranger) = Stranger::new() else { return };
     let mut cluster = Setup::nodes(1, 1).over_tcp().start();
     let submitter = cluster.submitter().clone();

@@ -1,4 +1,4 @@
-//! The master's state is lost, or replaced by an older copy. Nodes end the jobs of before, and never confuse them with
+//! The master's state is lost, or replaced by an older copy. Nodes end the earlier jobs, and never confuse them with
 //! jobs of the new journal that have the same number.
 
 use std::fs;
@@ -16,7 +16,7 @@ fn wipe(cluster: &Cluster) {
 }
 
 #[test]
-fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
+fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_no_other_job() {
     let mut cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter().clone();
     let mut victim = submitter.spawn_lrun(&["sh", "-c", SECRET]);
@@ -28,7 +28,7 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
     victim.wait().expect("an own child");
     wipe(&cluster);
     cluster.start_master();
-    // Submitted before the node is back, so that both jobs have the number 1 and could be confused.
+    // The job is submitted before the node is back, so that both jobs have the number 1 and could be confused.
     let lrun = submitter.spawn_lrun(&["sh", "-c", "echo mine; exit 4"]);
     let ran = finish(lrun);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), "mine\n"), "{}", ran.stderr);
@@ -45,7 +45,7 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
 }
 
 #[test]
-fn a_restored_backup_ends_what_it_does_not_know_and_numbers_go_on_above_it() {
+fn a_restored_backup_ends_unknown_jobs_and_numbers_continue_above_them() {
     let mut cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter().clone();
     let held = submitter.detach(&["-H", "sh", "-c", "echo restored"]);

@@ -42,7 +42,7 @@ fn blocker(submitter: &Submitter) -> u64 {
 }
 
 #[test]
-fn json_has_what_programs_rely_on() {
+fn json_keeps_the_keys_for_programs() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     assert_eq!(submitter.jobs(), Vec::<Value>::new());
@@ -100,7 +100,7 @@ fn explain_says_why_a_job_waits() {
 }
 
 #[test]
-fn cancel_ends_waiting_and_running_jobs_and_wait_tells() {
+fn cancel_ends_waiting_and_running_jobs_and_wait_reports_it() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let running = blocker(submitter);

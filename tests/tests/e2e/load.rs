@@ -11,7 +11,7 @@ pub struct Load {
     accepted: Mutex<BTreeSet<u64>>,
 }
 
-/// Ends the load when dropped, even by a panic; otherwise the test would wait for its threads for ever.
+/// Ends the load when dropped, even by a panic. Otherwise the test would wait for its threads without end.
 pub struct Ending<'a>(&'a Load);
 
 impl Load {

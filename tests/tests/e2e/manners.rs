@@ -71,7 +71,7 @@ fn a_manual_page_has_every_command() {
 #[test]
 fn help_fits_a_screen() {
     for program in PROGRAMS {
-        // The options that `lrun -h` omits would not fit a screen.
+        // `lrun -h` omits these options, which would not fit on a screen.
         let options: &[&str] = if program == "lrun" { &["-h"] } else { &["-h", "--help"] };
         for option in options {
             let help = run(program, &[option]).succeeded();
@@ -84,7 +84,7 @@ fn help_fits_a_screen() {
 }
 
 #[test]
-fn a_slip_of_the_finger_is_answered_by_what_was_meant() {
+fn a_typing_error_is_answered_by_a_suggestion() {
     run("lq", &["--stats", "R"]).failed("lq: hint: a similar argument exists: '--states'");
     run("lq", &["histroy"]).failed("lq: hint: a similar subcommand exists: 'history'");
     run("lrun", &["--core", "2", "true"]).failed("lrun: hint: a similar argument exists: '--cores'");

@@ -1,5 +1,5 @@
-//! The master is killed at random instants under load. No accepted job is lost, none runs twice, and an `lrun` that was
-//! connected before gets its whole output once.
+//! The master is killed at random instants under load. No accepted job is lost, and none runs twice. An `lrun` that
+//! was connected before gets its whole output once.
 //!
 //! `LIMO_KILLS` sets the number of kills, `LIMO_SEED` repeats the instants of a run.
 
@@ -17,10 +17,10 @@ const KILLS: u64 = 50;
 /// Time from the submission of a job to its end, so that kills hit each step.
 const LONGEST_LIFE: Duration = Duration::from_millis(400);
 
-/// Jobs that keep every master busy, and are done within seconds at the end.
+/// Number of jobs under way: enough to keep every master busy, and few enough to end within seconds.
 const BACKLOG: usize = 40;
 
-/// Commands that write the number of the job, at some time of its life.
+/// Commands that write the number of the job, at various times of its life.
 const JOBS: [&str; 4] = [
     "echo $LIMO_JOB_ID >> ledger",
     "echo $LIMO_JOB_ID >> ledger; sleep 0.1",
@@ -32,7 +32,7 @@ const JOBS: [&str; 4] = [
 fn nothing_accepted_is_lost_and_nothing_runs_twice() {
     let mut dice = Dice::from_env("LIMO_SEED");
     let kills = std::env::var("LIMO_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
-    // With a snapshot now and then, from which some masters start.
+    // The master writes a snapshot after few entries, so that some masters start from one.
     let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "200"]).start();
     let submitter = cluster.submitter().clone();
     let load = Load::default();

@@ -52,7 +52,7 @@ impl Package {
                 let now = Instant::now();
                 counted += drawn * u64::try_from((now - before).as_micros()).expect("a short time");
                 before = now;
-                // Replaced in one step, so that a partial number is never read.
+                // The file is replaced in one step, so that a partial number is never read.
                 fs::write(&aside, format!("{counted}\n")).expect("written");
                 fs::rename(&aside, &counter).expect("renamed");
             }
@@ -148,19 +148,19 @@ fn burn(cluster: &Cluster, loads: &Path, jobs: &[(&str, u64)]) -> Vec<Value> {
     submitter.show(&ids)
 }
 
-/// Within 5 %.
+/// Checks that the value is within 5 %.
 fn near(value: &Value, expected: f64) {
     let got = value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
     assert!((got - expected).abs() <= 0.05 * expected, "{got}, not {expected}");
 }
 
-/// 30 W above idle for two seconds: by one job, and by two jobs at the same time.
+/// Draws 30 W above idle for two seconds: with one job, and with two jobs at the same time.
 #[test]
-fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
+fn energy_of_jobs_is_the_counted_energy_above_idle() {
     let mut package = Package::new();
     package.draw(40);
     let sysfs = package.path().to_str().expect("UTF-8").to_owned();
-    // The operator's value is wrong: samples count.
+    // The operator's value is wrong, so samples count.
     let options = ["--cpus", "4", "--idle", "10 W", "--nameplate", "400 W", "--reading-interval", "100ms"];
     let cluster =
         Setup::default().node("n1", &[&options[..], &["--meter", "powercap", "--sysfs", &sysfs]].concat()).start();
@@ -175,11 +175,12 @@ fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
     let key = ["application", "cores", "runs"].map(|name| learned[name].clone());
     assert_eq!(key, [Value::from("burn"), Value::from(2), Value::from(1)]);
     near(&learned["energy_j"], 60.0);
-    // The job began a little before its load and ended after it.
+    // The job began slightly before its load and ended slightly after it.
     let duration = learned["duration_s"].as_f64().expect("a number");
     assert!((2.0..4.0).contains(&duration), "{duration}");
     near(&learned["power_w"], 60.0 / duration);
-    // The expected draw is 30 W for one core, which is below its nameplate, and 45 W for three: so 2/5 and 3/5 of 60 J.
+    // The expected draw is 30 W for one core, which is below its nameplate, and 45 W for three. So the shares are 2/5
+    // and 3/5 of 60 J.
     let jobs = burn(&cluster, &package.loads, &[("1", 12), ("3", 18)]);
     for (job, part) in jobs.iter().zip([0.4, 0.6]) {
         near(&job["energy_j"], 60.0 * part);

@@ -14,10 +14,10 @@ use crate::load::Load;
 
 const KILLS: u64 = 20;
 
-/// About as long as a job takes, from its submission to its end.
+/// Longest time between kills, about that of a job from its submission to its end.
 const LONGEST_LIFE: Duration = Duration::from_millis(600);
 
-/// Half of these jobs run, half of them wait.
+/// Number of jobs: half of them run, and half of them wait.
 const BACKLOG: usize = 12;
 
 /// Script that also leaves its group. It writes its number at its start and at its end.
@@ -25,7 +25,7 @@ const JOB: &str = "echo $LIMO_JOB_ID >> ledger; setsid sleep 1000 </dev/null >/d
                    sleep 0.25; echo $LIMO_JOB_ID >> ends";
 
 #[test]
-fn what_ran_there_is_lost_and_does_not_run_again() {
+fn jobs_of_a_killed_daemon_are_lost_and_do_not_run_again() {
     let mut dice = Dice::from_env("LIMO_SEED");
     let kills = std::env::var("LIMO_NODE_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
     let mut cluster = Setup::nodes(2, 3).start();

@@ -1,11 +1,11 @@
-//! Hardware of a node, shown by the master: the same as `lslave --probe` prints on the node.
+//! The master shows the hardware of a node exactly as `lslave --probe` prints it on the node.
 
 use limo_tests::Setup;
 
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
 #[test]
-fn a_node_says_what_it_has() {
+fn a_node_reports_its_hardware() {
     let cluster = Setup::default()
         .node("n1", &["--cpus", "2", "--gpus", "none", "--meter", "command:echo 41.5"])
         .node("n2", &["--hardware", HARDWARE])

@@ -47,7 +47,7 @@ fn number_of_newest(submitter: &Submitter) -> u64 {
 }
 
 #[test]
-fn what_was_changed_is_told_with_old_and_new_also_after_a_crash() {
+fn changes_are_listed_with_old_and_new_values_also_after_a_crash() {
     let mut cluster = Setup::nodes(2, 1).master(&["--snapshot-every", "5"]).start();
     let submitter = cluster.submitter().clone();
     submitter.lconf(&["set", "limits", "39W", "60W"]).succeeded();
@@ -106,13 +106,13 @@ fn changes_are_undone_from_the_newest_on() {
     assert_eq!(newest["undo_of"], drained - 2);
     submitter
         .lconf(&["undo", &drained.to_string()])
-        .failed(&format!("what change {drained} made of node n1 was changed again by change {}", drained + 1));
+        .failed(&format!("change {drained} of node n1 was overwritten by change {}", drained + 1));
     submitter.lconf(&["undo", &drained.to_string(), "--force"]).succeeded();
     submitter.lconf(&["undo", "999"]).failed("there is no change 999");
 }
 
 #[test]
-fn what_users_may_have_is_set_back_too() {
+fn changes_of_quotas_are_undone() {
     let cluster = Setup::nodes(1, 1).start();
     let submitter = cluster.submitter();
     let set = |arguments: &[&str]| drop(submitter.lconf(arguments).succeeded());
@@ -135,7 +135,7 @@ fn what_users_may_have_is_set_back_too() {
 }
 
 #[test]
-fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
+fn a_removed_node_returns_as_a_new_one() {
     let mut cluster = Setup::default()
         .node("n1", &["--cpus", "1", "--idle", "5 W"])
         .node("n2", &["--cpus", "1", "--idle", "7 W"])
@@ -158,7 +158,7 @@ fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
     submitter.lconf(&["node", "remove", "n2"]).failed(&format!("job {job} is on node `n2`"));
     submitter.lq(&["cancel", &job.to_string()]).succeeded();
     cluster.start_node("n2");
-    // The kind of the end depends on the daemon; only the end matters.
+    // The kind of the end depends on the daemon, and does not matter.
     submitter.wait(job);
     cluster.terminate_node("n2");
     until("n2 is away", || (cluster.node_report("n2")?["state"] != "up").then_some(()));

@@ -1,4 +1,4 @@
-//! Values of any size that users choose disable neither a node nor another user's listing.
+//! Values of any size that users choose. They disable neither a node nor another user's listing.
 
 use limo_model::Request;
 use limo_proto::{
@@ -8,7 +8,7 @@ use limo_tests::{Cluster, LIMIT, Setup, until};
 
 type Line = Connection<MasterToClient, ClientToMaster>;
 
-/// Submits values that `lrun` itself cannot pass: the kernel limits the length of an argument.
+/// Submits values that `lrun` itself cannot pass, because the kernel limits the length of an argument.
 async fn submit(address: &str, key: SubmissionKey, launch: Launch) -> Result<u64, String> {
     let mut line: Line = connect(&address.parse().expect("an endpoint"), Role::Client, &Trusted::own())
         .await

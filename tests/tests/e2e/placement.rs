@@ -22,7 +22,7 @@ fn an_exclusive_job_has_its_node_alone() {
     until("nobody is beside it", || (submitter.job(beside)["wait_kind"] == "resources").then_some(()));
     submitter.lq(&["cancel", &alone.to_string()]).succeeded();
     assert_eq!(submitter.wait(beside), Some(0));
-    // One core of four, and still no other job on the node.
+    // The job has one core of four, but no other job comes to the node.
     let one = submitter.detach(&["--exclusive", "-c", "1", "sh", "-c", "echo $LIMO_CPUS > one; sleep 1000"]);
     await_state(one, "running");
     until("it has begun", || (submitter.read("one") == "1\n").then_some(()));
@@ -54,7 +54,7 @@ fn jobs_on_gpus_run_side_by_side_or_wait_for_all_that_they_ask_for() {
         let both = submitter.detach(&["--gres", "gpu:a100:2", "sh", "-c", &show("both")]);
         until("it is told why it waits", || (submitter.job(both)["wait_kind"] == "resources").then_some(()));
         submitter.lrun(&["-I", "--gpus", "2", "true"]).failed("refused because it could not start at once");
-        // The end of the first job does not free enough for two.
+        // The end of the first job does not free enough accelerators for a job of two.
         submitter.lq(&["cancel", &other.to_string()]).succeeded();
         until("it is over", || (submitter.state(other) == "cancelled").then_some(()));
         assert_eq!(submitter.state(both), "waiting", "{policy}");
@@ -81,7 +81,7 @@ fn jobs_with_gpus_and_cores_wait_for_both() {
         };
         let first = submitter.detach(&["-c", "5", "--gres", "gpu:1", "sh", "-c", &show("first")]);
         begun("first", "0/gpu0,cpu/5\n");
-        // A GPU is free, but not enough cores.
+        // A GPU is free, but not enough cores are.
         let second = submitter.detach(&["-c", "5", "--gres", "gpu:1", "sh", "-c", &show("second")]);
         until("it is told why it waits", || (submitter.job(second)["wait_kind"] == "resources").then_some(()));
         submitter.lq(&["cancel", &first.to_string()]).succeeded();
@@ -89,7 +89,7 @@ fn jobs_with_gpus_and_cores_wait_for_both() {
         assert_eq!(submitter.job(second)["units"], serde_json::json!(["n1/gpu0", "n1/cpu"]), "{policy}");
         submitter.lq(&["cancel", &second.to_string()]).succeeded();
         until("it is over", || (submitter.state(second) == "cancelled").then_some(()));
-        // Each task has its own cores, and all share the accelerators.
+        // Each task has its own cores, and all tasks share the accelerators.
         let tasks = ["-n", "4", "-c", "2", "--gpus", "2", "sh", "-c", "echo $LIMO_JOB_GPUS $LIMO_CPUS_PER_TASK"];
         assert_eq!(submitter.lrun(&tasks).succeeded(), "0,1 2\n".repeat(4), "{policy}");
     }
@@ -104,7 +104,7 @@ fn several_tasks_share_the_gpus_of_their_node() {
 }
 
 #[test]
-fn a_job_that_has_no_gpu_is_told_of_none() {
+fn a_job_without_a_gpu_sees_none() {
     let cluster = two_gpus();
     let submitter = cluster.submitter();
     let shows = |options: &[&str]| {

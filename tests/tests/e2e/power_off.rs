@@ -1,5 +1,5 @@
-//! Idle nodes sleep, and wake for jobs: by a command or a magic packet, after `kill -9` of the master or of a node's
-//! daemon in each state, and with a node that does not wake or does not sleep.
+//! Idle nodes sleep, and wake for jobs: by a command or a magic packet, and after `kill -9` of the master or of a
+//! node's daemon in each state. A node may also fail to wake or to sleep.
 //!
 //! A killed daemon stands for a machine that is switched off. The wake command leaves a file, and the test switches the
 //! machine on.
@@ -18,16 +18,16 @@ const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml
 
 /// Command that kills the daemon that runs it.
 const OFF: &str = "kill -KILL $PPID";
-/// Command for a machine that goes down without killing its daemon, as when it is suspended.
+/// Command for a machine that goes down without killing its daemon, as in a suspension.
 const SUSPENDED: &str = "exec sleep 1000";
 
-/// With such frequent readings, estimates matter little.
+/// Interval of readings: with such frequent ones, estimates matter little.
 const READINGS: &str = "50ms";
 
-/// Sleep soon; a node is woken once, and the master waits for it.
+/// Settings for an early sleep; a node is woken once, and the master waits for it.
 const IDLE: &str = "sleep_timeout = \"1s\"\nwake_timeout = \"1h\"\n";
 
-/// A cluster whose nodes sleep as soon as they have no job, once the setting is changed.
+/// A cluster whose nodes sleep as soon as they have no job, once the policy is changed.
 struct Sleepy {
     cluster: Cluster,
     directory: TempDir,
@@ -262,7 +262,7 @@ fn a_node_that_never_wakes_is_drained_and_its_job_runs_elsewhere() {
     assert_eq!(report["reason"], "did not wake within 1s, tried 2 times (lmaster)");
     let shown = cluster.submitter().lq(&["nodes"]).succeeded();
     assert!(shown.contains("drained, unreachable") && shown.contains("did not wake within 1s"), "{shown}");
-    // A job that can run nowhere else waits, and reports the reason.
+    // A job that can run on no other node waits, and reports the reason.
     let stuck = cluster.job(&["--nodelist", "n1"]);
     let shown = cluster.submitter().job(stuck);
     assert_eq!(shown["state"], "waiting");

@@ -85,7 +85,7 @@ fn users_go_behind_others_and_operators_before_them() {
 }
 
 #[test]
-fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
+fn less_usage_and_longer_waits_raise_the_priority_also_after_a_crash() {
     let mut cluster = Cluster::of_one_node(1);
     if other(&cluster).is_none() {
         return;
@@ -109,7 +109,7 @@ fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
     assert!(set.lines().any(|line| line.split_whitespace().eq(["daemon", "2", "-"])), "{set}");
     assert!(set.lines().any(|line| line.split_whitespace().eq(["root", "1", "100.0", "%"])), "{set}");
     let share = |job: u64| submitter.job(job)["priority_share"].as_i64().expect("a share");
-    // A half would be a fair part; root has one share of three, and used everything.
+    // Half of the usage would be a fair share. Root has one share of three, and used everything.
     until("the queue is ranked", || (share(heavy) == 125).then_some(()));
     assert_eq!(share(light), 1000);
     let shown = submitter.lq(&["show", &light.to_string()]).succeeded();

@@ -125,7 +125,7 @@ fn the_size_follows_and_an_interrupt_is_one() {
 }
 
 #[test]
-fn a_shell_stops_and_continues_what_it_runs() {
+fn a_shell_stops_and_continues_its_jobs() {
     let cluster = Cluster::of_one_node(1);
     let mut desk = Desk::new(cluster.submitter(), &["sh", "-i"]);
     desk.shows("prompt> ");
@@ -145,7 +145,7 @@ fn a_shell_stops_and_continues_what_it_runs() {
 }
 
 #[test]
-fn the_terminal_is_restored_whatever_ends_lrun() {
+fn the_terminal_is_restored_after_any_end_of_lrun() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     for (signal, code) in [(Signal::SIGABRT, None), (Signal::SIGTERM, Some(143)), (Signal::SIGHUP, Some(129))] {
@@ -164,7 +164,7 @@ fn the_terminal_is_restored_whatever_ends_lrun() {
     }
 }
 
-/// An interactive shell ignores TERM, but notices that its terminal is gone.
+/// Cancels an interactive shell, which ignores TERM but notices that its terminal no longer exists.
 #[test]
 fn a_shell_that_is_cancelled_ends_before_the_grace_is_over() {
     let cluster = limo_tests::Setup::nodes(1, 1).master(&["--kill-grace", "1h"]).start();
@@ -178,7 +178,7 @@ fn a_shell_that_is_cancelled_ends_before_the_grace_is_over() {
 }
 
 #[test]
-fn where_there_is_no_terminal_or_no_use_for_one() {
+fn pty_is_refused_without_a_terminal_or_with_files() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     submitter.lrun(&["--pty", "true"]).failed("--pty needs a terminal, but standard input is not one");
@@ -188,9 +188,10 @@ fn where_there_is_no_terminal_or_no_use_for_one() {
     }
 }
 
-/// After a suspension for power, which is not the user's, the shell must not take its terminal back from its command.
+/// Suspends a shell and its command for power, and not for the user: the shell must not take its terminal back from
+/// the command.
 #[test]
-fn a_shell_and_what_it_runs_stand_still_and_go_on_together() {
+fn a_shell_and_its_jobs_are_suspended_and_continue_together() {
     const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
     let steer = ["--readings-every", "20ms", "--least-off", "100ms", "--least-on", "100ms"];
     let node = ["--hardware", HARDWARE, "--reading-interval", "100ms"];
@@ -208,7 +209,7 @@ fn a_shell_and_what_it_runs_stand_still_and_go_on_together() {
     limit("15W");
     until("the job is suspended", || (submitter.state(1) == "suspended").then_some(()));
     until("its processes stand still", || (stand_still() == 2).then_some(()));
-    // Input typed now is read later.
+    // Input that is typed now is read later.
     desk.types("early-");
     desk.shows("early-");
     limit("none");

@@ -64,7 +64,7 @@ fn no_more_than_the_quota_allows_also_over_a_crash() {
 }
 
 #[test]
-fn energy_and_cores_are_limited_and_what_never_fits_is_refused() {
+fn energy_and_cores_are_limited_and_impossible_jobs_refused() {
     let cluster = Cluster::of_one_node(4);
     let submitter = cluster.submitter();
     submitter.lconf(&["quota", "--default", "cores=3", "energy=1kWh/month"]).succeeded();
@@ -94,7 +94,7 @@ fn energy_and_cores_are_limited_and_what_never_fits_is_refused() {
 }
 
 #[test]
-fn who_is_denied_submits_nothing_and_only_operators_deny() {
+fn denied_users_cannot_submit_and_only_operators_deny() {
     let cluster = Cluster::of_one_node(1);
     let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();

@@ -1,4 +1,4 @@
-//! The tours of README and docs/power.md, each typed into one shell as written.
+//! The tours of README and docs/power.md are typed into one shell each, exactly as written.
 
 use std::fs;
 use std::path::Path;

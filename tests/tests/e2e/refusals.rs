@@ -1,9 +1,9 @@
-//! Impossible requests are refused at once, with the possible range.
+//! Impossible requests are refused at once. The error contains the possible range.
 
 use limo_tests::{Cluster, Setup};
 
 #[test]
-fn a_job_larger_than_every_node_hears_what_the_largest_offers() {
+fn a_job_larger_than_every_node_is_refused_with_the_largest_offer() {
     let cluster = Setup::nodes(1, 2).node("big", &["--cpus", "4"]).start();
     let submitter = cluster.submitter();
     let offer = "the job asks for 5 cores: the largest node it may use, `big`, offers 4 cores";
@@ -18,7 +18,7 @@ fn a_job_larger_than_every_node_hears_what_the_largest_offers() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_with_the_right_unit() {
+fn a_wrong_command_line_is_reported_with_the_right_unit() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     submitter.lrun(&["--colour", "true"]).failed("unexpected argument '--colour'");
@@ -31,7 +31,7 @@ fn a_wrong_command_line_is_told_with_the_right_unit() {
 }
 
 #[test]
-fn a_second_node_of_the_same_name_is_turned_away() {
+fn a_second_node_of_the_same_name_is_refused() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let state = submitter.path("impostor");

@@ -77,7 +77,7 @@ fn live(cluster: &mut Cluster) {
 fn replay<'a>(entries: impl Iterator<Item = &'a HistoryEntry>) -> Result<usize, String> {
     let mut entries = entries.peekable();
     let first = entries.peek().expect("a cluster has lived").at;
-    // The state of every new master. Its policy and options are the first events.
+    // This is the initial state of every new master. Its policy and options are the first events.
     let mut core = Core::new(first, Preset::Limo, Options::default());
     let mut rounds = 0;
     for HistoryEntry { seq, at, entry } in entries {
@@ -128,7 +128,7 @@ fn a_live_journal_gives_the_same_rounds_again() {
     for kind in ["Held", "Released", "RequeueRequested"] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
-    // The check is effective: without one of the essential events the rounds differ.
+    // The check works: without one of the essential events the rounds differ.
     for kind in ["Submitted", "Ended"] {
         let is_one = |entry: &HistoryEntry| matches!(&entry.entry, Entry::Event(event) if name(event) == kind);
         let last = entries.iter().rposition(is_one).expect("it is there");

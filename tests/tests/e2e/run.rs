@@ -12,7 +12,7 @@ fn check(submitter: &limo_tests::Submitter, script: &str, code: i32, stdout: &st
 }
 
 #[test]
-fn what_a_job_reads_writes_and_returns_is_lruns_own() {
+fn the_streams_and_the_exit_code_of_a_job_are_those_of_lrun() {
     let cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter();
     let mut cat = submitter.spawn_lrun(&["cat"]);
@@ -59,7 +59,7 @@ fn jobs_stand_in_pipelines() {
 fn jobs_share_a_node_until_its_cores_are_taken() {
     let cluster = Cluster::of_one_node(3);
     let submitter = cluster.submitter();
-    // Each job waits for all three: they end only if they run at the same time.
+    // Each job waits for all three, so they end only if they run at the same time.
     let script = "touch here.$LIMO_JOB_ID; until [ $(ls here.* | wc -l) -ge 3 ]; do sleep 0.02; done";
     let jobs: Vec<u64> = (0..3).map(|_| submitter.detach(&["sh", "-c", script])).collect();
     for job in &jobs {

@@ -30,7 +30,7 @@ fn a_script_brings_its_options_and_the_command_line_wins() {
 }
 
 #[test]
-fn what_was_handed_in_is_what_runs_and_nothing_is_left_of_it() {
+fn the_submitted_script_runs_and_is_removed() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let blocker = submitter.detach(&["sh", "-c", "until [ -e go ]; do sleep 0.02; done"]);

@@ -42,7 +42,7 @@ fn ranges_and_words_name_jobs() {
     assert!(text.starts_with("job 4 waits") && text.contains("\n\njob 5 waits"), "{text}");
     let json = submitter.lq(&["explain", "all", "--json"]).succeeded();
     assert_eq!(json.lines().count(), 4, "one a line: {json}");
-    // Selects the unfinished jobs of a range.
+    // A range selects only its unfinished jobs.
     assert_eq!(submitter.lq(&["cancel", "1-3", "--json"]).succeeded(), "{\"schema\":1,\"cancelled\":[2,3]}\n");
     submitter.lq(&["cancel", "1"]).failed("there is no waiting or running job 1");
     assert_eq!(submitter.lq(&["wait", "2-3"]).code, Some(143));
@@ -52,7 +52,7 @@ fn ranges_and_words_name_jobs() {
 }
 
 #[test]
-fn cancel_by_what_jobs_are() {
+fn cancel_selects_by_user_state_name_and_node() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
     let (blocker, waiting) = queue(submitter, &["a", "b", "a", "c"]);
@@ -63,7 +63,7 @@ fn cancel_by_what_jobs_are() {
     let of = |jobs: &[u64]| format!("{{\"schema\":1,\"cancelled\":{jobs:?}}}\n").replace(", ", ",");
     assert_eq!(cancelled(&["-u", "nobody"]), of(&[]));
     assert_eq!(cancelled(&["--name", "a"]), of(&[waiting[0], waiting[2]]));
-    // A named job that does not match the filter is kept.
+    // A listed job that does not match the filter is kept.
     assert_eq!(cancelled(&["-t", "running", &waiting[1].to_string()]), of(&[]));
     let user = submitter.job(blocker)["user"].as_str().expect("a name").to_owned();
     assert_eq!(cancelled(&["-u", &user, "-t", "PD"]), of(&[waiting[1], waiting[3]]));
@@ -81,8 +81,8 @@ fn a_signal_in_place_of_an_end() {
     until("the trap is set", || submitter.path("ready").exists().then_some(()));
     let waiting = submitter.detach(&["true"]);
     let number = waiting.to_string();
-    submitter.lq(&["cancel", "-s", "USR1", &number]).failed("does not run yet: nobody is there to take signal 10");
-    // Selects the user's own running jobs.
+    submitter.lq(&["cancel", "-s", "USR1", &number]).failed("does not run yet: no process can receive signal 10");
+    // With a signal, `all` selects the user's own running jobs.
     let said = submitter.lq(&["cancel", "-s", "USR1", "all", "--json"]).succeeded();
     assert_eq!(said, format!("{{\"schema\":1,\"signal\":10,\"signalled\":[{job}]}}\n"));
     assert_eq!((submitter.wait(job), submitter.wait(waiting)), (Some(9), Some(0)));

@@ -1,4 +1,4 @@
-//! A node that gets a job and does not acknowledge it: the job moves to another node, and runs once.
+//! A node that gets a job and does not acknowledge it. The job moves to another node, and runs once.
 
 use std::process::Child;
 
@@ -65,7 +65,7 @@ impl Puppet {
 }
 
 fn setup(ack_timeout: &str) -> Setup {
-    // The first suitable node is the one that registered first: the puppet.
+    // The first suitable node is the one that registered first, which is the puppet.
     Setup::default().master(&["--initial-policy", "fifo", "--ack-timeout", ack_timeout])
 }
 
@@ -105,7 +105,7 @@ async fn a_job_that_is_not_acknowledged_goes_to_another_node() {
 }
 
 #[tokio::test]
-async fn an_acknowledgement_that_comes_too_late_starts_nothing() {
+async fn a_late_acknowledgement_starts_no_job() {
     let (cluster, mut puppet, (job, attempt), lrun) = stage("300ms").await;
     while puppet.hear().await.is_some() {}
     until("the job runs elsewhere", || (cluster.submitter().read("ran") == "real\n").then_some(()));
@@ -117,7 +117,7 @@ async fn an_acknowledgement_that_comes_too_late_starts_nothing() {
 
 #[tokio::test]
 async fn a_node_that_vanishes_before_go_loses_the_job_to_another() {
-    // Longer than this test may take: the closed connection is enough.
+    // The time is longer than this test may take, because the closed connection is enough.
     let (cluster, puppet, _, lrun) = stage("1h").await;
     drop(puppet);
     check_end(&cluster, lrun);

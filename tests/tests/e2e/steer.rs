@@ -34,14 +34,14 @@ fn states(cluster: &Cluster) -> Vec<String> {
 }
 
 #[test]
-fn a_job_is_capped_then_suspended_and_goes_on() {
+fn a_job_is_capped_then_suspended_and_continues() {
     let mut cluster = cluster();
     let submitter = cluster.submitter().clone();
     let job = submitter.detach(&["--app", "steady", "sleep", "1000"]);
     await_draw(&cluster, |draw, cap| draw > 69.0 && cap.is_none(), "70 W without a cap");
     limit(&cluster, "50W");
     await_draw(&cluster, |draw, cap| draw <= 50.0 && cap.is_some_and(|cap| cap <= 40.0), "a cap of 40 W");
-    // A reading may come before the report that the job has started.
+    // A reading may come before the report of the job's start.
     until("the job is running", || (submitter.state(job) == "running").then_some(()));
     limit(&cluster, "15W");
     until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
@@ -89,9 +89,9 @@ fn a_requeued_job_runs_again_from_its_beginning() {
     assert_eq!(submitter.read("ran"), "0\n1\n", "it can tell how often it ran before");
 }
 
-/// The job counts in a file, which does not grow while its processes are stopped.
+/// Uses a job that counts in a file. The file does not grow while the job's processes are stopped.
 #[test]
-fn a_job_that_a_person_suspends_stands_still_until_both_causes_are_gone() {
+fn a_job_stays_suspended_until_both_causes_have_ended() {
     let mut cluster = cluster();
     let submitter = cluster.submitter().clone();
     let file = cluster.state_dir().join("count");
@@ -121,7 +121,7 @@ fn a_job_that_a_person_suspends_stands_still_until_both_causes_are_gone() {
     submitter.lq(&["resume", &id]).succeeded();
     grows(counted);
     submitter.lq(&["resume", &id]).failed("is not suspended");
-    // Suspended by the limit first, then by a person; the person resumes first.
+    // The limit suspends the job first, then a person does; the person resumes it first.
     limit(&cluster, "15W");
     until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
     submitter.lq(&["resume", &id]).failed("is suspended for the upper limit: it continues as soon as there is room");

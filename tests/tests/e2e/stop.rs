@@ -1,11 +1,11 @@
-//! SIGTERM ends the daemons in order.
+//! SIGTERM ends the daemons in an orderly way.
 
 use std::io::{BufRead, BufReader, Write};
 
 use limo_tests::{Cluster, finish, until};
 
 #[test]
-fn a_master_that_is_restarted_keeps_what_runs() {
+fn a_restarted_master_keeps_running_jobs() {
     let mut cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter().clone();
     let mut lrun = submitter.spawn_lrun(&["sh", "-c", "echo one; read word; echo two $word; exit 4"]);
@@ -25,7 +25,7 @@ fn a_master_that_is_restarted_keeps_what_runs() {
 }
 
 #[test]
-fn a_job_may_end_while_the_master_is_away() {
+fn a_job_may_end_without_the_master() {
     let mut cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter().clone();
     let job = submitter.detach(&["sh", "-c", "until [ -e go ]; do sleep 0.02; done; touch done; exit 6"]);
@@ -58,7 +58,7 @@ fn a_node_that_is_stopped_stops_its_jobs() {
 }
 
 #[test]
-fn a_node_ends_without_a_master_too() {
+fn a_node_ends_without_a_master() {
     let mut cluster = Cluster::of_one_node(1);
     cluster.kill_master();
     assert_eq!(cluster.terminate_node("n1").code(), Some(0));

@@ -26,7 +26,7 @@ fn each_task_knows_which_it_is() {
 fn lines_stay_whole_and_bear_their_labels() {
     let cluster = Cluster::of_one_node(12);
     let submitter = cluster.submitter();
-    // Two writes per line: without joining, lines would mix.
+    // Each line takes two writes, so lines would mix if they were not joined.
     let script =
         "i=0; while [ $i -lt 200 ]; do printf 'task %s ' $LIMO_PROCID; printf 'line %s\n' $i; i=$((i+1)); done";
     let said = submitter.lrun(&["-n", "4", "sh", "-c", script]).succeeded();
@@ -193,7 +193,7 @@ fn an_interrupt_asks_then_reaches_all_then_kills() {
         assert!(tries < 20, "the machine is too slow");
     }
     lines(3, "interrupted\n");
-    // Now one after the other, until the third within a second.
+    // The signals come one after the other, until the third comes within a second.
     let status = limo_tests::until("it ends", || {
         interrupt();
         lrun.try_wait().expect("a child")

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
 use nix::unistd::Pid;
 
-/// Leaves the other screen, shows the cursor.
+/// Sequences that leave the alternate screen and show the cursor.
 const GIVEN_BACK: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 
 struct Screen {
@@ -86,7 +86,7 @@ fn a_screen_that_follows_the_cluster() {
     let job = submitter.detach(&["-J", "blocker", "sleep", "1000"]);
     until("the job runs", || (submitter.state(job) == "running").then_some(()));
     let mut screen = Screen::open(&submitter, &["top"]);
-    // Word by word: only changed cells are drawn, and blanks did not change.
+    // The words are checked one by one, because only changed cells are drawn, and blanks did not change.
     for text in ["n1", "blocker", "running,", "draw", "jobid"] {
         screen.await_text(text);
     }

@@ -1,4 +1,4 @@
-//! An `lrun cat` through which bytes flow for the whole of a test.
+//! An `lrun cat` with a continuous stream of bytes during a test.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdout};
@@ -11,7 +11,7 @@ use limo_tests::{Dice, Submitter, finish, until};
 
 use crate::digest::Digest;
 
-/// Pause with which bytes are always under way at little cost for the machine.
+/// Pause between writes: bytes are always in transit, at little cost for the machine.
 const PAUSE: Duration = Duration::from_millis(5);
 
 pub struct Torrent {

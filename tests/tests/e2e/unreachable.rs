@@ -1,5 +1,5 @@
-//! Nodes that die, hang or are disconnected. This is shown at once. Their jobs end after the lease or run elsewhere,
-//! but never on two nodes. Their watts count until they are known to be gone.
+//! Nodes that die, hang or are disconnected. Limo shows this at once. Their jobs end after the lease or run
+//! elsewhere, but never on two nodes. Their watts count until they are known to be gone.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -187,7 +187,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, is_dead: impl Fn() -> bool) {
     loop {
         match from.read(&mut bytes) {
             Ok(0) => break,
-            // Dropped; the end of the connection is hidden too.
+            // The bytes are dropped; the end of the connection is also hidden.
             Ok(_) if is_dead() => {}
             Ok(count) if to.write_all(&bytes[..count]).is_err() => break,
             Ok(_) => {}
@@ -210,7 +210,7 @@ fn through_proxy(lease: &str) -> (Cluster, Proxy) {
 }
 
 #[test]
-fn both_ends_notice_a_half_open_connection_and_the_job_goes_on() {
+fn both_ends_detect_a_half_open_connection_and_the_job_continues() {
     let (cluster, proxy) = through_proxy("1h");
     let submitter = cluster.submitter().clone();
     let job = begin(&submitter, &[]);

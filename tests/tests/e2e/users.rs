@@ -3,7 +3,7 @@
 use limo_tests::{Cluster, Person, until};
 use nix::unistd::Group;
 
-/// Unprivileged user of every Linux.
+/// Unprivileged user that exists on every Linux.
 const OTHER: &str = "daemon";
 
 /// Returns this user with the clients. Skips with `None` if this test cannot become another user.
@@ -31,7 +31,7 @@ fn the_tasks_of_a_job_are_its_submitters() {
 }
 
 #[test]
-fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
+fn users_cannot_end_other_jobs_or_change_the_cluster() {
     let cluster = Cluster::of_one_node(2);
     let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();
@@ -53,7 +53,7 @@ fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
 }
 
 #[test]
-fn nobody_releases_what_an_operator_holds_or_depends_on_the_job_of_another() {
+fn users_cannot_release_operator_holds_or_depend_on_other_jobs() {
     let cluster = Cluster::of_one_node(1);
     let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();

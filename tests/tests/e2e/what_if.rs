@@ -65,13 +65,13 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn a_live_journal_replays_and_can_be_asked_what_if() {
+fn a_live_journal_replays_and_can_be_simulated_with_other_settings() {
     let directory = tempfile::tempdir().expect("a directory");
     let cluster = live();
     let submitter = cluster.submitter();
     let state = cluster.state_dir().to_str().expect("text");
 
-    // The master runs on undisturbed.
+    // The master continues undisturbed.
     let replayed = lsim(submitter, &["replay", state]).succeeded();
     println!("{replayed}");
     assert!(replayed.contains("equal: every round"), "{replayed}");
@@ -82,7 +82,7 @@ fn a_live_journal_replays_and_can_be_asked_what_if() {
     let place = changed_copy(cluster.state_dir(), &copy);
     let ran = lsim(submitter, &["replay", copy.to_str().expect("text")]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    // The changed event is possible, but the next round contains an exit with 77, which the recorded one does not.
+    // The changed event is possible, but the next round contains an exit with 77, unlike the recorded round.
     let difference = ran.stdout.split_once("different: entry ").expect("a difference").1;
     let (entry, sides) = difference.split_once(" at ").expect("a time");
     assert!((place + 1..place + 10).contains(&entry.parse().expect("a number")), "{place}: {ran:?}");
@@ -104,15 +104,15 @@ fn what_if(submitter: &Submitter, state: &str) {
         assert_eq!((column["jobs"].as_u64(), column["ended"].as_u64()), (Some(8), Some(7)), "{report:#}");
         let (energy, span) = (number(&column["energy_j"]), number(&column["span_s"]));
         // The same work on the same node takes about the same time. But the believed draw of such short runs partly
-        // comes from their nameplate. It never exceeds 50 W and the noise.
+        // comes from their nameplate. It never exceeds 50 W plus the noise.
         assert!((energy - lived).abs() < lived * 0.5 && energy < 51.0 * span, "{report:#}");
-        // The price is known a little later than the node.
+        // The price is known slightly later than the node.
         let cost = number(&column["cost"]);
         assert!(cost > 0.0 && cost <= energy * 8000.0 / 3.6e9 + 2e-6, "{report:#}");
         assert!(number(&column["mean_wait_s"]) <= number(&column["max_wait_s"]));
         assert!((0.0..=1.0).contains(&number(&column["outside_limits_share"])));
     }
-    // Seven runs of 200 ms with 14 cores of a node that has four: they cannot all run at once.
+    // Seven runs of 200 ms with 14 cores cannot all run at once on a node of four.
     assert!(number(&columns[1]["max_wait_s"]) > 0.1 && number(&columns[2]["max_wait_s"]) > 0.1, "{report:#}");
     let budget = &columns[2]["budgets"][0];
     let (energy, spent) = (number(&columns[2]["energy_j"]), number(&budget["spent_j"]));

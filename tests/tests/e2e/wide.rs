@@ -29,7 +29,7 @@ fn tasks_are_dealt_to_nodes_in_blocks() {
                     2/0 on n2, 1 of 3: n[1-3] 2(x2),1\n3/1 on n2, 1 of 3: n[1-3] 2(x2),1\n\
                     4/0 on n3, 2 of 3: n[1-3] 2(x2),1\n";
     assert_eq!(sorted_lines(&said), expected);
-    // One task a node, or as few nodes as have room.
+    // The tasks use one node each, or as few nodes as possible.
     let nodes = |options: &[&str]| {
         let all: Vec<&str> = [options, &["sh", "-c", "echo $LIMO_NODE"]].concat();
         sorted_lines(&submitter.lrun(&all).succeeded())
@@ -175,7 +175,7 @@ fn a_job_outlives_a_master_that_is_killed() {
     assert_eq!(lrun.wait().expect("a child").code(), Some(0));
 }
 
-/// The ends of parts survive the master, and count once.
+/// Checks that the ends of parts survive the master, and count once.
 #[test]
 fn a_part_that_ended_before_the_master_was_killed_is_not_forgotten() {
     let mut cluster = three(1);
@@ -215,7 +215,8 @@ fn a_node_that_refuses_takes_the_whole_attempt_back() {
         cluster.add_node(&NodeSetup { name: name.into(), options });
         cluster.await_node(name);
     }
-    // Records of jobs can no longer be written: a job as large as this one does not fit into the rest of a page.
+    // Records of jobs can no longer be written: a job as large as this one does not fit into the remaining part of a
+    // page.
     let mut filler = Vec::new();
     while std::fs::write(disk.join("filler"), &filler).is_ok() {
         filler.extend([0; 4096]);

@@ -9,7 +9,7 @@ use limo_tests::{Cluster, Setup, programs};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/wrong-inputs.txt");
 
-/// Equal on every machine.
+/// Hardware that is equal on every machine.
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
 
 /// Input files of some commands.
@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 9] = [
     ("bad.swf", "one two\n"),
 ];
 
-/// The commands of the table, in order.
+/// Returns the commands of the table, in order.
 fn commands(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter_map(|line| line.strip_prefix("$ "))
 }
@@ -46,7 +46,7 @@ fn say(cluster: &Cluster, command: &str) -> String {
 }
 
 #[test]
-fn each_wrong_input_is_told_as_the_table_says() {
+fn each_wrong_input_gives_the_output_of_the_table() {
     let cluster = Setup::default().node("n1", &["--hardware", HARDWARE]).start();
     for (name, content) in FILES {
         let path = cluster.submitter().path(name);

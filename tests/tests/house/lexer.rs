@@ -1,9 +1,9 @@
-//! Tells code from comments and texts, line by line, with the little of Rust's grammar that this needs.
+//! Distinguishes code from comments and texts, line by line, with only the necessary part of Rust's grammar.
 
 /// A line of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Code without comments, and with nothing between quotes.
+    /// Code without comments, and without the text between quotes.
     pub code: String,
     /// Text of the line's comments.
     pub comment: String,
@@ -13,13 +13,13 @@ pub struct Line {
 enum State {
     Code,
     LineComment,
-    /// Number of open comments.
+    /// Within this number of open comments.
     BlockComment(usize),
-    /// Number of `#` at the end of a raw text; `None` if a backslash escapes.
+    /// Within a text, with this number of `#` at the end of a raw text; `None` if a backslash escapes.
     Text(Option<usize>),
 }
 
-/// The lines of `source`.
+/// Returns the lines of `source`.
 pub fn lines(source: &str) -> Vec<Line> {
     let chars: Vec<char> = source.chars().collect();
     let (mut lines, mut line, mut state, mut at) = (Vec::new(), Line::default(), State::Code, 0);
@@ -80,7 +80,7 @@ fn begin(chars: &[char], at: usize) -> (State, usize) {
             // `r#type` is a name.
             if ahead(1 + hashes) == '"' { (State::Text(Some(hashes)), 2 + hashes) } else { (State::Code, 1) }
         }
-        // 'x' and '\n', not the lifetime 'x.
+        // Matches 'x' and '\n', but not the lifetime 'x.
         ('\'', '\\') => {
             let end = (3..12).find(|offset| ahead(*offset) == '\'').unwrap_or(1);
             (State::Code, end + 1)
@@ -94,7 +94,7 @@ pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The names and keywords of a piece of code.
+/// Returns the names and keywords of a piece of code.
 pub fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !is_word(c)).filter(|word| !word.is_empty())
 }

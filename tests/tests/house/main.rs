@@ -1,5 +1,5 @@
-//! The rules of the house, for cargo's data about the workspace and for its sources. A test of each rule breaks it on
-//! purpose.
+//! The rules of the house, checked on cargo's data about the workspace and on its sources. A test of each rule breaks
+//! it on purpose.
 
 mod lexer;
 mod manifests;
@@ -18,7 +18,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate of the workspace lies in its root")
 }
 
-/// Fails with everything that breaks `rule`.
+/// Fails if `broken` lists anything that breaks `rule`.
 fn check(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
 }
@@ -84,7 +84,7 @@ fn a_name_is_one_type() {
 }
 
 #[test]
-fn a_source_says_what_it_is_for() {
+fn each_source_states_its_purpose() {
     check_sources("a source opens with `//!`", sources::without_head);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::sources::Source;
 
-/// Names that readers see with their module.
+/// Type names that readers see with their module.
 const CONVENTIONAL: [&str; 3] = ["Options", "Arguments", "Error"];
 
 /// Returns the name of the type that a line of code defines.

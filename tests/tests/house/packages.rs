@@ -27,7 +27,7 @@ const HOUSE: [(&str, &[&str]); 23] = [
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "files", "sched", "trace", "journal", "profiles"]),
-    // Not installed: the laboratory, which alone may use a program, and the workshop.
+    // These crates are not installed: the laboratory, which alone may use a program, and the workshop.
     ("lab", &["model", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
@@ -40,7 +40,7 @@ const PURE: [&str; 3] = ["serde", "thiserror", "libm"];
 #[derive(Debug, Clone)]
 pub struct Package {
     name: String,
-    /// Below the root.
+    /// Directory below the root.
     dir: String,
     /// True if the crate has a program with its directory's name.
     is_program: bool,
@@ -93,7 +93,7 @@ pub fn impure(packages: &[Package]) -> Vec<String> {
     core.flat_map(outside).collect()
 }
 
-/// The directory of a crate of the house.
+/// Returns the directory of a crate of the house.
 fn house(name: &str) -> Option<&'static str> {
     let dir = name.strip_prefix("limo-").unwrap_or(name);
     HOUSE.iter().map(|(known, _)| *known).find(|known| *known == dir)

@@ -2,7 +2,7 @@
 
 use crate::lexer::{Line, lines, words};
 
-/// Long enough for a module with its tests, short enough to be read at once.
+/// Most lines of a source: enough for a module with its tests, and few enough to read at once.
 const LINE_LIMIT: usize = 400;
 
 /// Tests with a sleep that does not wait for a condition, and the reason.
@@ -38,7 +38,8 @@ const GENERATORS: [&str; 3] = ["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_0
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "shared"];
 
-/// Modules of the standard library that reach outside. `sched/clippy.toml` has the types and functions of others.
+/// Modules of the standard library with external effects. `sched/clippy.toml` lists the types and functions of other
+/// modules.
 const OUTSIDE_STD: [&str; 5] = ["fs", "net", "thread", "env", "process"];
 
 pub struct Source {
@@ -135,7 +136,7 @@ pub fn own_renames(source: &Source) -> Vec<String> {
 }
 
 pub fn own_generators(source: &Source) -> Vec<String> {
-    // Its digest is compared with that of earlier programs.
+    // The digest of this file is compared with that of earlier programs.
     if source.path == "sched/benches/round.rs" {
         return Vec::new();
     }
@@ -173,7 +174,7 @@ pub fn empty_names(source: &Source) -> Vec<String> {
         let words: Vec<&str> = words(&line.code).collect();
         words.windows(2).any(|pair| match pair {
             ["mod", name] => EMPTY_NAMES.contains(name),
-            // Except for the name that every collection of the standard library has.
+            // One name is allowed, because every collection of the standard library has it.
             ["fn", name] => name.starts_with("get_") && *name != "get_mut",
             _ => false,
         })
@@ -251,12 +252,12 @@ pub fn upward_uses(source: &Source) -> Vec<String> {
     source.find("uses a module above its own", |line, is_test| !is_test && uses(&line.code))
 }
 
-/// Types and variants begin with a capital letter, functions do not.
+/// Returns true for types and variants, which begin with a capital letter, unlike functions.
 fn is_type(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
-/// `std::fs`, and `fs` within `std::{...}`.
+/// Finds `std::fs`, and `fs` within `std::{...}`.
 fn reaches_through_std(code: &str) -> bool {
     code.split("std::").skip(1).any(|rest| match rest.strip_prefix('{') {
         Some(group) => words(group).any(|word| OUTSIDE_STD.contains(&word)),

@@ -45,13 +45,13 @@ impl Tree {
     }
 }
 
-/// Directories of cargo and git.
+/// Returns true for directories of cargo and git.
 fn is_foreign(dir: &Path) -> bool {
     dir.join("CACHEDIR.TAG").exists() || dir.file_name().is_some_and(|name| name == ".git" || name == "target")
 }
 
-/// Paths of the machine on which a file was made, and names of the tools. Written in two parts, so that the rule does
-/// not find this file.
+/// Paths of the machine on which a file was made, and names of the tools. Each is written in two parts, so that the
+/// rule does not find this file.
 const TRACES: [(&str, &str); 7] = [
     ("/wo", "rk/"),
     ("/ro", "ot/"),
@@ -85,7 +85,7 @@ pub fn outside(path: &str, text: &str) -> Vec<String> {
     if path == LABORATORY || path.ends_with(".md") {
         return Vec::new();
     }
-    // Written in two parts, as above.
+    // The text is written in two parts, as above.
     let place = ["../", "shared"].concat();
     let lines = text.lines().enumerate().filter(|(_, line)| line.contains(&place));
     lines.map(|(index, _)| format!("{path}:{}: {place}", index + 1)).collect()

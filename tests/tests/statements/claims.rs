@@ -188,7 +188,7 @@ impl<'w> Verdict<'w> {
         });
     }
 
-    /// Numbers of waiting and of started tasks of an array.
+    /// Checks the numbers of waiting and of started tasks of an array.
     fn array(&mut self, of: While, (id, job): (u64, &JobHistory), said: &Value) {
         if said["array"].is_null() || !said["end_unix_ms"].is_null() {
             return;

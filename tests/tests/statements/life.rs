@@ -8,7 +8,7 @@ use limo_tests::{Cluster, Dice, Person, Ran, Submitter, until};
 use crate::looks::{Looks, now_ms};
 use crate::site::{self, NODES};
 
-/// Most jobs under way.
+/// Most jobs at a time.
 const BACKLOG: usize = 25;
 
 /// Options and commands of jobs. `LAST` is the number of the previous job, `SHORT` a time of up to four seconds.

@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::timeline::While;
 
 /// Tolerance in ms. The test's clock is read before and after the master's own. The journal has the time of an event,
-/// and its effects come a little later.
+/// and its effects come slightly later.
 const SLACK_MS: i64 = 250;
 
-/// Repeated questions; `lq explain` in addition, for a waiting job.
+/// Repeated questions. In addition, `lq explain` for a waiting job.
 const QUESTIONS: [&[&str]; 7] = [
     &["lq", "--json"],
     &["lconf", "status", "--json"],
@@ -30,7 +30,7 @@ pub struct Look {
     pub of: While,
     /// The command line.
     pub question: String,
-    /// Answer as printed: thousands are kept until the end of the run.
+    /// Answer as printed. Thousands are kept until the end of the run.
     answer: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Looks {
     taken: Mutex<Vec<Look>>,
 }
 
-/// Ends the looking when dropped, also by a panic.
+/// Ends the questions when dropped, even by a panic.
 pub struct Ending<'a>(&'a Looks);
 
 impl Looks {

@@ -1,6 +1,6 @@
-//! Compares answers of `lq`, `lconf` and the report with the journal. Two users with arrays, failures and quotas work
-//! on a cluster whose prices, limits, budgets and policies change, and whose nodes and master die. Each answer must
-//! have been true at a time between its question and its end.
+//! Compares answers of `lq`, `lconf` and the report with the journal. Two users work with arrays, failures and
+//! quotas. The prices, limits, budgets and policies of their cluster change, and its nodes and master die. Each
+//! answer must have been true at a time between its question and its end.
 //!
 //! `LIMO_STATEMENTS` is the duration, such as `2h`; by default 1 min. `LIMO_SEED` repeats the choices of a run.
 

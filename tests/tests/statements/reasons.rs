@@ -106,7 +106,7 @@ fn quota(world: &World, of: While, job: &JobHistory, text: &str) -> bool {
     if let Some(other) = named(text, "job ").filter(|_| text.contains("before it")) {
         return is(world, of, other, |state| state == JobState::Waiting);
     }
-    // More tasks may be started than run, and the rest waits.
+    // More tasks may be started than run, and the others wait.
     let of_quotas = |test: &dyn Fn(&Counts, &Quotas) -> bool| {
         let counts = &world.counts[user];
         world.quotas.was(of, |quotas| counts.was(of, |counts| test(counts, quotas)))
@@ -124,7 +124,7 @@ fn quota(world: &World, of: While, job: &JobHistory, text: &str) -> bool {
     })
 }
 
-/// Returns true if at some time too few nodes had enough free cores for the job, or one of them could not be used.
+/// Returns true if at some time too few nodes had enough free cores for the job, or such a node could not be used.
 fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
     if has_suspects(world, of) || world.reservations.was(of, |all| !all.is_empty()) {
         return true;
@@ -161,16 +161,17 @@ fn has_nodes(world: &World, of: While, job: &JobHistory) -> bool {
     !has_suspects(world, of) && world.nodes.iter().filter(up).count() >= job.request.nodes.get() as usize
 }
 
-/// Returns true if at some time as many tasks had their turn as may run: they ran, waited to run again, or were held.
+/// Returns true if at some time the allowed number of tasks had their turn: they ran, waited to run again, or were
+/// held.
 fn array_limit(world: &World, of: While, (id, job): (u64, &JobHistory)) -> bool {
     let tasks = || (id + 1..=id + u64::from(job.tasks)).map(|task| &world.jobs[&task].state);
     let run = |at: i64| tasks().filter_map(|state| state.at(at)).filter(|state| !state.is_over()).count();
-    // The only limit of an array in this run.
+    // In this run, arrays have only this limit.
     tasks().flat_map(|state| state.times(of)).chain([of.from, of.to]).any(|at| run(at) >= 2)
 }
 
-/// Returns true if the reason needs more than the amount that it reports as left; with `is_strict`, also an equal
-/// amount.
+/// Returns true if the reason needs more than the amount that it reports as left. With `is_strict`, an equal amount
+/// is also too little.
 fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str, is_strict: bool) -> bool {
     let needs = between(text, "needs ", ",").and_then(|needs| needs.split(" above").next()?.parse::<T>().ok());
     let left = between(text, ", ", " left").and_then(|left| left.parse::<T>().ok());

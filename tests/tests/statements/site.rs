@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
-/// Four cores that draw 500 W each under load, in a machine that draws 1 kW idle.
+/// A machine with four cores that draw 500 W each under load; it draws 1 kW idle.
 const MACHINE: &str = r#"
 [[machine]]
 name = "MACHINE"

@@ -18,7 +18,7 @@ impl<T> Default for Timeline<T> {
 }
 
 impl<T: PartialEq> Timeline<T> {
-    /// Sets the value from `at` on, or from the last change on if that was later.
+    /// Sets the value from `at` on, or from the last change on if that is later.
     pub fn set(&mut self, at: i64, value: T) {
         if self.now() != Some(&value) {
             let at = self.0.last().map_or(at, |(last, _)| at.max(*last));
@@ -26,7 +26,7 @@ impl<T: PartialEq> Timeline<T> {
         }
     }
 
-    /// The last value.
+    /// Returns the last value.
     pub fn now(&self) -> Option<&T> {
         self.0.last().map(|(_, value)| value)
     }

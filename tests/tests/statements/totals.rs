@@ -12,7 +12,7 @@ use crate::timeline::While;
 use crate::world::{JobHistory, World};
 
 /// Tolerated relative difference of energy: the belief includes a start before a reading shows it, and there are no
-/// readings while the master is away.
+/// readings while the master is unreachable.
 const PART: f64 = 0.03;
 
 /// Checks the final values of `lconf status`, then those of `lsim`.

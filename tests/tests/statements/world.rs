@@ -31,7 +31,7 @@ pub struct NodeHistory {
     pub name: String,
     pub cores: u32,
     pub connected: Timeline<bool>,
-    /// Drained or lost.
+    /// True while the node is drained or lost.
     pub closed: Timeline<bool>,
     drained: bool,
     /// Cores of each job on the node.
@@ -41,7 +41,7 @@ pub struct NodeHistory {
     pub caps: Timeline<Vec<Option<Power>>>,
 }
 
-/// Number of a user's running jobs, number of their cores, and number of waiting jobs.
+/// Number of a user's running jobs, the number of their cores, and the number of waiting jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     pub running: u64,
@@ -77,9 +77,9 @@ pub struct World {
     /// Plans that broke a rule, with the policy of the time and the rules.
     pub rejected: Vec<String>,
     kills: Vec<i64>,
-    /// The last time at which the first node was away: only the master's death causes this.
+    /// Last time at which the first node was away, which only the master's death causes.
     died: i64,
-    /// Finished attempts of jobs whose state is not known yet.
+    /// Finished attempts of jobs with a state that is not known yet.
     open: Vec<(u64, i64)>,
 }
 
@@ -119,7 +119,7 @@ impl World {
             }
             Event::Started { job, .. } => {
                 self.job(job.0).started.set(at, Some(at));
-                // A job stopped before its start stays in that state.
+                // A job that is stopped before its start stays in that state.
                 if self.job(job.0).state.now() == Some(&JobState::Starting) {
                     self.state(at, job.0, JobState::Running);
                 }
@@ -179,7 +179,7 @@ impl World {
         for finished in round.finished {
             self.finish(at, finished);
         }
-        // A job that is over and not finished will run again.
+        // A job that ended and is not finished will run again.
         for (job, ended) in std::mem::take(&mut self.open) {
             if self.job(job).finished.is_none() {
                 self.unassign(ended, job);
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// Returns the time since which a node is away. A new master records, at the time of the last entry, that no node
-    /// is connected; they were connected until the previous master died.
+    /// is connected. They were connected until the previous master died.
     fn gone_at(&mut self, at: i64, node: NodeId) -> i64 {
         if node == NodeId(0) {
             self.died = at;
@@ -208,6 +208,8 @@ impl World {
         died.map_or(at, |kill| at.max(*kill))
     }
 
+    /// Returns the history of a job.
+    ///
     ///
     ///
     /// # Panics

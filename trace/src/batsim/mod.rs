@@ -1,5 +1,4 @@
-//! Batsim's inputs: workloads as JSON, platforms as SimGrid's XML, as far as a homogeneous cluster of processors needs
-//! them.
+//! Batsim's inputs: workloads as JSON and platforms as SimGrid's XML, limited to homogeneous clusters of processors.
 //!
 //! A job's profile must determine its running time: a delay, or computation alone on hosts of known speed. Jobs that
 //! communicate, do input and output or follow each other are refused by name.

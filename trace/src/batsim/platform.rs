@@ -18,7 +18,7 @@ const FILE_LIMIT: u64 = 1 << 28;
 /// Contents of a SimGrid platform.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatsimPlatform {
-    /// Hosts as nodes of one core.
+    /// Nodes of one core, one for each host.
     pub platform: Platform,
     /// Speed of each host, in flop/s.
     pub speed: f64,
@@ -93,7 +93,8 @@ fn built(names: Vec<String>, nature: Nature) -> Result<BatsimPlatform, PlatformE
         notes.push("the hosts have no `wattage_per_state`: they draw nothing".to_owned());
     }
     let draw = nature.draw.unwrap_or(Draw { idle: Power::ZERO, busy: Power::ZERO });
-    // Batsim switches by further states of a host, which this subset does not have: here switching takes no time.
+    // Batsim describes switching by further states of a host, which this subset does not have: here switching takes
+    // no time.
     let rest = nature.off.map(|draw| Rest {
         draw,
         down_time: limo_model::Span::ZERO,

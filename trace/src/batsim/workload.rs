@@ -1,6 +1,6 @@
-//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may have further keys that Batsim ignores: `application`
-//! and `variants`, the job's application and the accelerators for which it has a command; `whole_unit`, `may_suspend`,
-//! `may_requeue` and `filler`, as in [`Treatment`].
+//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may have further keys that Batsim ignores:
+//! `application` is the job's application, `variants` the accelerators for which it has a command. `whole_unit`,
+//! `may_suspend`, `may_requeue` and `filler` are as in [`Treatment`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::workload::{Application, Job, Treatment, Workload};
 /// Options for reading a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Options {
-    /// Speed of every host in flop/s, as in [`BatsimPlatform`](super::BatsimPlatform); required by profiles with an
+    /// Speed of every host in flop/s, as in [`BatsimPlatform`](super::BatsimPlatform). Required by profiles with an
     /// amount of computation.
     pub speed: Option<f64>,
 }
@@ -151,7 +151,7 @@ struct Reading<'f> {
     /// True if every id is a number.
     numbered: bool,
     options: Options,
-    /// Sorted.
+    /// Applications, sorted by name.
     applications: &'f [Application],
 }
 
@@ -165,7 +165,7 @@ impl Reading<'_> {
         };
         let submit = span(text.subtime).ok_or_else(|| fault("its `subtime` is negative or out of range"))?;
         let walltime = match text.walltime {
-            // Batsim's word for no limit.
+            // In Batsim, a walltime of zero or less means no limit.
             None | Some(..=0.0) => None,
             Some(seconds) => Some(span(seconds).ok_or_else(|| fault("its `walltime` is out of range"))?),
         };
@@ -211,7 +211,7 @@ impl Reading<'_> {
         let number = |key: &str| profile.get(key).and_then(Value::as_f64);
         let seconds = match profile.get("type").and_then(Value::as_str) {
             Some("delay") => number("delay").ok_or_else(|| fault("has no number `delay`".to_owned()))?,
-            // The second name is the one of Batsim before version 2.
+            // The second name is that of Batsim before version 2.
             Some("parallel_homogeneous" | "msg_par_hg") => self.computed(&number).map_err(fault)?,
             Some(other) => {
                 let other = input::shown(other.as_bytes());
@@ -253,7 +253,8 @@ impl Reading<'_> {
 
 /// Converts seconds of a JSON number, to the millisecond; `None` if negative or beyond 285,000 years.
 fn span(seconds: f64) -> Option<Span> {
-    // One product and one rounding to an integer: the same on every machine. Below 2^53, so the cast is exact.
+    // One product and one rounding to an integer give the same result on every machine. It is below 2^53, so the cast
+    // is exact.
     let ms = (seconds * 1_000.0).round();
     (0.0..9.007e15).contains(&ms).then_some(Span::from_ms(ms as i64))
 }
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_limo_knows() {
+    fn fields_of_limo_are_read() {
         let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
             "whole_unit": true, "may_suspend": true},
             {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "accelerators": 2},

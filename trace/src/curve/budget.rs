@@ -8,9 +8,9 @@ use super::table::{Clock, Row, Table};
 /// Budget for one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// Start of the period, which is the end of the previous one.
+    /// Start of the period, and end of the previous one.
     pub from: Time,
-    /// After `from`; start of the next period.
+    /// Start of the next period; after `from`.
     pub until: Time,
     /// Energy; not negative.
     pub energy: Energy,
@@ -52,7 +52,7 @@ fn joules(row: &Row<'_>) -> Result<Energy, CurveFileError> {
     row.number(2, 3).map(Energy::from_mj)
 }
 
-/// Reads kWh. 1 kWh is 3.6e9 mJ, so that the number is read in 1e-9 kWh and multiplied by 18/5.
+/// Parses kWh. The number is parsed in 1e-9 kWh and multiplied by 18/5, since 1 kWh is 3.6e9 mJ.
 fn kilowatt_hours(row: &Row<'_>) -> Result<Energy, CurveFileError> {
     let value = i128::from(row.number(2, 9)?) * 18;
     let rounded = (value + value.signum() * 2) / 5;

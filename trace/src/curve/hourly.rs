@@ -31,7 +31,7 @@ pub fn hourly_price(mut table: Table, clock: Clock) -> Result<Curve<Price>, Curv
         let hour = hour(&row, next)?;
         next = hour.checked_add(jiff::Span::new().hours(1)).ok();
         let price = row.number(1, 3).map(Price::from_milli_per_mwh)?;
-        // An hour that does not exist.
+        // The clock skips this hour.
         let Some(date) = unix(hour) else { continue };
         let place = |date| clock.place(date).map_err(|reason| row.error(0, reason));
         steps.push((place(date)?, price));
@@ -64,7 +64,7 @@ fn unix(hour: DateTime) -> Option<Time> {
     let local = hour.to_zoned(Offset::UTC.to_time_zone()).ok()?.timestamp().as_second();
     let (start, end) = summer(hour.date())?;
     let summer = start <= local && local < end;
-    // From 02:00 to 03:00 on the day on which summer starts.
+    // This is from 02:00 to 03:00 on the day on which summer time starts.
     if summer && local < start + 3_600 {
         return None;
     }
@@ -78,8 +78,9 @@ fn happens_twice(hour: DateTime) -> bool {
     local.is_ok_and(|local| end - 3_600 <= local && local < end)
 }
 
-/// Returns when summer time starts and ends in that year on the local clock before the change (02:00 and 03:00), in
-/// seconds as if that clock were UTC. Rule of the European Union since 1996: the last Sundays of March and October.
+/// Returns the local times at which summer time starts and ends in that year, before the change (02:00 and 03:00).
+/// Both are in seconds as if the local clock were UTC. Rule of the European Union since 1996: the last Sundays of
+/// March and October.
 fn summer(day: Date) -> Option<(i64, i64)> {
     let change = |month, hour| {
         let last = Date::new(day.year(), month, 31).ok()?;
@@ -122,7 +123,7 @@ mod tests {
             ("2015-02-01T03:00:00Z", 4),
         ];
         check("2015-02-01", &winter, "2015-02-01T04:00:00Z");
-        // 02:00 does not exist.
+        // The clock skips 02:00.
         let spring = [
             ("2017-03-25T23:00:00Z", 0),
             ("2017-03-26T00:00:00Z", 1),
@@ -130,7 +131,7 @@ mod tests {
             ("2017-03-26T02:00:00Z", 4),
         ];
         check("2017-03-26", &spring, "2017-03-26T03:00:00Z");
-        // 02:00 is at 00:00 and at 01:00 UTC.
+        // The hour from 02:00 occurs twice: at 00:00 and at 01:00 UTC.
         let autumn = [
             ("2017-10-28T22:00:00Z", 0),
             ("2017-10-28T23:00:00Z", 1),

@@ -14,7 +14,7 @@ use crate::input::{self, InputFault, Lines};
 pub struct Clock {
     /// Start of the workload on the reader's clock.
     pub zero: Time,
-    /// Date of the workload's start; without it a file with dates is refused.
+    /// Date of the workload's start. Without it, a file with dates is refused.
     pub start: Option<Time>,
 }
 
@@ -78,7 +78,7 @@ impl Table {
     /// Reads from bytes; errors use `name`.
     ///
     /// # Errors
-    /// As [`Table::open`].
+    /// The same as for [`Table::open`].
     pub fn new(name: &str, source: impl Read + Send + 'static) -> Result<Self, CurveFileError> {
         let file = name.to_owned();
         let lines = Lines::new(source).map_err(|source| CurveFileError::Open { file: file.clone(), source })?;
@@ -216,6 +216,6 @@ pub(super) fn steps<T>(
             steps.push((time, value));
         }
     }
-    // Times ascend and the end is after them, so the only error left is a file without a step.
+    // Times ascend and the end is after them, so the only possible error is a file without a step.
     limo_model::Curve::new(steps, until).map_err(|_| table.empty())
 }

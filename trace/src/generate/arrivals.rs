@@ -1,5 +1,5 @@
-//! Times of submission, in whole seconds from the start, sorted. Requires a recipe that `check` accepts. Only `steady`
-//! uses the jobs, by their work.
+//! Times of submission, in whole seconds from the start, sorted. Requires a recipe that `check` accepts. Only
+//! `steady` uses the work of the jobs.
 
 use limo_model::Span;
 
@@ -11,14 +11,14 @@ use crate::Job;
 const HALF_HOURS: usize = 48;
 const HALF_HOUR_S: f64 = 1_800.0;
 const DAY_S: f64 = 86_400.0;
-/// The daily cycle was fitted to a day that begins with this half hour: 05:00.
+/// First half hour of the fitted daily cycle: 05:00.
 const FIRST_HALF_HOUR: usize = 10;
 
 /// End of arrivals at their own rate.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Until {
     Jobs(u32),
-    /// This second, which no job reaches, or one job above the limit, which the caller refuses.
+    /// End at this second, which no job reaches, or at one job above the limit, which the caller refuses.
     End {
         span_s: i64,
         limit: u32,
@@ -86,7 +86,7 @@ pub(super) fn fit(arrivals: &Arrivals, jobs: &mut [Job], span_s: i64, dice: &mut
         }
         Arrivals::Lublin(model) => {
             let (times, total) = sums(jobs.len(), || gap(model, dice));
-            // The gaps are scaled on the clock of the day, so that its rush hours stay where they are.
+            // The gaps are scaled on the clock of the day, so that its rush hours stay in place.
             if let Some(clock) = DayClock::new(model) {
                 let end = clock.shown_at(span);
                 place(jobs, &times, span_s, |time| clock.time_when(time / total * end));
@@ -106,8 +106,8 @@ fn steady(jobs: &mut [Job], span_s: i64) {
     let total: i128 = jobs.iter().map(work).sum();
     let mut before = 0;
     for job in jobs {
-        // Work is at most 3.2e26 (a century x 1e9 processors x 1e8 jobs), times 3.2e9 s: within i128. The result is at
-        // most the span.
+        // Work is at most 3.2e26 (a century x 1e9 processors x 1e8 jobs), which times 3.2e9 s fits an i128. The
+        // result is at most the span.
         job.submit = Span::from_secs((before * i128::from(span_s) / total.max(1)) as i64);
         before += work(job);
     }
@@ -118,7 +118,7 @@ fn steady(jobs: &mut [Job], span_s: i64) {
 fn sorted_shares(count: usize, dice: &mut Dice) -> Vec<f64> {
     let (mut shares, before) = sums(count, || dice.exponential());
     let total = before + dice.exponential();
-    // Kept below 1, so that the index of the burst is valid.
+    // The share is kept below 1, so that the index of the burst is valid.
     shares.iter_mut().for_each(|share| *share = (*share / total).min(1.0 - f64::EPSILON));
     shares
 }
@@ -144,14 +144,14 @@ fn gap(model: &LublinArrivals, dice: &mut Dice) -> f64 {
     }
 }
 
-/// Clock that runs fast when there are many jobs, with the right length of a day.
+/// Clock that runs fast when there are many jobs. Its day has the usual length.
 pub(super) struct DayClock {
     /// Time of the clock in seconds at the end of each half hour.
     ends: [f64; HALF_HOURS],
 }
 
 impl DayClock {
-    /// Returns `None` if some half hour has practically no jobs: the clock would stand still.
+    /// Makes the clock; `None` if some half hour has practically no jobs, because the clock would stop there.
     pub(super) fn new(model: &LublinArrivals) -> Option<Self> {
         let share = |end: f64| gamma_share_below(model.anum, end / model.bnum);
         let mut weights = [0.0; HALF_HOURS];
@@ -188,7 +188,7 @@ impl DayClock {
         let within = shown - days * DAY_S;
         let index = self.ends.partition_point(|end| *end <= within).min(HALF_HOURS - 1);
         let (start, end) = self.bounds(index);
-        // Sums of rounded shares may end a little beside the day's end.
+        // Sums of rounded shares may end slightly before or after the day's end.
         let part = ((within - start) / (end - start)).min(1.0);
         days * DAY_S + (index as f64 + part) * HALF_HOUR_S
     }
@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn the_clock_of_the_day_shares_the_jobs_out_as_published() {
         let clock = DayClock::new(&LublinArrivals::default()).unwrap();
-        // Shares of all jobs that come in the hours from 4, 9, 13 and 23, by numerical integration of the density.
+        // These are the shares of all jobs that come in the hours from 4, 9, 13 and 23, by numerical integration of
+        // the density.
         for (hour, share) in [(4.0, 0.007_82), (9.0, 0.048_65), (13.0, 0.076_05), (23.0, 0.024_74)] {
             let found = (clock.shown_at((hour + 1.0) * 3_600.0) - clock.shown_at(hour * 3_600.0)) / DAY_S;
             assert!((found - share).abs() < 1e-5, "hour {hour}: {found}, not {share}");

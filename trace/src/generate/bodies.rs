@@ -46,7 +46,7 @@ impl<'a> Bodies<'a> {
         }
     }
 
-    /// Draws the next job, with no number and submitted at zero.
+    /// Draws the next job, without a number and submitted at zero.
     pub(super) fn draw(&mut self) -> Job {
         let processors = self.size();
         let run_s = self.run_s(processors);
@@ -108,7 +108,7 @@ impl<'a> Bodies<'a> {
         }
         let drawn = self.user.unit();
         let before = self.users.partition_point(|share| *share <= drawn);
-        // At most a million users; the last share may be a rounding below 1.
+        // There are at most a million users. Rounding may leave the last share below 1.
         before.min(self.users.len() - 1) as i32 + 1
     }
 }
@@ -129,7 +129,7 @@ impl Stages {
         let (low, high) = if dice.unit() < model.uprob { (self.low, self.middle) } else { (self.middle, self.high) };
         let log = dice.between(low, high);
         let is_power = kind < model.serial + model.power_of_two;
-        // On a machine that is no power of two the rounding may lead past its end.
+        // If the machine's size is not a power of two, rounding may exceed it.
         let log = if is_power { (log + 0.5).floor().min(self.whole) } else { log };
         (libm::exp2(log) + 0.5).floor() as u32
     }

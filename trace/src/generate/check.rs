@@ -1,5 +1,5 @@
-//! Checks each value of a recipe. Accepted values cannot overflow, divide by zero or draw for ever. `extent` checks
-//! their combination with `jobs`, `span` and `utilisation`.
+//! Checks each value of a recipe. Accepted values cannot overflow, divide by zero or draw without end. `extent`
+//! checks their combination with `jobs`, `span` and `utilisation`.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -83,15 +83,15 @@ fn sizes(sizes: &Sizes, machine: u32) -> Checked {
 fn lublin_sizes(model: &LublinSizes, machine: u32) -> Checked {
     within("sizes.lublin.serial", model.serial, 0.0..=1.0)?;
     within("sizes.lublin.power-of-two", model.power_of_two, 0.0..=1.0)?;
-    // 0.4 and 0.6 make a little more than 1 in binary.
+    // The sum of 0.4 and 0.6 is slightly more than 1 in binary.
     if model.serial + model.power_of_two > 1.0 + 1e-9 {
         let rule = format!("above 1 together with `serial`, {}", model.serial);
         return refuse("sizes.lublin.power-of-two", model.power_of_two, rule);
     }
     within("sizes.lublin.uprob", model.uprob, 0.0..=1.0)?;
-    // Users write the logarithm of 100 as 6.644.
+    // The tolerance allows for 6.644, as users write the logarithm of 100.
     let largest = libm::log2(f64::from(machine)) + 0.001;
-    // On a machine of one processor the model's own 0.8 rounds to it.
+    // On a machine of one processor, the model's own 0.8 is rounded to the machine's logarithm.
     within("sizes.lublin.ulow", model.ulow, 0.0..=largest.max(1.0))?;
     if let Some(uhi) = model.uhi {
         if !(0.0..=largest).contains(&uhi) {
@@ -121,7 +121,7 @@ fn runtimes(runtimes: &Runtimes) -> Checked {
             span("runtimes.log-normal.median", *median)?;
             span("runtimes.log-normal.max", *max)?;
             within("runtimes.log-normal.sigma", *sigma, 0.0..=10.0)?;
-            // At least every second draw is kept then.
+            // This keeps at least every second draw.
             not_below("runtimes.log-normal.max", *max, "median", *median)
         }
         Runtimes::Constant { time } => span("runtimes.constant.time", *time),
@@ -189,7 +189,7 @@ fn lublin_arrivals(model: &LublinArrivals) -> Checked {
     within("arrivals.lublin.arar", model.arar, 0.01..=100.0)?;
     scale("arrivals.lublin.barr", model.barr, model.aarr * model.arar, model.longest)?;
     within("arrivals.lublin.anum", model.anum, 0.1..=1000.0)?;
-    // The series of the gamma share reaches to 700 scales; the day ends at 58.5 half hours.
+    // The series of the gamma share converges up to 700 scales; the day ends at 58.5 half hours.
     within("arrivals.lublin.bnum", model.bnum, 0.1..=1000.0)?;
     if DayClock::new(model).is_none() {
         let rule = format!("which with `bnum` {} makes an hour of the day without jobs", model.bnum);

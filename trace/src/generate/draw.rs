@@ -6,7 +6,8 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Purpose of a stream of numbers. Each has its own, so that another distribution of one does not change the others.
+/// Purpose of a stream of numbers. Each purpose has its own stream, so that another distribution of one does not
+/// change the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stream {
     Sizes,
@@ -19,14 +20,14 @@ pub(super) enum Stream {
 #[derive(Debug, Clone)]
 pub(super) struct Dice {
     generator: Xoshiro256PlusPlus,
-    /// The polar method makes two normal numbers at once.
+    /// Second normal number of the polar method, which makes two at once.
     spare: Option<f64>,
 }
 
 impl Dice {
     pub(super) fn new(seed: u64, stream: Stream) -> Self {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // A jump is 2^128 numbers: streams never meet.
+        // A jump skips 2^128 numbers, so streams never overlap.
         for _ in 0..stream as usize {
             generator.jump();
         }
@@ -44,11 +45,11 @@ impl Dice {
     }
 
     /// Draws uniformly from the whole numbers `min` to `max`, both included; `min <= max`. The probability of a value
-    /// is off by less than (max - min) / 2^64, which no sample can show.
+    /// is off by less than (max - min) / 2^64, too little for any sample to show.
     pub(super) fn integer(&mut self, min: u32, max: u32) -> u32 {
         let count = u64::from(max) - u64::from(min) + 1;
         let scaled = (u128::from(self.generator.next_u64()) * u128::from(count)) >> 64;
-        // Less than `count`, so `min + scaled` is at most `max`.
+        // `scaled` is less than `count`, so `min + scaled` is at most `max`.
         min + scaled as u32
     }
 
@@ -90,7 +91,7 @@ impl Dice {
             }
             let v = root * root * root;
             let u = 1.0 - self.unit();
-            // The first test is cheap and accepts nearly always.
+            // The first test is cheap and nearly always accepts.
             if u < 1.0 - 0.0331 * x * x * x * x || libm::log(u) < 0.5 * x * x + d * (1.0 - v + libm::log(v)) {
                 return d * v * scale;
             }
@@ -98,8 +99,8 @@ impl Dice {
     }
 }
 
-/// Returns the share of a gamma distribution (`shape` > 0, scale 1) below `x`: the regularised incomplete gamma
-/// function, by its power series, which converges for every x; for x up to 700, beyond which e^-x is zero.
+/// Returns the share of a gamma distribution (`shape` > 0, scale 1) below `x`, which is the regularised incomplete
+/// gamma function. Its power series converges for every x; x is limited to 700, beyond which e^-x is zero.
 pub(super) fn gamma_share_below(shape: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -107,7 +108,7 @@ pub(super) fn gamma_share_below(shape: f64, x: f64) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;
     let mut step = shape;
-    // Terms fall once `step` is past x, and by half from 2x on.
+    // Terms fall once `step` exceeds x, and by half from 2x on.
     while term > sum * 1e-16 || step < x {
         step += 1.0;
         term *= x / step;
@@ -171,12 +172,12 @@ mod tests {
             assert!((found - expected).abs() < 1e-9, "shape {shape}, x {x}: {found}, not {expected}");
         };
         check(3.0, 0.0, 0.0);
-        // Closed forms: 1 - e^-x for 1, 1 - (1 + x) e^-x for 2, the error function of sqrt(x) for 1/2.
+        // The closed forms are 1 - e^-x for 1, 1 - (1 + x) e^-x for 2, and the error function of sqrt(x) for 1/2.
         check(1.0, 1.0, 0.632_120_558_8);
         check(1.0, 690.0, 1.0);
         check(2.0, 3.0, 0.800_851_726_5);
         check(0.5, 1.0, 0.842_700_792_9);
-        // By numerical integration of the density.
+        // The shares are by numerical integration of the density.
         check(8.1737, 10.5 / 3.9631, 0.004_811_823_145);
         check(8.1737, 50.0 / 3.9631, 0.926_482_554_054);
     }

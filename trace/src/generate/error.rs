@@ -36,7 +36,7 @@ pub enum RecipeError {
 impl RecipeError {
     /// Makes the error for the place in `text` at which the parser stopped.
     pub(super) fn text(text: &str, error: &toml::de::Error) -> Self {
-        // Without a place the whole text is meant. Places are on character boundaries; a wrong one is held within.
+        // Without a place, or with an invalid one, the whole text is meant.
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -10,14 +10,14 @@ use super::RecipeError;
 /// Synthetic workload: equal recipes give equal jobs on every machine. Times are whole seconds, as in the Standard
 /// Workload Format.
 ///
-/// Two of `jobs`, `span` and `utilisation` determine the amount and the rate; one of the first two if the arrivals have
-/// their own rate.
+/// Two of `jobs`, `span` and `utilisation` determine the amount and the rate. If the arrivals have their own rate,
+/// one of `jobs` and `span` is enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Recipe {
-    /// Other seeds give other workloads of the same kind. TOML holds up to 2^63 - 1.
+    /// Seed; each seed gives another workload of the same kind. TOML holds up to 2^63 - 1.
     pub seed: u64,
-    /// Processors of the machine: no job is larger.
+    /// Processors of the machine, which are the most for a job.
     pub machine: u32,
     /// Number of jobs, 1 to 100,000,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,8 +25,8 @@ pub struct Recipe {
     /// Length of the workload, in which jobs are submitted. Up to 36525 d.
     #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// Offered load: the sum over the jobs of run x processors, by span x machine; met within 1 %. 0.001 to 10; above 1
-    /// the queue grows without end.
+    /// Offered load: the sum over the jobs of run x processors, by span x machine. Met within 1 %. From 0.001 to 10;
+    /// above 1 the queue grows without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
     /// Processors of jobs.
@@ -47,9 +47,9 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
-    /// As on the machines of Lublin and Feitelson.
+    /// Sizes as on the machines of Lublin and Feitelson.
     Lublin(LublinSizes),
-    /// Each number from `min` to `max` equally often.
+    /// Each number from `min` to `max` is equally likely.
     Uniform {
         /// Lower bound, at least 1.
         min: u32,
@@ -63,7 +63,7 @@ pub enum Sizes {
     },
 }
 
-/// Sizes of rigid parallel jobs: serial ones, powers of two, and others, the logarithm (base 2) of the parallel ones
+/// Sizes of rigid parallel jobs: serial ones, powers of two, and others. The logarithm (base 2) of a parallel size is
 /// uniform in two stages. U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the
 /// characteristics of rigid jobs", JPDC 63(11), 2003; the defaults are the published values for batch and interactive
 /// jobs together, checked against the authors' program `m_lublin99.c`.
@@ -76,7 +76,8 @@ pub struct LublinSizes {
     pub power_of_two: f64,
     /// Least logarithm of a parallel job's size: 0.8, which makes 2 about as frequent as 4.
     pub ulow: f64,
-    /// Beginning of the second stage. Default: `uhi` - 2.5, as the authors advise; 4.5 on their 128 processors.
+    /// Beginning of the second stage. Default: `uhi` - 2.5, as the authors advise, which is 4.5 on their 128
+    /// processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub umed: Option<f64>,
     /// Greatest logarithm. Default: that of the machine.
@@ -96,9 +97,9 @@ impl Default for LublinSizes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Runtimes {
-    /// As on the machines of Lublin and Feitelson.
+    /// Times as on the machines of Lublin and Feitelson.
     Lublin(LublinRuntimes),
-    /// Each second from `min` to `max` equally often.
+    /// Each second from `min` to `max` is equally likely.
     Uniform {
         /// Lower bound, at least 1 s.
         #[serde(with = "as_text")]
@@ -109,10 +110,10 @@ pub enum Runtimes {
     },
     /// The logarithm is normal, with the deviation `sigma` (0 to 10). Values above `max` are drawn again.
     LogNormal {
-        /// Half of the jobs are shorter; positive.
+        /// Median running time; positive.
         #[serde(with = "as_text")]
         median: Span,
-        /// Deviation of the natural logarithm of the seconds, which has no unit.
+        /// Deviation of the natural logarithm of the seconds, without a unit.
         sigma: f64,
         /// Upper bound, at least the median.
         #[serde(with = "as_text")]
@@ -126,9 +127,10 @@ pub enum Runtimes {
     },
 }
 
-/// The natural logarithm of the seconds is gamma(a1, b1) with probability p, else gamma(a2, b2) (shape, scale), where
-/// p = pa x processors + pb, held within 0 and 1: larger jobs run longer. Source as for [`LublinSizes`]. The authors
-/// fitted machines of some hundred processors: with their pa every job of 145 or more is of the second, longer kind.
+/// The natural logarithm of the seconds is gamma(a1, b1) with probability p, else gamma(a2, b2) (shape, scale), with
+/// p = pa x processors + pb, clamped to 0 to 1: larger jobs run longer. The source is that of [`LublinSizes`]. The
+/// authors fitted machines with some hundred processors: with their pa, every job with 145 or more is of the second,
+/// longer kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LublinRuntimes {
@@ -144,7 +146,7 @@ pub struct LublinRuntimes {
     pub pa: f64,
     /// Probability of the shorter kind for no processors: 0.78.
     pub pb: f64,
-    /// A logarithm above this is drawn again: 12, which is 45 hours.
+    /// Largest logarithm: 12, which is 45 hours. Larger ones are drawn again.
     pub longest: f64,
 }
 
@@ -162,13 +164,14 @@ pub enum Arrivals {
     /// A Poisson process: independent gaps with the mean `mean-gap`; without it the gaps are scaled so that the last
     /// job is submitted at the end of the span.
     Exponential {
-        /// Positive.
+        /// Mean gap; positive.
         #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
         mean_gap: Option<Span>,
     },
     /// Uniform over the span.
     Uniform,
-    /// More jobs at the beginning: the density falls linearly to zero at the end of the span; the mean is at a third.
+    /// More jobs at the beginning: the density falls linearly to zero at the end of the span, so the mean is at a
+    /// third.
     LeftSkewed,
     /// `count` groups, each spread evenly over `width`, which begin span / `count` after one another.
     Burst {
@@ -179,15 +182,15 @@ pub enum Arrivals {
         width: Span,
     },
     /// The offered work grows evenly: each job comes when a machine with the load `utilisation` has had time for all
-    /// jobs before it.
+    /// earlier jobs.
     Steady,
     /// By the hour of the day, as on the machines of Lublin and Feitelson.
     Lublin(LublinArrivals),
 }
 
-/// Gaps whose natural logarithm is gamma(`aarr` x `arar`, `barr`) seconds, on a clock that runs with the day: half hour
-/// i from 05:00 on has the share that gamma(`anum`, `bnum`) gives to the half around i. The workload begins at
-/// midnight. Source as for [`LublinSizes`]. A fitted span or load scales the gaps, not the day.
+/// Gaps whose natural logarithm is gamma(`aarr` x `arar`, `barr`) seconds, on a clock that follows the day. Half hour
+/// i from 05:00 on has the share of gamma(`anum`, `bnum`) from i - 1/2 to i + 1/2. The workload begins at midnight.
+/// The source is that of [`LublinSizes`]. A fitted span or load scales the gaps, not the day.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LublinArrivals {
@@ -201,7 +204,7 @@ pub struct LublinArrivals {
     pub bnum: f64,
     /// Factor from the shape in the rush hours to that of the whole day: 1.0225.
     pub arar: f64,
-    /// A logarithm above this is drawn again: 13, which is 5 days.
+    /// Largest logarithm: 13, which is 5 days. Larger ones are drawn again.
     pub longest: f64,
 }
 
@@ -218,7 +221,7 @@ pub enum Walltimes {
     /// The running times.
     #[default]
     Exact,
-    /// The running times by a factor, uniform from `min` to `max` (1 to 1000), rounded up.
+    /// The running times times a factor, uniform from `min` to `max` (1 to 1000), rounded up.
     Factor {
         /// The smallest factor.
         min: f64,
@@ -229,7 +232,7 @@ pub enum Walltimes {
     Popular(Popular),
 }
 
-/// Like `factor`, then rounded up to the next of `values`; above the last of them to a multiple of it.
+/// Like `factor`, then rounded up to the next of `values`, or above the last to a multiple of the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Popular {
@@ -248,19 +251,19 @@ pub struct Length(#[serde(with = "as_text")] pub Span);
 
 impl Default for Popular {
     fn default() -> Self {
-        // Times that users type: quarters of an hour, then doublings, then days.
+        // Users type such times: quarters of an hour, then doublings, then days.
         let values = [15, 30, 60, 120, 240, 480, 720, 1440].map(|minutes| Length(Span::from_secs(minutes * 60)));
         Self { min: 1.0, max: 1.0, values: values.to_vec() }
     }
 }
 
-/// Users are numbered from 1; user k submits a share proportional to 1 / k^`exponent` of the jobs (Zipf).
+/// Users, numbered from 1; user k submits a share proportional to 1 / k^`exponent` of the jobs (Zipf).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Users {
-    /// 1 to 1,000,000.
+    /// Number of users, 1 to 1,000,000.
     pub count: u32,
-    /// Exponent, from 0 (all users alike) to 10.
+    /// Exponent, from 0 (all users equal) to 10.
     #[serde(default = "zipf")]
     pub exponent: f64,
 }

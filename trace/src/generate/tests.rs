@@ -60,7 +60,7 @@ fn near(what: &str, found: f64, expected: f64, within: f64) {
     assert!((found - expected).abs() <= within, "{what}: {found}, not {expected} within {within}");
 }
 
-/// Over 100,000 jobs.
+/// Checks a share over 100,000 jobs.
 fn near_share(what: &str, found: f64, expected: f64) {
     near(what, found, expected, 5.0 * (expected * (1.0 - expected) / 100_000.0).sqrt());
 }
@@ -78,7 +78,7 @@ fn equal_seeds_give_equal_jobs_and_others_do_not() {
 }
 
 #[test]
-fn what_users_ask_for_changes_nothing_else() {
+fn walltimes_do_not_change_other_draws() {
     let with = |changes: &[&str]| made(changes).jobs;
     let plain = with(&[]);
     let other = with(&["walltimes.factor = { min = 2, max = 3 }", "users = { count = 3 }"]);
@@ -102,9 +102,9 @@ fn lublin_sizes_have_the_published_shares() {
     let jobs = made(&["machine = 128", "jobs = 100000", "sizes.lublin = {}"]).jobs;
     let of = |size: u32| share(&jobs, |job| job.processors == size);
     near_share("1", of(1), 0.244);
-    // By hand: the first stage is 0.86 over 0.8 to 4.5, the second 0.14 over 4.5 to 7. 2 has the logarithms 0.8 to 1.5
-    // of powers (0.576) and 0.8 to log2 2.5 of the others (0.18); 3 those from log2 2.5 to log2 3.5 of the others; 128
-    // 6.5 to 7 of powers and log2 127.5 to 7 of the others.
+    // Calculated by hand: the first stage is 0.86 over 0.8 to 4.5, the second 0.14 over 4.5 to 7. Size 2 has the
+    // logarithms 0.8 to 1.5 of powers (0.576) and 0.8 to log2 2.5 of the others (0.18). Size 3 has those from log2
+    // 2.5 to log2 3.5 of the others. Size 128 has 6.5 to 7 of powers and log2 127.5 to 7 of the others.
     near_share("2", of(2), 0.115_553);
     near_share("3", of(3), 0.020_309);
     near_share("128", of(128), 0.016_185);
@@ -122,7 +122,7 @@ fn lublin_runtimes_follow_the_size() {
         // Runs of less than a second become one, which adds less than a second to the mean.
         near("mean", mean(&jobs, |job| job.run.secs()), mean_s, 5.0 * deviation_s / 100_000_f64.sqrt() + 1.0);
     };
-    // By numerical integration of the densities up to 12.
+    // The figures are by numerical integration of the densities up to 12.
     check(1, 0.715_167, 3_596.1, 8_029.9);
     check(100, 0.221_390, 10_367.3, 9_145.0);
 }
@@ -166,17 +166,18 @@ fn arrivals_have_their_own_rate() {
     let poisson = made(&["jobs", "span = \"90d\"", "arrivals.exponential = { mean-gap = \"90s\" }"]).jobs;
     near("jobs", poisson.len() as f64, 86_400.0, 5.0 * 294.0);
     let lublin = made(&["jobs = 100000", "span", "arrivals.lublin = {}"]).jobs;
-    // By numerical integration of the density up to 13.
+    // The figure is by numerical integration of the density up to 13.
     near("lublin gap", last(&lublin), 911.3, 5.0 * 6_342.8 / 316.0);
     let month = made(&["jobs", "span = \"30d\"", "arrivals.lublin = {}"]).jobs;
     assert!((1_000..6_000).contains(&month.len()), "{}", month.len());
 }
 
 #[test]
-fn the_day_has_its_rush_hours_whatever_the_load() {
+fn the_day_has_its_rush_hours_at_any_load() {
     let lublin = made(&["jobs = 100000", "span = \"100d\"", "sizes.lublin = {}", "arrivals.lublin = {}"]).jobs;
     let hour = |job: &Job| job.submit.ms() / 3_600_000 % 24;
-    // By numerical integration of the density. Gaps vary so much that a hundred days do not even them out.
+    // The shares are by numerical integration of the density. Gaps vary so much that a hundred days do not even them
+    // out.
     near("13:00", share(&lublin, |job| hour(job) == 13), 0.076, 0.012);
     near("04:00", share(&lublin, |job| hour(job) == 4), 0.0078, 0.003);
 }
@@ -213,7 +214,7 @@ fn a_steady_load_is_steady() {
     for day in 0..10 {
         let within = jobs.iter().filter(|job| job.submit.ms() / 86_400_000 == day);
         let work: f64 = within.map(|job| job.run.secs() * f64::from(job.processors)).sum();
-        // One job at each end of the day may belong to its neighbours: 2 x 16 processors x 30 min.
+        // One job at each end of the day may belong to the day before or after: 2 x 16 processors x 30 min.
         near("work of a day", work, 0.5 * 64.0 * 86_400.0, 0.01 * 32.0 * 86_400.0 + 57_600.0);
     }
 }
@@ -222,7 +223,7 @@ fn a_steady_load_is_steady() {
 fn walltimes_are_what_people_type() {
     let factors = made(&["jobs = 100000", "walltimes.factor = { min = 1, max = 5 }"]).jobs;
     let factor = |job: &Job| job.walltime.unwrap().secs() / job.run.secs();
-    // Rounding up adds at most a second to runs of 905 s in the mean; the harmonic mean of the runs is 344 s.
+    // Rounding up adds at most a second, to runs with a mean of 905 s; the harmonic mean of the runs is 344 s.
     near("factor", mean(&factors, factor), 3.0, 5.0 * 1.155 / 316.0 + 0.003);
     let check = |run: &str, expected_s: i64| {
         let runtimes = format!("runtimes.constant = {{ time = \"{run}\" }}");

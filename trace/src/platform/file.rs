@@ -94,7 +94,7 @@ struct Sums {
 }
 
 impl Nodes {
-    /// The check of the count finds a list longer than [`super::NODE_LIMIT`].
+    /// Converts the table. The check of the count finds a list longer than [`super::NODE_LIMIT`].
     fn group(mut self) -> Result<Group, PlatformError> {
         let units = std::mem::take(&mut self.unit);
         let Sums { cores, hardware, units, draw, believed } =
@@ -262,7 +262,7 @@ nameplate = "75 W"
 draw = "70 W"
 "#;
 
-    /// The tables of a unit are those of an emulated hardware file.
+    /// The keys of a unit are those of an emulated hardware file.
     #[test]
     fn units_and_caps() {
         let platform = Platform::parse("p.toml", UNITS).expect("a platform");

@@ -17,35 +17,35 @@ pub const NODE_LIMIT: u32 = 1_000_000;
 /// Most cores of a node, as for a live master.
 pub const CORE_LIMIT: u32 = 4_096;
 
-/// Cluster. Its nodes are numbered through its groups in their order.
+/// Cluster. Its nodes are numbered across its groups, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Platform {
-    /// At least one.
+    /// Groups, at least one.
     pub groups: Vec<Group>,
 }
 
 /// Equal nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Unique in a platform.
+    /// Names of the nodes, unique in a platform.
     pub names: Names,
     /// Number of nodes, at least 1.
     pub count: u32,
-    /// Cores of each node, 1 to [`CORE_LIMIT`]; of all of its units together.
+    /// Cores of each node, 1 to [`CORE_LIMIT`]; the sum over all of its units.
     pub cores: u32,
     /// Memory of each node, if known.
     pub memory: Option<Memory>,
     /// Type for the profiles of nodes without [`Group::units`].
     pub hardware: String,
-    /// Units of each node, if they differ or can be capped; else its cores are one CPU without caps.
+    /// Units of each node, if they differ or can be capped; otherwise the cores are one CPU without caps.
     pub units: Vec<Unit>,
     /// True draw of a node.
     pub draw: Draw,
     /// Draw of a node as the scheduler believes it to be.
     pub believed: Draw,
-    /// How a node sleeps, if it can.
+    /// Draws and times of sleep, if the nodes can sleep.
     pub rest: Option<Rest>,
-    /// Time from the assignment of a job until it begins on an awake node; not negative.
+    /// Time from the assignment of a job until its begin on an awake node; not negative.
     pub start_delay: Span,
 }
 
@@ -76,11 +76,11 @@ pub struct Rest {
     pub draw: Power,
     /// Time from on to off.
     pub down_time: Span,
-    /// During [`Rest::down_time`].
+    /// Draw during [`Rest::down_time`].
     pub down_draw: Power,
     /// Time from off to on.
     pub up_time: Span,
-    /// During [`Rest::up_time`].
+    /// Draw during [`Rest::up_time`].
     pub up_draw: Power,
 }
 
@@ -194,7 +194,7 @@ impl Group {
         self.rest.as_ref().map_or(Ok(()), Rest::check)
     }
 
-    /// Returns the cores of the largest CPU of a node, which is the most for one job there.
+    /// Returns the cores of the largest CPU of a node, which are the most for one job there.
     pub fn widest(&self) -> u32 {
         let cpus = self.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
         if self.units.is_empty() { self.cores } else { cpus.map(|unit| unit.cores).max().unwrap_or(0) }
@@ -215,8 +215,9 @@ impl Group {
 
 impl Platform {
     /// Returns the cluster of energy-budget-2017, table I, with `nodes` nodes of one core (that paper counts
-    /// processors): 95 W idle and 190.738 W busy, believed to be 100 W and 203.12 W; off 9.75 W; 6.1 s at 101 W to
-    /// switch off, 151.52 s at 125.17 W to switch on. Call [`Platform::check`] if `nodes` may be out of range.
+    /// processors): 95 W idle and 190.738 W busy, believed to be 100 W and 203.12 W. A node that is off draws 9.75 W.
+    /// Switching off takes 6.1 s at 101 W, switching on 151.52 s at 125.17 W. Call [`Platform::check`] if `nodes` may
+    /// be out of range.
     pub fn taurus(nodes: u32) -> Self {
         let rest = Rest {
             draw: Power::from_mw(9_750),
@@ -296,7 +297,8 @@ mod tests {
         assert_eq!(platform.check(), Ok(()));
         assert_eq!((platform.nodes(), platform.cores()), (80_640, 80_640));
         let rest = platform.groups[0].rest.expect("rests");
-        // The reference: 616.08 J to switch off (101.00 W is rounded), 18,966.42 J to switch on (125.17 W is).
+        // The reference has 616.08 J to switch off (101.00 W is rounded) and 18,966.42 J to switch on (125.17 W is
+        // rounded).
         assert_eq!((rest.down_draw * rest.down_time).mj(), 616_100);
         assert_eq!((rest.up_draw * rest.up_time).mj(), 18_965_758);
         assert_eq!(Platform::taurus(0).check(), Err(PlatformError::Count { count: 0 }));

@@ -11,17 +11,17 @@ use super::{CORE_LIMIT, Draw, PlatformError, not_negative};
 /// A CPU or an accelerator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
-    /// Unique in a node.
+    /// Name, unique in a node.
     pub name: String,
     /// Type for profiles.
     pub hardware: String,
     /// A CPU runs any job, an accelerator only jobs that request one.
     pub kind: UnitKind,
-    /// 1 to [`CORE_LIMIT`]; 1 for an accelerator.
+    /// Cores, 1 to [`CORE_LIMIT`]; 1 for an accelerator.
     pub cores: u32,
     /// True draw above idle with all cores busy, for jobs of unknown applications.
     pub draw: Power,
-    /// The same draw, as the scheduler believes it to be.
+    /// The scheduler's belief about [`Unit::draw`].
     pub nameplate: Power,
     /// Lowest and highest cap.
     pub caps: Option<(Power, Power)>,
@@ -38,7 +38,7 @@ pub struct Run {
     /// Draw above idle; not negative.
     #[serde(with = "limo_model::as_text")]
     pub power: Power,
-    /// Positive.
+    /// Duration; positive.
     #[serde(with = "limo_model::as_text")]
     pub duration: Span,
 }
@@ -97,7 +97,7 @@ pub(super) struct UnitText {
     application: BTreeMap<String, Run>,
 }
 
-/// `["8 W", "60 W"]`.
+/// Caps as a file has them, such as `["8 W", "60 W"]`.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Caps(Watts, Watts);
 
@@ -109,7 +109,7 @@ struct Watts(#[serde(with = "limo_model::as_text")] Power);
 pub(super) struct CapFactor(u32);
 
 impl Default for CapFactor {
-    /// The worst case of power-capping-2018: half the power takes twice the time.
+    /// The worst case of power-capping-2018: half the power doubles the time.
     fn default() -> Self {
         Self(1_000)
     }
@@ -120,7 +120,7 @@ impl<'de> Deserialize<'de> for CapFactor {
         let factor = f64::deserialize(deserializer)?;
         let permille = (factor * 1_000.0).round();
         if (1.0..=1_000.0).contains(&permille) {
-            // In range, and whole.
+            // The value is in range, and whole.
             Ok(Self(permille as u32))
         } else {
             Err(de::Error::custom(format!("the cap factor is {factor}: it must be 0.001 to 1")))

@@ -36,7 +36,7 @@ pub enum SwfError {
 impl SwfError {
     pub(super) fn of_line(file: &str, line: u64, text: &[u8], fault: LineFault<'_>) -> Self {
         let file = file.to_owned();
-        // A line with control characters is not a mistyped number: the file has another format.
+        // A line with control characters is a sign of another file format, and not of a mistyped number.
         if let Some(at) =
             text.iter().position(|byte| (*byte < b' ' && *byte != b'\t' && *byte != b'\r') || *byte == 0x7f)
         {

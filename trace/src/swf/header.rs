@@ -16,7 +16,7 @@ pub struct Comment {
 /// Comments before the first job, in their order. Invalid UTF-8 is replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header {
-    /// As in the file, including those without a key.
+    /// All comments in the order of the file, including those without a key.
     pub comments: Vec<Comment>,
 }
 

@@ -14,24 +14,24 @@ use crate::workload::{Job, Workload};
 /// Source of a job's processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Processors {
-    /// Field 5, the allocated processors; if that is -1 or 0, field 8.
+    /// Field 5, the allocated processors, or field 8 if that is -1 or 0.
     #[default]
     Allocated,
-    /// Field 8, the requested processors; if that is -1 or 0, field 5.
+    /// Field 8, the requested processors, or field 5 if that is -1 or 0.
     Requested,
 }
 
 /// Conversion of records to jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rules {
-    /// Jobs are sorted by submission, equal ones by their numbers, then as in the file. A job without a run time or
-    /// processors is omitted; a run time of zero is kept; a requested time that is not positive counts as none.
+    /// Jobs are sorted by submission, then by number, then as in the file. A job without a run time or processors is
+    /// omitted, but a run time of zero is kept. A requested time that is not positive counts as none.
     #[default]
     Plain,
-    /// Like the inputs of energy-budget-2017. Lines with a number such as `7e+05` are omitted, and so are runs of zero.
-    /// The walltime is max(2 x run, requested), with the run of the file; then the run is floored to even seconds (1
+    /// Like the inputs of energy-budget-2017. Lines with a number such as `7e+05` and runs of zero are omitted. The
+    /// walltime is max(2 x run, requested), with the run of the file; then the run is floored to even seconds (1
     /// stays 1). Processors are always field 5, regardless of [`Processors`]. Jobs are sorted by number and then by
-    /// submission with an unstable sort, whose order of ties is part of the results.
+    /// submission with an unstable sort. Its order of ties affects the results.
     Compat2017,
 }
 
@@ -60,7 +60,7 @@ pub fn load(path: &Path, options: Options) -> Result<Workload, SwfError> {
 /// Reads from a reader at its first record.
 ///
 /// # Errors
-/// As [`load`].
+/// The same as for [`load`].
 pub fn load_from(mut reader: Reader, options: Options) -> Result<Workload, SwfError> {
     let mut workload =
         Workload { start: reader.header().start(), processors: reader.header().processors(), ..Workload::default() };
@@ -99,7 +99,7 @@ fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
 
 fn order(jobs: &mut Vec<Job>, rules: Rules, out_of_order: bool) {
     match rules {
-        // Stable; moves small keys and each job once. Both as one number, which compares in one step.
+        // This stable sort moves small keys, and each job once. A key is one number, which compares in one step.
         Rules::Plain if out_of_order => {
             jobs.sort_by_cached_key(|job| (i128::from(job.submit.ms()) << 64) + i128::from(job.number));
         }
@@ -227,7 +227,7 @@ mod tests {
         load_from(reader, options).map_err(|error| error.to_string())
     }
 
-    /// A line with the fields that matter here: number, submit, run, allocated, requested, requested time.
+    /// Formats a line with the fields that matter here: number, submit, run, allocated, requested, requested time.
     fn line(number: &str, submit: &str, run: &str, processors: (&str, &str), asked: &str) -> String {
         let (got, wanted) = processors;
         format!("{number} {submit} 5 {run} {got} -1 -1 {wanted} {asked} -1 1 7 1 9 1 1 -1 -1\n")

@@ -14,21 +14,21 @@ pub enum Field {
     Number,
     /// Seconds from the start of the workload.
     Submit,
-    /// Seconds.
+    /// Wait in seconds.
     Wait,
-    /// Seconds.
+    /// Running time in seconds.
     Run,
     /// Processors that were allocated.
     Allocated,
     /// Seconds of CPU time, the mean over its processors.
     CpuTime,
-    /// KiB for each processor.
+    /// Used memory in KiB for each processor.
     UsedMemory,
     /// Processors that were requested.
     RequestedProcessors,
-    /// Seconds.
+    /// Requested time in seconds.
     RequestedTime,
-    /// KiB for each processor.
+    /// Requested memory in KiB for each processor.
     RequestedMemory,
     /// 1 done, 0 failed, 5 cancelled.
     Status,
@@ -38,13 +38,13 @@ pub enum Field {
     Group,
     /// Number of the executable.
     Application,
-    /// Number of the queue; 0 is often that of interactive jobs.
+    /// Number of the queue; 0 is often the interactive one.
     Queue,
     /// Number of the part of the machine.
     Partition,
     /// Number of the job whose end preceded the submission of this one.
     PrecedingJob,
-    /// Seconds after the preceding job's end.
+    /// Time in seconds between the preceding job's end and the submission.
     ThinkTime,
 }
 
@@ -100,7 +100,7 @@ impl Field {
     }
 }
 
-/// Contents of a line. Values are in thousandths, which holds every fraction of the archive's traces; finer ones are
+/// Contents of a line. Values are in thousandths, which hold every fraction of the archive's traces; finer ones are
 /// rounded half away from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
@@ -145,7 +145,7 @@ impl Record {
             if at == line.len() {
                 return Err(LineFault::Missing { fields: index });
             }
-            // Most fields of an archive's line are unknown.
+            // In the archive's lines, most fields are unknown.
             if line.get(at..at + UNKNOWN.len()) == Some(UNKNOWN) {
                 record.thousandths[index] = -1_000;
                 at += UNKNOWN.len();
@@ -194,8 +194,8 @@ fn token(line: &[u8], at: usize) -> &[u8] {
     &rest[..rest.iter().position(|byte| is_blank(*byte)).unwrap_or(rest.len())]
 }
 
-/// Parses a whole number of up to 15 digits at `at`, in thousandths, and returns its end; `None` leaves it to the slow
-/// parser.
+/// Parses a whole number of up to 15 digits at `at`, in thousandths, and returns its end; `None` means that the slow
+/// parser is needed.
 #[inline]
 fn whole(line: &[u8], mut at: usize) -> Option<(i64, usize)> {
     let negative = line[at] == b'-';
@@ -207,7 +207,7 @@ fn whole(line: &[u8], mut at: usize) -> Option<(i64, usize)> {
         if digit > 9 {
             break;
         }
-        // Wraps only with more digits than are accepted below.
+        // The product wraps only for more digits than are accepted below.
         value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
         at += 1;
     }

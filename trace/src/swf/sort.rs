@@ -1,8 +1,8 @@
-//! Unstable sort with a fixed order of ties, as in the C++ library of GCC since 2012: quicksort by the median of three,
-//! heap sort for deep recursion, and an insertion sort over runs of sixteen. Only the results of energy-budget-2017
-//! should depend on that order.
+//! Unstable sort with a fixed order of ties, as in the C++ library of GCC since 2012: quicksort by the median of
+//! three, heap sort for deep recursion, and an insertion sort over runs of sixteen. Only results of
+//! energy-budget-2017 may depend on that order.
 
-/// Shorter ranges are left to the insertion sort.
+/// Length of a range from which on it is partitioned; shorter ones are left to the insertion sort.
 const SHORT: usize = 16;
 
 /// Sorts by `less`. The algorithm determines the order of ties.
@@ -17,7 +17,7 @@ pub(super) fn introsort<T: Copy>(items: &mut [T], less: impl Fn(&T, &T) -> bool)
     }
 }
 
-/// Partitions until every range is short or sorted. Recursion goes right, the loop goes left.
+/// Partitions until every range is short or sorted. Recursion handles the right part, the loop the left one.
 fn partition_down<T: Copy>(items: &mut [T], mut depth: u32, less: &impl Fn(&T, &T) -> bool) {
     let mut end = items.len();
     while end > SHORT {
@@ -128,13 +128,14 @@ mod tests {
         assert_eq!(hash, expected, "{} keys", items.len());
     }
 
-    /// Ten keys in the order of a linear congruential generator (Numerical Recipes').
+    /// Returns ten keys in the order of a linear congruential generator (Numerical Recipes).
     fn mixed(count: usize) -> impl Iterator<Item = u32> {
         let step = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         std::iter::successors(Some(1_u32), step).skip(1).take(count).map(|state| (state >> 16) % 10)
     }
 
-    /// Musser's sequence, on which the median of three is always a bad pivot: ends in the heap sort.
+    /// Returns Musser's sequence, on which the median of three is always a bad pivot, so that it ends in the heap
+    /// sort.
     fn killer(count: u32) -> Vec<u32> {
         let half = count / 2;
         let low = (1..=half).map(|i| if i % 2 == 1 { i } else { half + i - 1 });

@@ -39,7 +39,7 @@ fn write_file(file: &mut File, workload: &Workload, gzip: bool) -> io::Result<()
 /// Writes the text of the format.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_to(out: &mut impl Write, workload: &Workload) -> io::Result<()> {
     writeln!(out, "; Version: 2.2")?;
     writeln!(out, "; MaxJobs: {}", workload.jobs.len())?;
@@ -51,7 +51,7 @@ pub fn write_to(out: &mut impl Write, workload: &Workload) -> io::Result<()> {
         writeln!(out, "; MaxProcs: {processors}")?;
     }
     for note in &workload.notes {
-        // A note is one line, whoever wrote it.
+        // A note is written on one line, whatever its text.
         writeln!(out, "; Note: {}", note.replace(['\n', '\r'], " "))?;
     }
     let mut line = String::with_capacity(128);

@@ -9,6 +9,8 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Connects to the master.
+    ///
     /// # Errors
     /// If the master does not answer.
     pub async fn connect(address: &str) -> Result<Self> {
@@ -44,7 +46,7 @@ impl Caller {
     /// If the master refuses it, or the connection breaks.
     pub async fn accepted(&mut self) -> Result<JobId> {
         loop {
-            match self.connection.reader.next().await?.context("the master hung up")? {
+            match self.connection.reader.next().await?.context("the master closed the connection")? {
                 Frame::Message(MasterToClient::Accepted { job }) => return Ok(job),
                 Frame::Message(MasterToClient::Refused { reason, .. }) => bail!("the master refused a job: {reason}"),
                 _ => {}

@@ -1,4 +1,4 @@
-//! The speed of commands: one after the other, as an array, and with much output.
+//! The speed of single commands, of arrays, and of streams.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -38,7 +38,7 @@ pub async fn one(site: &Site) -> Result<Part> {
         plain.push(took_ms(&mut Command::new("true"))?);
         bare.push(took_ms(cluster.client("lrun").arg("--version"))?);
         limo.push(took_ms(cluster.client("lrun").args(["-Q", "true"]))?);
-        // Slurm takes ten times as long.
+        // Fewer runs of Slurm are enough, because it takes ten times as long.
         if let Some(slurm) = site.slurm.as_ref().filter(|_| turn % 4 == 0) {
             other.push(took_ms(slurm.command("srun").args(["-Q", "true"]))?);
         }
@@ -54,7 +54,7 @@ pub async fn one(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// Compares an array of `true` with a loop that spawns as many and waits for each.
+/// Compares an array of `true` with a loop that spawns as many processes and waits for each.
 pub async fn arrays(site: &Site) -> Result<Part> {
     let place = place()?;
     let slots = AT_ONCE.to_string();
@@ -115,7 +115,7 @@ fn slurm_array_rate(slurm: &super::slurm::Slurm, tasks: usize) -> Result<f64> {
     Ok(tasks as f64 / took_ms(&mut command)? * 1000.0)
 }
 
-/// Compares `lrun cat` with the same bytes over a relay.
+/// Compares `lrun cat` with a relay of the same bytes.
 pub async fn stdio(site: &Site) -> Result<Part> {
     let place = place()?;
     let cluster = site.cluster(place.path(), "", &[&["--cpus", "2"]]).await?;
@@ -144,7 +144,7 @@ pub async fn stdio(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// Read bytes are counted, so that lost bytes do not count as speed.
+/// The bytes that were read are counted, so that lost bytes do not count as speed.
 fn cat_ms(command: &mut Command, file: &std::path::Path) -> Result<f64> {
     let expected = file.metadata()?.len();
     command.stdin(File::open(file)?).stdout(Stdio::piped());

@@ -1,5 +1,5 @@
-//! Many nodes in one process, which speak the protocol without running jobs, to measure the cost of a large cluster for
-//! its master.
+//! Many nodes in one process, which use the protocol without running jobs. They measure the cost of a large cluster
+//! for its master.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,10 +28,10 @@ const CORES: u32 = 16;
 /// Longest wait; only an event that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Longest time for measuring ends; a slow round shows in few of them.
+/// Longest time for measuring ends, because a slow round appears in few of them.
 const ENOUGH: Duration = Duration::from_secs(60);
 
-/// Connections that are made at a time, fewer than the listener's queue has room for.
+/// Connections that are made at a time, fewer than fit into the listener's queue.
 const CALLS: usize = 64;
 
 /// Open files apart from connections.
@@ -60,7 +60,7 @@ fn slave(name: &str) -> Registration {
     Registration { slave: NewSlave { journal: JournalId::default(), spec, instance, boot }, attempts: Vec::new() }
 }
 
-/// Registered nodes.
+/// Registers nodes, and returns them.
 async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
     let mut lines = Vec::with_capacity(count);
     let mut calls: JoinSet<Result<Line>> = JoinSet::new();
@@ -96,7 +96,7 @@ fn may_open(count: usize) -> Result<u64> {
     Ok(files)
 }
 
-/// Gives signs of life as `lslave` does, starting within one heartbeat. Counts the answered ones.
+/// Gives signs of life as `lslave` does, starting within one heartbeat. Counts the answers.
 async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<AtomicUsize>) -> Result<()> {
     tokio::time::sleep_until(begin).await;
     let mut beats = alive.caller(begin);
@@ -105,7 +105,7 @@ async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<
             biased;
             received = line.reader.receive() => {
                 beats.heard(Instant::now());
-                match received?.context("the master hung up")? {
+                match received?.context("the master closed the connection")? {
                     Received::Sign(Sign::Ping(number)) => Some(Sign::Pong(number)),
                     Received::Sign(Sign::Pong(number)) => {
                         beats.answered(number, Instant::now());
@@ -128,13 +128,13 @@ async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<
     }
 }
 
-/// Measures ten thousand idle nodes that only give signs of life: on the default socket of a node on the master's
-/// machine, and on loopback.
+/// Measures ten thousand idle nodes that only give signs of life, on the default socket of the master's machine and
+/// on loopback.
 pub async fn idle(site: &Site) -> Result<Part> {
     let count = site.so_many(10_000);
     let files = may_open(count)?;
     let place = place()?;
-    let what = format!("{count} registered nodes without a meter that only give signs of life");
+    let what = format!("{count} registered nodes without a meter that only send heartbeats");
     let mut part = Part::new("idle", what, &[]);
     for over_tcp in [false, true] {
         let (key, over) = if over_tcp { ("_tcp", "loopback") } else { ("", "the Unix socket") };
@@ -147,7 +147,7 @@ pub async fn idle(site: &Site) -> Result<Part> {
         part.row(format!("registered{key}_s"), format!("over {over}, until all are registered"), idle.registered_s);
         part.aim(format!("core{key}_percent"), "of a core", (idle.core_percent, Aim::AtMost(2.0)));
         part.aim(format!("per_node{key}_kib"), "memory of the master for each", (idle.per_node_kib, Aim::AtMost(20.0)));
-        part.row(format!("heartbeats{key}_per_s"), "signs of life that were asked for and given", idle.beats_per_s);
+        part.row(format!("heartbeats{key}_per_s"), "heartbeats requested and answered", idle.beats_per_s);
     }
     part.note("over loopback, the master's process also does the work of the kernel that receives at its nodes");
     part.note(format!("{files} open files were allowed"));
@@ -173,7 +173,7 @@ async fn watch_idle(site: &Site, (master, address): (u32, &str), count: usize) -
     for (turn, line) in (0_u32..).zip(lines) {
         beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
     }
-    // Work after the last registration does not belong to the idle state, and each node must have sent a ping.
+    // Work from the last registration does not belong to the idle state, and each node must have sent a ping.
     tokio::time::sleep(HEARTBEAT * 2).await;
     let resident = resident_bytes(master)? - before;
     let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
@@ -196,7 +196,7 @@ pub async fn round(site: &Site) -> Result<Part> {
     may_open(count)?;
     let place = place()?;
     let policy = &site.policy;
-    // Only the duration of rounds is logged at this level of this module.
+    // At this level, this module logs only the duration of rounds.
     let config = format!(
         "log = \"warn,lmaster::serve=debug\"\nlog_format = \"json\"\nack_timeout = \"60s\"\n[initial]\npolicy = \"{policy}\"\n"
     );
@@ -279,7 +279,7 @@ fn shape(index: usize) -> Request {
 
 /// An order to a node.
 enum Order {
-    /// One of the node's jobs is over.
+    /// Ends one of the node's jobs.
     End,
 }
 
@@ -351,7 +351,7 @@ async fn node(
                 line.writer.flush().await?;
                 None
             }
-            frame = line.reader.next() => match frame?.context("the master hung up")? {
+            frame = line.reader.next() => match frame?.context("the master closed the connection")? {
                 Frame::Message(MasterToNode::DoExec(exec)) => {
                     Some(NodeToMaster::JobAck { job: exec.job, attempt: exec.attempt })
                 }

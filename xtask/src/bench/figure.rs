@@ -51,7 +51,7 @@ impl Aim {
     }
 }
 
-/// Units at the end of keys, with their symbols.
+/// Symbols of units, by the ends of keys.
 const UNITS: [(&str, &str); 10] = [
     ("_mb_per_s", " MB/s"),
     ("_per_s", "/s"),
@@ -93,7 +93,7 @@ impl Part {
         self.rows.push(Row { key: key.into(), label: label.into(), value, aim: Some(aim) });
     }
 
-    /// The conditions of the figures.
+    /// Adds a note about the conditions of the figures.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }

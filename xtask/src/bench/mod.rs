@@ -28,15 +28,15 @@ use slurm::Slurm;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Only this part
+    /// Measure only this part
     name: Option<Name>,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-    /// Less of each, enough to see that it works
+    /// Run smaller measurements, enough to see that they work
     #[arg(long)]
     quick: bool,
-    /// Measure a Slurm beside it, which this script brings up
+    /// Also measure a Slurm, which this script starts
     #[arg(long, value_name = "START_SH", env = "LIMO_BENCH_SLURM")]
     slurm: Option<PathBuf>,
     /// Policy of the part `round`
@@ -48,23 +48,25 @@ pub struct Arguments {
 enum Name {
     /// A command that does nothing
     True,
-    /// Jobs accepted a second
+    /// Jobs accepted per second
     #[value(alias = "detach")]
     Submissions,
-    /// Tasks of an array a second
+    /// Tasks of an array per second
     Arrays,
     /// Bytes through a command
     Stdio,
     /// An array of a million tasks
     Million,
-    /// 1,000 nodes and 100,000 jobs
+    /// Rounds with 1,000 nodes and 100,000 jobs
     Round,
-    /// 10,000 nodes with nothing to do
+    /// 10,000 idle nodes
     Idle,
-    /// Acknowledged jobs that a crash leaves
+    /// Acknowledged jobs that survive a crash
     Survive,
 }
 
+/// Runs `cargo xtask bench`.
+///
 ///
 ///
 /// # Errors
@@ -118,7 +120,7 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
     }
 }
 
-/// Conditions without which figures mean little.
+/// Conditions of the figures, without which they mean little.
 struct Conditions {
     cores: usize,
     /// Processes that ran or were ready to run, averaged over the last minute.
@@ -135,9 +137,7 @@ impl Conditions {
     fn in_words(&self, site: &Site) -> String {
         let slurm = match &site.slurm {
             Some(slurm) => format!("{} is measured in turns", slurm.version),
-            None => {
-                "no Slurm is measured (--slurm START_SH brings one up): what others reached elsewhere is quoted".into()
-            }
+            None => "Slurm is not measured (--slurm START_SH starts it): published figures are quoted".into(),
         };
         format!("{} cores, load {:.2} before; {slurm}", self.cores, self.load)
     }

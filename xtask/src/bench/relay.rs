@@ -1,5 +1,5 @@
-//! Upper bounds for the speed of stdio through Limo: the same bytes over loopback from this process to a relay, to an
-//! end that returns them, and back the same way. Uses blocking threads, buffers of the size of a pipe, and no protocol.
+//! Upper bounds for the speed of stdio through Limo: the same bytes go over loopback from this process through a
+//! relay to a far end, and back the same way. Uses blocking threads, buffers of the size of a pipe, and no protocol.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -29,7 +29,8 @@ pub fn mb_per_s(bytes: usize) -> Result<f64> {
     Ok(rate)
 }
 
-/// Returns the same with `cat` between two pipes at the far end, as in a job, and a third pipe back, as from `lrun`.
+/// Returns the same speed with `cat` between two pipes at the far end, as in a job, and a third pipe back, as from
+/// `lrun`.
 ///
 /// # Errors
 /// If loopback or `cat` do not work.
@@ -74,7 +75,7 @@ fn relayed() -> Result<(TcpListener, std::net::SocketAddr)> {
     Ok((end, relay_address))
 }
 
-/// Writes bytes into `out` and reads as many from `back`; returns megabytes per second.
+/// Writes bytes to `out` and reads the same number from `back`; returns megabytes per second.
 fn there_and_back(bytes: usize, mut out: TcpStream, mut back: impl Read) -> Result<f64> {
     let begin = Instant::now();
     let writer = thread::spawn(move || -> io::Result<()> {
@@ -139,7 +140,7 @@ impl End for ChildStdin {
     }
 }
 
-/// Copies until the end, and signals the end.
+/// Copies until the end of input, and signals the end.
 fn pass(mut from: impl Read, mut to: impl End) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {

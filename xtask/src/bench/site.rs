@@ -77,7 +77,7 @@ pub fn took_ms(command: &mut Command) -> Result<f64> {
 pub fn resident_bytes(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).context("the process is gone")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse().context("VmRSS is no number")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse().context("VmRSS is not a number")?;
     Ok(kib * 1024.0)
 }
 
@@ -88,7 +88,7 @@ pub fn resident_bytes(pid: u32) -> Result<f64> {
 pub fn cpu_s(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).context("the process is gone")?;
     let fields: Vec<&str> = text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
-    // User and system time are fields 14 and 15; the first after the name is field 3.
+    // User and system time are fields 14 and 15; the first field after the name is field 3.
     let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
     let per_s = sysconf(SysconfVar::CLK_TCK)?.context("no clock ticks")?;
     Ok(ticks / per_s as f64)
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_used_is_what_the_kernel_counts() {
+    fn usage_of_a_process_is_counted_by_the_kernel() {
         let used_ms = || {
             let usage = getrusage(UsageWho::RUSAGE_SELF).expect("own");
             (usage.user_time().num_milliseconds(), usage.system_time().num_milliseconds())

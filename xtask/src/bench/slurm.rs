@@ -11,11 +11,13 @@ pub struct Slurm {
     script: PathBuf,
     base: TempDir,
     config: String,
-    /// `slurm-wlm 22.05.8`, for example.
+    /// Version, such as `slurm-wlm 22.05.8`.
     pub version: String,
 }
 
 impl Slurm {
+    /// Starts a Slurm.
+    ///
     ///
     ///
     /// # Errors

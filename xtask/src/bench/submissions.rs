@@ -24,13 +24,13 @@ const MILLION: &[Elsewhere] = &[Elsewhere { who: "HyperQueue 0.26", found: "2.8 
 const SURVIVE: &[Elsewhere] =
     &[Elsewhere { who: "Slurm 22.05", found: "0 or 1 of 30 within 3 s of their acknowledgement, all 30 after 10 s" }];
 
-/// Concurrent clients.
+/// Number of concurrent clients.
 const CLIENTS: usize = 16;
 
 /// Bytes of one write of the comparison: a page of the journal.
 const PAGE: usize = 4096;
 
-/// About the bytes of a submission.
+/// Approximate bytes of a submission.
 const SUBMISSION: usize = 1300;
 
 /// Bytes of the answer.
@@ -94,7 +94,7 @@ fn write_page(file: &File, index: usize) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// Writes that end a file and are on disk before the next, each second.
+/// Returns the rate of writes that append to a file, each on disk before the next.
 fn sync_rate(dir: &Path, count: usize) -> Result<f64> {
     let file = file_of_pages(dir)?;
     let begin = Instant::now();
@@ -157,7 +157,7 @@ async fn many_rate(address: &str, count: usize) -> Result<f64> {
     Ok((count / 4 * CLIENTS) as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// An array of a million tasks.
+/// Measures an array of a million tasks.
 pub async fn million(site: &Site) -> Result<Part> {
     const TASKS: f64 = 1e6;
     let mut part = Part::new("million", "an array of a million tasks, by `lrun --detach --array 0-999999`", MILLION);

@@ -109,7 +109,7 @@ impl<'a> Cluster<'a> {
         socket_in(&self.dir).display().to_string()
     }
 
-    /// The loopback address of the master.
+    /// Returns the loopback address of the master.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -125,7 +125,7 @@ impl<'a> Cluster<'a> {
         command
     }
 
-    /// The path of the journal.
+    /// Returns the state directory of the master.
     pub fn state_dir(&self) -> PathBuf {
         self.dir.join("lmaster")
     }
@@ -199,7 +199,7 @@ impl<'a> Cluster<'a> {
 }
 
 impl Drop for Cluster<'_> {
-    /// Stops the nodes first: each ends its jobs and tells the master.
+    /// The nodes are stopped first: each ends its jobs and informs the master.
     fn drop(&mut self) {
         stop(self.nodes.iter_mut());
         stop([&mut self.master].into_iter());

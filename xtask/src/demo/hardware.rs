@@ -1,4 +1,4 @@
-//! The machines of the demo: those of limo-2018 with shortened durations, and their profiles.
+//! The machines of the demo, and their profiles: those of limo-2018 with shortened durations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,8 +49,8 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
                     duration: application.duration,
                     power: application.power,
                     energy: application.power * application.duration,
-                    // 1.4826 times the median deviation, which is half of the largest deviation for an even
-                    // distribution.
+                    // The spread is 1.4826 times the median deviation, which is half of the largest deviation for an
+                    // even distribution.
                     spread_permille: unit.duration_noise.millionths() * 3 / 4 / 1_000,
                     runs: 1,
                     source: EstimateSource::Imported,
@@ -99,7 +99,7 @@ mod tests {
         let (slow, fast) = (parse(&example), parse(&faster(&example, FACTOR).expect("faster")));
         assert_eq!(fast.machines.iter().map(|machine| machine.spec.units.len()).sum::<usize>(), 6);
         let (slow, fast) = (profiles(&slow), profiles(&fast));
-        // Five benchmarks on five types of hardware: the two Xeons have the same type.
+        // There are five benchmarks on five types of hardware, because both Xeons have the same type.
         assert_eq!((slow.len(), fast.len()), (25, 25));
         for ((key, slow), (other, fast)) in slow.iter().zip(&fast) {
             assert_eq!((key, slow.power), (other, fast.power));

@@ -1,5 +1,5 @@
-//! The figures of a run, computed from the draw by the meters and from the times of its jobs. All times are in the
-//! hour. Independent of plans and policies.
+//! The figures of a run, computed from the draw by the meters and from the times of its jobs. All times are times of
+//! the hour. Independent of plans and policies.
 
 use limo_model::{Band, Curve, Energy, Money, Power, Price, Span, Time};
 
@@ -132,12 +132,12 @@ mod tests {
         // 30 min at 100 W and 30 min at 40 W are 70 Wh.
         let draw = draw(&[(0, 100), (30, 40)]);
         assert_eq!(energy(&draw, BEGIN, END), "70 Wh".parse().expect("an energy"));
-        // 50 Wh at 20 EUR/MWh and 20 Wh at -100 EUR/MWh, each 96 times: 0.096 EUR and -0.192 EUR.
+        // These are 50 Wh at 20 EUR/MWh and 20 Wh at -100 EUR/MWh, each 96 times: 0.096 EUR and -0.192 EUR.
         let prices = curve(
             vec![(0, "20 EUR/MWh"), (30, "-100 EUR/MWh")].into_iter().map(|(at, text)| (at, price(text))).collect(),
         );
         assert_eq!(cost(&draw, &prices, END), "-0.096 EUR".parse().expect("money"));
-        // 15 more minutes at 40 W and -100 EUR/MWh: another 10 Wh.
+        // 15 more minutes at 40 W and -100 EUR/MWh add 10 Wh.
         assert_eq!(cost(&draw, &prices, minute(75)), "-0.192 EUR".parse().expect("money"));
     }
 
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(end, minute(90));
         let figures = measure(&short, &limits(), &Curve::constant(price("50 EUR/MWh")), end);
         assert_eq!((figures.makespan, figures.mean_wait), (Span::from_secs(50 * 60), Span::from_secs(3 * 60)));
-        // 70 min at 60 W are 70 Wh, 96 times at 50 EUR/MWh.
+        // 70 min at 60 W are 70 Wh, which count 96 times at 50 EUR/MWh.
         assert_eq!(figures.energy, "70 Wh".parse().expect("an energy"));
         assert_eq!(figures.cost, "0.336 EUR".parse().expect("money"));
         assert!((figures.in_band_share - 1.0).abs() < 1e-9);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn above_the_upper_limit_in_the_hour() {
         let above = |steps: &[(i64, i64)]| above_upper(&draw(steps), &limits());
-        // 60 W until minute 30, then 90 W; the time after the hour does not count.
+        // The draw is 60 W until minute 30, then 90 W; the time after the hour does not count.
         assert_eq!(above(&[(0, 60), (30, 90), (60, 500)]), Power::ZERO);
         assert_eq!(above(&[(0, 50), (10, 63), (20, 50), (40, 92)]), Power::from_watts(3));
     }

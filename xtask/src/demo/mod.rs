@@ -1,6 +1,6 @@
-//! `cargo xtask demo`: replays limo-2018, section 4.4, with real daemons on loopback, an hour in a minute. The runs
-//! are: without regard to power, under the algorithm of limo-2018, under Limo, and under Limo without a forecast of the
-//! limits. With `--slurm` the same jobs also run under Slurm. All figures come from emulated machines: from the
+//! `cargo xtask demo`: replays limo-2018, section 4.4, with real daemons on loopback, an hour in a minute. One run
+//! ignores power. The others are under the algorithm of limo-2018, under Limo, and under Limo without a forecast of
+//! the limits. With `--slurm` the same jobs also run under Slurm. All figures come from emulated machines: from the
 //! journals of the masters, and under Slurm from the logs of jobs and power programs.
 
 mod cluster;
@@ -44,16 +44,16 @@ pub struct Arguments {
     /// Write the picture here [default: demo/demo.svg in the target directory]
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Simulate the hour with lsim in place of running it
+    /// Simulate the hour with lsim instead of running it
     #[arg(long)]
     simulate: bool,
-    /// Simulate so many random hours, too: other machines, jobs, limits and prices
+    /// Also simulate this many random hours, with other machines, jobs, limits and prices
     #[arg(long, value_name = "N", requires = "simulate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     random: Option<u32>,
-    /// The first of the random hours; each has the next number
+    /// Seed of the first random hour; each further hour has the next number
     #[arg(long, value_name = "SEED", requires = "random", default_value_t = random::FIRST_SEED)]
     first_seed: u64,
-    /// Run the same jobs under the Slurm that this program starts, too; all runs then take six minutes for the hour
+    /// Also run the same jobs under the Slurm that this program starts; all runs then take six minutes for the hour
     #[arg(long, value_name = "START_SH", conflicts_with = "simulate")]
     slurm: Option<PathBuf>,
     /// Keep the journals and logs of the daemons in this directory, which must not exist yet
@@ -61,12 +61,13 @@ pub struct Arguments {
     keep: Option<PathBuf>,
 }
 
-/// A run: a policy, and how many of the execution units its jobs can use.
+/// A run: a policy, and the number of execution units for its jobs.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     name: &'static str,
     policy: &'static str,
-    /// True if the limits of the whole hour are known from its beginning; else each becomes known when it is in force.
+    /// True if the limits of the whole hour are known from its beginning. Otherwise each limit becomes known when it
+    /// comes into force.
     forecast: bool,
     /// True if jobs also have commands for the accelerators.
     accelerators: bool,
@@ -75,7 +76,7 @@ struct Run {
 
 const LIMO: Run = Run { name: "limo", policy: "limo", forecast: true, accelerators: true, units: 6 };
 
-/// The comparison of section 4.4: SLURM knows the machines, Limo all of their units. The paper's Limo is
+/// The comparison of section 4.4. SLURM knows the machines, and Limo all of their units. The paper's Limo is
 /// `limo-prototype` here, and learned a limit only at its change.
 const RUNS: [Run; 4] = [
     Run { name: "fifo", policy: "fifo", forecast: true, accelerators: false, units: 4 },
@@ -84,7 +85,7 @@ const RUNS: [Run; 4] = [
     Run { name: "limo, unwarned", forecast: false, ..LIMO },
 ];
 
-/// Slurm itself, run with `--slurm` only.
+/// Slurm itself, which runs only with `--slurm`.
 const SLURM: Run = Run { name: "slurm", policy: "slurm", forecast: false, accelerators: false, units: 4 };
 
 impl Run {
@@ -108,6 +109,8 @@ impl Hour {
     }
 }
 
+/// Runs `cargo xtask demo`.
+///
 /// # Errors
 /// If the programs cannot be built, a daemon fails, or a job does not end well.
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -156,7 +159,7 @@ fn live(dir: &Path, hour: &Hour, slurm: Option<&slurm::Scripts>, factor: i64) ->
         tokio::select! {
             records = replay_all(&programs, dir, hour, (slurm, factor)) => records,
             _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
-            _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
+            _ = terminate.recv() => bail!("terminated; the daemons are stopped"),
         }
     })
 }
@@ -220,7 +223,7 @@ impl Place {
         let Some(dir) = keep else {
             return Ok(Self::Temporary(tempfile::Builder::new().prefix("limo-demo-").tempdir()?));
         };
-        ensure!(!dir.exists(), "{} exists already: name a directory that does not", dir.display());
+        ensure!(!dir.exists(), "{} already exists: name a directory that does not", dir.display());
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
         Ok(Self::Kept(dir.canonicalize()?))
     }

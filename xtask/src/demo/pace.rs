@@ -11,17 +11,17 @@ pub const FACTOR: i64 = 60;
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub begin: Time,
-    /// Positive.
+    /// Factor by which the hour runs faster; positive.
     pub factor: i64,
 }
 
 impl Pace {
-    /// The time of the hour at a time on the wall.
+    /// Converts wall time to time of the hour.
     pub fn of_hour(self, wall: Time) -> Time {
         workload::BEGIN + (wall - self.begin).scaled(self.factor, 1)
     }
 
-    /// The time on the wall at a time of the hour.
+    /// Converts time of the hour to wall time.
     pub fn on_wall(self, hour: Time) -> Time {
         self.begin + shortened(hour - workload::BEGIN, self.factor)
     }

@@ -8,14 +8,14 @@ use limo_requirements::{TRACES, traces};
 
 use super::workload;
 
-/// The hours into which limo-2018 projects its hour: 26 to 29 October 2017.
+/// Number of hours to which limo-2018 projects its hour: 26 to 29 October 2017.
 pub const HOURS: i64 = 96;
 const FIRST_DAY: &str = "2017-10-26";
 
-/// Hours of prices for the hour and the rest of its day.
+/// Number of hours of prices for the hour and the remaining part of its day.
 const HOURS_NEEDED: usize = HOURS as usize * workload::HOURS_OF_DAY;
 
-/// Below the folder of traces.
+/// File of the prices, below the folder of traces.
 const FILE: &str = "prices/de-day-ahead-2015-2017.csv";
 
 /// All available prices, in hours.
@@ -24,7 +24,7 @@ pub struct Market {
     /// Description for the reader.
     pub source: String,
     hours: Vec<Price>,
-    /// Begin of the first of the four days.
+    /// Index of the first hour of the four days.
     first: usize,
 }
 
@@ -59,7 +59,7 @@ impl Market {
     /// Makes four days that become windy, as in October 2017: expensive mornings and evenings, then two days below
     /// zero.
     pub fn synthetic() -> Self {
-        /// EUR/MWh by the hour of a working day.
+        /// Prices of a working day by hour, in EUR/MWh.
         const DAY: [i64; 24] =
             [30, 29, 28, 28, 29, 33, 43, 53, 54, 49, 44, 41, 37, 33, 33, 37, 45, 49, 51, 50, 42, 36, 33, 31];
         /// Reduction of the price by wind on each day.
@@ -68,7 +68,7 @@ impl Market {
         let hours: Vec<Price> = hours.collect();
         Self {
             source: "a bundled synthetic curve with negative hours (no price file was found)".into(),
-            // Random days begin anywhere in the curve.
+            // The curve repeats, because random days begin anywhere in it.
             hours: hours.iter().copied().cycle().take(hours.len() + HOURS_NEEDED).collect(),
             first: 0,
         }
@@ -79,12 +79,12 @@ impl Market {
         self.part(self.first, self.source.clone())
     }
 
-    /// Returns the number of days that are followed by enough others.
+    /// Returns the number of days with enough days after them.
     pub fn days(&self) -> usize {
         (self.hours.len() - HOURS_NEEDED) / 24 + 1
     }
 
-    /// Returns the prices from one hour on.
+    /// Returns the prices from the beginning of a day on.
     pub fn starting_on(&self, day: usize) -> Prices {
         self.part(24 * day, format!("{} days after the first price", day))
     }
@@ -113,8 +113,8 @@ fn scaled(step: Span, index: usize) -> Span {
     step.scaled(i64::try_from(index).unwrap_or(i64::MAX), 1)
 }
 
-/// Reads the columns `date` (first, `2017-10-26 00:00:00`) and `Price` (EUR/MWh), and ignores others. Also returns the
-/// index of the first of the four days.
+/// Parses the columns `date` (first, `2017-10-26 00:00:00`) and `Price` (EUR/MWh), and ignores others. Also returns
+/// the index of the first of the four days.
 fn parse(text: &str) -> Result<(Vec<Price>, usize)> {
     let mut lines = text.lines().enumerate();
     let (_, header) = lines.next().context("the file is empty")?;
@@ -129,7 +129,7 @@ fn parse(text: &str) -> Result<(Vec<Price>, usize)> {
         let cell = line.split(',').nth(column).unwrap_or_default();
         let price = format!("{cell} EUR/MWh").parse();
         let price =
-            price.with_context(|| format!("line {}, column {}: `{cell}` is no price", index + 1, column + 1))?;
+            price.with_context(|| format!("line {}, column {}: `{cell}` is not a price", index + 1, column + 1))?;
         hours.push(price);
     }
     let count = first.map_or(0, |first| hours.len() - first);
@@ -156,7 +156,7 @@ mod tests {
         let market = Market { source: String::new(), hours, first };
         let known = market.of_2018().known().expect("a curve");
         assert_eq!((known.steps().len(), known.until()), (288, Some(workload::END_OF_DAY)));
-        // Hour 24 of the file is the first of 26 October; a price holds for 37.5 s of the hour.
+        // Hour 24 of the file is the first of 26 October. A price holds for 37.5 s of the hour.
         assert_eq!(known.at(workload::BEGIN).copied(), "24.5 EUR/MWh".parse().ok());
         assert_eq!(known.at(Time::from_unix_ms(37_500)).copied(), "25.5 EUR/MWh".parse().ok());
         assert_eq!(known.at(workload::END).copied(), "120.5 EUR/MWh".parse().ok());
@@ -175,7 +175,7 @@ mod tests {
         check("", "the file is empty");
         check("date,Cost\n", "line 1: no column `Price`");
         check(&file(30), "6 hours from 2017-10-26 on: 288 are needed");
-        check(&file(312).replace("26.5", "cheap"), "line 28, column 2: `cheap` is no price");
+        check(&file(312).replace("26.5", "cheap"), "line 28, column 2: `cheap` is not a price");
     }
 
     #[test]

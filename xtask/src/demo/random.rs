@@ -1,5 +1,5 @@
-//! The recipe for random hours: other machines, jobs, limits and prices of the kind of limo-2018, section 4.4. Equal
-//! seeds give equal hours. Independent of policies, and written before any policy ran on it.
+//! The recipe for random hours: other machines, jobs, limits and prices than in limo-2018, section 4.4, but of the
+//! same kind. Equal seeds give equal hours. Independent of policies, and written before any policy ran on it.
 //!
 //! - Machines: 2 or 3 with a Xeon, one to all of them with an Intel HD and one or two a Quadro; one or two ODROID-C1+
 //!   and as many ODROID-C2. A machine with a Xeon draws 14 W while idle, 1 W more with an Intel HD and 4 W more with a
@@ -7,14 +7,15 @@
 //! - Each idle draw, and for each type of hardware the power and the duration of each benchmark, is that of the example
 //!   times a factor from 2/3 to 3/2, all equally likely on a logarithmic scale.
 //! - Limits: every ten minutes a row of Table 4.6, each equally likely. Its lower limit above idle and its width are
-//!   scaled by the draw of all units together, in proportion to the example, and each by a factor from 4/5 to 5/4. A
-//!   band that no set of units can reach while all run the same benchmark is drawn again, for each of the benchmarks.
-//! - Jobs: 14 to 18 sets of the five benchmarks. Each set is submitted at the beginning of a section that is drawn with
-//!   the weights of Table 4.6 (4, 4, 4, 2, 1, 1); sets come earlier if the jobs would run out otherwise.
-//! - Enough work: all durations are multiplied by one number, so that the jobs together take half as much energy again
-//!   as the lower limit over the hour, each job at the mean over all units. At any time, as much of it has been
-//!   submitted as is needed by then.
-//! - Prices: those of consecutive days; each day that has enough others after it is equally likely the first.
+//!   scaled by the draw of all units together, in proportion to the example, and each by a factor from 4/5 to 5/4.
+//!   For each benchmark, some set of units must reach the band while all of them run it; otherwise the band is drawn
+//!   again.
+//! - Jobs: 14 to 18 sets of the five benchmarks. Each set is submitted at the beginning of a section, drawn with the
+//!   weights of Table 4.6 (4, 4, 4, 2, 1, 1). Sets come earlier if the jobs would run out otherwise.
+//! - Enough work: all durations are multiplied by one number. The jobs together then take 1.5 times the energy of the
+//!   lower limit over the hour, each job at the mean over all units. At any time, the work needed so far has been
+//!   submitted.
+//! - Prices: those of consecutive days. Each day with enough days after it is equally likely to be the first.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub const FIRST_SEED: u64 = 1_001;
 /// Energy of the jobs, divided by that of the lower limit.
 const SUPPLY: f64 = 1.5;
 
-/// Space below the upper limit that a reachable band must have, because policies keep some free.
+/// Free power below the upper limit that a reachable band must have, because policies keep a reserve.
 const RESERVE: f64 = 0.01;
 
 /// Attempts to draw a band before its machines are discarded.
@@ -148,7 +149,7 @@ fn milliwatts(watts: f64) -> String {
 /// Converts to watts.
 fn power(value: Option<&Value>) -> Result<f64> {
     let text = value.and_then(Value::as_str).unwrap_or_default();
-    let power: Power = text.parse().with_context(|| format!("`{text}` is no power"))?;
+    let power: Power = text.parse().with_context(|| format!("`{text}` is not a power"))?;
     Ok(power.watts())
 }
 
@@ -163,10 +164,10 @@ fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64))
         let applications = unit.get_mut("application").and_then(Value::as_table_mut).context("no application")?;
         for (name, application) in applications.iter_mut() {
             let (more_power, longer) = factors(&hardware, name);
-            let application = application.as_table_mut().context("an application is no table")?;
+            let application = application.as_table_mut().context("an application is not a table")?;
             let watts = power(application.get("power"))? * more_power;
             let text = application.get("duration").and_then(Value::as_str).unwrap_or_default();
-            let duration: Span = text.parse().with_context(|| format!("`{text}` is no duration"))?;
+            let duration: Span = text.parse().with_context(|| format!("`{text}` is not a duration"))?;
             let ms = (duration.ms() as f64 * longer).round() as i64;
             application.insert("power".to_owned(), milliwatts(watts).into());
             application.insert("duration".to_owned(), format!("{ms} ms").into());
@@ -180,7 +181,7 @@ fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64))
     Ok(cluster)
 }
 
-/// The recipe's knowledge of machines.
+/// The figures of machines for the recipe.
 struct MachineFigures {
     idle: f64,
     /// Power and duration of each benchmark on each unit.
@@ -225,7 +226,7 @@ impl MachineFigures {
     }
 }
 
-/// The bands of a day, in watts.
+/// Draws the bands of a day, in watts.
 fn bands(random: &mut Random, example: &MachineFigures, known: &MachineFigures) -> Result<Vec<(i64, i64)>> {
     let larger = known.full() / example.full();
     let mut bands = Vec::new();
@@ -263,7 +264,7 @@ fn sets(random: &mut Random, bands: &[(i64, i64)], idle: f64) -> Vec<usize> {
     let mut needed = 0.0;
     for (section, energy) in need.iter().enumerate() {
         needed += energy;
-        // Rounding must not require one set more than there are.
+        // Rounding must not require more sets than exist.
         let least = ((needed / all * count as f64 - 1e-9).ceil() as usize).min(count);
         for set in drawn.iter_mut().take(least) {
             *set = (*set).min(section);
@@ -300,7 +301,7 @@ mod tests {
             assert_eq!(day.len(), 18);
             let bands: Vec<(i64, i64)> = day.iter().map(|section| (section.low_w, section.high_w)).collect();
             assert!(bands.iter().all(|(low, high)| known.reach(*low as f64, *high as f64)), "seed {seed}");
-            // The work of each section is there when it begins, and half as much again in total.
+            // The work of each section is submitted when it begins, and half as much again in total.
             let need = need(&bands[..6], known.idle);
             let (mut needed, mut supplied) = (0.0, 0.0);
             for (section, energy) in day.iter().zip(&need) {

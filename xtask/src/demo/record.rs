@@ -29,6 +29,8 @@ pub struct Record {
 }
 
 impl Record {
+    /// Reads the record from a journal.
+    ///
     /// # Errors
     /// If the journal cannot be read, or has no meters.
     pub fn read(state_dir: &Path, pace: Pace) -> Result<Self> {
@@ -95,7 +97,7 @@ impl Recorder {
         }
     }
 
-    /// The draw from `at` on.
+    /// Adds the draw from `at` on.
     fn step(&mut self, at: Time) {
         let draw = self.draws.values().copied().sum();
         match self.steps.last_mut() {
@@ -155,7 +157,7 @@ mod tests {
             (0, node("b", 5)),
             (20, Event::Readings { draws: vec![(NodeId(1), watts(25))] }),
             (30, Event::Readings { draws: vec![(NodeId(0), watts(40))] }),
-            // The node registers again; its meter still shows the last value.
+            // The node registers again, and its meter still shows the last value.
             (35, node("b", 5)),
             (40, Event::Readings { draws: vec![(NodeId(0), watts(11)), (NodeId(1), watts(6))] }),
         ]);

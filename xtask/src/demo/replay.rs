@@ -14,9 +14,10 @@ use super::record::Record;
 use super::workload::{self, Section};
 use super::{Hour, Run};
 
-/// Settings with the short times of the policies. Times of processes and messages are wall times: a job starts in some
-/// 20 ms, and the next round follows soon. Times of the hour are shortened: nodes stay off or on for 12 s or 30 s, and
-/// jobs are spared for an hour. A reading is stored at once, because a second without it would be a minute of the hour.
+/// Settings with the short times of the policies. Times of processes and messages are wall times: a job starts in
+/// about 20 ms, and the next round follows soon. Times of the hour are shortened: nodes stay off or on for 12 s or 30
+/// s, and jobs are spared for an hour. A reading is stored at once, because a second without it would be a minute of
+/// the hour.
 pub fn settings(policy: &str, factor: i64) -> String {
     let of_hour = |secs| shortened(Span::from_secs(secs), factor);
     format!(
@@ -44,8 +45,8 @@ policy = "{policy}"
 /// Time to set limits and prices before the hour begins.
 const PREPARATION: Span = Span::from_secs(3);
 
-/// Limit after the hour, in its time. All work takes less on the slowest units, so a job that is not over by then never
-/// will be.
+/// Limit after the hour, in its time. Even on the slowest units all work takes less, so a job that is not over by
+/// then never will be.
 const GIVE_UP: Span = Span::from_secs(3 * 3_600);
 
 /// Data shared by both runs, and the directory of this one.
@@ -60,6 +61,8 @@ pub struct Stage<'a> {
     pub factor: i64,
 }
 
+/// Replays the hour.
+///
 /// # Errors
 /// If a program fails, or a job does not end with exit code 0.
 pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
@@ -128,7 +131,7 @@ async fn later_limits(cluster: &Cluster<'_>, stage: &Stage<'_>, run: Run, pace: 
     Ok(())
 }
 
-/// Submits the jobs of a section, each with its own `lrun`, one after the other to fix their order; returns their
+/// Submits the jobs of a section, each with its own `lrun`. One after the other, to fix their order. Returns their
 /// numbers.
 async fn submit(cluster: &Cluster<'_>, section: Section, run: Run) -> Result<Vec<String>> {
     let mut jobs = Vec::new();
@@ -179,7 +182,7 @@ fn rows<T>(curve: &Curve<T>, pace: Pace, row: impl Fn(String, &T) -> String, end
     Ok(rows)
 }
 
-/// RFC 3339, to the millisecond.
+/// Formats a time as RFC 3339, to the millisecond.
 fn shown(time: Time) -> Result<String> {
     Ok(Timestamp::from_millisecond(time.unix_ms())?.to_string())
 }

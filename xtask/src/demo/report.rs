@@ -63,7 +63,7 @@ impl RunReport {
         }
     }
 
-    /// Returns the system of limo-2018 that this run corresponds to: what the paper calls Limo is the prototype.
+    /// Returns the corresponding system of limo-2018. The paper's Limo is the prototype.
     fn published(&self) -> Option<Published> {
         match self.name {
             "fifo" | "slurm" => Some(Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" }),
@@ -88,6 +88,8 @@ impl Report {
         Self { random_hours, ..self }
     }
 
+    /// Formats the report as JSON.
+    ///
     ///
     ///
     /// # Errors
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_what_others_build_on() {
+    fn json_keeps_the_keys_for_programs() {
         let json: serde_json::Value = serde_json::from_str(&report().json().expect("JSON")).expect("JSON");
         let expected = serde_json::json!({
             "name": "limo-prototype", "in_band_share": 0.975, "above_upper_max_w": 2.5, "energy_j": 200_000.0, "cost_eur": -0.1, "makespan_s": 3600.0,

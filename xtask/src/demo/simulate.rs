@@ -1,5 +1,5 @@
-//! The same hour in `lsim`: writes the machines, profiles, jobs, limits and prices of the demo as files on the demo's
-//! clock, runs `lsim run` for each policy, and reads its draw and its jobs back. Simulated machines answer at once,
+//! The same hour in `lsim`: writes the machines, profiles, jobs, limits and prices of the demo to files on the demo's
+//! clock. Runs `lsim run` for each policy, and reads its draw and jobs back. Simulated machines answer at once,
 //! without noise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use super::workload::{self, BEGIN};
 use super::{Hour, RUNS, Run, hardware};
 use crate::workspace;
 
-/// The simulation starts with the hour.
+/// Pace at which the simulation starts with the hour.
 const PACE: Pace = Pace { begin: BEGIN, factor: FACTOR };
 
 /// Builds `lsim`.
@@ -163,11 +163,11 @@ fn rows<T>(header: &str, curve: &Curve<T>, row: impl Fn(&T) -> String, end: &str
 
 /// Parses a number of a table as thousandths.
 fn thousandths(cell: &str) -> Result<i64> {
-    let number: f64 = cell.parse().with_context(|| format!("`{cell}` is no number"))?;
+    let number: f64 = cell.parse().with_context(|| format!("`{cell}` is not a number"))?;
     Ok((number * 1_000.0).round() as i64)
 }
 
-/// The draw and the jobs of a simulation, in times of the hour.
+/// Reads the draw and the jobs of a simulation, in times of the hour.
 fn read(out: &Path) -> Result<Record> {
     let time = |cell: &str| thousandths(cell).map(|ms| PACE.of_hour(BEGIN + Span::from_ms(ms)));
     let table = |name: &str, columns: &[&str]| {
@@ -186,7 +186,7 @@ fn read(out: &Path) -> Result<Record> {
         let (started, ended) = (maybe(&row[2])?, maybe(&row[3])?.map(|at| (at, outcome)));
         let application = String::new();
         let job = JobRecord { application, submitted: time(&row[1])?, started, ended };
-        jobs.insert(JobId(row[0].parse().with_context(|| format!("`{}` is no number of a job", row[0]))?), job);
+        jobs.insert(JobId(row[0].parse().with_context(|| format!("`{}` is not a number of a job", row[0]))?), job);
     }
     Ok(Record { draw: Curve::new(draw, None)?, jobs })
 }
@@ -233,7 +233,7 @@ mod tests {
             assert!(run.in_band_share > 2.0 * fifo.in_band_share && run.in_band_share <= 1.0, "{run:?}");
             assert!(run.cost < fifo.cost, "{run:?} {fifo:?}");
         }
-        // In a simulation running jobs lower their draw at once.
+        // In a simulation, running jobs lower their draw at once.
         assert_eq!((limo.above_upper, unwarned.above_upper), (Power::ZERO, Power::ZERO));
     }
 
@@ -254,6 +254,6 @@ mod tests {
         assert_eq!(cells("a,b,c\n1,2,3\n4,5,6\n", &["c", "a"]).expect("cells"), [["3", "1"], ["6", "4"]]);
         assert_eq!(cells("a,b\n", &["c"]).expect_err("refused").to_string(), "no column `c`");
         assert_eq!(thousandths("-36.8005").expect("a number"), -36_801);
-        assert_eq!(thousandths("x").expect_err("refused").to_string(), "`x` is no number");
+        assert_eq!(thousandths("x").expect_err("refused").to_string(), "`x` is not a number");
     }
 }

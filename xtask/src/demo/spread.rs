@@ -30,7 +30,7 @@ pub struct PolicySpread {
     pub cheaper_than_fifo: usize,
 }
 
-/// Figures of all policies over all hours. Single figures are those of `limo`.
+/// Figures of all policies over all hours. Figures of a single policy are those of `limo`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
     pub count: usize,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_alone_is_limo() {
+    fn a_single_policy_is_limo() {
         let hour = |share: f64, cost| {
             let limo = figures(share, 0, cost);
             vec![figures(0.2, 40, 50), figures(0.9, 7, 20), limo, figures(share / 2.0, 1, 60)]

@@ -94,7 +94,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The picture of the hour.
+/// Draws the picture of the hour.
 pub fn draw(lines: &[Line<'_>], limits: &Curve<Band>, prices: &Curve<Price>, price_source: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
@@ -191,16 +191,16 @@ mod tests {
     #[test]
     fn values_are_where_the_axes_say() {
         let svg = picture();
-        // 0 to 160 W over 320 pixels above y = 400; 60 minutes over 884 pixels right of x = 74.
+        // The panel has 0 to 160 W over 320 pixels above y = 400, and 60 minutes over 884 pixels right of x = 74.
         assert!(svg.contains("<path d=\"M74.00 320.0H516.00L516.00 200.0H958.00\""), "{svg}");
-        // -25 to 50 EUR/MWh over 142 pixels above y = 590.
+        // The panel has -25 to 50 EUR/MWh over 142 pixels above y = 590.
         assert!(svg.contains("<path d=\"M74.00 448.0H516.00L516.00 580.5H958.00\""), "{svg}");
-        // The band from 39 to 60 W in the first ten minutes.
+        // The band is from 39 to 60 W in the first ten minutes.
         assert!(svg.contains("<rect x=\"74.00\" y=\"280.0\" width=\"147.33\" height=\"42.0\""), "{svg}");
     }
 
     #[test]
-    fn it_says_what_it_shows() {
+    fn the_picture_names_its_contents() {
         let svg = picture();
         let texts =
             ["emulated", "draw (W, emulated)", "EUR/MWh", "time (min of the hour)", "power band", "limo &lt;6&gt;"];

@@ -19,7 +19,7 @@ pub struct Section {
     pub high_w: i64,
 }
 
-/// Table 4.6.
+/// The sections of Table 4.6.
 pub const SECTIONS: [Section; 6] = [
     Section { sets: 4, low_w: 39, high_w: 60 },
     Section { sets: 4, low_w: 60, high_w: 90 },
@@ -44,7 +44,7 @@ pub const END: Time = Time::from_unix_ms(SECTION.ms() * SECTIONS.len() as i64);
 pub const END_OF_DAY: Time = Time::from_unix_ms(END.unix_ms() * HOURS_OF_DAY as i64);
 
 impl Section {
-    /// The jobs of the section, by application.
+    /// Returns the jobs of the section, by application.
     pub fn jobs(self) -> impl Iterator<Item = &'static str> {
         (0..self.sets).flat_map(|_| APPLICATIONS)
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_table_4_6_go_on_after_the_hour() {
+    fn limits_of_table_4_6_continue_after_the_hour() {
         let limits = Day::of_2018().limits().expect("a curve");
         let check = |minute: i64, low: i64, high: i64| {
             let band = limits.band(BEGIN + Span::from_secs(60 * minute));

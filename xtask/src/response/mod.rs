@@ -18,21 +18,21 @@ use serde::Serialize;
 use crate::demo::{Cluster, Programs};
 use plant::{Above, IDLE, Plant};
 
-/// Enough for a median, and few enough for a minute.
+/// Number of steps: enough for a median, and few enough for a minute.
 const TIMES: usize = 10;
 
 /// Longest wait; only an event that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The actual draw of the job, or the draw in its profile.
+/// Draw of the job in its profile. The next value is its draw after a rise.
 const USUAL: Power = Power::from_watts(80);
 const RISEN: Power = Power::from_watts(150);
-/// Upper limits with and without enough power for the job.
+/// Upper limit with enough power for the job. The next value is a limit without.
 const WIDE: Power = Power::from_watts(200);
 const NARROW: Power = Power::from_watts(60);
 
-/// Caps are raised again soon, so that the next step can follow.
+/// Settings of the master: caps are raised again soon, so that the next step can follow.
 const MASTER: &str = r#"
 log = "warn"
 readings_every = "1ms"
@@ -57,12 +57,14 @@ struct Figure {
     meter_hz: i64,
     median_ms: i64,
     longest_ms: i64,
-    /// The highest draw less the limit.
+    /// The highest draw minus the limit.
     overshoot_w: f64,
     /// Largest energy above the limit in one step.
     overshoot_j: f64,
 }
 
+/// Runs `cargo xtask response`.
+///
 ///
 ///
 /// # Errors

@@ -16,7 +16,7 @@ pub const IDLE: Power = Power::from_watts(10);
 /// Initial limit of the zone.
 const ORIGINAL: Power = Power::from_watts(400);
 
-/// A thousand samples a second: measured times last at least several of them.
+/// Time between two steps: with a thousand steps a second, measured times last at least several of them.
 const STEP: Duration = Duration::from_millis(1);
 
 /// Time above the limit, from its cause until the draw is at or below the limit.
@@ -24,7 +24,7 @@ const STEP: Duration = Duration::from_millis(1);
 pub struct Above {
     pub lasted: Span,
     pub peak: Power,
-    /// Above the limit.
+    /// Energy above the limit.
     pub energy: Energy,
 }
 
@@ -135,7 +135,7 @@ fn run(zone: &Path, sensor: &Path, wanted: &AtomicI64, watch: &Mutex<Watch>, sto
     let mut last = now();
     while stop.load(Ordering::SeqCst) == 0 {
         let (at, draw) = (now(), draw(zone, Power::from_mw(wanted.load(Ordering::SeqCst))));
-        // Renamed into place, so that a partial file is never read.
+        // The file is renamed into place, so that a partial file is never read.
         if write(&next, &(draw.mw() * 1_000).to_string()).and_then(|()| Ok(fs::rename(&next, &input)?)).is_err() {
             return;
         }

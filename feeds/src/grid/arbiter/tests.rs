@@ -1,4 +1,4 @@
-//! Each sentence of the rule; then properties after any sequence of messages, compared with the test's own account.
+//! Tests each sentence of the rule, then properties after random messages, compared with the test's own account.
 
 use limo_model::Span;
 use proptest::collection::vec;
@@ -65,7 +65,7 @@ fn a_limit_narrows_what_the_operator_allows_unless_it_may_widen() {
 }
 
 #[test]
-fn what_is_obligatory_holds_beside_everything() {
+fn obligatory_limits_always_apply() {
     let obligatory = Source { obligatory: true, ..source("b", 90) };
     let widening = Source { may_widen: true, ..source("a", 1) };
     check(&[(widening, limit(0, 500, 0, None)), (obligatory.clone(), limit(0, 70, 0, None))], (0, 70));
@@ -102,12 +102,12 @@ fn a_source_still_limits_when_the_operators_limits_have_ended() {
     let curve = arbiter.curve(at(20), &operator);
     let bands = [20, 999, 1_000, 2_999, 3_000].map(|secs| curve.band(at(secs)));
     assert_eq!(bands, [band(10, 60), band(10, 60), band(0, 60), band(0, 60), Band::UNLIMITED]);
-    // Also for a curve that ended before.
+    // This also holds for a curve that has already ended.
     assert_eq!(arbiter.curve(at(2_000), &operator).band(at(2_000)), band(0, 60));
 }
 
 #[test]
-fn what_is_kept_is_taken_up_by_name() {
+fn kept_limits_are_restored_by_name() {
     let mut arbiter = Arbiter::new(vec![source("a", 1), source("b", 2)], 100, Kept::default(), at(0));
     arbiter.hear(at(0), 1, Word::Limits(vec![limit(0, 60, 0, None)]));
     let kept = arbiter.kept();
@@ -221,8 +221,8 @@ proptest! {
     }
 }
 
-/// Checks that nothing exceeds an obligatory limit that is valid: one with an end, or one whose source was never lost
-/// since.
+/// Checks that the band never exceeds a valid obligatory limit. A limit is valid if it has an end, or if its source
+/// was never lost since.
 fn strictest(sources: &[Source], accounts: &[Account], now: Time, at: Time, band: Band) -> Result<(), TestCaseError> {
     for (source, account) in sources.iter().zip(accounts) {
         let lost = source.heartbeat.is_some_and(|heartbeat| now - account.last >= heartbeat);
@@ -239,7 +239,7 @@ fn failsafe_in_time(sources: &[Source], accounts: &[Account], now: Time, band: B
     for (source, account) in sources.iter().zip(accounts).filter(|(source, _)| source.obligatory) {
         let (Some(heartbeat), Some(failsafe)) = (source.heartbeat, source.failsafe) else { continue };
         let silent = now - account.last;
-        // Before its first message it is in failsafe from the start.
+        // A source without a first message is in failsafe from the start.
         let begins = if account.heard { heartbeat } else { Span::ZERO };
         let ends = failsafe.hold == Span::ZERO || silent < begins + failsafe.hold;
         if silent >= begins && ends {

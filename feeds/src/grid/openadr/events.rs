@@ -186,7 +186,7 @@ impl ReceivedEvent<'_> {
         Ok(pieces)
     }
 
-    /// Returns `None` if the interval before it has no end.
+    /// Returns the times of an interval; `None` if the previous interval has no end.
     fn piece<'a>(
         &'a self,
         interval: &'a EventInterval,
@@ -198,7 +198,7 @@ impl ReceivedEvent<'_> {
         };
         let Some(from) = own.map(|own| self.start(own)).or(at) else { return Ok(None) };
         let span = period.duration.as_ref().map(|duration| self.span(duration)).transpose()?.flatten();
-        // A duration of zero means none, as in EEBUS.
+        // As in EEBUS, a duration of zero means no end.
         let until = span.filter(|span| *span > Span::ZERO).map(|span| from + span);
         Ok(Some(TimedInterval { interval, from, until }))
     }
@@ -225,7 +225,7 @@ impl ReceivedEvent<'_> {
             total += number * secs;
             rest = after;
         }
-        // Below that limit it is far below the range of milliseconds.
+        // A total below the limit is far below the range of milliseconds.
         Ok((total < ENDLESS_YEARS * YEAR_S).then(|| Span::from_ms((total * 1e3).round() as i64)))
     }
 }

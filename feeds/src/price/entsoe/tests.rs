@@ -41,7 +41,7 @@ fn read(entsoe: &Entsoe, text: &str) -> Result<Vec<(String, i64, i64)>, String> 
 const A03: &str = "<curveType>A03</curveType>";
 
 #[test]
-fn what_is_asked_and_hidden() {
+fn the_token_is_sent_and_hidden() {
     let window = Window::around(Time::from_unix_ms(1_761_516_720_000), &TimeZone::UTC);
     let requests = entsoe(None).requests(&window);
     assert_eq!(
@@ -142,11 +142,11 @@ fn refusals() {
 fn a_small_document_cannot_mean_ever_more_slots() {
     let year = |at: i32| {
         let start = format!("{:04}-01-01T00:00Z", 2000 + at);
-        // 35,040 or 35,136 quarters of an hour, of one point that is repeated.
+        // One repeated point gives 35,040 or 35,136 quarters of an hour.
         series("<curveType>A03</curveType>", &start, &format!("{:04}-01-01T00:00Z", 2001 + at), "PT15M", &[(1, "1")])
     };
     let text = document(&(0..20).map(year).collect::<Vec<_>>());
     let error = entsoe(None).parse(text.as_bytes()).expect_err("too many");
-    // Refused as soon as there are too many, before all of them are in memory.
+    // The parser refuses too many slots before all of them are in memory.
     assert!(matches!(error, FeedError::TooMany { found: 40_001..=80_000, .. }), "{error}");
 }

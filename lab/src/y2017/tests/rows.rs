@@ -1,7 +1,7 @@
 //! The rows that the authors of energy-budget-2017 printed, over their inputs if these are present.
 //!
-//! The remaining differences come, as far as known, from the order of events at one instant. One swap changes the rest
-//! of a schedule, and the order of the published runs was not recorded.
+//! The remaining differences come from the order of events at one instant, as far as is known. One swap changes the
+//! rest of a schedule, and the order of the published runs was not recorded.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::super::*;
 use super::Kept;
 
 /// A published row, the columns that agree in all printed digits, and the largest errors of the others in millionths:
-/// energies first, then the rest.
+/// energies first, then other figures.
 struct Expected {
     trace: &'static str,
     algorithm: &'static str,

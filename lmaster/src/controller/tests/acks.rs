@@ -1,4 +1,4 @@
-//! From assignment to start: a node that does not acknowledge loses the job, and the job is not lost.
+//! From assignment to start. If a node does not acknowledge, another node gets the job, and the job is not lost.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn a_connection_that_breaks_before_go_moves_the_job() {
 }
 
 #[test]
-fn a_connection_that_breaks_after_go_moves_nothing() {
+fn a_job_is_not_moved_when_the_connection_breaks_after_go() {
     let (mut bench, _, n1, n2) = assigned();
     bench.report(n1, NodeToMaster::JobAck { job: JOB, attempt: Attempt(1) });
     bench.input(Input::Gone(n1));
@@ -90,7 +90,7 @@ fn go_is_sent_once_and_only_to_the_node_that_was_asked() {
 }
 
 #[test]
-fn a_node_that_goes_before_the_assignment_is_on_disk_never_gets_it() {
+fn a_node_that_disconnects_before_the_assignment_is_on_disk_never_gets_it() {
     let mut bench = Bench::new();
     let (n1, n2) = (bench.node("n1"), bench.node("n2"));
     bench.to_nodes.clear();

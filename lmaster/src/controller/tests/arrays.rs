@@ -63,7 +63,7 @@ fn tasks_are_named_by_their_numbers() {
 }
 
 #[test]
-fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
+fn a_waiting_task_is_cancelled_once_and_the_array_continues() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     array(&mut bench, client, "0-9%1");
@@ -83,9 +83,9 @@ fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
     assert_eq!(refusal(Some(&bench.ask(client, Query::Job(JobQuery(JobId(10)))))), early);
 }
 
-/// The task is over with its array, and has no report.
+/// Checks that the task is over with its array, and has no report.
 #[test]
-fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_over() {
+fn a_wait_for_a_task_that_never_becomes_a_job_ends_with_the_array() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     let own = array(&mut bench, client, "0-3%1");
@@ -98,7 +98,7 @@ fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_o
     bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![own]))));
     assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
     assert_eq!(bench.heard(other), [], "job 6 is not of the array");
-    // The same if a dependency of the array can never be met.
+    // The same holds if a dependency of the array can never be met.
     let on = Dependency { condition: Condition::AfterOk, job: JobId(6) };
     let exec = exec_with(3, |exec| {
         let array = Array { tasks: "0-3".parse().expect("tasks"), entries: Vec::new() };
@@ -129,7 +129,7 @@ fn tasks_beyond_the_limit_of_an_array_have_a_reason_and_are_counted() {
     assert_eq!((status.running, status.waiting), (1, 9));
 }
 
-/// Every user's listing contains this array, so if it could not be decoded, no listing could.
+/// Uses an array in every user's listing: if it could not be decoded, no listing could.
 #[test]
 fn an_array_with_thousands_of_gaps_can_be_listed() {
     let mut bench = Bench::new();

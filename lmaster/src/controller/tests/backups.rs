@@ -1,4 +1,4 @@
-//! There is one backup at a time, which ends with its client's connection.
+//! Only one backup exists at a time, and it ends with its client's connection.
 
 use limo_proto::Change;
 
@@ -33,7 +33,7 @@ fn one_backup_for_one_connection() {
     assert_eq!(refusal(part(&mut bench, first)), "no backup was made on this connection");
     assert!(is_answer(back_up(&mut bench, first)) && is_answer(part(&mut bench, first)));
     assert_eq!(refusal(part(&mut bench, user)), "no backup was made on this connection");
-    assert_eq!(refusal(back_up(&mut bench, second)), "user0 makes a backup at the moment: there is one at a time");
+    assert_eq!(refusal(back_up(&mut bench, second)), "user0 is making a backup: only one is possible at a time");
     bench.input(Input::Gone(second));
     assert_eq!(bench.dropped_backups, 0, "it is not the second's");
     bench.input(Input::Gone(first));
@@ -43,7 +43,7 @@ fn one_backup_for_one_connection() {
 }
 
 #[test]
-fn a_backup_that_nobody_waits_for_any_more_is_let_go() {
+fn an_abandoned_backup_is_deleted() {
     let mut bench = Bench::new();
     let first = bench.client(0);
     bench.slow_answers = true;
@@ -52,7 +52,7 @@ fn a_backup_that_nobody_waits_for_any_more_is_let_go() {
     let second = bench.client(0);
     assert_eq!(
         refusal(back_up(&mut bench, second)),
-        "user0 makes a backup at the moment: there is one at a time",
+        "user0 is making a backup: only one is possible at a time",
         "the copies are still being made"
     );
     bench.slow_answers = false;

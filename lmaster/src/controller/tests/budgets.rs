@@ -59,7 +59,7 @@ fn with_a_job() -> (Bench, PeerId) {
     (bench, node)
 }
 
-/// The job continues, and a second after the node's return its reading counts again.
+/// Checks the job after a restart: it continues, and a second after the node's return its reading counts again.
 fn back(bench: &mut Bench) -> PeerId {
     let report = AttemptReport {
         journal: Default::default(),
@@ -78,7 +78,7 @@ fn a_stage_replaces_the_estimate() {
     measured(&mut bench, node, 595);
     assert_eq!(account(&mut bench), (59_500, 70 * 595));
     measured(&mut bench, node, 5);
-    // Believed: the estimate for a second, then the reading.
+    // The belief is the estimate for a second, then the reading.
     assert_eq!(account(&mut bench), (60_000, 70 + 30 * 599));
     measured(&mut bench, node, 10);
     assert_eq!(account(&mut bench), (61_000, 70 + 30 * 599 + 70 * 10));
@@ -88,7 +88,7 @@ fn a_stage_replaces_the_estimate() {
 }
 
 #[test]
-fn the_account_goes_on_after_a_crash() {
+fn the_account_continues_after_a_crash() {
     let (mut bench, node) = with_a_job();
     measured(&mut bench, node, 300);
     let before = account(&mut bench);
@@ -97,12 +97,12 @@ fn the_account_goes_on_after_a_crash() {
     assert_eq!(account(&mut bench), before);
     let node = back(&mut bench);
     measured(&mut bench, node, 300);
-    // No reading counts until 1 s, nor from the last entry on disk, at 296 s, until 301 s.
+    // No reading counts until 1 s, nor between the last entry on disk, at 296 s, and 301 s.
     assert_eq!(account(&mut bench), (60_000, 70 + 30 * 295 + 70 * 5 + 30 * 299));
 }
 
 #[test]
-fn the_account_goes_on_after_a_snapshot() {
+fn the_account_continues_after_a_snapshot() {
     let (mut bench, node) = with_a_job();
     measured(&mut bench, node, 300);
     bench.input(Input::Stop);
@@ -115,7 +115,7 @@ fn the_account_goes_on_after_a_snapshot() {
 }
 
 #[test]
-fn a_period_begins_though_nothing_happens() {
+fn a_period_begins_without_an_event() {
     let mut bench = Bench::new();
     bench.node("n1");
     done(&mut bench, &[period(100, 200, 2_000), period(200, 300, 4_000)]);
@@ -139,11 +139,11 @@ fn what_cannot_be_is_refused() {
     let refused = set(&mut bench, &[first, period(3_600, 7_200, 1)], None);
     assert!(refusal(Some(&refused)).starts_with("period 2 of the budgets: the budget of 1.0 J is impossible"));
     let refused = set(&mut bench, &[period(-10, 0, 36_000)], None);
-    assert_eq!(refusal(Some(&refused)), "every period of the budgets is over");
+    assert_eq!(refusal(Some(&refused)), "every budget period is over");
     assert!(status(&mut bench).budgets.is_empty());
     done(&mut bench, &[first]);
     let refused = set(&mut bench, &[second], Some(&[]));
-    assert_eq!(refusal(Some(&refused)), "the budgets were changed by somebody else just now: nothing is done");
+    assert_eq!(refusal(Some(&refused)), "another user has just changed the budgets: nothing is done");
     assert!(is_done(&set(&mut bench, &[first, second], Some(&[first]))));
     let mut bench = bench.killed();
     assert_eq!(status(&mut bench).budgets, budgets(&[first, second]));

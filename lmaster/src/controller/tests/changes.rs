@@ -45,7 +45,7 @@ fn operators_change_and_users_do_not() {
         assert_eq!(refusal(Some(&refused)), "only root and the user that runs the master may do that, not user7");
         assert!(is_done(&change(&mut bench, root, one)));
     }
-    // Also after a crash.
+    // This also holds after a crash.
     let bench = bench.killed();
     let settings = bench.controller.core.settings();
     assert_eq!((&settings.limits, settings.mode, settings.preset), (&limits, Mode::Low, Preset::LimoPrototype));
@@ -54,12 +54,12 @@ fn operators_change_and_users_do_not() {
 }
 
 #[test]
-fn nobody_cancels_the_jobs_of_others() {
+fn only_owners_and_operators_cancel_jobs() {
     let mut bench = Bench::new();
     let (owner, other, root) = (bench.client(7), bench.client(8), bench.client(0));
     let (job, second) = (bench.submit(owner, 1), bench.submit(owner, 2));
     let mine = bench.submit(other, 3);
-    // All or none.
+    // The change applies to all nodes or none.
     let refused = change(&mut bench, other, Change::Cancel(vec![mine, job]));
     assert_eq!(refusal(Some(&refused)), "job 1 belongs to user7, not to user8");
     assert!(bench.jobs().iter().all(|job| !job.state.is_over()));

@@ -83,7 +83,7 @@ fn a_running_job_keeps_its_time_limit() {
         bench.pass(secs(1_790));
         assert_eq!(stops(&bench.orders(node)), 0, "after a jump by {jump} s");
         assert_eq!(report(&mut bench, job).state, JobState::Running);
-        // Includes the time that the node has to end the job.
+        // The time includes that of the node to end the job.
         bench.pass(secs(60));
         assert_eq!(stops(&bench.orders(node)), 1, "after a jump by {jump} s");
         bench.report(node, ended(job, attempt, 143));
@@ -208,7 +208,7 @@ fn budgets_follow_the_wall_clock_and_release_no_more_than_they_have() {
     let account = |bench: &mut Bench| status(bench).account.expect("a period runs");
     bench.pass(secs(600));
     assert_eq!(account(&mut bench).released, Energy::from_joules(60_000));
-    // Half an hour is skipped: the remaining energy is released in the remaining time.
+    // Half an hour is skipped, so the remaining energy is released in the remaining time.
     bench.jump(1_800);
     bench.pass(secs(600));
     assert_eq!(account(&mut bench).budget, periods[0]);

@@ -1,4 +1,4 @@
-//! The databases of a controller in tests: lists.
+//! The databases of a controller in tests, as lists.
 
 use async_trait::async_trait;
 use limo_model::{Profile, ProfileKey};

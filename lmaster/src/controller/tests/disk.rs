@@ -1,4 +1,4 @@
-//! The disk fails: waiting clients get an error, the state goes back, and reports of nodes are not lost.
+//! Failures of the disk: waiting clients get an error, the state goes back, and reports of nodes are not lost.
 
 use limo_journal::NoRoom;
 use limo_proto::{AttemptState, Change, JobState};
@@ -85,7 +85,7 @@ fn new_jobs_are_refused_before_the_disk_is_full() {
 }
 
 #[test]
-fn an_end_that_was_not_written_is_told_again() {
+fn an_unwritten_end_is_reported_again() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -116,7 +116,8 @@ fn an_end_that_was_not_written_is_told_again() {
     assert!(words(&bench.heard(client)).contains(&"Finished".to_owned()));
 }
 
-/// The withdrawal was not written, but the node has dropped the attempt: it is known that it was never released.
+/// Checks a withdrawal that was not written, although the node has dropped the attempt: it is known that it was never
+/// released.
 #[test]
 fn an_unwritten_withdrawal_is_no_loss() {
     let mut bench = Bench::new();
@@ -156,9 +157,9 @@ fn the_pause_between_attempts_grows() {
     assert!((5..15).contains(&attempts), "{attempts} attempts in a minute");
 }
 
-/// The submission is looked up in the journal. When the answer comes, the state for it is gone.
+/// Looks up a submission in the journal. When the answer comes, its state no longer exists.
 #[test]
-fn what_is_asked_before_a_failure_is_served_after_it() {
+fn queries_before_a_failure_are_answered_after_it() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     (bench.slow_disk, bench.slow_answers) = (true, true);
@@ -166,7 +167,7 @@ fn what_is_asked_before_a_failure_is_served_after_it() {
     bench.answer_one();
     bench.say(client, exec_again(2));
     full(&mut bench);
-    // First the lookup, then the state.
+    // The lookup comes first, then the state.
     assert!(matches!(bench.answers[0], Input::Answered(..)) && matches!(bench.answers[1], Input::Recovered(_)));
     bench.answer_one();
     assert_eq!(words(&bench.heard(client)), ["Refused"]);
@@ -244,7 +245,7 @@ fn a_read_only_master_passes_stdio_on_and_leaves_ends_at_their_nodes() {
     bench.report(node, ended(job, attempt, 0));
     assert!(bench.orders(node).is_empty(), "the end is not acknowledged");
     assert_eq!(bench.jobs()[0].state, JobState::Running);
-    // Attempts to make room fail at first.
+    // Attempts to make space fail at first.
     bench.pass(Span::from_secs(60));
     bench.input(Input::Ballast(Err("1 byte is free".into())));
     assert!(bench.committing.is_empty() && bench.closed.is_empty());
@@ -256,7 +257,8 @@ fn a_read_only_master_passes_stdio_on_and_leaves_ends_at_their_nodes() {
     bench.submit(client, 4);
 }
 
-/// A node that is in the state on disk keeps its leases and its stdio. It gets no orders, and nothing is recorded.
+/// Starts a read-only master. A node that is in the state on disk keeps its leases and its stdio. It gets no orders,
+/// and nothing is recorded.
 #[test]
 fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
     let (mut bench, _, _, (job, attempt)) = read_only();
@@ -283,9 +285,10 @@ fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
     assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
 }
 
-/// The offset of stdin is lost with the job's end, which stays at the node: its client is not told to send again.
+/// Ends a job while the master is read-only. Its offset of stdin is lost with its end, which stays at the node, so
+/// its client is not told to send again.
 #[test]
-fn a_job_that_ended_while_the_master_was_away_keeps_its_client_and_its_output() {
+fn a_job_that_ended_without_the_master_keeps_its_client_and_its_output() {
     let (mut bench, _, _, (job, attempt)) = read_only();
     bench = bench.killed();
     let state = AttemptState::Ended { outcome: limo_model::Outcome::Exited(0), usage: Usage::default() };

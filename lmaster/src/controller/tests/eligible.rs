@@ -55,7 +55,7 @@ fn state(bench: &mut Bench, job: JobId) -> JobState {
 }
 
 #[test]
-fn what_an_operator_holds_only_an_operator_releases() {
+fn only_operators_release_jobs_held_by_operators() {
     let mut bench = Bench::new();
     let (owner, other, root) = (bench.client(7), bench.client(8), bench.client(0));
     let job = submit(&mut bench, owner, held(1)).expect("accepted");
@@ -110,7 +110,7 @@ fn a_job_is_requeued_where_its_user_allowed_that() {
 }
 
 #[test]
-fn what_became_of_jobs_that_are_over_is_looked_up() {
+fn ends_of_finished_jobs_are_looked_up() {
     let mut bench = Bench::new();
     let (owner, other, root, node) = (bench.client(7), bench.client(8), bench.client(0), bench.node("n1"));
     let good = over(&mut bench, owner, node, (1, 0)).0;
@@ -119,9 +119,9 @@ fn what_became_of_jobs_that_are_over_is_looked_up() {
     let _ = (other, root);
     let (owner, other, root) = (bench.client(7), bench.client(8), bench.client(0));
     let refused = |reason: &str| Err(reason.to_owned());
-    let never = "afterok:2 can never be: job 2 exited with code 3";
+    let never = "afterok:2 can never be met: job 2 exited with code 3";
     assert_eq!(submit(&mut bench, owner, on(3, Condition::AfterOk, &[good, bad])), refused(never));
-    let never = "afternotok:1 can never be: job 1 exited with code 0";
+    let never = "afternotok:1 can never be met: job 1 exited with code 0";
     assert_eq!(submit(&mut bench, owner, on(3, Condition::AfterNotOk, &[good])), refused(never));
     for nobody in [0, 3] {
         let unknown = on(3, Condition::After, &[good, nobody]);
@@ -138,7 +138,7 @@ fn what_became_of_jobs_that_are_over_is_looked_up() {
 }
 
 #[test]
-fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
+fn a_job_that_ends_during_the_lookup_is_looked_up_again() {
     let mut bench = Bench::new();
     let (owner, node) = (bench.client(7), bench.node("n1"));
     let first = over(&mut bench, owner, node, (1, 0)).0;
@@ -153,11 +153,11 @@ fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
     assert_eq!(bench.heard(owner), [], "it is asked again");
     bench.answer_one();
     let heard = bench.heard(owner);
-    assert_eq!(refusal(heard.first()), "afterok:2 can never be: job 2 exited with code 5");
+    assert_eq!(refusal(heard.first()), "afterok:2 can never be met: job 2 exited with code 5");
 }
 
 #[test]
-fn who_depends_on_a_job_that_fails_ends_with_it() {
+fn dependants_of_a_failed_job_are_cancelled() {
     let mut bench = Bench::new();
     let (owner, node) = (bench.client(7), bench.node("n1"));
     let (first, attempt) = bench.running(owner, node, 1);

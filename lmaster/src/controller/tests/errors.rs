@@ -1,5 +1,5 @@
 //! Collects errors that the controller logs, for tests that check them: a refused event that should be possible, or a
-//! plan that broke a rule. Does not know expected errors.
+//! plan that broke a rule. Independent of the expected errors.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};

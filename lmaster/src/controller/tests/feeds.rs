@@ -84,7 +84,7 @@ fn an_operators_prices_hold_until_they_are_given_back() {
 }
 
 #[test]
-fn without_feeds_nothing_is_left_of_them() {
+fn without_feeds_their_prices_are_removed() {
     let mut bench = Bench::new();
     tell(&mut bench, price(80));
     let settings = Settings { has_feeds: false, ..settings() };
@@ -98,7 +98,7 @@ fn without_feeds_nothing_is_left_of_them() {
 }
 
 #[test]
-fn what_feeds_say_of_themselves_is_shown() {
+fn the_state_of_feeds_is_shown() {
     let mut bench = Bench::new();
     let report = FeedReport {
         name: "awattar DE".into(),

@@ -1,4 +1,4 @@
-//! Limits of the grid in the controller: changes come into force and into the journal, connections are lost, and both
+//! Limits of the grid in the controller. Changes come into force and into the journal, and connections are lost. Both
 //! survive a crash.
 
 use limo_feeds::grid::{Failsafe, Limit, Word};
@@ -92,7 +92,7 @@ fn a_limit_of_a_later_hour_is_known_now() {
 }
 
 #[test]
-fn a_lost_word_is_failsafe_until_there_is_word() {
+fn a_silent_source_is_failsafe_until_it_answers() {
     let mut bench = bench();
     bench.word(limit(&bench, 50, 0, None));
     bench.pass(Span::from_ms(119_999));
@@ -115,7 +115,7 @@ fn the_operators_band_stays_known_beside_the_grids() {
     let narrowed = Band::new(Power::from_watts(10), Power::from_watts(50)).expect("a band");
     let bands = |bench: &mut Bench| (bench.status().band, bench.status().own_band);
     assert_eq!(bands(&mut bench), (narrowed, Some(own)));
-    // The next master lowers them and raises them again, and then has no such source in its configuration.
+    // The next master lowers the limits and raises them again. After that, its configuration lacks such a source.
     let mut bench = bench.killed();
     assert_eq!(bands(&mut bench), (narrowed, Some(own)));
     let grids = Band::new(Power::ZERO, Power::from_watts(50)).expect("a band");
@@ -133,7 +133,7 @@ fn the_operators_band_stays_known_beside_the_grids() {
 }
 
 #[test]
-fn what_was_heard_while_the_journal_failed_holds_afterwards() {
+fn limits_received_during_a_journal_failure_apply_afterwards() {
     let mut bench = bench();
     bench.slow_disk = true;
     bench.word(limit(&bench, 50, 0, None));

@@ -59,7 +59,7 @@ fn each_act_is_one_change_with_old_and_new() {
     let mut bench = bench.killed();
     let root = bench.client(0);
     let list = changes(&mut bench, root);
-    // Newest first. A user's change of an own job is not a change of the cluster.
+    // The newest change comes first. A user's change of an own job is not a change of the cluster.
     let newest: Vec<Vec<String>> = list.iter().take(list.len() - first).map(lines).collect();
     assert_eq!(
         newest,
@@ -89,13 +89,13 @@ fn an_undo_sets_the_old_value_back_and_is_a_change() {
     assert_eq!((newest.undo_of, lines(&newest)), (Some(set), vec!["limits: at most 60.0 W -> none".to_owned()]));
     // An undone change cannot be undone again, but the undo can.
     let refused = undo(&mut bench, root, set, false).expect_err("undone already");
-    assert_eq!(refused, format!("what change {set} made of limits was changed again by change {}", newest.number));
+    assert_eq!(refused, format!("change {set} of limits was overwritten by change {}", newest.number));
     undo(&mut bench, root, newest.number, false).expect("possible");
     assert_eq!(bench.controller.core.settings().limits.band(bench.now).high(), Power::from_watts(60));
 }
 
 #[test]
-fn what_was_changed_since_is_undone_by_force_alone_and_a_cancelled_job_never() {
+fn overwritten_changes_are_undone_only_by_force_and_cancellations_never() {
     let mut bench = Bench::new();
     bench.node("n1");
     let (root, user) = (bench.client(0), bench.client(7));
@@ -103,7 +103,7 @@ fn what_was_changed_since_is_undone_by_force_alone_and_a_cancelled_job_never() {
     let set = changes(&mut bench, root)[0].number;
     change(&mut bench, root, limits(80));
     let refused = undo(&mut bench, root, set, false).expect_err("changed since");
-    assert_eq!(refused, format!("what change {set} made of limits was changed again by change {}", set + 1));
+    assert_eq!(refused, format!("change {set} of limits was overwritten by change {}", set + 1));
     assert_eq!(bench.controller.core.settings().limits.band(bench.now).high(), Power::from_watts(80));
     undo(&mut bench, root, set, true).expect("by force");
     assert_eq!(bench.controller.core.settings().limits, Curve::constant(Band::UNLIMITED));

@@ -1,4 +1,4 @@
-//! The life of a job: its messages, each after its precondition is on disk.
+//! The life of a job. Each message follows its precondition on disk.
 
 use limo_model::{JobEnd, Outcome};
 use limo_proto::{Change, JobState};
@@ -6,7 +6,7 @@ use limo_proto::{Change, JobState};
 use super::*;
 
 #[test]
-fn nothing_is_told_before_it_is_on_disk() {
+fn nothing_is_reported_before_it_is_on_disk() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -23,7 +23,7 @@ fn nothing_is_told_before_it_is_on_disk() {
     // All preconditions of Go are already on disk.
     bench.report(node, NodeToMaster::JobAck { job, attempt });
     assert_eq!(words(&bench.orders(node)), ["Go"]);
-    // The node reports the start to every master again, so the message is passed on without waiting for the disk.
+    // The node reports the start to every master again, so the message does not wait for the disk.
     bench.report(node, NodeToMaster::Started { job, attempt });
     assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
     assert_eq!(words(&bench.orders(node)), ["ReadFrom"]);
@@ -41,7 +41,7 @@ fn nothing_is_told_before_it_is_on_disk() {
 }
 
 #[test]
-fn a_start_is_on_disk_soon_or_with_what_somebody_waits_for() {
+fn a_start_is_on_disk_soon_or_with_the_next_awaited_event() {
     let mut bench = Bench::new();
     let (node, client) = (bench.node("n1"), bench.client(7));
     let started = |bench: &Bench| {
@@ -65,7 +65,7 @@ fn a_start_is_on_disk_soon_or_with_what_somebody_waits_for() {
 }
 
 #[test]
-fn the_submitter_is_who_the_kernel_says() {
+fn the_kernel_identifies_the_submitter() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -76,7 +76,7 @@ fn the_submitter_is_who_the_kernel_says() {
 }
 
 #[test]
-fn what_happens_during_a_commit_is_one_batch() {
+fn events_during_a_commit_are_one_batch() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     bench.slow_disk = true;
@@ -98,7 +98,7 @@ fn the_same_submission_again_is_the_same_job() {
     bench.slow_disk = true;
     bench.say(first, exec(1));
     bench.input(Input::Gone(first));
-    // Before the job is on disk, after that, and after the job is over.
+    // The key is repeated before the job is on disk, after that, and after the job is over.
     let second = bench.client(7);
     bench.say(second, exec_again(1));
     assert!(bench.heard(second).is_empty(), "accepted before it is on disk");
@@ -141,7 +141,7 @@ fn page(bench: &mut Bench, client: PeerId, from: u64) -> (Vec<u64>, Option<JobId
 }
 
 #[test]
-fn a_long_queue_is_told_in_pages() {
+fn a_long_queue_is_listed_in_pages() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     bench.slow_disk = true;
@@ -183,7 +183,7 @@ fn cancelling_before_go_withdraws_and_after_it_stops() {
     assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
     let grace = Span::from_secs(30);
     assert_eq!(bench.orders(n2), [MasterToNode::Stop { job: running, attempt, grace }]);
-    // An acknowledgement that was on its way.
+    // An acknowledgement was on its way.
     bench.report(n1, NodeToMaster::JobAck { job, attempt });
     assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
     let states: Vec<_> = bench.jobs().iter().map(|report| report.state).collect();
@@ -217,7 +217,7 @@ fn a_job_that_its_node_does_not_end_at_its_time_limit_is_stopped() {
 
 #[test]
 fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
-    // Shortly before the master's own timer, and after it.
+    // The ends come shortly before the master's own timer, and after it.
     for after in [4_990, 5_010] {
         let (mut bench, _, node) = limited();
         bench.pass(Span::from_ms(after));
@@ -271,12 +271,12 @@ fn bad_submissions_are_refused() {
     check("the application is empty", &|exec| exec.request.application.clear());
     check("control characters", &|exec| exec.request.name = "a\nb".into());
     check("the file for output: `%q` is unknown", &|exec| exec.launch.files.stdout = Some(b"%q".to_vec()));
-    // The job came in one frame, but would be sent in one that is too large.
+    // The job came in one frame, but would be sent in a frame that is too large.
     let large = vec![b'x'; limo_proto::BODY_LIMIT - 4096];
     check("the limit is 1044480", &|exec| exec.launch.carried = Some(large.clone()));
     check("the umask 1777", &|exec| exec.launch.umask = 0o1777);
     check("no command for the variant `gpu`", &|exec| exec.request.variants = vec!["gpu".into()]);
-    check("the time limit, which must be longer than nothing, is negative", &|exec| {
+    check("the time limit, which must be above zero, is negative", &|exec| {
         exec.request.time_limit = Some(Span::ZERO);
     });
     let spread = |tasks| limo_model::Spread {
@@ -285,8 +285,8 @@ fn bad_submissions_are_refused() {
         nodes: None,
         per_node: None,
     };
-    check("has to say how they share its streams", &|exec| exec.request.spread = Some(spread(1)));
-    check("has to say how they share its streams", &|exec| exec.request.nodes = NonZeroU32::new(2).expect("two"));
+    check("must state how they share its streams", &|exec| exec.request.spread = Some(spread(1)));
+    check("must state how they share its streams", &|exec| exec.request.nodes = NonZeroU32::new(2).expect("two"));
     let parallel = limo_proto::Parallel { reader: Some(1), ..limo_proto::Parallel::default() };
     check("standard input is for task 1: there are 1", &|exec| {
         (exec.request.spread, exec.launch.parallel) = (Some(spread(1)), Some(parallel));

@@ -1,4 +1,4 @@
-//! Limits of one user: each refusal names the limit, and does not affect other users.
+//! Limits of one user. Each refusal names the limit, and does not affect other users.
 
 use limo_proto::{Change, Selection, Selector};
 
@@ -189,7 +189,7 @@ fn the_next_page_of_a_list_is_made_when_the_last_was_taken() {
 }
 
 #[test]
-fn a_list_ends_with_a_refusal_where_what_it_shows_may_be_lost() {
+fn a_list_of_possibly_lost_data_ends_with_a_refusal() {
     let (mut bench, owner) = over();
     let list = || Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 1_500 });
     bench.slow_clients = true;
@@ -299,7 +299,7 @@ fn waiting_jobs_of_a_user_take_a_bounded_number_of_bytes_which_are_given_back() 
     assert!(reason.ends_with("and the limit is 64 MiB (limits.launches)"), "{reason}");
     bench.say(other, sized(1_000, size));
     assert_eq!(words(&bench.heard(other)), ["Accepted"], "another user has limits of its own");
-    // After a restart the count starts again.
+    // The count begins again after a restart.
     let mut bench = bench.killed();
     let owner = bench.client(7);
     bench.say(owner, sized(2_000, size));

@@ -1,5 +1,5 @@
-//! Unreachable nodes: their jobs end after the lease, requeueable ones run again when they certainly no longer run
-//! there, and their draw is held until it is known to be gone.
+//! Unreachable nodes. Their jobs end after the lease. Requeueable jobs run again when they certainly no longer run
+//! there. Their draw is held until it is known to be gone.
 
 use limo_model::Lease;
 use limo_proto::{AttemptState, Change, JobState, NodeReport, NodeState, Query, Status};
@@ -41,7 +41,7 @@ fn reported(job: JobId, attempt: Attempt, state: AttemptState) -> AttemptReport 
     AttemptReport { journal: Default::default(), job, attempt, state, stdin_offset: 0, kept: Default::default() }
 }
 
-/// Starts a job that may be requeued, on the first free node.
+/// Starts a requeueable job on the first free node.
 fn requeueable(bench: &mut Bench, client: PeerId, node: PeerId, key: u8) -> JobId {
     bench.heard(client);
     bench.say(
@@ -88,7 +88,7 @@ fn a_lost_nodes_job_ends_after_the_lease_and_its_draw_is_held() {
     assert_eq!((held(&mut bench), nodes(&mut bench)[0].state), (WATTS, NodeState::Lost));
     let missing = status(&mut bench).unreachable;
     assert_eq!((missing[0].name.as_str(), missing[0].lost, missing[0].jobs), ("n1", true, 0));
-    // The held watts count in the band, also after a restart.
+    // The held watts count in the band, even after a restart.
     bench = bench.killed();
     assert_eq!((held(&mut bench), status(&mut bench).draw), (WATTS, Power::from_watts(10 + WATTS)));
 }
@@ -123,7 +123,7 @@ fn a_requeueable_job_runs_again_only_when_its_lease_is_over_on_the_node() {
     bench.pass(Span::from_secs(1));
     assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
     starts(&mut bench, n2, job, Attempt(2));
-    // The old node returns with its attempt, which is stopped, and counts until it is over.
+    // The old node returns with its attempt. The attempt is stopped, and counts until it is over.
     let back = bench.node_with("n1", "boot", vec![reported(job, Attempt(1), AttemptState::Running)]);
     assert_eq!(words(&bench.orders(back)), ["Registered", "Stop"]);
     assert_eq!(held(&mut bench), WATTS);
@@ -181,7 +181,7 @@ fn a_node_that_is_back_in_time_keeps_its_jobs() {
 }
 
 #[test]
-fn a_node_that_knows_nothing_of_its_jobs_releases_their_draw() {
+fn a_node_without_its_jobs_releases_their_draw() {
     let mut bench = Bench::new();
     let (n1, client) = (bench.node("n1"), bench.client(7));
     bench.running(client, n1, 1);

@@ -59,7 +59,7 @@ fn room_again(mut bench: Bench) {
 }
 
 #[test]
-fn a_start_in_the_batch_that_fails_is_shown_while_nothing_can_be_written() {
+fn an_unwritten_start_is_shown_while_the_journal_fails() {
     let (mut bench, node, client) = released();
     bench.slow_disk = true;
     bench.report(node, NodeToMaster::Started { job: JOB, attempt: ATTEMPT });
@@ -109,7 +109,8 @@ fn a_master_that_starts_read_only_shows_the_jobs_that_nodes_report_as_running() 
     room_again(bench);
 }
 
-/// The job runs when all of its nodes have begun, even if some reported it before the failure and others after it.
+/// Checks that the job runs when all of its nodes have begun, even if some reported it before the failure and others
+/// after it.
 #[test]
 fn a_start_on_several_nodes_is_shown_when_all_have_begun() {
     let mut it = wide(Parallel::default());
@@ -126,7 +127,7 @@ fn a_start_on_several_nodes_is_shown_when_all_have_begun() {
     assert!(it.bench.closed.is_empty());
 }
 
-/// Confirmed caps and suspensions are repeated when the node registers again.
+/// Checks that confirmed caps and suspensions are repeated when the node registers again.
 #[test]
 fn unwritten_confirmations_of_caps_and_pauses_are_asked_for_again() {
     let mut bench = Bench::new();
@@ -150,15 +151,16 @@ fn unwritten_confirmations_of_caps_and_pauses_are_asked_for_again() {
     bench.input(Input::Ballast(Ok(())));
     assert_eq!(bench.closed.last().map(|(peer, _)| *peer), Some(node), "it is asked to register again");
     let node = back(&mut bench, AttemptState::Running);
-    // The pause after a failed commit.
+    // This is the pause after a failed commit.
     bench.pass(Span::from_secs(1));
     let orders = words(&bench.orders(node));
     assert!(["Caps", "Suspend"].iter().all(|order| orders.contains(&(*order).to_owned())), "{orders:?}");
 }
 
-/// The machine sleeps once its connection has ended. The master closes it after reading the state back.
+/// Lets a node fall asleep while nothing is recorded. The machine sleeps once its connection has ended, and the
+/// master closes it after reading the state back.
 #[test]
-fn a_node_that_fell_asleep_while_nothing_could_be_written_is_asleep_afterwards() {
+fn a_node_that_fell_asleep_during_a_journal_failure_is_asleep_afterwards() {
     let (mut bench, node) = super::sleep::going_down();
     let client = bench.client(7);
     bench.slow_disk = true;

@@ -131,13 +131,13 @@ fn a_meter_that_fails_is_shown_and_its_readings_grow_stale() {
     assert_eq!(draws(&bench), [10_000], "it is estimated");
     show(&mut bench, 34_000);
     assert_eq!((status(&mut bench).meters[0].failing.clone(), draws(&bench)), (None, vec![34_000]));
-    // The meter hangs: it sends no values.
+    // The meter hangs, and sends no values.
     bench.pass(Span::from_secs(15));
     assert_eq!((status(&mut bench).meters[0].draw, draws(&bench)), (None, vec![10_000]));
 }
 
 #[test]
-fn what_is_measured_is_in_the_table_too() {
+fn measured_draws_are_in_the_table() {
     let mut bench = bench(&[]);
     bare(&mut bench, "n1");
     bare(&mut bench, "n2");
@@ -149,7 +149,7 @@ fn what_is_measured_is_in_the_table_too() {
         let rows = bench.disk.readings.iter().filter(|((_, node, _), _)| node == name);
         rows.map(|(_, drawn)| drawn.energy.mj()).sum()
     };
-    // The energy of 69 s, within the rounding of two rows each.
+    // The energies are those of 69 s, within the rounding of two rows each.
     assert!((of("n1") + of("n2") - 69 * 30_001).abs() <= 2, "{} and {}", of("n1"), of("n2"));
 }
 

@@ -172,7 +172,7 @@ struct Bench {
     data: Vec<(PeerId, limo_proto::Data)>,
     closed: Vec<(PeerId, String)>,
     lessons: Vec<Lesson>,
-    /// Nodes that fall asleep.
+    /// Connections of nodes that fall asleep.
     parted: Vec<PeerId>,
     woken: Vec<WakeOrder>,
     dropped_backups: u32,

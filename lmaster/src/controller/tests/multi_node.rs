@@ -69,14 +69,14 @@ impl Wide {
         let mut it = wide(parallel);
         (0..3).for_each(|index| it.ack(index));
         (0..3).for_each(|index| it.started(index));
-        // By then the start is on disk.
+        // The start is on disk by then.
         it.bench.pass(Span::from_ms(5));
         (0..3).for_each(|index| drop(it.orders(index)));
         it.bench.heard(it.client);
         it
     }
 
-    /// Does the same after a `kill -9` of the master, without any node yet.
+    /// Does the same after a `kill -9` of the master, before any node connects.
     pub fn killed(self) -> Self {
         let mut bench = self.bench.killed();
         let client = bench.client(7);
@@ -99,7 +99,7 @@ impl Wide {
 }
 
 #[test]
-fn nobody_goes_before_all_have_acknowledged_and_the_first_goes_first() {
+fn go_follows_all_acknowledgements_and_begins_with_the_first_node() {
     let mut it = wide(Parallel::default());
     it.ack(0);
     it.ack(2);
@@ -125,7 +125,7 @@ fn one_that_refuses_takes_all_back_and_is_alone_to_blame() {
     it.bench.report(it.nodes[1], NodeToMaster::JobRefused { job: JOB, attempt: ATTEMPT, reason: "full".into() });
     assert_eq!((it.orders(0), it.orders(2)), (vec!["Drop".to_owned()], vec!["Drop".to_owned()]));
     assert_eq!(it.state(), JobState::Waiting);
-    // A late acknowledgement of a job that is gone.
+    // The late acknowledgement is for a job that has ended.
     it.ack(2);
     assert_eq!(it.orders(2), ["Drop"]);
     let suspects: Vec<bool> =
@@ -209,11 +209,11 @@ fn one_that_fails_ends_the_others_if_that_is_wanted() {
 }
 
 #[test]
-fn killed_before_anybody_was_told() {
+fn a_job_without_all_intents_is_assigned_again_after_a_kill() {
     let mut it = wide(Parallel::default()).killed();
     assert_eq!(it.back("n1", Some(AttemptState::Held)), ["Registered"]);
     assert_eq!(it.back("n3", Some(AttemptState::Held)), ["Registered"], "nobody goes alone");
-    // All intents are on record before any `Go`: without this one, no node was released.
+    // All intents are on record before any `Go`. Without this one, no node was released.
     it.back("n2", None);
     assert_eq!(it.orders(0)[0], "Drop");
     assert_eq!(it.state(), JobState::Starting, "again, on all three");
@@ -252,7 +252,7 @@ fn a_cancelled_job_that_one_node_holds_begins_nowhere_else() {
 }
 
 #[test]
-fn stdin_goes_as_far_as_the_slowest_node_has_taken_it() {
+fn stdin_is_acknowledged_up_to_the_slowest_node() {
     let mut it = Wide::running(Parallel::default());
     let stream = StreamId::new(JOB, Channel::Stdin);
     let data = limo_proto::Data { stream, offset: 0, bytes: bytes::Bytes::from_static(b"0123456789") };
@@ -283,7 +283,7 @@ fn stdin_is_for_the_node_of_one_task() {
 }
 
 #[test]
-fn a_client_goes_on_only_when_it_is_known_how_far_each_node_is() {
+fn a_client_continues_only_after_the_offsets_of_all_nodes_are_known() {
     let it = Wide::running(Parallel::default());
     let mut it = it.killed();
     let attach = ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 1, stderr: 0, more: vec![(2, 0), (3, 0)] };

@@ -34,7 +34,7 @@ fn a_name_in_use_is_refused() {
     let mut other = slave("n1", "boot", Vec::new());
     other.slave.instance = "another".into();
     assert_eq!(refused(&mut bench, other), "the node name `n1` is in use by another node");
-    // The node itself may have connected again before its old connection was seen to break.
+    // The node itself may have reconnected before its old connection was known to be broken.
     let again = bench.node("n1");
     assert_eq!(bench.closed.last(), Some(&(node, "the node has connected again".to_owned())));
     assert!(words(&bench.orders(again)).contains(&"Registered".to_owned()));
@@ -45,7 +45,7 @@ fn bad_descriptions_are_refused() {
     let mut bench = Bench::new();
     let mut bad = slave("n1", "boot", Vec::new());
     bad.slave.spec.units.clear();
-    assert_eq!(refused(&mut bench, bad), "node `n1` has 0 units: 1 to 64 are possible");
+    assert_eq!(refused(&mut bench, bad), "node `n1` has 0 units: it must have 1 to 64");
     let long = slave("n1", &"x".repeat(129), Vec::new());
     assert_eq!(refused(&mut bench, long), "the instance or the boot id is longer than 128 bytes");
     let foreign = slave("n1", "boot", vec![report_of(17, AttemptState::Running)]);
@@ -54,7 +54,7 @@ fn bad_descriptions_are_refused() {
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
     bench.report(peer, NodeToMaster::Reading(Sample::once(Power::ZERO)));
-    assert_eq!(bench.closed.last(), Some(&(peer, "a node must say first which one it is".to_owned())));
+    assert_eq!(bench.closed.last(), Some(&(peer, "a node must first register".to_owned())));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn another_installation_gets_the_name_when_the_jobs_are_given_up() {
 }
 
 #[test]
-fn a_node_tells_only_of_its_own_jobs() {
+fn a_node_reports_only_its_own_jobs() {
     let mut bench = Bench::new();
     let (n1, n2) = (bench.node("n1"), bench.node("n2"));
     let client = bench.client(7);
@@ -94,7 +94,7 @@ fn a_node_tells_only_of_its_own_jobs() {
 }
 
 #[test]
-fn an_end_is_acknowledged_each_time_it_is_told() {
+fn an_end_is_acknowledged_each_time_it_is_reported() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -137,7 +137,7 @@ fn a_registration_in_pieces_is_judged_at_its_end() {
     let client = bench.client(7);
     let job = bench.submit(client, 1);
     let ended = || AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() };
-    // More reports than fit into a message, unordered, of finished attempts.
+    // The reports of finished attempts are unordered, and more than fit into a message.
     let report = |attempt| AttemptReport { attempt: Attempt(attempt), ..report_of(job.0, ended()) };
     let reports: Vec<_> = (1_000..13_000).rev().map(report).collect();
     let peer = bench.peer();
@@ -209,7 +209,7 @@ fn register(bench: &mut Bench, attempts: Vec<AttemptReport>) -> PeerId {
 }
 
 #[test]
-fn jobs_of_another_journal_are_not_adopted_and_numbers_go_on_above_those_of_the_cluster() {
+fn jobs_of_another_journal_are_not_adopted_and_numbers_continue_above_theirs() {
     let mut bench = restored_bench();
     let client = bench.client(7);
     let job = bench.submit(client, 1);

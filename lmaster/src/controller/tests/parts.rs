@@ -10,7 +10,7 @@ fn all_or_none() -> Parallel {
     Parallel { kill_on_bad_exit: true, ..Parallel::default() }
 }
 
-/// All three nodes hold the job, and the first was released.
+/// Returns a job that all three nodes hold, with the first node released.
 fn released(parallel: Parallel) -> Wide {
     let mut it = wide(parallel);
     (0..3).for_each(|index| it.ack(index));
@@ -19,7 +19,7 @@ fn released(parallel: Parallel) -> Wide {
 }
 
 #[test]
-fn nobody_follows_the_first_while_a_node_is_away() {
+fn other_nodes_do_not_start_while_a_node_is_unreachable() {
     let mut it = released(Parallel::default());
     it.bench.input(Input::Gone(it.nodes[1]));
     it.started(0);
@@ -29,7 +29,7 @@ fn nobody_follows_the_first_while_a_node_is_away() {
 }
 
 #[test]
-fn nobody_follows_the_first_once_the_job_shall_end() {
+fn other_nodes_do_not_start_a_job_that_must_end() {
     let mut it = released(Parallel::default());
     it.bench.say(it.client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JOB]))));
     it.started(0);
@@ -75,7 +75,7 @@ fn a_part_that_is_over_has_begun() {
 }
 
 #[test]
-fn the_end_of_one_part_told_twice_is_not_that_of_the_last() {
+fn a_repeated_end_of_one_part_does_not_end_the_job() {
     let mut it = Wide::running(Parallel::default());
     it.ended(0, 0);
     it.ended(1, 0);
@@ -98,7 +98,7 @@ fn the_rest_of_the_output_comes_from_where_it_is() {
 }
 
 #[test]
-fn all_are_asked_for_output_where_nothing_but_their_ends_is_heard() {
+fn output_is_requested_from_all_nodes_that_only_reported_ends() {
     let mut it = released(Parallel::default()).killed();
     let attach = ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: vec![(0, 0), (0, 0)] };
     it.bench.say(it.client, attach);
@@ -109,7 +109,7 @@ fn all_are_asked_for_output_where_nothing_but_their_ends_is_heard() {
 }
 
 #[test]
-fn stdin_goes_on_when_the_node_of_which_nothing_is_known_is_over() {
+fn stdin_continues_after_the_end_of_a_node_with_an_unknown_offset() {
     let mut it = Wide::running(Parallel::default()).killed();
     let attach = ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: vec![(0, 0), (0, 0)] };
     it.bench.say(it.client, attach);
@@ -122,7 +122,7 @@ fn stdin_goes_on_when_the_node_of_which_nothing_is_known_is_over() {
 }
 
 #[test]
-fn a_client_comes_back_while_the_first_node_is_away() {
+fn a_client_returns_while_the_first_node_is_unreachable() {
     let mut it = Wide::running(Parallel::default());
     it.bench.input(Input::Gone(it.nodes[0]));
     it.bench.input(Input::Gone(it.client));
@@ -132,9 +132,9 @@ fn a_client_comes_back_while_the_first_node_is_away() {
     assert_eq!(words(&it.bench.heard(client)), ["Accepted", "Running", "Attached"]);
 }
 
-/// A job on adjacent nodes and one more: two parts, and each node gets its own.
+/// Uses a job on adjacent nodes and one more: it has two parts, and each node gets its own.
 #[test]
-fn each_node_has_what_is_on_it() {
+fn each_node_lists_its_own_jobs() {
     let mut bench = Bench::new();
     let (operator, client) = (bench.client(0), bench.client(7));
     let names = ["n1", "n2", "n3", "n4"];
@@ -158,7 +158,7 @@ fn each_node_has_what_is_on_it() {
     assert!(bench.orders(nodes[1]).iter().all(|order| !matches!(order, MasterToNode::DoExec(_))));
 }
 
-/// Stdin that only some of several nodes have is lost with the client that sent it.
+/// Checks that stdin that only some nodes have is lost with the client that sent it.
 #[test]
 fn another_client_sends_no_stdin_to_several_nodes() {
     let mut it = Wide::running(Parallel::default());
@@ -169,10 +169,10 @@ fn another_client_sends_no_stdin_to_several_nodes() {
     assert!(matches!(&heard[..], [MasterToClient::TakenUp { streams, .. }] if streams.stdin.is_none()), "{heard:?}");
 }
 
-/// The nodes were told to forget the job, and the master was killed before that was on disk. `Go` may have been sent,
-/// as far as the next master knows. A node without a record of its part proves that it was not.
+/// Tells the nodes to forget the job, and kills the master before that is on disk. As far as the next master knows,
+/// `Go` may have been sent. A node without a record of its part proves that it was not.
 #[test]
-fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
+fn a_cancelled_job_without_records_on_its_nodes_has_not_begun() {
     let mut it = wide(Parallel::default());
     it.ack(0);
     it.bench.slow_disk = true;
@@ -192,7 +192,7 @@ fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
 }
 
 #[test]
-fn what_a_node_acknowledges_twice_it_still_holds() {
+fn a_repeated_acknowledgement_keeps_the_assignment() {
     let mut it = wide(Parallel::default());
     it.ack(1);
     it.ack(1);

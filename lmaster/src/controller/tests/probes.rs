@@ -1,4 +1,4 @@
-//! A node is asked for its hardware, and the client gets the report, or the reason for its absence, in turn.
+//! Queries of a node's hardware. Each client gets the report, or the reason for its absence, in turn.
 
 use limo_proto::{NodeDetail, NodeState, PROBE_LIMIT};
 
@@ -45,7 +45,7 @@ fn the_nodes_answer_is_the_clients() {
     // Later queries wait, so that answers come in order.
     bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     assert!(bench.heard(client).is_empty());
-    // A message of another node, and another ticket, answer nothing.
+    // A message of another node or with another ticket answers nothing.
     let other = bench.node("n2");
     bench.report(other, NodeToMaster::Probed { ticket, report: "not n1".into() });
     bench.report(node, NodeToMaster::Probed { ticket: ticket + 1, report: "another".into() });
@@ -71,23 +71,23 @@ fn a_node_that_does_not_answer_is_not_waited_for() {
     assert_eq!(answered(&mut bench, client).probe, Err("the node has not answered for 10s".into()));
     bench.report(node, NodeToMaster::Probed { ticket, report: "late".into() });
     assert!(bench.heard(client).is_empty());
-    // A client that closes its connection.
+    // The connection to the node breaks before its answer.
     ask(&mut bench, client);
     bench.input(Input::Gone(node));
     let found = answered(&mut bench, client);
     assert_eq!(found.probe, Err("the connection to the node broke before it answered".into()));
     assert_eq!(found.report.state, NodeState::Unreachable);
     ask(&mut bench, client);
-    assert_eq!(answered(&mut bench, client).probe, Err("the node is away".into()));
+    assert_eq!(answered(&mut bench, client).probe, Err("the node is unreachable".into()));
     assert_eq!(bench.controller.probes.len(), 0);
 }
 
 #[test]
-fn who_may_not_ask_sees_the_node_without_its_report() {
+fn users_without_the_right_see_the_node_without_its_report() {
     let (mut bench, node, _) = set_up();
     let user = bench.client(7);
     ask(&mut bench, user);
-    let reason = "only root and the user that runs the master may let a node look at its devices";
+    let reason = "only root and the user that runs the master may inspect the devices of a node";
     assert_eq!(answered(&mut bench, user).probe, Err(reason.into()));
     assert!(bench.orders(node).is_empty());
     let heard = bench.ask(user, Query::Node(NodeQuery("n7".into())));
@@ -118,6 +118,6 @@ fn a_disk_that_fails_and_a_client_that_leaves_end_the_question() {
     bench.fail();
     assert!(refusal(bench.heard(client).first()).starts_with("the journal cannot be written"));
     assert_eq!(bench.controller.probes.len(), 0);
-    // The client may go on.
+    // The client may continue.
     assert!(matches!(bench.ask(client, Query::Status(StatusQuery)), MasterToClient::Answer(_)));
 }

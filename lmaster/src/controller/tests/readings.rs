@@ -34,7 +34,7 @@ fn the_tables_energy_is_the_integral() {
     let node = bench.node("n1");
     measured(&mut bench, node, 90, 30);
     measured(&mut bench, node, 60, 50);
-    // The first reading has no earlier one.
+    // The first reading has no predecessor.
     bench.input(Input::Stop);
     let own = read(&mut bench, Some("n1"));
     assert_eq!(own.iter().map(|drawn| drawn.seen).collect::<Vec<_>>(), [59, 60, 30].map(Span::from_secs));
@@ -61,7 +61,7 @@ fn rows_go_with_other_commits_and_else_once_a_minute() {
     let node = bench.node("n1");
     let entries = |bench: &Bench| bench.disk.entries.len();
     measured(&mut bench, node, 130, 30);
-    // As many events and rounds as without the table: one each for each second but the last.
+    // There are as many events and rounds as without the table: one each for every second but the last.
     let recorded = entries(&bench);
     assert!(bench.disk.readings.keys().any(|(_, node, _)| node == "n1"), "{:?}", bench.disk.readings);
     bench.pass(Span::from_secs(20));
@@ -83,7 +83,7 @@ fn rows_go_with_other_commits_and_else_once_a_minute() {
 }
 
 #[test]
-fn a_restart_loses_nothing_that_was_told_to_stop_and_little_else() {
+fn a_clean_restart_keeps_all_readings_and_a_crash_loses_few() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     measured(&mut bench, node, 31, 30);
@@ -107,7 +107,7 @@ fn a_restart_loses_nothing_that_was_told_to_stop_and_little_else() {
 fn no_time_before_now_is_missing() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
-    // The bench begins at a full minute; the first reading has no earlier one.
+    // The bench begins at a full minute, and the first reading has no predecessor.
     measured(&mut bench, node, 90, 30);
     let own = read(&mut bench, Some("n1"));
     assert_eq!(own.iter().map(|drawn| drawn.seen).collect::<Vec<_>>(), [59, 30].map(Span::from_secs));

@@ -23,7 +23,7 @@ fn wait(bench: &mut Bench, job: JobId) -> Option<Wait> {
     report.wait
 }
 
-/// The idle draw is 10 W, and the job's core draws up to 60 W.
+/// Uses an idle draw of 10 W, and a job whose core draws up to 60 W.
 #[test]
 fn a_job_that_no_limit_ever_leaves_enough_power() {
     let mut bench = Bench::new();
@@ -39,7 +39,7 @@ fn a_job_that_no_limit_ever_leaves_enough_power() {
         "band: never: needs 60.0 W, and the limits leave at most 30.0 W"
     );
     assert_eq!(wait(&mut bench, job), Some(never));
-    // From the next hour on there is enough, so the job only has to wait.
+    // From the next hour on the power is enough, so the job only has to wait.
     let later = bench.now + Span::from_secs(3_600);
     let limits = Curve::new(vec![(bench.now, band(40)), (later, band(100))], None).expect("a curve");
     change(&mut bench, Change::Limits(limits));
@@ -47,7 +47,7 @@ fn a_job_that_no_limit_ever_leaves_enough_power() {
 }
 
 #[test]
-fn a_job_further_back_than_a_round_looks() {
+fn a_job_beyond_the_depth_of_a_round_has_that_reason() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     bench.settings.options.depth = 1;
@@ -59,7 +59,7 @@ fn a_job_further_back_than_a_round_looks() {
     assert_eq!(wait(&mut bench, jobs[1]), Some(Wait::Depth { depth: 1 }));
 }
 
-/// Two jobs want both nodes, one of which is busy, and the third must not delay them.
+/// Lets two jobs want both nodes, one of which is busy; the third must not delay them.
 #[test]
 fn a_job_that_waited_for_another_which_is_gone() {
     let mut bench = Bench::new();

@@ -1,5 +1,5 @@
-//! The master is killed at every step of a job's start, and the node at some: no knowable result is lost, and nothing
-//! runs twice.
+//! The master is killed at every step of a job's start, and the node at some steps. No knowable result is lost, and
+//! nothing runs twice.
 
 use limo_model::Outcome;
 use limo_proto::{AttemptState, JobState};
@@ -43,7 +43,7 @@ fn held_is_let_go() {
 }
 
 #[test]
-fn no_record_in_the_same_incarnation_is_no_start() {
+fn a_missing_record_in_the_same_incarnation_proves_that_the_job_did_not_start() {
     let mut bench = killed_while_starting();
     let node = bench.node("n1");
     let orders = bench.orders(node);
@@ -60,7 +60,8 @@ fn no_record_in_another_life_is_a_loss() {
     assert_eq!(state(&mut bench), JobState::Lost);
 }
 
-/// Otherwise, after a second crash, the lost attempt could count as one of the new incarnation that never started.
+/// Checks that a loss is on disk first. Otherwise, after a second crash, the lost attempt could count as one of the
+/// new incarnation that never started.
 #[test]
 fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
     let mut bench = killed_while_starting();
@@ -75,14 +76,14 @@ fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
 }
 
 #[test]
-fn started_while_the_master_was_away() {
+fn a_start_without_the_master_is_adopted() {
     let mut bench = killed_while_starting();
     bench.node_with("n1", "boot", reported(AttemptState::Running));
     assert_eq!(state(&mut bench), JobState::Running);
 }
 
 #[test]
-fn ended_while_the_master_was_away() {
+fn an_end_without_the_master_is_adopted() {
     let mut bench = killed_while_starting();
     let end = AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() };
     let node = bench.node_with("n1", "boot", reported(end.clone()));
@@ -95,7 +96,7 @@ fn ended_while_the_master_was_away() {
 }
 
 #[test]
-fn a_running_job_goes_on_and_an_unknown_one_is_lost() {
+fn a_running_job_continues_and_an_unknown_one_is_lost() {
     let run = || {
         let mut bench = Bench::new();
         let node = bench.node("n1");

@@ -84,7 +84,7 @@ pub fn refusal(message: Option<&MasterToClient>) -> &str {
     }
 }
 
-/// Returns true if a change was made, with a warning or without.
+/// Returns true if a change was made, with or without a warning.
 pub fn is_done(message: &MasterToClient) -> bool {
     matches!(message, MasterToClient::Answer(answer) if matches!(**answer, Answer::Done | Answer::Warned(_)))
 }

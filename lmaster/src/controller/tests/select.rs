@@ -63,7 +63,7 @@ fn words_mean_the_callers_own() {
     assert_eq!(tell(&mut bench, owner, &[Selector::All, Selector::Job(JobId(3))], false), Ok(vec![3]));
     assert_eq!(tell(&mut bench, root, &range(4, 9), false), Err("there is no job of 4-9: the newest is 3".into()));
     assert_eq!(tell(&mut bench, root, &range(1, 1), true), Err("no job of 1-1 waits or runs".into()));
-    // After a crash, from the disk.
+    // The state comes from the disk after a crash.
     let mut bench = bench.killed();
     let owner = bench.client(7);
     assert_eq!(tell(&mut bench, owner, &LAST, false), Ok(vec![3]));
@@ -98,7 +98,7 @@ fn signals_go_to_those_that_run() {
     let expected = MasterToNode::Signal { job: running, attempt, signal: 10 };
     assert_eq!(bench.orders(node), [expected]);
     let named = || Selection::from(vec![Selector::Job(waiting)]);
-    let nobody = "job 2 does not run yet: nobody is there to take signal 10";
+    let nobody = "job 2 does not run yet: no process can receive signal 10";
     assert_eq!(cancel(&mut bench, client, named(), Some(10)), Err(nobody.into()));
     assert_eq!(cancel(&mut bench, client, named(), Some(0)), Err("0 is not a signal: 1 to 64".into()));
     // A signal that ends commands ends waiting jobs.

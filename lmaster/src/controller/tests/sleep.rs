@@ -1,4 +1,4 @@
-//! Nodes that sleep: orders, waking, giving up; and the master killed at every step.
+//! Nodes that sleep: orders, waking, giving up. The master is killed at every step.
 
 use limo_model::{Mac, NodeSpec, Rest, Switch, Wake};
 use limo_proto::{Change, JobState, NodeReport, NodeSleep, NodeState};
@@ -6,7 +6,7 @@ use limo_sched::RestRule;
 
 use super::*;
 
-/// Time to fall asleep, and to wake.
+/// Time to fall asleep. The next value is the time to wake.
 const DOWN: Span = Span::from_secs(20);
 const UP: Span = Span::from_secs(120);
 
@@ -39,7 +39,7 @@ fn connect(bench: &mut Bench, name: &str, boot: &str) -> PeerId {
     peer
 }
 
-/// A second process with the settings of the first.
+/// Starts a second process with the settings of the first.
 fn killed(bench: Bench) -> Bench {
     let settings = bench.settings.clone();
     let mut disk = bench.disk;
@@ -87,7 +87,7 @@ fn asleep() -> Bench {
     bench
 }
 
-/// Does the same, and the node is woken for a job.
+/// Does the same, and wakes the node for a job.
 fn waking() -> Bench {
     let mut bench = asleep();
     let client = bench.client(7);
@@ -127,17 +127,17 @@ fn an_idle_node_sleeps_and_is_woken_for_a_job() {
     bench.pass(Span::from_secs(86_400));
     assert_eq!((words_of(&mut bench, 0), slept(&mut bench)), ("asleep".into(), (joules(8 * 20), joules(86_400))));
     proceeds(waking(), "boot");
-    // A machine that was switched off has another boot id: no part of the job was there to be lost.
+    // A machine that was switched off has another boot id, and no part of the job was there to be lost.
     proceeds(waking(), "another boot");
 }
 
 #[test]
-fn what_a_node_draws_on_its_way_is_what_it_registered() {
+fn a_switching_node_draws_its_registered_power() {
     let mut bench = sleepy();
     let node = connect(&mut bench, "n1", "boot");
     let draw = |bench: &mut Bench| nodes(bench)[0].draw;
     assert_eq!((words_of(&mut bench, 0), draw(&mut bench)), ("falling asleep".into(), Power::from_watts(8)));
-    // A last reading from before does not count.
+    // The last reading is older and does not count.
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(40))));
     bench.report(node, NodeToMaster::FallingAsleep);
     bench.pass(Span::from_secs(2));
@@ -146,8 +146,8 @@ fn what_a_node_draws_on_its_way_is_what_it_registered() {
 }
 
 #[test]
-fn a_master_that_is_killed_goes_on_from_each_state() {
-    // Ordered to sleep; the node is still connected, and reports it.
+fn a_killed_master_continues_from_each_power_state() {
+    // The node was ordered to sleep. It is still connected, and reports this.
     let mut bench = sleepy();
     connect(&mut bench, "n1", "boot");
     let mut bench = killed(bench);
@@ -156,18 +156,18 @@ fn a_master_that_is_killed_goes_on_from_each_state() {
     assert_eq!(words(&bench.orders(node)), ["Registered"]);
     bench.pass(bench.settings.idle.sleep_again_after);
     assert_eq!(words(&bench.orders(node)), ["Sleep"]);
-    // Falling asleep, as it reported to the earlier master: silence counts as sleep.
+    // The node is falling asleep, as it reported to the earlier master: silence counts as sleep.
     bench.report(node, NodeToMaster::FallingAsleep);
     let mut bench = killed(bench);
     bench.pass(bench.settings.idle.sleep_timeout);
     assert_eq!(words_of(&mut bench, 0), "asleep");
-    // Asleep.
+    // The node is asleep.
     let mut bench = killed(bench);
     bench.pass(Span::from_secs(3_600));
     assert_eq!(words_of(&mut bench, 0), "asleep");
     let client = bench.client(7);
     bench.submit(client, 1);
-    // Waking: the node is woken again, because the progress of the last attempt is unknown.
+    // The node is waking. It is woken again, because the progress of the last attempt is unknown.
     let bench = killed(bench);
     assert_eq!(bench.woken.len(), 1);
     proceeds(bench, "another boot");
@@ -175,19 +175,19 @@ fn a_master_that_is_killed_goes_on_from_each_state() {
 
 #[test]
 fn a_node_that_is_killed_on_its_way_to_sleep_comes_back_awake() {
-    // Before it reported that it falls asleep.
+    // The connection breaks before the node reports that it falls asleep.
     let mut bench = sleepy();
     let node = connect(&mut bench, "n1", "boot");
     bench.input(Input::Gone(node));
     assert_eq!(words_of(&mut bench, 0), "unreachable");
     let node = connect(&mut bench, "n1", "boot");
     assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
-    // After that report.
+    // The connection breaks after that report.
     bench.report(node, NodeToMaster::FallingAsleep);
     bench.input(Input::Gone(node));
     connect(&mut bench, "n1", "boot");
     assert_eq!(words_of(&mut bench, 0), "up");
-    // Asleep: somebody switched it on, and has time to use it.
+    // The node is asleep: a person switched it on, and has time to use it.
     let mut bench = asleep();
     let node = connect(&mut bench, "n1", "another boot");
     assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), vec!["Registered".into()]));
@@ -210,7 +210,7 @@ fn a_node_that_refuses_to_sleep_stays_up_and_is_left_alone_for_a_while() {
     // A node that does not answer has refused.
     bench.pass(bench.settings.idle.sleep_timeout);
     assert_eq!(words_of(&mut bench, 0), "up");
-    // A node that registers again with the reason has refused, too.
+    // A node that registers again with the reason has also refused.
     bench.pass(again);
     bench.report(node, NodeToMaster::FallingAsleep);
     let node = connect(&mut bench, "n1", "boot");
@@ -237,7 +237,7 @@ fn a_node_that_does_not_wake_is_drained_and_its_job_waits() {
     let reason = report.reason.clone().expect("a reason");
     assert_eq!(reason, "did not wake within 5min, tried 3 times (lmaster)");
     assert_eq!((job_state(&mut bench), report.draw), (JobState::Waiting, Power::from_watts(10)));
-    // Late, but present: it takes jobs again when an operator resumes it.
+    // The node is late but present: it takes jobs again when an operator resumes it.
     let node = connect(&mut bench, "n1", "boot");
     assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("drained".into(), vec!["Registered".into()]));
     let root = bench.client(0);
@@ -304,7 +304,7 @@ fn a_job_over_several_nodes_is_sent_when_the_last_of_them_is_awake() {
 }
 
 #[test]
-fn a_node_that_nobody_can_wake_stays_on() {
+fn a_node_without_a_way_to_wake_it_stays_on() {
     let mut bench = sleepy();
     bench.settings.idle.wake_command = None;
     bench.input(Input::Configured(Box::new(bench.settings.clone())));

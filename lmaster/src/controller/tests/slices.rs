@@ -23,7 +23,8 @@ fn change(change: Change) -> ClientToMaster {
     ClientToMaster::ChangeConf(Box::new(change))
 }
 
-/// Gives turns until none is wanted; another user is answered in between. Returns the result of `done` after each turn.
+/// Gives turns until none is wanted, and answers another user in between. Returns the result of `done` after each
+/// turn.
 fn turns(bench: &mut Bench, done: impl Fn(&Controller) -> usize) -> Vec<usize> {
     let other = bench.client(8);
     let mut found = Vec::new();
@@ -63,7 +64,7 @@ fn changes_of_many_jobs_are_made_in_slices() {
     assert!(words(&bench.heard(owner)).iter().any(|word| word == "Answer"));
 }
 
-/// 16 MiB are 41.9 launches of 400 kB: the 42nd is the last of a slice.
+/// Checks the size of slices: 16 MiB are 41.9 launches of 400 kB, so the 42nd is the last of a slice.
 #[test]
 fn jobs_with_large_environments_are_cancelled_in_smaller_slices() {
     let mut bench = Bench::new();
@@ -86,7 +87,7 @@ fn jobs_with_large_environments_are_cancelled_in_smaller_slices() {
 fn jobs_are_sifted_in_slices() {
     let (mut bench, owner) = queue();
     let filter = |states: Vec<JobState>| {
-        // Hundreds of names, the right one last.
+        // The right name is the last of hundreds.
         let names = (0..999).map(|number| format!("name {number}")).chain(["x".repeat(250)]).collect();
         JobFilter { users: vec!["user7".into()], states, names, ..JobFilter::default() }
     };

@@ -5,7 +5,7 @@ use limo_proto::{Answer, AttemptState, Change, JobState};
 
 use super::*;
 
-/// Limits the whole cluster; a node has an idle draw of 10 W, its job 60 W.
+/// Limits the whole cluster. A node has an idle draw of 10 W, and its job draws 60 W.
 fn limit(bench: &mut Bench, watts: i64) {
     let root = bench.client(0);
     let band = Band::new(Power::ZERO, Power::from_watts(watts)).expect("a band");
@@ -54,7 +54,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
         "658 thousandths of 60 W: 10 W of its own, and 1 % of 50 W stays free"
     );
     assert_eq!(draw(&bench), Power::from_mw(49_480));
-    // A reading from before the node got the order.
+    // This reading is from before the node got the order.
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_mw(49_480)));
@@ -97,7 +97,7 @@ fn a_cap_that_cannot_be_set_is_not_tried_again() {
 }
 
 #[test]
-fn a_job_stands_still_and_goes_on() {
+fn a_job_is_suspended_and_continues() {
     let (mut bench, node, job) = running(false);
     let attempt = Attempt(1);
     limit(&mut bench, 25);
@@ -127,7 +127,7 @@ fn a_job_stands_still_and_goes_on() {
 }
 
 #[test]
-fn nodes_are_told_of_time_limits_that_are_put_off() {
+fn nodes_get_extended_time_limits() {
     let (mut bench, node, job) = running_for(false, Some(Span::from_secs(60)));
     let extended = |orders: &[MasterToNode]| {
         let mut limits = orders.iter().filter_map(|order| match order {
@@ -141,7 +141,7 @@ fn nodes_are_told_of_time_limits_that_are_put_off() {
     let slow = extended(&bench.orders(node)).expect("a lower cap");
     assert!(slow > Span::from_secs(60), "{slow}");
     limit(&mut bench, 25);
-    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"], "a job that stands still has no end");
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"], "a suspended job has no end");
     bench.pass(Span::from_secs(100));
     limit(&mut bench, 200);
     let again = extended(&bench.orders(node)).expect("it goes on");
@@ -196,7 +196,7 @@ fn another_node_does_not_speak_for_a_job() {
     assert!(!bench.controller.core.node_named("n2").expect("known").is_connected());
 }
 
-/// Sends a change as the user `uid`; returns the refusal, or that it is done.
+/// Sends a change as the user `uid`; returns the refusal, or a note that it is done.
 fn change(bench: &mut Bench, uid: u32, change: Change) -> Result<Answer, String> {
     let client = bench.client(uid);
     bench.say(client, ClientToMaster::ChangeConf(Box::new(change)));
@@ -208,7 +208,7 @@ fn change(bench: &mut Bench, uid: u32, change: Change) -> Result<Answer, String>
 }
 
 #[test]
-fn a_person_suspends_a_job_and_the_limit_goes_on_alone() {
+fn a_job_resumed_by_a_person_may_stay_suspended_by_the_limit() {
     let (mut bench, node, job) = running(false);
     let attempt = Attempt(1);
     let (suspend, resume) = (Change::SuspendJobs(vec![job]), Change::ResumeJobs(vec![job]));
@@ -237,10 +237,10 @@ fn a_person_suspends_a_job_and_the_limit_goes_on_alone() {
     limit(&mut bench, 25);
     assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"]);
     assert_eq!(change(&mut bench, 7, suspend), Ok(Answer::Done));
-    assert_eq!(bench.orders(node), [], "it stands still already");
+    assert_eq!(bench.orders(node), [], "it is already suspended");
     let shown = bench.jobs()[0].suspended.clone().expect("it is").to_string();
     assert_eq!(shown, "suspended by user7: the upper limit 25.0 W");
-    let warned = Answer::Warned(vec!["job 1 still stands still: the upper limit 25.0 W".into()]);
+    let warned = Answer::Warned(vec!["job 1 stays suspended: the upper limit 25.0 W".into()]);
     assert_eq!(change(&mut bench, 7, resume), Ok(warned));
     assert_eq!(bench.orders(node), []);
     bench.pass(Span::from_secs(5));

@@ -76,7 +76,7 @@ fn only_the_ends_of_a_stream_use_it() {
 }
 
 #[test]
-fn who_sends_more_than_the_window_is_hung_up_on() {
+fn a_sender_beyond_the_window_is_disconnected() {
     let mut it = running();
     it.write(Channel::Stdout, WINDOW - 1, b"x");
     it.write(Channel::Stdout, WINDOW, b"");
@@ -89,7 +89,7 @@ fn who_sends_more_than_the_window_is_hung_up_on() {
 }
 
 #[test]
-fn a_client_that_comes_back_goes_on_where_it_was() {
+fn a_returning_client_continues_at_its_offset() {
     let mut it = running();
     it.write(Channel::Stdout, 0, b"hello");
     let stream = StreamId::new(it.job, Channel::Stdin);
@@ -161,7 +161,7 @@ fn output_is_passed_on_after_the_end_until_it_is_read() {
     let rest = it.write(Channel::Stdout, 0, b"rest");
     it.bench.slow_disk = true;
     it.bench.report(it.node, ended(it.job, Attempt(1), 0));
-    // The end of the job is not on disk yet, then it is.
+    // First the end of the job is not on disk yet, and then it is.
     let first = it.write(Channel::Stdout, 4, b"");
     it.bench.commit();
     assert_eq!(words(&it.bench.heard(it.client)), ["Finished"]);
@@ -192,7 +192,7 @@ fn the_rest_of_the_output_survives_a_restart_after_the_end() {
 }
 
 #[test]
-fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
+fn a_client_that_returns_while_the_end_is_written_gets_the_end() {
     let mut it = running();
     it.bench.input(Input::Gone(it.client));
     it.bench.slow_disk = true;
@@ -205,9 +205,9 @@ fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
     assert!(it.bench.orders(it.node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 0, stderr: 0 }));
 }
 
-/// Output that the shell drops is sent again by the node. Later output is not passed on meanwhile.
+/// Checks that the node sends output again if the shell drops it. Later output is not passed on meanwhile.
 #[test]
-fn dropped_output_is_sent_again_when_the_client_has_taken_what_is_queued() {
+fn dropped_output_is_sent_again_after_the_client_has_read_the_queue() {
     let mut it = running();
     it.bench.slow_clients = true;
     let first = it.write(Channel::Stdout, 0, b"abc");

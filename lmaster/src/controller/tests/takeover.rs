@@ -66,11 +66,11 @@ fn a_job_that_is_over_or_detached_is_refused_by_name() {
 }
 
 #[test]
-fn a_client_that_is_there_is_left_alone_or_told() {
+fn a_connected_client_keeps_its_job_or_is_informed() {
     let (mut bench, _, first) = running();
     let second = bench.client(7);
     let refused = take_up(&mut bench, second, (JOB, false)).expect_err("it is there");
-    assert_eq!(refused, "job 1 has a client: its lrun is there");
+    assert_eq!(refused, "job 1 has a client: its lrun is connected");
     assert!(bench.heard(first).is_empty());
     take_up(&mut bench, second, (JOB, true)).expect("on request");
     assert_eq!(bench.heard(first), [MasterToClient::TakenOver { job: JOB }]);
@@ -81,7 +81,7 @@ fn a_client_that_is_there_is_left_alone_or_told() {
 }
 
 #[test]
-fn who_takes_the_streams_and_does_not_come_has_the_time_of_one_that_went_away() {
+fn a_taker_that_does_not_connect_has_the_orphan_grace() {
     let (mut bench, node, _) = running();
     let second = bench.client(7);
     take_up(&mut bench, second, (JOB, true)).expect("on request");
@@ -97,7 +97,7 @@ fn who_takes_the_streams_and_does_not_come_has_the_time_of_one_that_went_away() 
 }
 
 #[test]
-fn stdin_goes_on_behind_what_was_passed_on_and_not_behind_its_end() {
+fn stdin_continues_after_the_passed_bytes_and_not_after_its_end() {
     let (mut bench, _, first) = running();
     stdin(&mut bench, first, 0, b"abc");
     bench.input(Input::Gone(first));
@@ -112,7 +112,7 @@ fn stdin_goes_on_behind_what_was_passed_on_and_not_behind_its_end() {
 }
 
 #[test]
-fn stdin_that_nobody_took_up_is_sent_again() {
+fn unread_stdin_is_sent_again() {
     let (mut bench, node, first) = running();
     stdin(&mut bench, first, 0, b"abc");
     let stream = StreamId::new(JOB, Channel::Stdin);
@@ -139,7 +139,7 @@ fn stdin_that_nobody_took_up_is_sent_again() {
 }
 
 #[test]
-fn a_master_that_was_away_knows_from_the_node_where_streams_are() {
+fn a_restarted_master_gets_stream_offsets_from_the_node() {
     let (bench, ..) = running();
     let mut bench = bench.killed();
     let kept = Kept { stdin: 9, stdin_ended: false, stdout: 70, stderr: 6 };

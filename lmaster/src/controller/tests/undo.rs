@@ -1,4 +1,4 @@
-//! Each kind of change is undone: to the previous value, in the operator's name, and not if there was a later change.
+//! Each kind of change is undone: to the previous value and in the operator's name, but not after a later change.
 
 use limo_model::{
     Budget, Budgets, Curve, EstimateSource, Price, Profile, ProfileKey, QuotaLimit, Release, Reservation,
@@ -82,7 +82,7 @@ fn prices(milli: i64) -> Change {
 }
 
 #[test]
-fn each_kind_of_change_is_set_back_to_what_was_before() {
+fn each_kind_of_change_is_undone() {
     let mut bench = Bench::new();
     bench.node("n1");
     let (root, user) = (bench.client(0), bench.client(7));
@@ -92,7 +92,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
     let reservation = Reservation { nodes: vec!["n1".into()], from, until, users: Vec::new(), reason: "fans".into() };
     let reserve = Change::Reserve { name: "maint".into(), reservation: Box::new(reservation) };
     let job = || vec![JobId(1)];
-    // Pairs of a change and another one of the same kind.
+    // Each pair has a change and another one of the same kind.
     let pairs = [
         [limits(60), limits(80)],
         [Change::Mode(ModeSetting::Low), Change::Mode(ModeSetting::High)],
@@ -117,7 +117,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
         let later = newest(&mut bench);
         assert_eq!((later.undo_of, later.by.as_str()), (None, "user0"), "{name}");
         let refused = undo(&mut bench, number).expect_err(&name);
-        assert!(refused.ends_with(&format!("was changed again by change {}", later.number)), "{name}: {refused}");
+        assert!(refused.ends_with(&format!("was overwritten by change {}", later.number)), "{name}: {refused}");
         assert_eq!(undo(&mut bench, later.number), Ok(()), "{name}");
         assert_eq!(state(&bench), between, "{name}");
         assert_eq!(undo(&mut bench, number), Ok(()), "{name}");
@@ -128,7 +128,7 @@ fn each_kind_of_change_is_set_back_to_what_was_before() {
 }
 
 #[test]
-fn what_one_change_did_twice_is_undone_from_its_end() {
+fn items_of_one_change_are_undone_in_reverse_order() {
     let mut bench = Bench::new();
     bench.node("n1");
     let root = bench.client(0);
@@ -178,7 +178,7 @@ fn budgets_are_set_back_without_the_periods_that_are_over() {
 }
 
 #[test]
-fn feeds_and_the_configuration_change_but_are_no_operators() {
+fn changes_of_feeds_and_the_configuration_are_not_by_operators() {
     let mut bench = Bench::new();
     let first = changes(&mut bench, 100).0;
     assert!(
@@ -212,7 +212,7 @@ fn feeds_and_the_configuration_change_but_are_no_operators() {
 }
 
 #[test]
-fn two_acts_that_reach_the_disk_together_are_two_changes_and_pages_tell_of_more() {
+fn changes_in_one_batch_are_separate_and_pages_mark_further_ones() {
     let mut bench = Bench::new();
     let root = bench.client(0);
     let before = changes(&mut bench, 100).0.len();
@@ -288,5 +288,5 @@ fn reservations_are_not_many_and_not_long() {
         done(&mut bench, root, reserve(number, ""));
     }
     let refused = change(&mut bench, root, reserve(1_000, ""));
-    assert_eq!(refusal(Some(&refused)), "1000 reservations are possible at a time");
+    assert_eq!(refusal(Some(&refused)), "the limit is 1000 reservations at a time");
 }

@@ -1,4 +1,4 @@
-//! Accepted changes without their apparent effect cause warnings, with the values.
+//! Accepted changes without their apparent effect cause warnings with the values.
 
 use limo_model::{Budget, Budgets, Curve, Energy, Release};
 use limo_proto::Change;
@@ -38,7 +38,7 @@ fn limits_that_the_policy_ignores() {
     let upper = "limo-prototype, limo, powercap, energybud and reducepc do not";
     let expected = format!("the policy easy ignores the upper limit 60.0 W: {upper}");
     assert_eq!(warnings(&mut bench, limits(0, Some(60))), [expected.as_str()]);
-    // The other order: the setting exists when the policy changes.
+    // In the other order, the setting exists when the policy changes.
     assert_eq!(warnings(&mut bench, Change::Policy(Preset::Limo)), [""; 0]);
     assert_eq!(warnings(&mut bench, Change::Policy(Preset::Easy)), [expected]);
     let expected = format!("the policy easy ignores the lower limit 40.0 W and the upper limit 60.0 W: {upper}");
@@ -74,12 +74,12 @@ fn a_limit_below_the_idle_draw() {
     bench.node("n1");
     bench.node("n2");
     warnings(&mut bench, Change::Policy(Preset::Limo));
-    // Two nodes of 10 W.
+    // There are two nodes of 10 W.
     let expected =
         "the upper limit 15.0 W is below the idle draw of the nodes, 20.0 W: no job starts while it is in force";
     assert_eq!(warnings(&mut bench, limits(0, Some(15))), [expected]);
     assert_eq!(warnings(&mut bench, limits(0, Some(20))), [""; 0]);
-    // Also of a later hour.
+    // Warnings also come about a later hour.
     let band = |high| Band::new(Power::ZERO, Power::from_watts(high)).expect("a band");
     let later = bench.now + Span::from_secs(3_600);
     let curve = Curve::new(vec![(bench.now, band(100)), (later, band(15))], None).expect("a curve");

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{attack, start};
 
-/// Longer than the 10 s that a message may take.
+/// Longest wait: more than the 10 s that a message may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the greeting of a client, then a message of 1 MiB without its last byte.
@@ -33,7 +33,7 @@ fn messages_that_never_end() {
             told.spawn(async move {
                 let (mut read, mut write) = stream.split();
                 let mut answer = Vec::new();
-                // The master does not read it to the end, and may reset the connection.
+                // The master does not read all bytes, and may reset the connection.
                 let _ = tokio::join!(async { write.write_all(&half_sent()).await }, read.read_to_end(&mut answer));
                 String::from_utf8_lossy(&answer).into_owned()
             });

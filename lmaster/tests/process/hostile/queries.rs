@@ -86,7 +86,7 @@ fn requests_that_are_refused_do_not_fill_the_log() {
         for _ in 0..50 {
             let mut client = Client::new(&master).await;
             for _ in 0..1_000 {
-                // A signal that does not exist.
+                // This signal does not exist.
                 client.say(ClientToMaster::Signal { job: JobId(1), signal: 0 }).await;
             }
             answers(&mut client, 1_000).await;

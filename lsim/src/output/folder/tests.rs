@@ -1,4 +1,4 @@
-//! A whole hand-made run, read back, and runs that leave nothing behind.
+//! A complete hand-made run is read back, and other runs leave nothing behind.
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
 use limo_requirements::SmallDisk;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::record::{BudgetPeriod, BudgetSample, ByState, Fate, HostUse, Steering, Switches, Window};
 
-/// The workload starts at 1,000 s of the simulation's clock.
+/// Returns a time after the start of the workload, which is 1,000 s on the simulation's clock.
 fn secs(secs: i64) -> Time {
     Time::from_unix_ms(1_000_000 + secs * 1_000)
 }
@@ -26,7 +26,8 @@ fn heading() -> Heading {
     }
 }
 
-/// One processor draws 200 W computing, 100 W idle; the limit is 700 W, which four busy processors exceed.
+/// Makes a sample. A processor draws 200 W computing and 100 W idle. The limit is 700 W, which four busy processors
+/// exceed.
 fn sample(at: i64, computing: u32, queued: u32) -> Sample {
     let draw = Power::from_watts(i64::from(computing) * 200 + i64::from(4 - computing) * 100);
     Sample {
@@ -86,12 +87,12 @@ fn summary() -> Summary {
     }
 }
 
-/// Job 1 on two nodes from 0 to 50, job 2 on all four from 50 to 70; then idle until 100.
+/// Writes job 1 on two nodes from 0 to 50, job 2 on all four from 50 to 70, then idle nodes until 100.
 fn run(output: &mut Output) -> Result<(), WriteError> {
     output.sample(&sample(0, 0, 1))?;
     output.sample(&sample(0, 2, 0))?;
     output.sample(&sample(10, 2, 1))?;
-    // The same instant twice: the end of one job, then the start of the next.
+    // Two samples at the same instant: the end of one job, then the start of the next.
     output.sample(&sample(50, 0, 1))?;
     output.sample(&sample(50, 4, 0))?;
     output.job(&job(1, (0, 0, 50), &[(0, 0), (3, 3)]))?;
@@ -140,10 +141,11 @@ fn figures_of_a_run_by_hand() {
     let text = read(&out, SCHEDULE);
     let value: Value = serde_json::from_str(&text).expect("JSON");
     let number = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
-    // 2 x 50 + 4 x 20 processor seconds of 4 x 100; slowdowns 1 and 60/20.
+    // The utilisation is 2 x 50 + 4 x 20 processor seconds of 4 x 100; the slowdowns are 1 and 60/20.
     assert_eq!((number("jobs"), number("utilisation"), number("avebsld")), (2.0, 0.45, 2.0));
     assert_eq!((number("mean_wait_s"), number("max_wait_s"), number("makespan_s")), (20.0, 40.0, 70.0));
-    // 50 x 600 + 20 x 800 + 30 x 400 J; at 72 EUR/MWh, 58 kJ are 0.00116 EUR; 20 of 100 s above 700 W.
+    // The energy is 50 x 600 + 20 x 800 + 30 x 400 J. At 72 EUR/MWh, 58 kJ are 0.00116 EUR. The draw is above 700 W
+    // for 20 of 100 s.
     assert_eq!((number("energy_j"), number("cost"), number("outside_limits_share")), (58_000.0, 0.00116, 0.2));
     assert_eq!(
         (&value["window"]["energy_j"], &value["budget_periods"][0]["overspent"]),
@@ -153,7 +155,7 @@ fn figures_of_a_run_by_hand() {
         (&value["schema"], &value["seed"], &value["options"]["period"]),
         (&1.into(), &42.into(), &"600s".into())
     );
-    // Values that depend on the machine come last, so that the rest can be compared.
+    // Values that depend on the machine come last, so that all earlier ones can be compared.
     assert!(text.ends_with("  },\n  \"wall_s\": 1.234,\n  \"peak_rss_bytes\": 5000000\n}\n"), "{text}");
 }
 
@@ -170,10 +172,10 @@ fn equal_runs_are_equal_bytes_and_the_page_needs_no_network() {
     let data: Value = serde_json::from_str(data.split_once("</script>").expect("its end").0).expect("JSON");
     assert_eq!(data["gantt"]["jobs"][1], serde_json::json!([2, 10_000, 50_000, 70_000, 4, 5, 0, 0, 3]));
     assert_eq!(data["schedule"]["jobs"], 2);
-    // 128 ms wide: until 50 s at 600 W, then at 800 W.
+    // Buckets are 128 ms wide: 600 W until 50 s, then 800 W.
     assert_eq!((&data["series"]["width"], &data["series"]["draw"][1][389]), (&128.into(), &600_000.into()));
     assert_eq!(data["series"]["draw"][1][391], 800_000);
-    // 58,000 of 70,000 J.
+    // The outcome is 58,000 of 70,000 J.
     assert_eq!(data["outcomes"], serde_json::json!([["Budget kept", "0.016 kWh of 0.019 kWh"]]));
 }
 
@@ -240,7 +242,7 @@ fn a_full_disk_names_the_file_and_leaves_nothing() {
     drop(output);
     assert_eq!(fs::read_dir(disk.path()).expect("a folder").count(), 0, "nothing is left");
 
-    // The disk is full at the last moment: the tables fit, the page does not.
+    // The disk is full at the last moment: the tables fit, but the page does not.
     let mut output = Output::create(&out, false, heading()).expect("prepared");
     fs::write(disk.path().join("filler"), vec![0; 245_760]).expect("fills all but four pages");
     let error = run(&mut output).expect_err("no place for the page").to_string();

@@ -10,7 +10,7 @@ use limo_model::Time;
 use crate::output::json::Json;
 use crate::record::{Fate, JobRow};
 
-/// More than a wide screen can show.
+/// Most jobs of the chart: more than a wide screen can show.
 pub const JOBS: usize = 20_000;
 /// Most bars in total; scattered jobs have many each. They make about 2 MB of page.
 const BARS: usize = 160_000;
@@ -19,7 +19,7 @@ const ROWS: u32 = 512;
 
 #[derive(Debug)]
 struct Bar {
-    /// Processors x ms.
+    /// Area in processors x ms.
     area: i64,
     number: i64,
     /// Submission, start, end; `None` if the job has not ended.
@@ -38,16 +38,16 @@ impl Bar {
     }
 }
 
-/// See the module.
+/// The jobs of the chart; see the module.
 #[derive(Debug)]
 pub struct Gantt {
-    /// Smaller gaps are closed, in nodes.
+    /// Largest gap that is closed, in nodes.
     gap: u32,
     most: usize,
     bars: Vec<Bar>,
     /// Nodes of all bars.
     nodes: Vec<(u32, u32)>,
-    /// Jobs smaller than this are not among the largest.
+    /// Area below which a job is not among the largest.
     least: i64,
     /// Number of jobs that ran.
     seen: u64,
@@ -67,7 +67,7 @@ impl Gantt {
     pub fn add(&mut self, job: &JobRow<'_>) {
         let Some(start) = job.start else { return };
         self.seen += 1;
-        // A job that was left running reaches the right edge, and counts as the largest.
+        // A job that is still running reaches the right edge, and counts as the largest.
         let area = job.end.map_or(i64::MAX, |end| i64::from(job.processors).saturating_mul((end - start).ms()));
         if area < self.least {
             return;
@@ -84,7 +84,7 @@ impl Gantt {
             from: from as u32,
             intervals: (self.nodes.len() - from) as u32,
         });
-        // Truncated at twice the limit, so that the cost per job is small.
+        // The list is truncated at twice the limit, so that the cost per job is small.
         if self.bars.len() >= 2 * self.most {
             self.cut();
         }
@@ -117,12 +117,12 @@ impl Gantt {
             let kept = kept.count();
             self.bars.truncate(kept);
         }
-        // By start, then by number; both as one number, which compares in one step. Moves each bar once.
+        // Sorts by start, then by number. A key is one number, which compares in one step. Each bar moves once.
         self.bars.sort_by_cached_key(|bar| (i128::from(bar.times.1.unix_ms()) << 64) + i128::from(bar.number));
     }
 
-    /// `{"seen", "jobs": [[number, submit, start, end or null, processors, user, fate, node, node, ...]]}`, times in ms
-    /// from `start`; nodes are pairs, inclusive; fate is 0 completed, 1 killed, 2 unfinished.
+    /// Writes `{"seen", "jobs": [[number, submit, start, end or null, processors, user, fate, node, node, ...]]}`.
+    /// Times are in ms from `start`; nodes are inclusive pairs; fate is 0 completed, 1 killed, 2 unfinished.
     pub fn write(&mut self, json: &mut Json, start: Time) {
         self.settle();
         let ms = |time: Time| i128::from((time - start).ms());
@@ -165,7 +165,7 @@ fn fate(fate: Fate) -> i128 {
     }
 }
 
-/// Appends the intervals, with gaps of fewer than `gap` nodes closed.
+/// Appends the intervals, but closes gaps of fewer than `gap` nodes.
 fn coarse(intervals: &[(u32, u32)], gap: u32, nodes: &mut Vec<(u32, u32)>) {
     let mut intervals = intervals.iter().copied();
     let Some(mut open) = intervals.next() else { return };
@@ -213,7 +213,7 @@ mod tests {
         }
         gantt.add(&job(7, 1, None));
         gantt.add(&JobRow { start: None, end: None, ..job(8, 16, None) });
-        // Areas: 1, 90, 2, 90, 89, 2; number 7 has no end. 2 and 4 are equal and both larger than 5.
+        // The areas are 1, 90, 2, 90, 89 and 2; number 7 has no end. 2 and 4 are equal and both larger than 5.
         assert_eq!(gantt.seen, 7);
         assert_eq!(numbers(&mut gantt), [2, 4, 7]);
     }
@@ -233,7 +233,7 @@ mod tests {
     fn jobs_keep_their_nodes_when_others_are_dropped() {
         let mut gantt = Gantt::with_most(16, 3);
         for number in 0..20_u32 {
-            // Later jobs are larger; each second one has two intervals.
+            // Later jobs are larger, and every second job has two intervals.
             let nodes = [(number, number), (number + 50, number + 60)];
             let allocated = &nodes[..1 + number as usize % 2];
             gantt.add(&JobRow { allocated, ..job(i64::from(number), number + 1, Some(20)) });
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_bars_those_of_the_smallest_jobs_go() {
+    fn excess_bars_of_the_smallest_jobs_are_omitted() {
         let mut gantt = Gantt::new(100);
         let scattered: Vec<_> = (0..100).step_by(2).map(|node| (node, node)).collect();
         let fit = (BARS / scattered.len()) as i64;
@@ -252,7 +252,7 @@ mod tests {
             gantt.add(&JobRow { allocated: &scattered, ..job(number, 50, Some(20 + number % 2)) });
         }
         let kept = numbers(&mut gantt);
-        // The odd numbers are the larger jobs; the last even ones are dropped.
+        // The odd numbers are the larger jobs, so the last even ones are dropped.
         assert_eq!(kept.len() as i64, fit);
         assert_eq!(kept.iter().filter(|number| *number % 2 == 1).count() as i64, (fit + 10) / 2);
         assert!(kept.is_sorted() && !kept.contains(&(fit + 8)));

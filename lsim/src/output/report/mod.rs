@@ -17,7 +17,7 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(include_str!("scale.js"), include_str!("figures.js"), include_str!("page.js"));
 
-/// See the module.
+/// The report; see the module.
 #[derive(Debug)]
 pub struct Report {
     gantt: Gantt,
@@ -70,7 +70,7 @@ impl Report {
         let parts = [("title", escaped(&title)), ("style", STYLE.to_owned()), ("script", SCRIPT.to_owned())];
         let page =
             parts.iter().fold(PAGE.to_owned(), |page, (key, text)| page.replace(&format!("{{{{{key}}}}}"), text));
-        // Last, so that markers in the data are not replaced.
+        // The data is inserted last, so that markers in it are not replaced.
         page.replace("{{data}}", &json.into_text())
     }
 }

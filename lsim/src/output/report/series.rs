@@ -1,7 +1,7 @@
 //! Curves of a run: its samples in at most [`BUCKETS`] buckets, each with minimum, maximum and mean.
 //!
-//! Bounded memory, one pass: when the buckets are used up, neighbours are merged and the width doubles. Only the place
-//! of an extreme within its bucket is lost, which is less than a pixel. Exact figures are in `draw.csv`.
+//! Needs bounded memory and one pass: when the buckets are used up, neighbours are merged and the width doubles. Only
+//! the place of an extreme within its bucket is lost, which is less than a pixel. Exact figures are in `draw.csv`.
 
 use limo_model::Time;
 use limo_model::decimal::divide;
@@ -9,10 +9,10 @@ use limo_model::decimal::divide;
 use crate::output::json::Json;
 use crate::record::Sample;
 
-/// A thousand pairs of minimum and maximum are the 2,000 points that a wide screen shows.
+/// Most buckets: a thousand pairs of minimum and maximum are the 2,000 points that a wide screen shows.
 pub const BUCKETS: usize = 1_000;
 
-/// Means "no value"; power, energy and price never have it.
+/// Value that means "no value"; power, energy and price never have it.
 const NONE: i64 = i64::MIN;
 
 /// The curves, by their keys in the report's data; units are those of `limo-model`.
@@ -62,7 +62,7 @@ fn values(sample: &Sample) -> [i64; KEYS.len()] {
 struct Cell {
     least: i64,
     greatest: i64,
-    /// Value x ms, over `ms` with a value.
+    /// Sum of value x ms; `ms` is the time with a value.
     sum: i128,
     ms: i64,
 }
@@ -119,7 +119,7 @@ pub struct Series {
     closed: usize,
     /// End of the open bucket.
     ends: i64,
-    /// Newest value of each channel; kept together, because each sample is compared with them.
+    /// Newest value of each channel. They are kept together, because each sample is compared with them.
     values: [i64; KEYS.len()],
     channels: [Channel; KEYS.len()],
 }
@@ -207,8 +207,8 @@ impl Series {
         }
     }
 
-    /// `{"from", "until", "width", KEY: [[least], [greatest], [mean]]}`, times in ms from `start`; curves that never
-    /// had a value are left out.
+    /// Writes `{"from", "until", "width", KEY: [[least], [greatest], [mean]]}`, with times in ms from `start`. Curves
+    /// without any value are omitted.
     pub fn write(&self, json: &mut Json, start: Time) {
         let from = self.from.unwrap_or(start.unix_ms());
         json.object(|json| {
@@ -268,7 +268,7 @@ mod tests {
         let mut series = Series::default();
         series.add(&sample(100, 10, None));
         series.add(&sample(1_000, 30, Some(7)));
-        // 1,000 buckets of 1 ms end at 1,100: from here on they are 2 ms wide.
+        // The 1,000 buckets of 1 ms end at 1,100; from here on they are 2 ms wide.
         series.add(&sample(1_101, 20, None));
         series.end(Time::from_unix_ms(1_103));
         let data = written(&series);
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(least.len(), 502);
         assert_eq!((&least[449], &greatest[449]), (&10.into(), &10.into()));
         assert_eq!((&least[450], &greatest[450]), (&30.into(), &30.into()));
-        // 1,100 to 1,102 has half of each value, 1,102 to 1,103 only the last.
+        // The bucket from 1,100 to 1,102 has half of each value, that from 1,102 to 1,103 only the last.
         assert_eq!((&least[500], &greatest[500], &mean[500]), (&20.into(), &30.into(), &25.into()));
         assert_eq!((&least[501], &mean[501]), (&20.into(), &20.into()));
         assert_eq!((&data["limit"][0][449], &data["limit"][0][500]), (&serde_json::Value::Null, &7.into()));
@@ -297,7 +297,7 @@ mod tests {
             }
             series.add(&sample(at, value, None));
             last = Some((at, value));
-            // Up to 97 s apart, once a week.
+            // Samples are up to 97 s apart, with one gap of a week.
             at += if step == 40_000 { 604_800_000 } else { 1 + step * 31 % 97_000 };
         }
         let (time, value) = last.expect("a sample");

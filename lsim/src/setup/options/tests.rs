@@ -38,7 +38,7 @@ fn values() {
     assert_eq!(options(Preset::Limo, "price-threshold=40EUR/MWh"), Ok(Options { price_rule, ..Options::default() }));
 }
 
-/// The shown defaults are the real ones.
+/// Checks that the shown defaults are the real ones.
 #[test]
 fn defaults() {
     for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
@@ -78,7 +78,7 @@ fn refusals() {
     refused(
         Preset::Easy,
         &["rest=10min"],
-        "--set rest=10min: `10min` is no rule for rest: never, idle, idle:10min, idle-in-budget",
+        "--set rest=10min: `10min` is not a rule for rest: never, idle, idle:10min, idle-in-budget",
     );
     refused(
         Preset::Powercap,

@@ -1,5 +1,5 @@
-//! Axis of a plot: places of values, from 0 to 1, and marks. Only uses operations that are exact or rounded the same on
-//! every machine.
+//! Axis of a plot: places of values, from 0 to 1, and marks. Uses only operations that are exact, or rounded equally
+//! on every machine.
 
 /// Marks of an axis: place and label.
 pub type Marks = Vec<(f64, String)>;
@@ -12,11 +12,12 @@ pub struct Axis {
     marks: Marks,
 }
 
-/// The axis is logarithmic if the largest value by the smallest is at least this.
+/// Least ratio of the largest to the smallest value for a logarithmic axis.
 const WIDE: f64 = 30.0;
 
 impl Axis {
-    /// Makes an axis from zero to beyond the largest value; logarithmic, if allowed, when the values are far apart.
+    /// Makes an axis from zero to beyond the largest value. It is logarithmic if that is allowed and the values are
+    /// far apart.
     pub fn of_values(values: impl Iterator<Item = f64>, may_be_logarithmic: bool) -> Self {
         let (low, high) =
             values.fold((f64::MAX, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
@@ -48,8 +49,7 @@ impl Axis {
         axis
     }
 
-    /// Makes an axis from the smallest to the largest value, a little beyond on both sides, with marks at round
-    /// numbers.
+    /// Makes an axis from the smallest to the largest value, with a margin on both sides and marks at round numbers.
     pub fn between(values: &[f64]) -> Self {
         let (low, high) =
             values.iter().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
@@ -90,13 +90,13 @@ impl Axis {
     }
 }
 
-/// Returns the least of 1, 2, 5 times a power of ten that is not below `rough`.
+/// Returns the least of 1, 2 and 5 times a power of ten that is at least `rough`.
 fn step(rough: f64) -> f64 {
     let mut power = 1e-9;
     while power * 10.0 <= rough {
         power *= 10.0;
     }
-    // The last one differs from a power of ten by less than the tolerance.
+    // The last factor differs from a power of ten by less than the tolerance.
     [1.0, 2.0, 5.0]
         .map(|factor| factor * power)
         .into_iter()
@@ -115,7 +115,8 @@ fn written(value: f64, step: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// Returns the decimal logarithm of a positive value to about nine digits; the standard one differs between machines.
+/// Returns the decimal logarithm of a positive value to about nine digits, because the standard function differs
+/// between machines.
 fn log10(value: f64) -> f64 {
     let (mut mantissa, mut whole) = (value.max(1e-12), 0.0);
     while mantissa >= 10.0 {

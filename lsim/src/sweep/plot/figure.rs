@@ -11,13 +11,13 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 52.0;
 
-/// Colours in the style; further lines differ by marks and dashes.
+/// Number of colours in the style; further lines differ by marks and dashes.
 const COLOURS: usize = 7;
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 const SHAPES: usize = 4;
 
 pub struct PlotLine {
-    /// Selects colour, dash and mark.
+    /// Number that selects colour, dash and mark.
     pub index: usize,
     pub name: String,
     /// Values on both axes, and the budget's label.
@@ -142,7 +142,7 @@ mod tests {
         }];
         let svg =
             Figure { across: &across, down: &down, across_name: "budget", down_name: "kWh", series: &series }.svg();
-        // A quarter and three quarters of 672 from 76 on; the top and the foot of the area.
+        // The places are a quarter and three quarters of 672 from 76 on, and the top and the foot of the area.
         assert!(svg.contains("d=\"M244.0 12.0L580.0 288.0\""), "{svg}");
         assert!(svg.contains("<title>x &amp; y, budget a: 10.0000</title>") && svg.contains("&lt;a&gt;"), "{svg}");
     }

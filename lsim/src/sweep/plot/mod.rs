@@ -1,6 +1,6 @@
 //! `plot.html`: utilisation, AVEbsld and energy against the budget, one line for each policy and variant. The page
-//! works offline and has no script. Floating point is used only for drawing, with operations that are the same
-//! everywhere.
+//! works offline and has no script. Floating point is used only for drawing, with operations that give the same
+//! result everywhere.
 
 mod axis;
 mod figure;
@@ -31,7 +31,7 @@ struct PlottedMeasure {
     caption: &'static str,
     unit: String,
     value: Box<Figured>,
-    /// Ratios without an upper bound may have a logarithmic axis.
+    /// True for ratios without an upper bound, which may have a logarithmic axis.
     logarithmic: bool,
 }
 
@@ -100,7 +100,7 @@ fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
 
 fn measures(table: &Table) -> [PlottedMeasure; 3] {
     let most = table.lines.iter().filter_map(|line| line.energy).max().unwrap_or(0);
-    // From 10^-6 J to kWh, or to MWh from 10 MWh on.
+    // The unit goes from 10^-6 J to kWh, or to MWh from 10 MWh on.
     let (unit, size) = if most >= 36_000_000_000_000_000 { ("MWh", 3_600_000_000) } else { ("kWh", 3_600_000) };
     let millionths = |value: i128| value as f64 / 1e6;
     [
@@ -131,7 +131,7 @@ struct Places {
     at: Vec<f64>,
 }
 
-/// Places budgets by size if all are of one kind and period, else side by side.
+/// Places budgets by size if all are of one kind and period. Otherwise side by side.
 fn across(budgets: &[Period]) -> (String, Places) {
     let same = budgets.windows(2).all(|pair| pair[0].from == pair[1].from && pair[0].until == pair[1].until);
     let percent = |period: &Period| match period.amount {

@@ -38,7 +38,7 @@ pub enum Mcp39f511Error {
 }
 
 impl Mcp39f511Error {
-    /// Returns true if the next attempt on the same line may succeed.
+    /// Returns true if a retry on the same line may succeed.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Silent { .. } | Self::Refused { .. } | Self::Checksum { .. } | Self::Garbled { .. })
     }

@@ -25,14 +25,14 @@ pub enum Ask {
     Write { address: u16, value: u16 },
 }
 
-/// Meaning of the bytes so far.
+/// State of an answer after the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// Complete answer: data for a read, empty for a write.
     Done(Vec<u8>),
     /// Incomplete answer.
     Begun,
-    /// Answer if nothing follows. Such a byte may also precede an answer.
+    /// A refusal, provided that nothing follows. Such a byte may also precede an answer.
     Unless(Refusal),
     /// No answer.
     Nothing,
@@ -59,7 +59,7 @@ impl Ask {
                 bytes.extend(value.to_le_bytes());
             }
         }
-        // 10 bytes at most.
+        // A request has at most 10 bytes.
         bytes[1] = u8::try_from(bytes.len() + 1).unwrap_or(u8::MAX);
         bytes.push(sum(&bytes));
         bytes
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_whatever_comes() {
+    fn answers_are_found_in_any_pieces() {
         let read = Ask::Read { address: 0x16, count: 2 };
         let check = |bytes: &str, expected: Reply| assert_eq!(read.reply(&hex(bytes)), expected, "{bytes}");
         check("06", Reply::Begun);

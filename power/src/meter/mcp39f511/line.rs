@@ -18,17 +18,17 @@ use super::frame::{Ask, Refusal, Reply};
 /// Limit of one attempt. A reply takes 3 ms at most; the rest is for USB and a busy machine.
 pub const LIMIT: Duration = Duration::from_millis(300);
 
-/// A chip that waits for the rest of an incomplete request takes the next one for it and refuses that; the third
-/// succeeds.
+/// Attempts for a request. A chip that waits for the rest of an incomplete request takes the next one for that rest
+/// and refuses it; the third succeeds.
 const ATTEMPTS: usize = 3;
 
-/// Silence after which a possible answer counts as one; the bytes of a reply are 0.1 ms apart.
+/// Silence after which a possible answer is complete; the bytes of a reply are 0.1 ms apart.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Most bytes of an answer in an error.
 const SHOWN: usize = 16;
 
-/// Longest reply, with bytes before it.
+/// Longest reply, including bytes before it.
 const LONGEST: usize = 256;
 
 /// An open line.

@@ -1,7 +1,7 @@
 //! Wattmeter with the chip MCP39F511 (one channel) or MCP39F511N (two): a serial line, 04d8:00dd on USB.
 //!
-//! - One request reads status and power together, so that a sign belongs to its number. The power is unsigned; a bit of
-//!   the status has the sign.
+//! - One request reads status and power together, so that sign and number belong together. The power is unsigned; a
+//!   bit of the status has the sign.
 //! - The meaning of the number depends on the power range, which other programs may set: it is read again each second.
 //! - The chip shows the mean over 2^N cycles of the mains, 320 ms at 50 Hz by default. N is reduced only if readings
 //!   are more frequent. N = 0 gives wrong power, and is replaced. Nothing is saved to its flash memory.
@@ -33,13 +33,13 @@ const CYCLE: Duration = Duration::from_millis(20);
 /// Default of the chip: 2^4 cycles, 320 ms at 50 Hz.
 const DEFAULT_CYCLES: u16 = 4;
 
-/// 2^15 cycles are eleven minutes: a larger value comes from another register.
+/// Longest valid setting: 2^15 cycles are eleven minutes. A larger value comes from another register.
 const MOST_CYCLES: u16 = 15;
 
 /// At this range the lowest bit is 10 mW; each step doubles it.
 const RANGE_OF_10_MW: i32 = 19;
 
-/// One bit would be 41 W there: a larger value comes from another register.
+/// Highest valid range, at which one bit would be 41 W. A larger value comes from another register.
 const HIGHEST_RANGE: u16 = 31;
 
 /// Interval between readings of the range.
@@ -130,7 +130,7 @@ impl Wattmeter {
             _ => (text, None),
         };
         let path = PathBuf::from(path);
-        // A plain number is more likely meant as a channel.
+        // A plain number is probably meant as a channel.
         let is_name = |name: &str| channel.is_some() || !name.bytes().all(|byte| byte.is_ascii_digit());
         let is_device = path.is_absolute() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
         is_device.then_some(Self { chip, path, channel })
@@ -213,7 +213,7 @@ impl Mcp39f511 {
             .iter()
             .map(|channel| {
                 let bytes = line.exchange(Ask::Read { address: channel.range, count: 4 })?;
-                // Ranges of voltage, current and power, and one unused byte.
+                // The bytes are the ranges of voltage, current and power, and one unused byte.
                 let range = bytes[2];
                 self.checked("power range", range.into(), HIGHEST_RANGE).map(|_| range)
             })
@@ -281,7 +281,7 @@ fn cycles(interval: Duration) -> Option<u16> {
 }
 
 fn count(bytes: u16) -> u8 {
-    // 28 at most.
+    // The value is at most 28.
     u8::try_from(bytes).unwrap_or(u8::MAX)
 }
 
@@ -313,7 +313,8 @@ mod tests {
         // 12,345 * 10 mW / 2^13 = 15.07 mW, and 820 * 10 / 8192 = 1.001.
         check(12_345, 6, 15);
         check(820, 6, 1);
-        // Half a milliwatt is rounded up, less is not: 410 * 10 / 8192 = 0.5005, 409 * 10 / 8192 = 0.4993.
+        // Half a milliwatt is rounded up and less is rounded down: 410 * 10 / 8192 = 0.5005, 409 * 10 / 8192 =
+        // 0.4993.
         check(410, 6, 1);
         check(409, 6, 0);
         check(u32::MAX, 31, i64::from(u32::MAX) * 40_960);

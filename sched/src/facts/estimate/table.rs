@@ -1,14 +1,14 @@
 //! Measured runs of one application and size class on one type of hardware, by cores and caps. Other counts of cores
 //! and caps are interpolated or extrapolated.
 //!
-//! Cores. Between two measured counts the draw is interpolated linearly, the duration by logarithms. On more cores than
-//! were measured a job draws in proportion, but no more than the nameplate says of so many cores, and takes as long: no
-//! speed-up is assumed. On fewer it draws what the nameplate says of them, but no more than was measured, and takes
-//! longer in proportion. An unmeasured draw is therefore overestimated rather than underestimated.
+//! Cores. Between two measured counts the draw is interpolated linearly, the duration by logarithms. On more cores
+//! than measured, the draw grows in proportion, up to the nameplate of these cores. The duration stays equal: no
+//! speed-up is assumed. On fewer cores, the draw is the nameplate of these cores, up to the measured draw, and the
+//! duration grows in proportion. An unmeasured draw is therefore overestimated rather than underestimated.
 //!
-//! Caps. Between two measured caps the logarithms of duration and draw are interpolated over that of the cap; the run
-//! without a cap counts as one at the lowest ineffective cap. A count of cores without measured caps uses the slowdown
-//! of another count. Below the lowest measured cap, the caller's formula counts.
+//! Caps. Between two measured caps the logarithms of duration and draw are interpolated over the logarithm of the
+//! cap. The run without a cap counts as one at the lowest ineffective cap. A count of cores without measured caps
+//! uses the slowdown of another count. Below the lowest measured cap, the formula of the caller applies.
 
 use limo_model::{EstimateSource, Power, Profile, Span, UnitSpec};
 
@@ -28,9 +28,9 @@ pub(super) struct Value {
 pub(super) struct Grounds {
     /// Measured number of cores, if it differs.
     pub cores: Option<u32>,
-    /// True for a cap between or beyond measured ones.
+    /// True for a cap that is not a measured one.
     pub caps: bool,
-    /// Between measured sizes.
+    /// True for a size between measured ones.
     pub sizes: bool,
 }
 
@@ -45,8 +45,8 @@ struct MeasuredPoint {
 pub(super) struct Table(Vec<MeasuredPoint>);
 
 impl Value {
-    /// Converts the runs of a profile to estimates. Few runs prove little, and a wide spread less. A learned duration
-    /// is the median plus the spread plus, after n runs, the n-th part of it.
+    /// Converts the runs of a profile to estimates. A learned duration is the median plus the spread plus, after n
+    /// runs, the n-th part of it.
     fn measured(profile: &Profile) -> Self {
         let Profile { duration, power, energy, spread_permille, runs, source } = *profile;
         let margin = match source {
@@ -108,7 +108,7 @@ impl Table {
         self.0.iter().find(same).map(|point| Value::measured(&point.profile))
     }
 
-    /// Returns the measured value for this number of cores, or for any.
+    /// Returns the measured value for this number of cores, or for any number.
     pub fn measured(&self, cores: u32, cap: Option<Power>) -> Option<Value> {
         self.exactly(Some(cores), cap).or_else(|| self.exactly(None, cap))
     }
@@ -154,10 +154,10 @@ impl Table {
     }
 
     /// Returns the estimate under a cap between measured ones, or between the highest of them and the lowest
-    /// ineffective one. `free` is the same run without a cap. `None` if that is not known.
+    /// ineffective one. `free` is the same run without a cap. Returns `None` if one of these is unknown.
     pub fn capped(&self, unit: &UnitSpec, (cores, cap): (u32, Power), free: &Value) -> Option<Value> {
         let counts = self.0.iter().filter(|point| point.cap.is_some()).map(|point| point.cores);
-        // Data for the same number of cores, else for any, else for the nearest number.
+        // Prefers data for the same number of cores, then for any number, then for the nearest one.
         let donor = counts.min_by_key(|count| match count {
             Some(count) if *count == cores => (0, 0),
             None => (1, 0),

@@ -59,10 +59,11 @@ fn cores_are_scaled_so_that_no_draw_is_expected_too_low() {
     case.of(("a", "", 3), None, (74_170, 22_000), "imported of a, scaled from 2 cores to 3 cores");
     // 28 W on 4 cores are 56 W on 8, below the nameplate's 80 W.
     case.of(("a", "", 8), None, (60_000, 56_000), "imported of a, scaled from 4 cores to 8 cores");
-    // The nameplate's share of one core is 10 W, less than the 16 W of two. One core takes at most twice as long.
+    // The nameplate's share of one core is 10 W, less than the 16 W of two. On one core the run takes at most twice
+    // as long.
     case.of(("a", "", 1), None, (200_000, 10_000), "imported of a, scaled from 2 cores to 1 core");
     let hot = ProfileTable::imported(&[(("a", "", Some(1), None), 100, 30)]);
-    // In proportion it would be 120 W, but four cores are rated at 40 W at most.
+    // In proportion the draw would be 120 W, but four cores are rated at 40 W at most.
     hot.of(("a", "", 4), None, (100_000, 40_000), "imported of a, scaled from 1 core to 4 cores");
     let any = ProfileTable::imported(&[(("a", "", None, None), 100, 30)]);
     any.of(("a", "", 4), None, (100_000, 30_000), "imported of a");
@@ -76,12 +77,12 @@ fn caps_are_interpolated_between_those_that_were_measured() {
         (("a", "", Some(4), None), 100, 32),
     ]);
     case.of(("a", "", 8), Some(16), (200_000, 16_000), "imported of a");
-    // In the middle of 16 W and 64 W by logarithms: 100 sqrt(2) s, 32 W.
+    // The cap is halfway between 16 W and 64 W by logarithms: 100 sqrt(2) s, 32 W.
     case.of(("a", "", 8), Some(32), (141_421, 32_000), "imported of a, between measured caps");
     case.of(("a", "", 8), Some(70), (100_000, 64_000), "imported of a");
     // The cap slows 4 cores down as much as 8 cores, which draw twice as much.
     case.of(("a", "", 4), Some(32), (141_421, 16_000), "imported of a, between measured caps");
-    // Below the measured values: 0.75 x 64 / 8 times as long.
+    // The cap is below the measured ones: the run takes 0.75 x 64 / 8 times as long.
     case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
 }
 
@@ -109,7 +110,7 @@ fn numbers_as_sizes_are_interpolated_and_beyond_them_only_the_draw_is_known() {
 }
 
 #[test]
-fn three_short_sleeps_tell_nothing_of_a_long_one() {
+fn short_sleeps_do_not_predict_a_long_one() {
     let case = ProfileTable(profiles(EstimateSource::Learned, &[(("ada+sleep+N", "1", Some(1), None), 1, 2)]));
     case.of(
         ("ada+sleep+N", "600", 1),

@@ -1,13 +1,13 @@
 //! `limo-prototype`: Algorithm 3.3 of limo-2018, section 3.3.3, to the letter.
 //!
-//! Idea: dispatch in order of submission as long as the mode allows it: in the high mode always, in the low mode only
-//! while the draw C is below the lower limit. A unit is used if the draw with the job stays below the upper limit
-//! (equation 3.3); in the high mode also if the draw is below the lower limit, whatever the upper one says (equation
-//! 3.4), so that a band narrower than any job can be reached at all. Constraints: one job on a unit at a time, as its
-//! protocol has it. C is the idle draw plus the sum of estimates. Ignores: deadlines, the speed and efficiency of
-//! units, later limits, measurements. Where the text is not clear: if no unit can run the first job, the loop of the
-//! paper would never end, so it stops there; a job whose nodes are all down is skipped, because the algorithm could
-//! never start it. Cost: one check of each unit for each started job. No options.
+//! Idea: jobs are dispatched in order of submission while the mode allows it: always in the high mode, and in the low
+//! mode while the draw C is below the lower limit. A unit is used if the draw with the job stays below the upper
+//! limit (equation 3.3). In the high mode it is also used if the draw is below the lower limit, regardless of the
+//! upper one (equation 3.4). So even a band that is narrower than any job can be reached. Constraints: as in its
+//! protocol, a unit runs one job at a time. C is the idle draw plus the sum of estimates. Ignores: deadlines, the
+//! speed and efficiency of units, later limits, measurements. Unclear text: if no unit can run the first job, the
+//! loop of the paper would never end, so it stops there. A job without any reachable node is skipped, because the
+//! algorithm could never start it. Cost: one check of each unit for each started job. No options.
 
 use limo_model::{Band, Mode, Power, Wait};
 
@@ -47,7 +47,7 @@ fn may_dispatch(mode: Mode, draw: Power, band: Band) -> bool {
     mode == Mode::High || draw < band.low()
 }
 
-/// Evaluates the condition of line 5 for a job that adds `extra` to the draw.
+/// Evaluates the condition of line 5 for a job with the additional draw `extra`.
 fn admits(mode: Mode, draw: Power, extra: Power, band: Band) -> bool {
     match mode {
         Mode::High => draw + extra < band.high() || draw < band.low(),
@@ -83,15 +83,15 @@ mod tests {
         let check = |mode, draw, extra, limits, expected| {
             assert_eq!(admits(mode, watts(draw), watts(extra), limits), expected, "{mode} {draw} + {extra}");
         };
-        // 3.3: below the upper limit; line 5 says strictly.
+        // Equation 3.3: the draw must be below the upper limit; line 5 says strictly.
         check(Mode::Low, 37, 22, band(39, 60), true);
         check(Mode::Low, 37, 23, band(39, 60), false);
-        // 3.4: inside the band the upper limit holds in the high mode too...
+        // Equation 3.4: inside the band the upper limit holds in the high mode as well.
         check(Mode::High, 40, 19, band(39, 60), true);
         check(Mode::High, 40, 20, band(39, 60), false);
-        // ...but not below it: violating the upper limit is the lesser evil there (assumption 2).
+        // Below the band it does not: violating the upper limit is the lesser evil there (assumption 2).
         check(Mode::High, 37, 62, band(39, 60), true);
-        // In the low mode it is the greater one (assumption 1).
+        // In the low mode, violating the upper limit is the greater evil (assumption 1).
         check(Mode::Low, 37, 62, band(39, 60), false);
         // A band narrower than any job (3.2 and the text after 3.4).
         check(Mode::High, 37, 10, band(39, 40), true);

@@ -1,12 +1,12 @@
 //! Power and energy: the test if the cluster may draw the power of one more job.
 //!
-//! `easy` tests nothing. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit
-//! and, while a budget's period runs, below the rate at which it is released. `energybud` (section IV) keeps the
-//! released minus the drawn energy from becoming negative for as long as any job is expected to run; once the first job
-//! has waited for `hold_after` its reservation is included. `reducepc` (section IV-D) applies the same rule to jobs in
-//! queue order. Later jobs may only use the power that the rate leaves, reduced by the energy that the first job will
-//! need above the rate, spread until its start. The estimated draw is the idle draw of all nodes, also of those that
-//! sleep, and the estimates of all active jobs.
+//! `easy` has no test. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit.
+//! While a budget's period runs, it also keeps the draw below the release rate. `energybud` (section IV) keeps the
+//! released minus the drawn energy from becoming negative while any job is expected to run. Once the first job has
+//! waited for `hold_after`, its reservation is included. `reducepc` (section IV-D) applies the same rule to jobs in
+//! queue order. Later jobs may only use the power that the rate leaves. It is reduced by the energy that the first
+//! job will need above the rate, spread until its start. The estimated draw is the idle draw of all nodes, including
+//! sleeping ones, plus the estimates of all active jobs.
 
 use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
 
@@ -23,12 +23,12 @@ pub(in crate::policy) struct Gate<'a> {
     now: Time,
     /// The estimated draw.
     draw: Power,
-    /// With `reducepc`, once there is a reservation: the highest draw that later jobs may cause.
+    /// With `reducepc`, and with a reservation: the highest draw that later jobs may cause.
     reduced: Option<Power>,
     /// Energy of the first job above the rate.
     reserved: Energy,
     reserves: bool,
-    /// With one limit for all time: the planned time of the first job, and the power that it then leaves to others.
+    /// With one constant limit: the planned time of the first job, and the power left to others then.
     beside: Option<(Time, Power)>,
 }
 
@@ -36,7 +36,7 @@ enum PowerLimit {
     Free,
     /// One limit for all known time.
     Cap(Power),
-    /// Limits that change, or budgets.
+    /// Changing limits, or budgets.
     Ledger,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Returns true if a job that adds `power` may start now; `end` is its latest end, if it has a limit.
+    /// Returns true if a job that adds `power` may start now; `end` is its latest end, if it has a time limit.
     pub fn admits(&mut self, power: Power, end: Option<Time>) -> bool {
         self.below_reduced(power)
             && self.leaves_room(power, end)
@@ -81,7 +81,7 @@ impl<'a> Gate<'a> {
         self.ledger.get_or_insert_with(|| Box::new(ledger_of(view, draw)))
     }
 
-    /// Returns false only if no job with at least this power, whose end is not before this one, would be admitted.
+    /// Returns false only if each job with at least this power and an end not before this one would be rejected.
     pub fn admits_at_least(&mut self, power: Power, end: Time) -> bool {
         self.admits(power, Some(end))
     }
@@ -90,13 +90,13 @@ impl<'a> Gate<'a> {
         self.reduced.is_none_or(|reduced| power <= Power::ZERO || self.draw + power <= reduced)
     }
 
-    /// Returns true if a job that would not be over by then leaves the first one its power.
+    /// Returns true if a job that would not end by then leaves enough power for the first one.
     fn leaves_room(&self, power: Power, end: Option<Time>) -> bool {
         let beside = self.beside.filter(|(at, _)| end.is_none_or(|end| end > *at));
         beside.is_none_or(|(_, left)| power <= left.at_least_zero())
     }
 
-    /// Returns true if energy is held for a first job that may run since then.
+    /// Returns true if energy is reserved for a first job that may run since then.
     fn holds(&self, since: Time) -> bool {
         let (options, settings) = (self.view.options(), self.view.settings());
         self.view.parts().admission != AdmissionRule::Ledger
@@ -130,17 +130,17 @@ impl<'a> Gate<'a> {
         self.reserved
     }
 
-    /// Returns the time until which rejections hold if only submissions happen.
+    /// Returns the time until which rejections hold if the only events are submissions.
     pub fn until(&self, view: &View<'_>) -> Time {
         match self.kind {
             PowerLimit::Free => Time::MAX,
             PowerLimit::Cap(_) => next_change(view).unwrap_or(Time::MAX),
-            // Energy is released all the time.
+            // Energy is released continuously.
             PowerLimit::Ledger => self.now + Span::from_ms(1),
         }
     }
 
-    /// Returns the time of the next attempt without any event.
+    /// Returns the time of the next attempt if no event happens.
     pub fn wake(&self, view: &View<'_>, reservation: &HeadReservation) -> Option<Time> {
         let is_free = view.parts().admission == AdmissionRule::Resources;
         let change = if is_free { None } else { next_change(view) };
@@ -149,7 +149,7 @@ impl<'a> Gate<'a> {
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
 
-    /// Returns the obstacle to a job that adds `power`, apart from nodes.
+    /// Returns the obstacle to a job with the additional draw `power`, apart from nodes.
     pub fn obstacle(&mut self, power: Power, end: Option<Time>, until: Option<Time>) -> Option<Wait> {
         if let Some(reduced) = self.reduced.filter(|_| !self.below_reduced(power)) {
             return Some(Wait::Band { needs: power, left: (reduced - self.draw).at_least_zero(), until });
@@ -222,7 +222,7 @@ fn kind(view: &View<'_>) -> PowerLimit {
 fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
     let (now, high) = (view.now(), view.band().high());
     let periods = view.settings().budgets.from_then_on(now);
-    // A job that its walltime does not end has no known end.
+    // A job without a walltime that ends it has no known end.
     let mut endless = false;
     let sure = view.index().ends.iter().filter(|(_, release)| {
         endless |= !release.is_sure;

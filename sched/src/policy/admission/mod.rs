@@ -1,4 +1,4 @@
-//! Admission: the power and the energy that a start must leave, besides free nodes.
+//! Admission: the power and the energy that must be left for a start, besides free nodes.
 
 mod equations;
 mod gate;

@@ -1,6 +1,6 @@
-//! A plan in the making for `fifo`, `limo-prototype` and `limo`: goes through the queue once, or until no other job can
-//! start if another plan follows. Under the conservative order a waiting job also gets a planned start, which no later
-//! job may delay. [`Aim`] decides about the price.
+//! A plan under construction for `fifo`, `limo-prototype` and `limo`. It goes through the queue once; if another plan
+//! follows, it stops when no other job can start. Under the conservative order a waiting job also gets a planned
+//! start, and no later job may delay it. [`Aim`] decides about the price.
 
 use std::rc::Rc;
 
@@ -20,13 +20,13 @@ use crate::view::{Choice, View};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::policy) enum Decision {
     Start(Choice),
-    /// Planned for later.
+    /// The job is planned for later.
     Later {
         choice: Choice,
         at: Time,
         wait: Wait,
     },
-    /// The job waits without a planned start; with `holds`, only pressed jobs may pass it.
+    /// The job waits without a planned start. With `holds`, only pressed jobs may pass it.
     Wait {
         wait: Wait,
         holds: bool,
@@ -48,7 +48,7 @@ pub(in crate::policy) struct Reserved {
     pub at: Time,
 }
 
-/// A plan in the making.
+/// A plan under construction.
 pub(in crate::policy) struct PlanBuilder<'a> {
     pub view: View<'a>,
     pub parts: Parts,
@@ -57,10 +57,10 @@ pub(in crate::policy) struct PlanBuilder<'a> {
     /// The same, with later planned starts.
     pub planned: Future<'a>,
     pub reserved: Vec<Reserved>,
-    /// The first job that holds later ones back.
+    /// The first job that blocks later ones.
     pub holder: Option<JobId>,
     aim: Aim,
-    /// The jobs to decide about, and the number of those already returned.
+    /// The jobs to decide about, and the number of jobs already returned.
     jobs: Vec<(JobId, &'a Job)>,
     asked: usize,
     /// Nodes that take jobs, including the starts of this plan.
@@ -72,7 +72,7 @@ pub(in crate::policy) struct PlanBuilder<'a> {
     has_started: bool,
     /// True if a job was started or refused: then another plan follows, which gives the wait reasons.
     is_followed: bool,
-    /// True if that happened since the last check if another job can start.
+    /// True if a job was started or refused since the last check if another job can start.
     is_new: bool,
     /// True if the last job waits.
     waits: bool,
@@ -93,7 +93,7 @@ impl<'a> PlanBuilder<'a> {
         if parts.admission == AdmissionRule::Band {
             suspended(view).into_iter().for_each(|(draw, rest)| planned.plan_resume(draw, rest, margin));
         }
-        // Fillers come after all others: they use only the remaining power.
+        // Fillers come after all other jobs: they use only the remaining power.
         let (fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
         Self {
             view: *view,
@@ -166,7 +166,7 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
 
     fn close(&mut self, plan: &mut Plan) -> Option<PlanCache> {
         if !plan.is_followed() {
-            // A start planned for the end of a running job needs no waking: that end is an event.
+            // A start that is planned for the end of a running job needs no timer, because that end is an event.
             let times = [next_change(&self.view), self.next_by_price(), self.aim.look_again(self, plan)];
             let soonest = self.view.now() + Span::from_ms(1);
             plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
@@ -179,7 +179,7 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
     }
 }
 
-/// Plans nodes that are falling asleep or waking, which take no job before they are ready.
+/// Plans nodes that are falling asleep or waking; they take no jobs before they are ready.
 fn hold_switching(view: &View<'_>, future: &mut Future<'_>) {
     if view.index().sleeping == 0 {
         return;
@@ -210,8 +210,8 @@ fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
     jobs.into_iter().map(|(_, _, job)| (draw_if_on(view.state(), job), rest(job))).collect()
 }
 
-/// Returns the next time at which limits, prices or suspicions change by themselves. Without waiting jobs it does not
-/// matter.
+/// Returns the next time at which limits, prices or suspicions change by themselves. It does not matter without
+/// waiting jobs.
 fn next_change(view: &View<'_>) -> Option<Time> {
     view.queue().next()?;
     let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
@@ -263,7 +263,7 @@ impl<'a> PlanBuilder<'a> {
         self.ways.of(&self.view, &self.pools, request, self.parts.caps == CapRule::Moved)
     }
 
-    /// Returns true if no later job can start now, because nothing is free or power is missing, and none wants an
+    /// Returns true if no later job can start now, because no resources or no power are left, and none requests an
     /// immediate refusal.
     fn nobody_else(&self) -> bool {
         let behind = self.jobs.get(self.asked..).unwrap_or_default();
@@ -280,8 +280,8 @@ impl<'a> PlanBuilder<'a> {
         !behind.iter().any(|(_, job)| may_begin(&job.request))
     }
 
-    /// Returns the candidates on which the job fits now, in order of nodes and units; with `whole`, on units without
-    /// any job.
+    /// Returns the candidates on which the job fits now, in order of nodes and units; with `whole`, only on units
+    /// without jobs.
     pub(in crate::policy) fn fit_now<'o>(
         &self,
         future: &Future<'_>,
@@ -302,12 +302,12 @@ impl<'a> PlanBuilder<'a> {
         self.earliest_for(offer, offer.ask(from, self.respect()))
     }
 
-    /// Returns the same for a prepared question.
+    /// Does the same for a prepared question.
     pub(in crate::policy) fn earliest_for<'o>(&self, offer: &'o Offer, ask: Ask) -> Option<Found<'o>> {
         offer.find(&self.planned, &self.pools, ask)
     }
 
-    /// Returns the same for each candidate, in order of nodes and units.
+    /// Does the same for each candidate, in order of nodes and units.
     pub(in crate::policy) fn starts<'o>(&self, offers: &'o [Offer], from: Time) -> Vec<Found<'o>> {
         let mut found: Vec<Found<'o>> = offers.iter().filter_map(|offer| self.earliest(offer, from)).collect();
         found.sort_unstable_by_key(|found| found.first);
@@ -319,7 +319,7 @@ impl<'a> PlanBuilder<'a> {
         found.choice(&self.planned, &self.pools)
     }
 
-    /// Returns the verdict for a job whose best start is `best`, which is later.
+    /// Returns the verdict for a job whose best start, `best`, is later than now.
     pub(in crate::policy) fn later(&self, asked: AskedJob<'_>, best: Option<&Found<'_>>) -> Decision {
         let wait = self.obstacle(asked, best.map(|found| found.at));
         match best.and_then(|found| Some((found.at, self.choice(found)?))) {
@@ -367,7 +367,7 @@ impl<'a> PlanBuilder<'a> {
         Against::Others
     }
 
-    /// Returns the next start that is planned for its price, which may not coincide with an event.
+    /// Returns the next start that is planned for its price; it may not coincide with an event.
     fn next_by_price(&self) -> Option<Time> {
         self.view.prices()?;
         let waits_for_it = |request: &Request| request.deadline.is_some() || request.start_by.is_some();

@@ -1,14 +1,14 @@
-//! `conservative`: backfilling in which every job that waits has a planned start that no later job may delay.
+//! `conservative`: backfilling in which every waiting job has a planned start that no later job may delay.
 //!
-//! Idea (the other of the two classic ways to backfill; energy-budget-2017 builds on EASY alone): jobs in order of
-//! submission; each gets the earliest time at which enough resources are free for all of its walltime, in addition to
-//! running and earlier planned jobs ([`Planner`]). A job whose time is now starts. Plans are made anew in each round,
-//! so an early end moves them forward. Constraints: expectations are walltimes, and jobs are ended at them; a job
-//! without one is expected to take `default_duration`. A plan counts everything that a job requests on a node: cores,
-//! accelerators, memory, and the permission to use the node then. A job is planned within one class of nodes, unless it
-//! needs more nodes than any class has. Ignores: power, price, budgets, deadlines. A job that reservations exclude now
-//! is not planned. Cost: considered jobs (at most `depth`) x running and planned jobs; if jobs take parts of nodes also
-//! x nodes. Options: `allocation`, `default_duration`, `depth`.
+//! Idea (the other of the two classic ways to backfill; energy-budget-2017 uses EASY only): each job, in order of
+//! submission, gets the earliest time with enough free resources for all of its walltime. Running and earlier planned
+//! jobs keep their resources ([`Planner`]). A job starts if its time is now. Plans are made anew in each round, so an
+//! early end moves them forward. Constraints: walltimes are the expected durations, and end the jobs. A job without a
+//! walltime is expected to take `default_duration`. A plan counts everything that a job requests on a node: cores,
+//! accelerators, memory, and the permission to use the node then. A job is planned within one class of nodes, unless
+//! it needs more nodes than any class has. Ignores: power, price, budgets, deadlines. A job that reservations exclude
+//! now is not planned. Cost: considered jobs (at most `depth`) x running and planned jobs, and x nodes if jobs take
+//! parts of nodes. Options: `allocation`, `default_duration`, `depth`.
 
 use limo_model::{JobId, Time, Wait};
 
@@ -21,14 +21,14 @@ use crate::plan::{Plan, Start};
 use crate::state::Job;
 use crate::view::View;
 
-/// Number of jobs in a row that could not start, after which a plan with a start ends: in a full cluster the others can
-/// hardly start.
+/// Number of consecutive jobs without a start after which a plan with a start ends: in a full cluster the other jobs
+/// can hardly start.
 const MISSED: u32 = 3;
 
 pub(crate) struct ConservativePass<'a> {
     view: View<'a>,
     jobs: Box<dyn Iterator<Item = (JobId, &'a Job)> + 'a>,
-    /// Made for the first job that could ever run.
+    /// Made when the first job is found that could ever run.
     planner: Option<Planner<'a>>,
     /// The first job that waits for nodes.
     first: Option<JobId>,
@@ -104,7 +104,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
 
     fn close(&mut self, plan: &mut Plan) -> Option<PlanCache> {
         if self.has_started {
-            // Another plan follows, and gives the other wait reasons.
+            // Another plan follows and gives the other wait reasons.
             plan.waits.clear();
             plan.refusals.clear();
             return None;
@@ -124,14 +124,14 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
     }
 }
 
-/// Returns `None` if no class could ever run the job. A job that waits for reservations takes nothing from later ones,
-/// which need not wait for it.
+/// Returns `None` if no class could ever run the job. A job that waits for reservations takes no resources from later
+/// ones, so they need not wait for it.
 pub(super) fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
     let shape = view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty())?;
     (!is_kept_away(view, job)).then_some(Asker { job, shape })
 }
 
-/// Returns the start of a job that may have any nodes of the classes that could run it.
+/// Returns the start of a job that may have any nodes of the classes on which it could run.
 pub(super) fn later(Asker { job, shape }: Asker<'_>, at: Time) -> Later {
     let classes = shape.ways.iter().map(|way| way.class).collect();
     Later { at, wanted: Wanted::Some { count: job.request.nodes.get(), classes } }

@@ -1,19 +1,19 @@
-//! `easy`, `powercap`, `energybud`, `reducepc`: backfilling with a reservation for the first job that waits.
+//! `easy`, `powercap`, `energybud`, `reducepc`: backfilling with a reservation for the first waiting job.
 //!
-//! Idea (energy-budget-2017, Algorithm 1): jobs in the order of the queue start while there is room; the first job that
-//! has to wait gets a reservation at the earliest time at which enough running jobs are expected to have ended. A later
-//! job may start now if it is expected to end before that, or leaves the resources of the reservation free. With a
-//! power limit or an energy budget ([`Gate`]) "room" also means power and energy, and the reservation holds them too
-//! (Algorithm 2). Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to
-//! take `default_duration`, and is never ended. All jobs that are expected to end at the instant of the reservation
-//! count for it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is the first run of
-//! nodes that is long enough, and no other job may reach into it. The reservation counts everything that the first job
-//! requests on a node: cores, accelerators, memory, and the permission to use the node. Ignores: prices (except for the
-//! release of a budget), deadlines, the speed and efficiency of nodes. A plan starts one job at most; the core makes
-//! plans until nothing more starts. A job that was found impossible stays so until an event other than a submission, so
-//! a round costs only what changed. Where the paper is not clear: nodes with the least room are taken first, by number,
-//! and sleeping nodes last. Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not,
-//! before a plan gives up), `hold_after`, `monitor_every`.
+//! Idea (energy-budget-2017, Algorithm 1): jobs start in queue order while resources are free. The first job that
+//! must wait gets a reservation at the earliest time at which enough running jobs are expected to have ended. A later
+//! job may start now if it is expected to end before that time, or does not use the resources of the reservation.
+//! With a power limit or an energy budget ([`Gate`]), power and energy are such resources, and the reservation
+//! includes them (Algorithm 2). Constraints: walltimes are the expected durations, and end the jobs. A job without a
+//! walltime is expected to take `default_duration`, and is never ended. All jobs with an expected end at the time of
+//! the reservation count for it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is
+//! the first run of nodes that is long enough, and no other job may use its nodes. The reservation counts everything
+//! that the first job requests on a node: cores, accelerators, memory, and the permission to use the node. Ignores:
+//! prices (except for the release of a budget), deadlines, the speed and efficiency of nodes. A plan starts one job
+//! at most; the core makes plans until no further job starts. The result for a job that cannot start is kept until an
+//! event other than a submission, so the cost of a round depends only on the changes. Unclear text: nodes with the
+//! fewest free cores are taken first, by number, and sleeping nodes last. Options: `allocation`, `default_duration`,
+//! `depth` (jobs that looked possible but were not, before a plan stops), `hold_after`, `monitor_every`.
 
 use limo_model::{CapRule, Estimate, JobId, Placement, Power, Span, Time, Wait};
 
@@ -32,21 +32,21 @@ use crate::structure::Need;
 use crate::view::View;
 
 impl PlanCache {
-    /// Returns true if the first job would still draw the power that is held for it: after a start it may be on other
-    /// nodes.
+    /// Returns true if the first job would still draw the power that is reserved for it. After a start, it may be on
+    /// other nodes.
     fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
         self.wait.is_some() || self.reservation.power == head_power(view, head)
     }
 }
 
-/// A plan in the making.
+/// A plan under construction.
 pub(in crate::policy) struct EasyPass<'a> {
     view: View<'a>,
     gate: Gate<'a>,
     /// True if a job may start at a cap of its profile.
     has_caps: bool,
     has_begun: bool,
-    /// Set once the first job cannot start.
+    /// Set when the first job cannot start.
     behind: Option<Box<Behind>>,
     /// The job to decide about.
     candidate: Option<Candidate<'a>>,
@@ -63,7 +63,7 @@ struct Behind {
     is_known: bool,
 }
 
-/// A waiting job in the loops of a plan.
+/// A waiting job that the loop of a plan considers.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     id: JobId,
@@ -141,7 +141,7 @@ impl<'a> EasyPass<'a> {
         Self { view: *view, gate: Gate::of(view), has_caps, has_begun: false, behind, candidate, found, head }
     }
 
-    /// Returns the first job, or the one after those that an earlier plan has decided about.
+    /// Returns the first job, or the first one about which no earlier plan has decided.
     fn begin(&mut self) -> Option<Candidate<'a>> {
         let (view, now) = (self.view, self.view.now());
         self.has_begun = true;
@@ -155,12 +155,12 @@ impl<'a> EasyPass<'a> {
         Some(head)
     }
 
-    /// Returns the next job that looks possible in addition to the reservation. `None` if all were checked, or too many
-    /// looked possible.
+    /// Returns the next job that looks possible in addition to the reservation. Returns `None` if all jobs were
+    /// checked, or too many looked possible.
     fn next_behind(&mut self, mut behind: Box<Behind>) -> Option<Candidate<'a>> {
         let is_enough = behind.cache.misses >= self.view.options().depth;
         if is_enough && behind.is_known {
-            // Without the cache a plan could get further, which must not change the decisions.
+            // Without the cache a plan could reach further jobs, but the decisions must stay the same.
             self.gate = Gate::of(&self.view);
             return self.first();
         }
@@ -182,8 +182,8 @@ impl<'a> EasyPass<'a> {
         self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
     }
 
-    /// Returns the first job in the queue that could ever run on a known node, and does not wait for reservations: such
-    /// a job delays no others. Checks at most `depth` jobs.
+    /// Returns the first job in the queue that could ever run on a known node, and does not wait for reservations. A
+    /// job that waits for them delays no other job. Checks at most `depth` jobs.
     fn first(&self) -> Option<Candidate<'a>> {
         let mut from = 0;
         for _ in 0..self.view.options().depth {
@@ -206,7 +206,7 @@ impl<'a> EasyPass<'a> {
         self.candidate(shape, (key, need))
     }
 
-    /// Starts the job now if there is room for it in addition to the reservation; at a cap if it needs one.
+    /// Starts the job now if it fits in addition to the reservation; at a cap if necessary.
     fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
         let placement = least_room::find(&self.view, candidate.shape, candidate.job, reservation)?;
@@ -217,7 +217,7 @@ impl<'a> EasyPass<'a> {
         if self.has_caps && candidate.need.parts == 1 { self.start_capped(candidate, cache) } else { None }
     }
 
-    /// Starts the job at the highest cap of its profile that leaves room, on units without any job.
+    /// Starts the job at the highest cap of its profile at which it fits, on units without jobs.
     fn start_capped(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let (view, job) = (self.view, candidate.job);
         let reservation = cache.map(|cache| &cache.reservation);
@@ -231,7 +231,8 @@ impl<'a> EasyPass<'a> {
         Some(Start { job: candidate.id, placement, estimate: at(power), waits_for_relief: false })
     }
 
-    /// Returns true if a start leaves the first job its reservation, and there are power and energy for it.
+    /// Returns true if a start does not affect the reservation of the first job, and enough power and energy are
+    /// left.
     fn leaves_room(
         &mut self,
         candidate: &Candidate<'_>,
@@ -258,10 +259,10 @@ impl<'a> EasyPass<'a> {
         PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
-    /// Returns true if a plan after a start beside the reservation would have the same findings, except for the power
-    /// of the first job: the same reservation, and no possible job before `next`. With a budget the reservation moves
-    /// to a later time. With neighbours only, or with nodes that sleep, it may change. Jobs that looked possible before
-    /// may have become so on other nodes.
+    /// Returns true if a plan after a start beside the reservation would have the same results: the same reservation,
+    /// and no possible job before `next`. Only the power of the first job may differ. With a budget the reservation
+    /// moves to a later time. With neighbours only, or with nodes that sleep, it may change. Jobs that looked
+    /// possible before may now be possible on other nodes.
     fn outlives_a_start(&self, cache: &PlanCache) -> bool {
         cache.misses == 0
             && !self.gate.is_ledger()
@@ -333,7 +334,7 @@ impl<'a> EasyPass<'a> {
         for (id, job) in view.untold() {
             let wait = match id == cache.head {
                 true => wait.clone(),
-                // The executor of the plan names the reservation.
+                // The executor of plans names the reservation.
                 false if is_kept_away(&view, job) => Wait::NoNode,
                 false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: cache.head, until }),
             };
@@ -344,14 +345,14 @@ impl<'a> EasyPass<'a> {
         plan.reserved = self.gate.reserved();
         cache.wait = Some(wait);
         cache.until = cache.until.min(self.next_end(&cache));
-        // Only findings of a plan without the cache: nodes for a job that requests memory or names nodes are not
+        // Uses only results of a plan without the cache. Nodes for a job that requests memory or names nodes are not
         // counted exactly.
         let asks_each = self.asks_each(cache.head);
         self.head = Some((cache.head, cache.reservation.at));
         Some(cache).filter(|_| all && !asks_each)
     }
 
-    /// Returns the time until which jobs end as expected: overdue jobs are expected later and later.
+    /// Returns the time until which jobs end as expected: the expected end of an overdue job keeps moving.
     fn next_end(&self, cache: &PlanCache) -> Time {
         let soon = self.view.now() + Span::from_ms(1);
         if cache.reservation.is_guess {
@@ -374,12 +375,12 @@ impl<'a> EasyPass<'a> {
     }
 }
 
-/// Returns true if reservations keep a job from running now, whatever is free.
+/// Returns true if reservations keep a job from running now, regardless of free resources.
 pub(super) fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
     crate::apply::reason(view.cluster(), view.now(), &job.request).is_some()
 }
 
-/// Returns the future draw of the first job: on its planned nodes if known, else the lowest possible one.
+/// Returns the future draw of the first job: on its planned nodes if they are known, else the lowest possible one.
 fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
     let placement = least_room::find(view, head.shape, head.job, None);
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);

@@ -7,7 +7,7 @@ use crate::policy::placement::least_room;
 use crate::state::Job;
 use crate::view::View;
 
-/// Returns the estimate of a job on a placement: its walltime after the time to wake its nodes. Its draw is the sum
+/// Returns the estimate of a job on a placement: its walltime after the time to wake its nodes. The draw is the sum
 /// over its nodes.
 pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
     let (known, classes) = (Known::of(view.state()), &view.index().classes);
@@ -23,7 +23,7 @@ pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Est
             _ => {
                 let Some((_, unit)) = view.unit(part.unit) else { continue };
                 let estimate = crate::facts::estimate(known, &job.request, unit, None);
-                // Cores beside accelerators come after them.
+                // Cores beside accelerators are the last of the parts.
                 if !(wants_host_cores(&job.request) && unit.kind == UnitKind::Cpu) {
                     (source, runs) = (estimate.source, estimate.runs);
                 }

@@ -1,25 +1,26 @@
 //! `limo`: the concept of limo-2018, section 3.1.3 and Figure 3.4, with forecast and deadlines.
 //!
-//! Idea: while energy is expensive (low mode) a job goes to the unit on which it needs the least energy, and only
-//! enough jobs run to hold the lower limit. While it is cheap (high mode) a job goes to the unit on which it ends
-//! soonest, up to the upper limit. Below the band, a unit that brings the draw into it comes before both; if none does,
-//! a unit is capped so that the job fits. A job that may wait (it has a deadline or a latest start) is planned for the
-//! cheapest possible hour. The upper limit is strict: a job starts only if the draw with it stays below the limit minus
-//! a reserve for all of its expected duration, as far as the limits are known. So no job is above a limit that falls.
-//! The lower limit is held by best effort, `lead` ahead of an expected end. Below it, if nothing else can start, a job
-//! that may be suspended starts even if the upper limit will fall during its run. Without a lower limit the bottom of
-//! the band is zero: while energy is expensive, jobs wait. Sparing: section 3.1.3 asks "to stay at the lower power
-//! limit, to avoid running out of executable jobs" if there are just a few. If the available jobs have less energy than
-//! the lower limit needs for `sparing` from now on, the bottom of the band is the target in the high mode too. Each job
-//! then goes to the unit on which it holds the lower limit with the most energy, because draw beyond the limit is
-//! wasted. A candidate that does not reach the band is used only if other units can do the rest. Fillers (limo-2018,
-//! section 3.3.3: ad-hoc jobs that hold the lower limit) start after all others, and only below it. Constraints: a
-//! later job passes an earlier one only if that does not delay the earlier one's planned start. A job without a
-//! deadline waits for the mode for the time from `weigh`, at most for `max_delay`. After that, and from a job's latest
-//! start on, it is pressed: only missing room can hold it back. `--immediate` considers room only. Ignores: prices
-//! after the known ones; jobs beyond `depth`. Cost: considered jobs x (kinds of units x nodes + running and planned
-//! jobs). `weigh` computes the cost of a start. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`,
-//! `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
+//! Idea: while energy is expensive (low mode), a job goes to the unit on which it needs the least energy. Only enough
+//! jobs run to hold the lower limit. While energy is cheap (high mode), a job goes to the unit on which it ends
+//! soonest, up to the upper limit. Below the band, units that bring the draw into it are preferred over both. If
+//! there is no such unit, one is capped so that the job fits. A job that may wait (it has a deadline or a latest
+//! start) is planned for the cheapest possible hour. The upper limit is strict. A job starts only if the draw stays
+//! below the limit minus a reserve for all of its expected duration, as far as the limits are known. So no job
+//! exceeds a falling limit. The lower limit is held by best effort, `lead` ahead of an expected end. Below it, if no
+//! other job can start, a job that may be suspended starts even if the upper limit will fall during its run. Without
+//! a lower limit the bottom of the band is zero: while energy is expensive, jobs wait. Sparing: if only a few jobs
+//! are executable, section 3.1.3 asks "to stay at the lower power limit, to avoid running out of executable jobs".
+//! The available jobs may have less energy than the lower limit needs for `sparing` from now on. The bottom of the
+//! band is then the target in the high mode as well. Each job then goes to the unit on which it holds the lower limit
+//! with the most energy, because draw beyond the limit is wasted. A candidate that does not reach the band is used
+//! only if other units can do the rest. Fillers (limo-2018, section 3.3.3: ad-hoc jobs that hold the lower limit)
+//! start after all others, and only below it. Constraints: a later job passes an earlier one only without a delay of
+//! the earlier one's planned start. A job without a deadline waits for the mode for the time from `weigh`, limited to
+//! `max_delay`. After that, and from a job's latest start on, it is pressed: it waits for free resources only.
+//! `--immediate` considers free resources only. Ignores: prices after the known ones; jobs beyond `depth`. Cost:
+//! considered jobs x (kinds of units x nodes + running and planned jobs). `weigh` computes the cost of a start.
+//! Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`,
+//! `max_delay`, `depth` ([`crate::Options`]).
 
 use limo_model::{CapRule, Energy, Mode, ModeSetting, Money, Parts, PlacementRule, Power, Request, Span, Time, Wait};
 
@@ -31,15 +32,15 @@ use crate::policy::order::{AskedJob, Decision, PlanBuilder};
 use crate::state::{Clock, Job};
 use crate::view::View;
 
-/// Factor for the energy needed to hold the lower limit, in thousandths. The draw is a sum of jobs, so it is above the
-/// limit most of the time: by half of a typical job, which is about a quarter of the need for bands like those of
-/// limo-2018, Table 4.6.
+/// Factor for the energy needed to hold the lower limit, in thousandths. The draw is a sum of jobs, so it is above
+/// the limit most of the time, by half of a typical job. For bands as in limo-2018, Table 4.6, this is about a
+/// quarter of the need.
 const SPARING_PERMILLE: i64 = 1_250;
 
 /// Part of the expected duration, one tenth, that must be left before a deadline, because profiles have a spread.
 const DEADLINE_SLACK: i64 = 10;
 
-/// Returns true if the bottom of the band is aimed for.
+/// Returns true if the target is the bottom of the band.
 pub(in crate::policy) fn aims_low(view: &View<'_>) -> bool {
     Aim::of(view, view.parts()).bottom
 }
@@ -48,7 +49,7 @@ pub(in crate::policy) fn aims_low(view: &View<'_>) -> bool {
 pub(in crate::policy) struct Aim {
     /// True if the target is the bottom of the band.
     bottom: bool,
-    /// True if that is because the queue is too short, not because energy is expensive.
+    /// True if the reason is a short queue, and not expensive energy.
     sparing: bool,
     /// Time for which a job waits for the mode.
     patience: Span,
@@ -97,8 +98,8 @@ impl Aim {
         })
     }
 
-    /// Handles a filler: it starts if the draw is below the lower limit, on the unit that needs most power, so that few
-    /// fillers suffice.
+    /// Handles a filler: it starts if the draw is below the lower limit, on the unit with the highest draw, so that
+    /// few fillers suffice.
     fn fill(&self, builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
         let ways = asked.ways;
         let now = builder.view.now();
@@ -115,8 +116,8 @@ impl Aim {
         }
     }
 
-    /// Returns candidates for a draw below the lower limit that no job can reach now: on units that can be capped, at
-    /// the cap at which the job fits.
+    /// Returns candidates for a draw below the lower limit if no job can reach the limit now. They are on units that
+    /// can be capped, at the cap at which the job fits.
     fn fitted(
         &self,
         builder: &PlanBuilder<'_>,
@@ -137,8 +138,8 @@ impl Aim {
         ways.iter().filter_map(fit).collect()
     }
 
-    /// Decides for a job while the bottom of the band is the target and is reached, or is left only for a moment that
-    /// no start would change.
+    /// Decides for a job while the bottom of the band is the target. The draw has reached it, or is below it only for
+    /// a moment that no start would change.
     fn hold(&self, builder: &PlanBuilder<'_>) -> Decision {
         let (draw, low) = (builder.actual.draw_at(builder.view.now()), builder.view.band().low());
         let wait = match builder.view.mode() {
@@ -148,10 +149,10 @@ impl Aim {
         Decision::Wait { wait, holds: true }
     }
 
-    /// Chooses by price: the least energy or the shortest time (Figure 3.4). If the draw is below the band, a candidate
-    /// that brings it into the band comes first: several small jobs that do not would take its room. `None` if nothing
-    /// can start now. If something can and the draw is not below the lower limit, waiting for a faster unit may still
-    /// be better.
+    /// Chooses by price: the least energy or the shortest time (Figure 3.4). If the draw is below the band, a
+    /// candidate that brings it into the band comes first. Otherwise small jobs that do not reach the band would take
+    /// its power. Returns `None` if no candidate can start now. If one can and the draw is not below the lower limit,
+    /// waiting for a faster unit may still be better.
     fn choose(&self, builder: &PlanBuilder<'_>, starts: &[Found<'_>], pressed: bool) -> Option<Decision> {
         let now = builder.view.now();
         let startable = || starts.iter().filter(|found| found.at == now);
@@ -178,8 +179,9 @@ impl Aim {
         })
     }
 
-    /// Returns the time from which the price must not hold the job back: its latest start on the unit with the latest
-    /// one; without one, the end of its patience, and in any case the end of `max_delay`.
+    /// Returns the time from which the job no longer waits for the price. This is its latest start on the unit with
+    /// the latest one. Without a latest start it is the end of its patience, and at the latest the end of
+    /// `max_delay`.
     fn pressed_at(&self, job: &Job, clock: &Clock, offers: &[Offer]) -> Time {
         let latest = offers.iter().filter_map(|offer| latest_start(&job.request, clock, offer)).max();
         let start_by = job.request.start_by.map(|at| clock.cluster(at));
@@ -224,8 +226,8 @@ impl PlanBuilder<'_> {
         self.trough() + offer.estimate.power >= self.view.band().low()
     }
 
-    /// Returns true if the draw, which is below the lower limit by `gap`, reaches it with `offer` and some others with
-    /// these draws, the largest first.
+    /// Returns true if the draw reaches the lower limit, which is `gap` above it, with `offer` and some others. These
+    /// have the given draws, the largest first.
     fn reaches(&self, gap: Power, offer: &Offer, others: impl Iterator<Item = Power>) -> bool {
         let mut others: Vec<Power> = others.collect();
         others.sort_unstable_by_key(|power| std::cmp::Reverse(*power));
@@ -240,9 +242,9 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Returns a start below the lower limit of a job that fits until the upper limit falls and can be suspended then. The
-/// time must exceed `lead`, or the start would have no effect. When the job continues it comes before waiting jobs, so
-/// no job may wait before it.
+/// Returns a start below the lower limit of a job that fits until the upper limit falls and can be suspended then.
+/// The time must exceed `lead`; otherwise the start would have no effect. A suspended job continues before waiting
+/// jobs start, so no job may wait before it.
 fn until_the_fall(builder: &PlanBuilder<'_>, AskedJob { job, ways, .. }: AskedJob<'_>) -> Option<Decision> {
     let (now, view) = (builder.view.now(), &builder.view);
     let gives_way = job.request.may_suspend && view.options().preempt >= Preempt::Suspend;
@@ -269,9 +271,9 @@ fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time>
     [to_end, request.start_by.map(|at| clock.cluster(at))].into_iter().flatten().min()
 }
 
-/// Returns the possible start with the least weighed cost, for a job that may wait; among equal ones the earliest, then
-/// the one with the least energy. Possible starts are the earliest one and every later one at which the price changes,
-/// or at whose end it does. A start at a time without a known price comes last.
+/// Returns the possible start with the least weighed cost, for a job that may wait. Among equal ones it is the
+/// earliest, then the one with the least energy. Possible starts are the earliest one and every later one for which
+/// the price changes at the start or at the end. A start at a time without a known price comes last.
 fn cheapest(builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
     let AskedJob { job, ways, .. } = asked;
     let (now, prices) = (builder.view.now(), builder.view.prices());
@@ -299,14 +301,14 @@ fn cheapest(builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
     let mean = |from| prices.and_then(|prices| Some(prices.mean(from, choice.estimate.duration)?.0));
     let wait = match (mean(now).zip(mean(at)), soonest) {
         _ if at == now => return Decision::Start(choice),
-        // If the job could start now, it waits for the price; else it waits for room.
+        // If the job could start now, it waits for the price; otherwise for resources.
         (Some((price, then)), Some(possible)) if possible.at == now => Wait::Price { now: price, then, at },
         _ => builder.obstacle(asked, Some(at)),
     };
     Decision::Later { choice, at, wait }
 }
 
-/// Returns the startable candidate that holds the lower limit with most energy.
+/// Returns the startable candidate that holds the lower limit with the most energy.
 fn spare<'f, 'o>(builder: &PlanBuilder<'_>, startable: &[&'f Found<'o>]) -> Option<&'f Found<'o>> {
     let gap = (builder.view.band().low() - builder.trough()).at_least_zero();
     let holds = |found: &Found<'_>| found.offer.estimate.power.min(gap) * found.offer.estimate.duration;
@@ -318,12 +320,12 @@ fn spare<'f, 'o>(builder: &PlanBuilder<'_>, startable: &[&'f Found<'o>]) -> Opti
     startable.iter().copied().min_by_key(|found| rank(found))
 }
 
-/// Returns true if a price says that energy is expensive, in the low mode.
+/// Returns true in the low mode, if the reason is a high price.
 fn is_dear(view: &View<'_>) -> bool {
     view.settings().mode_setting == ModeSetting::Auto && view.prices().is_some()
 }
 
-/// Returns true if the waiting jobs, each at its least energy, are too few to hold the lower limit for the time in the
+/// Returns true if the waiting jobs, each at its least energy, cannot hold the lower limit for the time in the
 /// options. A queue beyond the depth of a round needs no sparing.
 fn is_sparing<'a>(view: &View<'a>, parts: Parts) -> bool {
     let (now, ahead) = (view.now(), view.options().sparing);

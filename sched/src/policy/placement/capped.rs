@@ -1,10 +1,10 @@
 //! Starts at a cap with a profile (`caps=from-profile`).
 //!
-//! Idea: if there is not enough power, or energy, for a job, it starts at the highest cap for which there is. The cap
-//! is set before the job starts, so the job counts with its profile at that cap, and it keeps the cap until it ends.
-//! Constraints: the job is on one unit, which obeys the cap and has no other job; by the profile, the job ends before
-//! its time limit also at that cap. Other jobs start only at full speed. Ignores: energy and price. A lower cap may
-//! cost more energy in total.
+//! Idea: if power or energy is not enough for a job, it starts at the highest cap for which it is enough. The cap is
+//! set before the job starts, so the job counts with its profile at that cap. It keeps the cap until it ends.
+//! Constraints: the job is on one unit, and the unit obeys the cap and has no other job. By the profile, the job also
+//! ends before its time limit at that cap. Other jobs start only at full speed. Ignores: energy and price. A lower
+//! cap may cost more energy in total.
 
 use limo_model::{Placement, Power};
 

@@ -1,9 +1,10 @@
 //! `fifo`: the behaviour of a general-purpose manager, and the baseline of limo-2018, section 4.4.
 //!
-//! Idea: jobs in order of submission, each on the first node with room, or on the first nodes that together have room.
-//! Constraints: cores and memory; no job passes one that waits for room. Ignores: power, price, deadlines, the speed
-//! and efficiency of units. A job for which no node is up holds no other job back. Cost: for each job up to the first
-//! that waits, one check of each kind of unit, and of the nodes that may be free soonest. No options.
+//! Idea: jobs start in order of submission, each on the first node on which it fits, or on the first nodes on which
+//! it fits together. Constraints: cores and memory; no job passes one that waits for resources. Ignores: power,
+//! price, deadlines, the speed and efficiency of units. A job without any reachable node does not block other jobs.
+//! Cost: for each job up to the first waiting one, one check of each kind of unit, and of the nodes that may be free
+//! soonest. No options.
 
 use crate::policy::order::{AskedJob, Decision, PlanBuilder};
 

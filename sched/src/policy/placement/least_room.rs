@@ -1,5 +1,5 @@
-//! The nodes that a job gets: those with the least room that fits, lowest first; sleeping nodes last; or a run of
-//! neighbours.
+//! The nodes that a job gets: those with the fewest sufficient free cores, the lowest first and sleeping nodes last;
+//! or a run of neighbours.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::state::{Job, Sleep};
 use crate::structure::Bits;
 use crate::view::{View, on_units};
 
-/// Returns the most nodes that a job of the shape could have now: one that would be over before the reservation, and
-/// one that would not. Both are bounds; the second is exact if all units are taken whole.
+/// Returns the largest numbers of nodes that a job of the shape could have now: one for a job that would end before
+/// the reservation, and one for other jobs. Both are bounds; the second is exact if all units are taken whole.
 pub(in crate::policy) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation) -> (u32, u32) {
     if asks_each(view, shape) {
         return (u32::MAX, u32::MAX);
@@ -31,7 +31,7 @@ pub(in crate::policy) fn room(view: &View<'_>, shape: &Shape, reservation: &Head
     })
 }
 
-/// Returns a placement for the job now, if there is one. With neighbours only, a job that would not be over before the
+/// Returns a placement for the job now, if there is one. With neighbours only, a job that would not end before the
 /// reservation does not get its nodes.
 pub(in crate::policy) fn find(
     view: &View<'_>,
@@ -111,14 +111,14 @@ fn add_some(
     found
 }
 
-/// Returns the free units of a candidate's type on a node, as many as the job wants.
+/// Returns the free units of a candidate's type on a node, as many as the job requests.
 fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u16> {
     let units = view.node(node).map_or(&[][..], |node| &node.spec.units);
     let is_free = |unit: &u16| view.index().cores_used(UnitId { node, unit: *unit }) == 0;
     units_like(units, way.unit).filter(is_free).take(units_wanted(&job.request)).collect()
 }
 
-/// Adds the job's accelerators on a node with room for it.
+/// Adds the job's accelerators on a node on which it fits.
 fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
     let units = free_units(view, job, (way, node));
     placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory), way.host));

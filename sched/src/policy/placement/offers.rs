@@ -1,8 +1,8 @@
 //! The candidates for a job: equal units are one candidate, however many there are, and are checked together.
 //!
 //! A job on several nodes gets the same hardware, the same cores and the same cap on each of them. Only if no single
-//! type of hardware has enough nodes, it gets mixed ones, uncapped. It gets the first nodes that are free together, in
-//! order; neighbours become one part. The order decides when a job starts.
+//! type of hardware has enough nodes, it gets mixed types, uncapped. It gets the first nodes that are free together,
+//! in order; neighbours become one part. The order part of the policy decides about the time.
 
 mod fitted;
 mod pools;
@@ -25,23 +25,23 @@ pub(in crate::policy) use ways::{Against, AllWays, Room, Ways};
 #[derive(Debug, Clone)]
 struct Source {
     kind: PoolKind,
-    /// The allowed nodes, if only some of the kind are.
+    /// The allowed nodes, if not all nodes of the kind are allowed.
     named: Option<Vec<NodeId>>,
     /// True if the job is alone on its nodes.
     alone: bool,
-    /// Bytes.
+    /// Memory in bytes.
     memory: i64,
-    /// Free cores that the job needs of the unit, for its own cores and for the cap.
+    /// Number of free cores that the job needs on the unit, for itself and for the cap.
     taken: u32,
     cores: u32,
     /// Units of one type.
     units: usize,
-    /// Cores of the CPU next to them.
+    /// Cores of the CPU next to the units.
     host: Option<Host>,
-    /// Cores of the whole unit.
+    /// Number of cores of the whole unit.
     total: u32,
     each: Estimate,
-    /// Waking of its nodes, if they sleep.
+    /// The waking of its nodes, if they sleep.
     wakes: Option<Waking>,
 }
 
@@ -51,13 +51,14 @@ pub(in crate::policy) struct Offer {
     sources: Vec<Source>,
     nodes: usize,
     cap: Option<Power>,
-    /// Which of the caps of a unit: the order in which they are offered.
+    /// Index among the caps of a unit, in the order in which they are offered.
     rank: usize,
     memory: limo_model::Memory,
     alone: bool,
     /// Time for its nodes to wake; zero if all are awake.
     wake: Span,
-    /// Estimate for the whole job: the sum of its draws, the duration of the slowest part once its nodes are awake.
+    /// Estimate for the whole job: the sum of its draws, and the duration of the slowest part once its nodes are
+    /// awake.
     pub estimate: Estimate,
 }
 
@@ -84,7 +85,7 @@ pub(in crate::policy) struct Found<'o> {
     pub first: (Span, NodeId, u16, usize),
 }
 
-/// A node with room, and from when on.
+/// A node that can have a part of the job, and the time from which it can.
 #[derive(Debug, Clone, Copy)]
 struct Seat {
     at: Time,
@@ -92,7 +93,7 @@ struct Seat {
     source: usize,
 }
 
-/// Returns every candidate on the nodes of `pools`, free or not; with `caps`, also at every cap with a profile.
+/// Returns every candidate on the nodes of `pools`, free or not. With `caps`, it adds each cap with a profile.
 pub(in crate::policy) fn offers<'a>(
     view: &View<'_>,
     pools: &Pools<'a>,
@@ -127,7 +128,7 @@ pub(in crate::policy) fn offers<'a>(
                 let each = each.with_draw(host_power(known, request, &class.units));
                 let (alone, memory) = (request.exclusive, bytes(request.memory));
                 let (kind, named) = (*kind, named.clone());
-                // A node that this plan wakes already draws no more for another job.
+                // A node that this plan already wakes needs no additional power for another job.
                 let draw = |waking: Waking| if kind.shared.is_some() { Power::ZERO } else { waking.draw };
                 let wakes = kind.waking.map(|waking| Waking { draw: draw(waking), ..waking });
                 let total = unit.cores;
@@ -160,7 +161,7 @@ pub(in crate::policy) fn offers<'a>(
         }
     }
     let enough = |sources: &[Source]| distinct(pools, sources) >= nodes;
-    // In addition to a candidate with sleeping nodes, the same candidate on awake nodes.
+    // Adds, to a candidate with sleeping nodes, the same candidate on awake nodes.
     let all_awake: Vec<_> =
         alike.iter().filter_map(|(unit, cap, rank, of)| Some((*unit, *cap, *rank, awake(of)?))).collect();
     alike.extend(all_awake);
@@ -178,16 +179,16 @@ pub(in crate::policy) fn offers<'a>(
     both.map(|sources| offer(sources, None, 0)).collect()
 }
 
-/// Returns the sources whose nodes are awake, if others are not.
+/// Returns the sources with awake nodes, if others are not awake.
 fn awake(sources: &[Source]) -> Option<Vec<Source>> {
     let awake: Vec<Source> = sources.iter().filter(|source| source.wakes.is_none()).cloned().collect();
     (awake.len() < sources.len()).then_some(awake)
 }
 
-/// Returns the caps at which a job can be placed on a unit, and true if the unit must then have no other jobs: with
-/// them the job gets the present cap. On several units it is never capped. Alone, it has no cap or each that is
-/// `profiled`. A job on several nodes needs the same cap everywhere, so it may wait until the others are gone; so does
-/// a job that has its nodes alone.
+/// Returns the caps at which a job can be placed on a unit, and true if the unit must then have no other jobs. Next
+/// to other jobs, the job gets the present cap. On several units it is never capped. Alone, it has no cap, or any of
+/// the `profiled` ones. A job on several nodes needs the same cap everywhere, so it may wait until the other jobs
+/// have ended. The same holds for a job that has its nodes alone.
 fn caps_of(request: &Request, kind: &PoolKind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
     if wants_several(request) {
         return vec![(None, false)];
@@ -216,7 +217,7 @@ fn distinct(pools: &Pools<'_>, sources: &[Source]) -> usize {
     nodes.len()
 }
 
-/// Returns the estimate of a job on `nodes` nodes: if the sources differ, the least possible draw and the longest
+/// Returns the estimate of a job on `nodes` nodes: if the sources differ, the lowest possible draw and the longest
 /// duration.
 fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
     let count = i64::try_from(nodes).unwrap_or(i64::MAX);
@@ -247,7 +248,7 @@ impl Source {
         }
     }
 
-    /// Returns the same for the units that the job gets.
+    /// Returns the need for the units that the job gets.
     fn units_need(&self, ask: &Ask) -> NodeNeed {
         let unit = self.kind.unit;
         let of = match self.is_single() {
@@ -265,13 +266,13 @@ impl Offer {
         Ask { from, span, latest: Time::MAX, respect, whole: false }
     }
 
-    /// The first start from `ask.from` on at which all nodes fit for all of `ask.span`.
+    /// Returns the first start from `ask.from` on at which all nodes fit for all of `ask.span`.
     pub fn find(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
         let powered = |draw: Power, at: Time| match ask.respect {
             Respect::Resources => Some(at),
             Respect::ResourcesAndBand => future.earliest_power(draw, (at, ask.latest), ask.span),
         };
-        // No placement draws less than that, so before then no node need be checked.
+        // No placement has a lower draw, so before that time no node need be checked.
         let mut at = powered(self.estimate.power, ask.from).filter(|at| *at <= ask.latest)?;
         loop {
             let (seat, draw) = self.seated(future, pools, Ask { from: at, ..ask })?;
@@ -279,7 +280,7 @@ impl Offer {
             if next > ask.latest {
                 return None;
             }
-            // A repeated question is answered from the last result.
+            // A repeated question is answered from the previous result.
             let fits = if next == at && draw == self.estimate.power { next } else { powered(draw, next)? };
             if fits == next {
                 let first = (self.wake, seat.node, self.sources[seat.source].kind.unit, self.rank);
@@ -299,7 +300,7 @@ impl Offer {
         Some((seats[0], self.draw(&seats)))
     }
 
-    /// The seats of the first start, apart from power, in order of nodes.
+    /// Returns the seats of the first start, apart from power, in order of nodes.
     fn seats(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
         let mut at = ask.from;
         loop {

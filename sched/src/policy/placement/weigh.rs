@@ -3,15 +3,16 @@
 //! For a job of energy E that would start at t, take D, draw P and was submitted at s:
 //!
 //! ```text
-//! E x price(t, t + D)                            what the energy costs, at the mean of the known prices
-//! + E x waiting_weight x (t + D - s) / 1 h       what waiting for its end is worth
-//! - E x min(P, gap) / P x band_weight            where the draw is below the lower limit by `gap` at t (limo-2018, Fig. 3.4)
+//! E x price(t, t + D)                            cost of the energy, at the mean of the known prices
+//! + E x waiting_weight x (t + D - s) / 1 h       cost of waiting until the end
+//! - E x min(P, gap) / P x band_weight            if the draw is below the lower limit by `gap` at t (limo-2018, Fig. 3.4)
 //! ```
 //!
-//! So a job waits an hour longer only where that saves more than `waiting_weight` on each MWh, and not at all where it
-//! brings the draw into the band, unless that is dearer by more than `band_weight`. Deadlines and latest starts are no
-//! terms: a start that would miss them is not compared. Carbon is in the price, where the operator has it weighed. A
-//! job without a deadline waits for the mode, not for an hour; [`patience`] is how long, by the same weight.
+//! So a job waits an hour longer only if that saves more than `waiting_weight` on each MWh. A job that brings the draw
+//! into the band does not wait, unless that costs more than `band_weight` per MWh. Deadlines and latest starts are not
+//! terms: a start that would miss them is not compared. The price contains carbon if the operator has given it a
+//! weight. A job without a deadline waits for the mode instead of an hour; [`patience`] is this time, by the same
+//! weight.
 
 use limo_model::{Estimate, Mode, ModeSetting, Money, Power, Price, Span, Time};
 
@@ -23,10 +24,10 @@ const HOUR: i64 = 3_600_000;
 /// The terms of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weighed {
-    /// Cost of the energy; `None` if no price of its time is known.
+    /// Cost of the energy; `None` if no price during that time is known.
     pub energy: Option<Money>,
     pub waiting: Money,
-    /// Zero or less.
+    /// Value of the draw in the band; zero or negative.
     pub band: Money,
 }
 
@@ -36,7 +37,7 @@ impl Weighed {
     }
 }
 
-/// Computes the terms for a start of `estimate` at `at`, with the draw that is expected then.
+/// Computes the terms for a start of `estimate` at `at`, with the draw expected at that time.
 pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, draw): (Time, Power)) -> Weighed {
     let options = view.options();
     let until_end = (at + estimate.duration - submitted).max(Span::ZERO);
@@ -55,7 +56,7 @@ pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, 
 }
 
 /// Returns the time for which a job without a deadline waits for the high mode: until its age outweighs the excess of
-/// the price, and at most `max_delay`. If the price has not chosen the mode, it is `max_delay`.
+/// the price, and at most `max_delay`. If the mode does not follow from the price, the time is `max_delay`.
 pub(super) fn patience(view: &View<'_>) -> Span {
     let (settings, options) = (view.settings(), view.options());
     let by_price = settings.mode_setting == ModeSetting::Auto && view.mode() == Mode::Low;
@@ -64,7 +65,7 @@ pub(super) fn patience(view: &View<'_>) -> Span {
     if options.waiting_weight <= Price::ZERO {
         return options.max_delay;
     }
-    // Down to the turning point less the hysteresis the mode stays low.
+    // The mode stays low down to the turning point minus the hysteresis.
     let dearer = (price - turn + options.price_hysteresis).max(Price::ZERO);
     let hours = Span::from_ms(HOUR).scaled(dearer.milli_per_mwh(), options.waiting_weight.milli_per_mwh());
     hours.min(options.max_delay)

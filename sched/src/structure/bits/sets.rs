@@ -1,4 +1,4 @@
-//! Sets of positions put together.
+//! Unions and intersections of sets of positions.
 
 use super::{Bits, WORD};
 
@@ -21,7 +21,7 @@ impl Bits {
         }
     }
 
-    /// Keeps the members that `other` has, too.
+    /// Keeps the members that `other` also has.
     pub(crate) fn intersect_with(&mut self, other: &Bits) {
         self.count = 0;
         let others = other.blocks().map(Some).chain(std::iter::repeat(None));

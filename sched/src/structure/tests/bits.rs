@@ -1,4 +1,4 @@
-//! `Bits` against a `BTreeSet`.
+//! Compares `Bits` with a `BTreeSet`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! `JobMap` and `JobSet` against the maps and sets of the standard library.
+//! Compares `JobMap` and `JobSet` with the maps and sets of the standard library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::structure::{JobMap, JobSet};
 
-/// Returns numbers close to each other, and now and then one far behind or ahead.
+/// Returns numbers close to each other, and occasionally one far below or above.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 1_000..1_300_u64, 1 => 0..64_u64, 1 => 3_000..3_200_u64]
 }
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn memory_follows_what_is_there() {
+fn memory_follows_the_stored_jobs() {
     let mut map = JobMap::default();
     for number in 0..1_000_000 {
         map.insert(JobId(number), number);
@@ -62,7 +62,7 @@ fn memory_follows_what_is_there() {
             assert_eq!(map.remove(JobId(number - 100)), Some(number - 100));
         }
     }
-    // 999,900 to 999,999: from page 15,623 to page 15,624.
+    // The numbers 999,900 to 999,999 are in the pages 15,623 and 15,624.
     assert_eq!((map.len(), map.pages()), (100, 2));
 }
 

@@ -1,4 +1,4 @@
-//! `Levels` against a list of (free cores, usable).
+//! Compares `Levels` with a list of (free cores, usable).
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ const CORES: u32 = 6;
 enum LevelsStep {
     Push(u32, bool),
     Usable(u32, bool),
-    /// Takes the cores that all positions of the run have, at most this many.
+    /// Takes this many cores, limited to the cores that all positions of the run have.
     Take(Range<u32>, u32),
     Give(Range<u32>, u32),
 }
 
-/// Returns a step. Positions are taken modulo their number.
+/// Returns a random step. Positions are taken modulo their number.
 fn step() -> impl Strategy<Value = LevelsStep> {
     let run = || (0u32..150, 0u32..150).prop_map(|(a, b)| a.min(b)..a.max(b));
     prop_oneof![

@@ -1,4 +1,4 @@
-//! Compares `Waiting` with a `BTreeMap` that is searched from one end to the other.
+//! Compares `Waiting` with a `BTreeMap` that is searched completely.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::structure::{Need, Waiting};
 
 #[derive(Debug, Clone)]
 enum WaitingStep {
-    /// The largest key so far plus this.
+    /// Appends a job with the largest key so far plus this number.
     Append(u64, Need),
     Insert(u64, Need),
     Remove(u64),
-    /// Removes this many from the front.
+    /// Removes this number of jobs from the front.
     Drain(usize),
 }
 

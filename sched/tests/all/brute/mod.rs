@@ -1,6 +1,6 @@
 //! EASY backfilling (energy-budget-2017, Algorithm 1) by its definition: tries every job at every instant with a
-//! change. Slow, and shares no code with the core. Supports adjacent nodes only, and a limit on the draw, which the
-//! reservation keeps too.
+//! change. It is slow, and shares no code with the core. It supports adjacent nodes only, and a limit on the draw,
+//! which the reservation also keeps.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub struct Job {
     /// Cores on each node.
     pub cores: u32,
     pub walltime: i64,
-    /// Duration, at most the walltime, at which a job is ended.
+    /// Duration; at most the walltime, which ends the job.
     pub takes: i64,
     /// Draw on all of its nodes.
     pub power: i64,
@@ -80,8 +80,8 @@ pub fn schedule(jobs: &[Job], (size, cores): (usize, u32), rule: Rule, limit: i6
 }
 
 impl Brute<'_> {
-    /// Runs Algorithm 1. If nodes are shared, it starts again after each start: when a later job has taken a
-    /// conflicting first choice, a job may have another choice.
+    /// Runs Algorithm 1. If nodes are shared, it begins again after each start, because a job may have another choice
+    /// after a later job has started.
     fn run(&mut self, now: i64) {
         loop {
             let before = self.waiting.len();
@@ -120,7 +120,7 @@ impl Brute<'_> {
         self.running.push(run);
     }
 
-    /// Returns the free cores at `at`, by node, as expected at `now`. Jobs that run now keep their cores now.
+    /// Returns the free cores at `at`, by node, as expected at `now`. Jobs that run now keep their cores until then.
     fn free(&self, at: i64, now: i64) -> Vec<u32> {
         let mut free = vec![self.cores; self.size];
         for run in self.running.iter().filter(|run| at == now || run.until > at) {
@@ -134,7 +134,7 @@ impl Brute<'_> {
         self.running.iter().filter(holds).map(|run| self.jobs[run.job].power).sum()
     }
 
-    /// Returns the first choice with enough free cores: the nodes with the least room, or the first row.
+    /// Returns the first choice with enough free cores: the nodes with the fewest free cores, or the first row.
     fn choose(&self, job: &Job, free: &[u32]) -> Option<BTreeSet<usize>> {
         let fits = |node: &usize| free[*node] >= job.cores;
         if self.rule == Rule::Any {

@@ -1,4 +1,4 @@
-//! Random events of a cluster. Properties that must hold are in [`run`].
+//! Random events of a cluster. The properties are in [`run`].
 
 pub mod run;
 
@@ -22,11 +22,11 @@ pub enum Step {
     Cancel(u8),
     Pass(i64),
     Away(u8),
-    /// The node was unreachable for too long.
+    /// The node was unreachable for longer than its lease.
     Lose(u8),
     /// The draw held for the node is released.
     Confirm(u8),
-    /// The node registers again, awake, perhaps with this many more cores.
+    /// The node registers again, awake, perhaps with this number of additional cores.
     Up(u8, u32),
     Drain(u8),
     Resume(u8),
@@ -56,11 +56,11 @@ pub enum Step {
     Priority(u8, i32),
     /// Quota of one user or of all: jobs, cores, watt-hours in a day, unfinished jobs.
     Quota(u8, [Option<u32>; 4]),
-    /// Weights of age and of use, the half-life in seconds, whether cores count, the share of one of the users.
+    /// Weights of age and of use, the half-life in seconds, true if cores count, and the share of one of the users.
     Fairshare((u32, u32), i64, bool, u32),
 }
 
-/// A period some time after the previous one, with `above` watts above the idle draw of the cluster.
+/// A period some time after the previous one, with a release of `above` watts above the idle draw of the cluster.
 #[derive(Debug, Clone)]
 pub struct Period {
     pub gap: i64,
@@ -86,22 +86,22 @@ pub struct Ask {
     /// Named nodes, and true if only these are allowed.
     pub named: (u8, bool),
     pub takes: i64,
-    /// True if the job wants its nodes alone.
+    /// True if the job must be alone on its nodes.
     pub exclusive: bool,
     /// Accelerators of each node; 0 for none.
     pub accelerators: u32,
     /// True if the job takes cores next to its accelerators.
     pub with_cores: bool,
-    /// Kind of condition before the start, mostly none, and its number.
+    /// Kind of condition before the start, usually none, and its number.
     pub conditions: (u8, u8),
-    /// Requested reservation of two, mostly none.
+    /// One of two requested reservations, usually none.
     pub reservation: Option<u8>,
     pub priority: i32,
-    /// Number of tasks, and the most at a time if not 0; mostly not an array.
+    /// Number of tasks, and the largest number at a time if not 0; usually not an array.
     pub tasks: Option<(NonZeroU32, u32)>,
 }
 
-/// Returns a priority, mostly none; few values, so that some are equal.
+/// Returns a priority, usually none; few values, so that some are equal.
 fn priority() -> impl Strategy<Value = i32> {
     prop_oneof![2 => Just(0), 1 => -2..=2]
 }
@@ -186,7 +186,8 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Adds persons who suspend and resume jobs, and nodes that confirm orders late and in any order. The golden worlds do not have them.
+/// Adds persons who suspend and resume jobs, and nodes that confirm orders late and in any order. The golden worlds have
+/// no such steps.
 pub fn with_pauses(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     prop_oneof![
         16 => step,
@@ -210,8 +211,8 @@ pub fn wide_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns steps in which many jobs request accelerators, some with cores next to them. The golden worlds do not have
-/// them.
+/// Returns steps in which many jobs request accelerators, some with cores next to them; the golden worlds have no
+/// such steps.
 pub fn with_cores(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     let accelerators = proptest::option::weighted(0.3, 1..=2_u32);
     (steps, accelerators, any::<bool>()).prop_map(|(step, accelerators, with_cores)| match step {
@@ -246,7 +247,7 @@ pub fn rest_rule() -> impl Strategy<Value = RestRule> {
     })
 }
 
-/// Immediately, after some rounds, or never within a case.
+/// Returns a time: immediately, after some rounds, or never within a case.
 pub fn hold_after() -> impl Strategy<Value = Span> {
     prop_oneof![Just(0), 0..600_i64, Just(7 * 86_400)].prop_map(Span::from_secs)
 }

@@ -25,7 +25,7 @@ pub fn keeps_the_rules(
     keeps_in(config(), (preset, options), step, cluster);
 }
 
-/// Checks the properties in this many cases.
+/// Checks the properties in this number of cases.
 pub fn keeps_in(
     config: ProptestConfig,
     (preset, options): (Preset, impl Strategy<Value = Options>),
@@ -80,7 +80,7 @@ impl Run {
     }
 
     fn round(&mut self) {
-        // Immediate reactions of nodes are events; after them, no command is left.
+        // Reactions of nodes are events; after them, no command is left.
         while !self.one_round().commands.is_empty() {}
         let again = self.one_round();
         assert!(again.commands.is_empty(), "a second round starts something: {again:?}");
@@ -96,7 +96,7 @@ impl Run {
     /// Checks that the queue is ordered by priority, then by submission.
     fn check_order(&self) {
         let view = self.world.core.view(self.world.now);
-        // Between two rankings time goes on.
+        // Time passes between two rankings.
         let weighs = self.world.core.settings().fairshare.weighs();
         let queue: Vec<_> = view.queue().map(|(id, job)| (-job.request.priority, id)).collect();
         assert!(weighs || queue.is_sorted(), "{queue:?}");
@@ -106,7 +106,7 @@ impl Run {
         let before = USERS.map(|user| self.on_nodes(user));
         let round = self.world.round();
         assert_eq!(round.violations, [], "the checker found something");
-        // Jobs that a quota finds on nodes continue, but it admits no others.
+        // A new quota does not end jobs on nodes, but it admits no others.
         for (user, before) in USERS.into_iter().zip(before) {
             let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
             let within = |now: u32, before: u32, most: Option<u32>| most.is_none_or(|most| now <= most.max(before));
@@ -170,7 +170,7 @@ impl Run {
         assert_eq!(core.sums().drawn(), draw, "the whole is the sum of its nodes");
     }
 
-    /// Checks that no job is left that could give power while the believed draw is above the upper limit.
+    /// Checks that no running job could still give power while the believed draw is above the upper limit.
     fn check_upper_limit(&self) {
         let core = &self.world.core;
         let settings = core.settings();
@@ -191,7 +191,7 @@ impl Run {
             {
                 continue;
             }
-            // A suspended job on a reserved node would stay longer than expected.
+            // A suspended job on a reserved node would stay beyond its expected end.
             let is_reserved = |name: &String| core.reservations().values().any(|of| of.nodes.contains(name));
             let name = |part: &Part| core.node(part.unit.node).expect("a node").spec().name.clone();
             let stays = assignment.placement.iter().map(name).any(|name| is_reserved(&name));
@@ -209,7 +209,7 @@ impl Run {
                 continue;
             }
             let floor = unit.caps.map(|(low, _)| low.scaled(part.cores.into(), unit.cores.into()));
-            // Caps are shared with a precision of a thousandth of the draw.
+            // Caps are divided with a precision of a thousandth of the draw.
             let most = floor.unwrap_or(Power::MAX).max(assignment.estimate.power.scaled(1, 1_000));
             assert!(assignment.draw <= most + Power::from_mw(1), "job {id} draws more than {most}: {job:?}");
         }
@@ -232,7 +232,7 @@ impl Run {
         jobs.get(usize::from(number) % jobs.len().max(1)).copied()
     }
 
-    /// Returns any job, sometimes a task that is not a job yet, or a finished job.
+    /// Returns any job: sometimes a task that is not a job yet, or a finished job.
     fn anybody(&self, number: u8) -> Option<JobId> {
         let any = JobId(u64::from(number) % self.world.core.next_job().0);
         if number.is_multiple_of(4) { Some(any) } else { self.job(number) }
@@ -241,7 +241,7 @@ impl Run {
     fn happen(&mut self, step: &Step) {
         let by = || "root".to_owned();
         let now = self.world.now;
-        // The core decides if an event is possible at this moment.
+        // The core decides if an event is possible now.
         let _ = match step {
             Step::Submit(ask) => {
                 let submitted = self.submit(ask);
@@ -380,7 +380,7 @@ impl Run {
         let waits = |job: &Job| job.request.reservation.is_some() && matches!(job.phase, Phase::Waiting(_));
         let late = self.world.core.jobs().filter(|(_, job)| waits(job)).map(|(id, _)| id);
         for job in late.collect::<Vec<_>>() {
-            // A job may end together with another, on which it depends.
+            // A job may end together with another one on which it depends.
             let _ = self.world.apply(Event::CancelRequested { job, by: "root".into() });
         }
         for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
@@ -388,12 +388,12 @@ impl Run {
             self.happen(&Step::Up(index, 0));
             self.happen(&Step::Resume(index));
         }
-        // Fillers wait for a lower limit, and no other one is set.
+        // Fillers wait for a lower limit, and no other limit is set.
         let limits = Curve::constant(Band::new(Power::from_watts(100_000), Power::MAX).expect("a band"));
         self.world.apply(Event::LimitsSet { limits, by: "root".into() }).expect("limits");
         self.world.apply(Event::ModeSet { mode: ModeSetting::Auto, by: "root".into() }).expect("a mode");
         self.world.apply(Event::PricesSet { prices: None, by: "root".into() }).expect("no prices");
-        // No row of equal nodes may be long enough for every job.
+        // The equal nodes may have no row that is long enough for every job.
         self.choose(|options| options.allocation = Allocation::Any).expect("an option");
         self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
         self.round();

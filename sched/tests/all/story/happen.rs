@@ -127,7 +127,7 @@ impl Story {
         }
     }
 
-    /// `00:00=39W..60W 00:10=60W..90W [until=01:00]`
+    /// The words are `00:00=39W..60W 00:10=60W..90W [until=01:00]`.
     fn forecast(&mut self, words: &[&str]) {
         let steps = words.iter().filter_map(|word| word.split_once('=')).filter(|(at, _)| at.contains(':'));
         let band = |text: &str| {
@@ -139,7 +139,7 @@ impl Story {
         self.apply(Event::LimitsSet { limits, by: "root".into() });
     }
 
-    /// `USER|default [jobs=2] [cores=4] [energy=1kWh/day] [submitted=9]`
+    /// The words are `USER|default [jobs=2] [cores=4] [energy=1kWh/day] [submitted=9]`.
     fn quota(&mut self, user: &str, given: &BTreeMap<&str, &str>) {
         let count = |name: &str| given.get(name).map(|text| parse(text));
         let energy = given.get("energy").and_then(|text| text.split_once('/'));
@@ -153,7 +153,7 @@ impl Story {
         self.apply(Event::QuotasSet { quotas, by: "root".into() });
     }
 
-    /// `[age=100] [age-max=7d] [weight=100] [half-life=7d] [by=energy] [every=1min] [share=USER:N]`
+    /// The words are `[age=100] [age-max=7d] [weight=100] [half-life=7d] [by=energy] [every=1min] [share=USER:N]`.
     fn fairshare(&mut self, given: &BTreeMap<&str, &str>) {
         let weight = |name: &str| given.get(name).map_or(0, |text| parse(text));
         let span = |name: &str, usual: Span| given.get(name).map_or(usual, |text| parse(text));
@@ -183,7 +183,7 @@ impl Story {
                 Command::Start { job, placement, .. } => {
                     let part = placement[0];
                     let node = self.world.core.node(part.unit.node).expect("a node").spec();
-                    // For a job on several units of each node, the first node represents all.
+                    // For a job on several units of each node, one part stands for all of its node.
                     let here = placement.iter().filter(|other| other.unit.node == part.unit.node);
                     let names =
                         here.map(|part| node.units[usize::from(part.unit.unit)].name.as_str()).collect::<Vec<_>>();
@@ -241,7 +241,7 @@ impl Story {
         let round = self.world.round();
         self.tell(&round);
         if !round.commands.is_empty() {
-            // Nodes have begun and ended jobs immediately, which are events.
+            // The beginnings and ends of jobs on nodes are events as well.
             self.settle();
         }
     }

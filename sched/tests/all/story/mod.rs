@@ -33,7 +33,7 @@ fn parse<T: std::str::FromStr>(text: &str) -> T {
     text.parse().unwrap_or_else(|_| panic!("cannot read `{text}`"))
 }
 
-/// `HH:MM` or `HH:MM:SS`.
+/// Reads `HH:MM` or `HH:MM:SS`.
 pub fn clock(text: &str) -> Time {
     let parts: Vec<i64> = text.split(':').map(parse).collect();
     let seconds = parts[0] * 3600 + parts[1] * 60 + parts.get(2).copied().unwrap_or(0);
@@ -56,7 +56,7 @@ fn watts(text: &str) -> Power {
     if text == "none" { Power::MAX } else { parse(text) }
 }
 
-/// `off`, `idle:10min` or `in-budget:0s`.
+/// Reads `off`, `idle:10min` or `in-budget:0s`.
 fn rest_rule(text: &str) -> RestRule {
     match text.split_once(':') {
         Some(("idle", after)) => RestRule::Idle(parse(after)),
@@ -73,21 +73,21 @@ fn rest(draw: &str, given: &BTreeMap<&str, &str>) -> Rest {
     Rest { draw: watts(draw), down: way("down"), up: way("up"), wake: None }
 }
 
-/// `00:00=80 01:00=20 EUR/MWh [until=02:00]`
+/// Reads `00:00=80 01:00=20 EUR/MWh [until=02:00]`.
 fn prices(words: &[&str]) -> Curve<Price> {
     let steps = words.iter().filter_map(|word| word.split_once('=')).filter(|(at, _)| at.contains(':'));
     let steps = steps.map(|(at, eur)| (clock(at), parse(&format!("{eur} EUR/MWh")))).collect();
     Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve")
 }
 
-/// `[may-use=0.01kWh] [may-cost=0.01EUR] [only-warn]`
+/// Reads `[may-use=0.01kWh] [may-cost=0.01EUR] [only-warn]`.
 fn allowance(given: &BTreeMap<&str, &str>) -> Option<Allowance> {
     let (energy, cost) = (given.get("may-use").map(|text| parse(text)), given.get("may-cost").map(|text| parse(text)));
     let when_used = if given.contains_key("only-warn") { WhenUsed::Warn } else { WhenUsed::Stop };
     (energy.is_some() || cost.is_some()).then_some(Allowance { energy, cost, when_used })
 }
 
-/// `10@2min`
+/// Reads `10@2min`.
 fn warning((signal, before): (&str, &str)) -> Warning {
     Warning { signal: parse(signal), before: parse(before) }
 }
@@ -116,7 +116,7 @@ impl Story {
         let _ = writeln!(self.out, "{} {text}", shown(self.world.now));
     }
 
-    /// `n0 n2-n4`
+    /// Writes `n0 n2-n4`.
     pub(super) fn runs(&self, runs: impl IntoIterator<Item = (NodeId, u32)>) -> String {
         let name = |node: u32| self.world.core.node(NodeId(node)).expect("a node").spec().name.clone();
         let run = |(first, count): (NodeId, u32)| match count {
@@ -204,8 +204,8 @@ impl Story {
         self.apply(Event::BudgetsSet { budgets, by: "root".into() });
     }
 
-    /// `idle=10W [cores=4] [hardware=cpu] [memory=1G] [gpu=HARDWARE] [gpus=HARDWARE,HARDWARE] [caps=8W-60W]
-    /// [asleep=5W down=6s@101W up=2min@125W]`
+    /// Adds a node: `idle=10W [cores=4] [hardware=cpu] [memory=1G] [gpu=HARDWARE] [gpus=HARDWARE,HARDWARE]
+    /// [caps=8W-60W] [asleep=5W down=6s@101W up=2min@125W]`.
     fn node(&mut self, name: &str, words: &[&str]) {
         let given = fields(words);
         let value = |key: &str, default: &'static str| given.get(key).copied().unwrap_or(default).to_owned();
@@ -259,7 +259,7 @@ impl Story {
         self.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
     }
 
-    /// `[hold] [begin=01:00] [depends=afterok:a:b,after:c] [singleton]`
+    /// Reads `[hold] [begin=01:00] [depends=afterok:a:b,after:c] [singleton]`.
     fn conditions(&self, given: &BTreeMap<&str, &str>) -> Option<Box<Conditions>> {
         let on = |text: &&str| {
             let (word, jobs) = text.split_once(':').expect("a condition and jobs");

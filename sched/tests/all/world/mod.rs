@@ -23,7 +23,7 @@ pub struct World {
     pub core: Core,
     pub now: Time,
     pub calls: Vec<Call>,
-    /// Jobs that run.
+    /// Running jobs.
     tasks: BTreeMap<JobId, Task>,
     /// Ends of running jobs that are not suspended.
     ends: BTreeSet<(Time, JobId)>,
@@ -33,14 +33,15 @@ pub struct World {
     pub capless: BTreeSet<NodeId>,
     /// Jobs that end with exit code 1.
     pub fails: BTreeSet<JobId>,
-    /// Nodes that do not answer.
+    /// Nodes that send no answers.
     pub silent: BTreeSet<NodeId>,
     /// True if nodes keep their confirmations until told to send them.
     pub is_slow: bool,
     /// Confirmations that nodes keep.
     pub kept: Vec<Event>,
     wake_at: Option<Time>,
-    /// Nodes that fall asleep or wake, by the time at which they have done so; at equal times sleep comes first.
+    /// Nodes that fall asleep or wake, by the time at which they have done so; at equal times, falling asleep comes
+    /// first.
     switches: BTreeMap<(Time, bool), Vec<(NodeId, u32)>>,
     /// Jobs whose nodes are waking.
     held: BTreeMap<(Time, JobId), Held>,
@@ -125,7 +126,7 @@ impl World {
                     None => self.start(*job, held),
                 }
             }
-            // A job that reaches its limit at its own end ends by itself.
+            // A job that reaches its time limit at its own end ends by itself.
             Command::Stop { job, .. } if self.ends.contains(&(self.now, *job)) => {}
             // The master takes back a job that no node has begun.
             Command::Stop { job, attempt, why } if !self.tasks.contains_key(job) => {
@@ -173,7 +174,7 @@ impl World {
         self.change(job, |_, _| {});
     }
 
-    /// Changes a running job, which then ends at another time.
+    /// Changes a running job, and updates its end.
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task, Time)) {
         let Some(task) = self.tasks.get_mut(&job) else { return };
         change(task, self.now);

@@ -4,7 +4,7 @@
 
 use limo_model::{Attempt, NodeId, Power, Span, Time, UnitId};
 
-/// F, in thousandths.
+/// F of power-capping-2018, in thousandths.
 const FACTOR: i64 = 750;
 
 pub struct Task {
@@ -22,7 +22,7 @@ pub struct Task {
 /// A unit of a task.
 pub struct TaskUnit {
     pub id: UnitId,
-    /// Cores of the job, and cores of the unit.
+    /// Number of cores of the job, and of the unit.
     pub cores: (u32, u32),
     pub cap: Option<Power>,
 }
@@ -50,7 +50,7 @@ impl Task {
         self.since = now;
     }
 
-    /// Sets the caps of its units on a node.
+    /// Sets the caps of the task's units on a node.
     pub fn hold_at(&mut self, now: Time, node: NodeId, caps: &[Option<Power>]) {
         self.settle(now);
         for unit in self.units.iter_mut().filter(|unit| unit.id.node == node) {

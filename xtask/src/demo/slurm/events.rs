@@ -122,7 +122,7 @@ pub fn record(idle: &[Power], jobs: &[(Submitted, Course)], switches: &[Switch],
     Ok(Record { draw: sum(changes, pace)?, jobs: records })
 }
 
-/// Adds up changes of the draw that happen on the wall.
+/// Adds up changes of the draw in wall time.
 fn sum(mut changes: Vec<(Time, Power)>, pace: Pace) -> Result<Curve<Power>> {
     changes.sort_by_key(|(at, _)| *at);
     let mut steps: Vec<(Time, Power)> = Vec::new();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn job(at: i64, course: Course) -> (Submitted, Course) {
-        // 30 W on the first machine, 20 W on the second.
+        // The job draws 30 W on the first machine and 20 W on the second.
         let loads = [30, 20].map(|power| Load { duration: Span::from_ms(5), power: watts(power) }).to_vec();
         (Submitted { application: "cg".into(), at: wall(at), loads }, course)
     }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn machines_draw_idle_nothing_while_off_and_what_their_jobs_take() {
         let jobs = [job(0, ran(0, 10, 50)), job(0, ran(1, 20, 60)), job(5, ran(0, 50, 90)), job(290, ran(1, 300, 350))];
-        // The second machine goes off at 100, is ordered to boot at 200, and is ordered to go off twice.
+        // The second machine goes off at 100, is ordered to boot at 200, and is twice ordered to go off.
         let switches = [switch(100, 1, false), switch(101, 1, false), switch(200, 1, true), switch(400, 0, false)];
         let pace = Pace { begin: wall(0), factor: 10 };
         let record = record(&[watts(10), watts(5)], &jobs, &switches, pace).expect("a record");
@@ -177,7 +177,7 @@ mod tests {
             (0, 15),
             (100, 45),
             (200, 65),
-            // A job of 30 W ends, and the next begins at the same time.
+            // A job of 30 W ends, and the next one begins at the same time.
             (500, 65),
             (600, 45),
             (900, 15),

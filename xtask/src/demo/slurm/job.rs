@@ -11,7 +11,7 @@ use limo_power::{Emulated, Hardware, Share};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     pub duration: Span,
-    /// Above the idle draw.
+    /// Draw above idle.
     pub power: Power,
 }
 
@@ -94,7 +94,7 @@ mod tests {
     fn a_job_takes_what_the_cpu_of_each_machine_takes() {
         let mut machines = machines();
         let loads = machines.loads("cg").expect("loads");
-        // The Xeons of power/examples/limo-2018.toml: 38 W for 45 s, here 4.5 s; noise of 1 % and 2 %.
+        // The Xeons of power/examples/limo-2018.toml draw 38 W for 45 s, here 4.5 s, with a noise of 1 % and 2 %.
         for load in &loads[..2] {
             assert!((load.duration - Span::from_ms(4_500)).ms().abs() <= 90, "{load:?}");
             assert!((load.power.mw() - 38_000).abs() <= 380, "{load:?}");

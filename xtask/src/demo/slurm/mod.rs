@@ -1,5 +1,5 @@
-//! The same hour under a real Slurm on the same emulated machines: its nodes are daemons on this machine, its jobs are
-//! processes that last as long as the emulated CPU takes, and its power programs start and kill the nodes.
+//! The same hour under a real Slurm on the same emulated machines: its nodes are daemons on this machine, and its
+//! jobs are processes that last as long as the emulated CPU takes. Its power programs start and kill the nodes.
 
 mod events;
 mod job;
@@ -22,7 +22,7 @@ use super::record::Record;
 use super::replay::{Stage, give_up, now, until};
 use super::workload::{self, Section};
 
-/// Factor by which all runs are faster than the hour if Slurm takes part: its timers are whole seconds.
+/// Factor by which all runs are faster than the hour if Slurm takes part, because its timers are whole seconds.
 pub const FACTOR: i64 = 10;
 
 /// Time between the start of Slurm and the begin of the hour.
@@ -101,7 +101,7 @@ async fn all_off(stage: &Stage<'_>, machines: usize) -> Result<Vec<Switch>> {
         let path = stage.dir.join(POWER_LOG);
         let log =
             if path.exists() { fs::read_to_string(&path).context("cannot read power.log")? } else { String::new() };
-        // A line may be in the making.
+        // The last line may be incomplete.
         let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let switches = switches(whole, machines).with_context(|| format!("in {}", path.display()))?;
         let mut off = BTreeSet::new();

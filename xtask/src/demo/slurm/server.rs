@@ -41,6 +41,8 @@ pub struct Scripts {
 }
 
 impl Scripts {
+    /// Finds both scripts.
+    ///
     /// # Errors
     /// If one of them does not exist.
     pub fn find(start: &Path) -> Result<Self> {
@@ -141,7 +143,7 @@ fn config_in(said: &str) -> Option<PathBuf> {
     said.lines().find_map(|line| line.strip_prefix("export SLURM_CONF=")).map(|path| PathBuf::from(path.trim()))
 }
 
-/// Returns the first of a row of free ports: that of `slurmctld`, and those of the nodes.
+/// Returns the first of several consecutive free ports: that of `slurmctld`, and those of the nodes.
 fn free_port(machines: usize) -> Result<u16> {
     let nodes = NODE_PORT..NODE_PORT.saturating_add(u16::try_from(machines).unwrap_or(u16::MAX));
     let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
@@ -187,7 +189,8 @@ done
 "#;
 
 /// Switches the machines of a host list on; each boots on its own. Slurm runs the script with closed streams and
-/// blocked signals, which a `slurmd` must not inherit. A machine that has booted when Slurm is stopped stays off.
+/// blocked signals, which a `slurmd` must not inherit. A machine that finishes its boot after Slurm was stopped stays
+/// off.
 const POWER_ON: &str = r#"#!/bin/bash
 exec </dev/null >>@DIR@/power.out 2>&1
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin SLURM_CONF=@DIR@/run/slurm.conf
@@ -233,7 +236,7 @@ mod tests {
         let slurm = start(dir.path()).expect("started");
         assert_eq!(slurm.config, Path::new("/x/slurm.conf"));
         let text = fs::read_to_string(base.join("settings")).expect("settings");
-        // Five minutes of the hour at a tenth of real time are 30 s, and a minute is 6 s.
+        // At a tenth of real time, five minutes of the hour are 30 s, and a minute is 6 s.
         assert!(text.starts_with("4 1 backfill\nSuspendTime=30\nSuspendTimeout=5\nResumeTimeout=25\n"), "{text}");
         assert!(text.contains(&format!("SuspendProgram={}/power-off\n", base.display())), "{text}");
         assert!(fs::read_to_string(base.join("power-on")).expect("a program").contains("sleep 6.000\n"));

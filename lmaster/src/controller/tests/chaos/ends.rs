@@ -1,4 +1,4 @@
-//! The end of a world: no more faults or obstacles, and all accepted jobs end as they should.
+//! The end of a world: faults and obstacles cease, and all accepted jobs end as they should.
 
 use limo_model::{Became, Condition, Curve, Dependency, JobEnd, StopReason};
 use limo_proto::{Change, JobState, UsersChange};
@@ -33,7 +33,7 @@ impl World {
             self.pass(Span::from_ms(200));
             self.look();
             if self.is_over() {
-                // The output of a job that ended before a kill is kept for a client that may reconnect.
+                // After a kill, the output of an ended job is kept for a client that may reconnect.
                 return self.pass(self.bench.settings.orphan_grace + Span::from_ms(1));
             }
         }

@@ -61,7 +61,7 @@ impl Injected {
 fn each_injected_fault_is_found() {
     let all = OfNode::ALL.map(Injected::Node).into_iter().chain(OfMaster::ALL.map(Injected::Master));
     assert_eq!(all.collect::<Vec<_>>(), FAULTS.map(|(fault, _)| fault));
-    // The panics of these worlds are expected: they are kept, and not shown.
+    // The panics of these worlds are expected, so they are kept and not shown.
     let (own, said) = (thread::current().id(), Arc::new(Mutex::new(String::new())));
     let (usual, kept) = (take_hook(), Arc::clone(&said));
     set_hook(Box::new(move |panic| {

@@ -39,7 +39,7 @@ const EXPECTED: [&str; 9] = [
     "part of a job ended: its node failed",
 ];
 
-/// xorshift64 (Marsaglia 2003).
+/// Random numbers by xorshift64 (Marsaglia 2003).
 struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ impl Dice {
 struct WorldKind {
     /// True if jobs run on several nodes.
     wide: bool,
-    /// True if users do more than submit jobs, and nodes more than run them.
+    /// True if users do more than submit jobs, and nodes do more than run them.
     busy: bool,
 }
 
@@ -68,14 +68,14 @@ struct World {
     busy: bool,
     preset: Preset,
     stormy: bool,
-    /// True if nodes reboot in the world, and true if one has.
+    /// True if nodes reboot in the world. The next value is true once one has.
     reboots: bool,
     rebooted: bool,
     /// Dead connections that the master has not noticed.
     dead: Vec<PeerId>,
     /// True if there are no more faults.
     healed: bool,
-    /// The connections of a submitter, of the same user at another terminal, and of an operator.
+    /// Connection of a submitter. The next ones are of the same user at another terminal, and of an operator.
     client: PeerId,
     steering: PeerId,
     root: PeerId,
@@ -165,7 +165,7 @@ impl World {
         world
     }
 
-    /// People connect to the master.
+    /// Connects people to the master.
     fn arrive(&mut self) {
         (self.client, self.steering) = (self.bench.client(7), self.bench.client(7));
         self.root = self.bench.client(0);
@@ -214,14 +214,14 @@ impl World {
     }
 
     fn pass(&mut self, span: Span) {
-        // Deadlines that wait for a commit do not fire: the disk is slow.
+        // Deadlines that wait for a commit do not fire, because the disk is slow.
         self.bench.now = self.bench.now + span;
         // Nodes count from their last answer, which is earlier than the master's time, so they come first.
         (0..NODES).for_each(|node| self.time_passes(node, span));
         self.bench.input(Input::Timer);
     }
 
-    /// Sets short leases in half of the worlds, so that they end while nodes are away.
+    /// Sets short leases in half of the worlds, so that they end while nodes are unreachable.
     fn configure(&mut self) {
         if !self.reboots {
             return;
@@ -361,7 +361,7 @@ fn no_job_is_lost_and_none_runs_twice() {
     assert!(finished > 700, "the worlds are too quiet to mean anything: {finished} jobs");
 }
 
-/// All nodes of a job, or none of them.
+/// Checks that a job gets all of its nodes or none of them.
 #[test]
 fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
     let (finished, _) = worlds(100, WorldKind { wide: true, busy: false });

@@ -1,5 +1,5 @@
-//! The nodes of a world and their connections: messages to and from nodes, lost messages, and messages without reason.
-//! The step of `limo-node` decides for a node; `host` has the machine around it.
+//! The nodes of a world and their connections: messages to and from nodes, lost messages, and messages without
+//! reason. The step of `limo-node` decides for a node; `host` simulates its machine.
 
 use limo_model::JobEnd;
 use limo_node::Input as Happened;
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Reports the end of an attempt as its process ended, and as its records contain it.
+    /// Reports the end of an attempt, as its process ended and its records have it.
     fn tells(&mut self, node: usize, key: Key, outcome: &Outcome) {
         let (job, attempt) = key;
         let Host { name, records, .. } = &self.hosts[node];
@@ -99,7 +99,7 @@ impl World {
         self.told.entry(key).or_default().push(outcome.clone().split_limit().0);
     }
 
-    /// A message from a node reaches the master.
+    /// Delivers a message from a node to the master.
     pub fn hear(&mut self, node: usize) {
         self.settle(node);
         let host = &mut self.hosts[node];
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// A message from the master reaches a node.
+    /// Delivers a message from the master to a node.
     pub fn deliver(&mut self, node: usize) {
         let Some(peer) = self.hosts[node].link else { return };
         let Some(index) = self.bench.to_nodes.iter().position(|(to, _)| *to == peer) else { return };
@@ -189,8 +189,8 @@ impl World {
         assert!(active <= limit.get() as usize, "{active} tasks of array {own} at a time, {limit} are allowed");
     }
 
-    /// Ends a command by itself. In the end this excludes commands that the master wants to stop but has not told so:
-    /// it waits for them.
+    /// Ends a command by itself. At the end of a world, this excludes commands that the master wants to stop before
+    /// it has sent the order.
     pub fn finish_one(&mut self, node: usize) {
         self.settle(node);
         let core = &self.bench.controller.core;
@@ -214,7 +214,7 @@ impl World {
         let whose = if self.wide { node } else { self.dice.roll(NODES) };
         let message = match (self.hosts[whose].said.len(), self.dice.roll(8)) {
             (_, 0 | 2) | (0, _) => {
-                // An attempt that never existed, of a job that never existed or of any other.
+                // The attempt never existed; its job may exist.
                 let job = if self.dice.roll(2) == 0 { JobId(5_000) } else { self.some_job() };
                 let attempt = Attempt(77);
                 match self.dice.roll(4) {
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// Ends a node's connection with its daemon, which the master may notice late. Sent messages may arrive.
+    /// Ends a node's connection together with its daemon; the master may notice this late. Sent messages may arrive.
     pub fn part(&mut self, node: usize) {
         for _ in 0..self.dice.roll(4) {
             let host = &mut self.hosts[node];
@@ -273,7 +273,7 @@ impl World {
 
     pub fn reboot(&mut self, node: usize) {
         self.rebooted = true;
-        // An attempt that the node never reports may run elsewhere after its lease.
+        // If the node never reports an attempt, the attempt may run elsewhere after its lease.
         self.failed.extend(self.hosts[node].leases.keys().map(|(job, _)| *job));
         self.lose_power(node);
         if self.dice.roll(4) == 0 {
@@ -298,7 +298,7 @@ impl World {
         if host.link.is_some() && silent.is_none() {
             self.happens(node, Happened::Answered { sent: node_moment(now).since });
         }
-        // An attempt whose stop the node never receives may run elsewhere after its lease. This also holds for a
+        // If the node never receives a stop, the attempt may run elsewhere after its lease. This also holds for a
         // finished one, whose end may arrive too late.
         if let Some(silent) = silent {
             self.lost |= silent >= LEASE;

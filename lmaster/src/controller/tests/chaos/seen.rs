@@ -1,4 +1,4 @@
-//! Counts of events in the worlds: faults that never meet their targets find nothing.
+//! Counts of events in the worlds, because faults that never meet their targets find nothing.
 
 use std::collections::BTreeMap;
 

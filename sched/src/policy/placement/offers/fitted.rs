@@ -1,5 +1,5 @@
-//! A candidate at a cap at which the job draws a wanted power, with or without a profile at that cap. The order decides
-//! when it starts.
+//! A candidate at a cap at which the job draws a requested power, with or without a profile at that cap. The order
+//! part of the policy decides about the time.
 
 use limo_model::{Estimate, Power, Request};
 
@@ -8,8 +8,8 @@ use crate::facts::{Known, under_cap};
 use crate::view::View;
 
 impl Offer {
-    /// Returns the same candidate with a cap at which the job draws `power`, or the least that the unit obeys; `None`
-    /// if the unit cannot be capped, has jobs, or the job would not draw less.
+    /// Returns the same candidate with a cap at which the job draws `power`, or the lowest that the unit obeys.
+    /// Returns `None` if the unit cannot be capped, has jobs, or the job would not draw less.
     pub fn fitted(&self, view: &View<'_>, request: &Request, power: Power) -> Option<Self> {
         let [source] = &self.sources[..] else { return None };
         let can_be = source.kind.obeys && source.kind.shared.is_none() && self.cap.is_none();
@@ -23,7 +23,7 @@ impl Offer {
         let cap = Power::from_mw(whole.saturating_add(1)).max(lowest).min(highest);
         let each = under_cap(Known::of(view.state()), request, unit, (Some(cap), 1_000));
         let sources = vec![Source { each, ..source.clone() }];
-        // Among equal candidates those without such a cap come first.
+        // Among equal candidates, those without a cap come first.
         (each.power < self.estimate.power).then(|| Self {
             sources,
             cap: Some(cap),

@@ -23,7 +23,7 @@ pub(super) struct PoolKind {
     pub waking: Option<Waking>,
 }
 
-/// Waking of a node: the time, and the additional draw compared with sleep.
+/// Waking of a node: the time, and the additional draw compared to sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waking {
     pub span: Span,

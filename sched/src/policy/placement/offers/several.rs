@@ -8,8 +8,8 @@ use crate::facts::{HostCores, host_cores, units_like, wants_host_cores};
 use crate::future::Future;
 use crate::view::{View, on_units};
 
-/// Returns the nodes for a job that wants several units of each: those of the class, regardless of taken units. Called
-/// once: for the first unit of the type, in the first kind.
+/// Returns the nodes for a job that requests several units of each: those of the class, regardless of taken units. It
+/// is called once, for the first unit of the type in the first kind.
 pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind: &PoolKind) -> Option<Vec<NodeId>> {
     let units = &view.index().classes.class(kind.class).units;
     let mut alike = units_like(units, kind.unit);
@@ -30,7 +30,8 @@ pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind:
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Host {
     takes: HostCores,
-    /// Cores that must be free: all of them if jobs on the CPU have a cap, which this job would share.
+    /// Number of cores that must be free. These are all of them if jobs on the CPU have a cap, because this job would
+    /// share it.
     needs: u32,
     /// Cores of the whole CPU.
     total: u32,
@@ -43,8 +44,8 @@ impl Host {
     }
 }
 
-/// Returns the nodes that a job may have, by its needs on the CPU next to its accelerators; without such needs, all of
-/// them. `named`: as in [`super::Source`].
+/// Returns the nodes that a job may have, by its needs on the CPU next to its accelerators. Without such needs these
+/// are all nodes. `named` is as in [`super::Source`].
 pub(super) fn by_host(
     pools: &Pools<'_>,
     request: &Request,

@@ -16,7 +16,7 @@ use crate::view::View;
 #[derive(Debug)]
 pub(in crate::policy) struct Ways {
     offers: Vec<Offer>,
-    /// The obstacle to a start now while nothing is started.
+    /// The obstacle to a start now, if no other job is started.
     pub against: OnceCell<Against>,
 }
 
@@ -28,7 +28,7 @@ pub(in crate::policy) enum Against {
         needs: Power,
         left: Power,
     },
-    /// Only jobs before this one.
+    /// The obstacle is jobs before this one.
     Others,
 }
 
@@ -40,7 +40,7 @@ impl Deref for Ways {
     }
 }
 
-/// Everything that candidates depend on except the time limit: jobs with equal keys have the same candidates.
+/// Everything except the time limit on which candidates depend: jobs with equal keys have the same candidates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct WaysKey<'a> {
     cores: Cores,
@@ -57,18 +57,19 @@ struct WaysKey<'a> {
     named: Option<Named<'a>>,
 }
 
-/// Everything that determines the nodes that a job may have: included and excluded nodes, its reservation, its user.
+/// Everything that determines the nodes that a job may have: included and excluded nodes, its reservation, and its
+/// user.
 type Named<'a> = (&'a [String], &'a [String], Option<&'a str>, &'a str);
 
 /// Candidates by time limit.
 #[derive(Debug, Default)]
 struct ByLimit {
-    /// Candidates of all jobs whose limit is at least that: by the profiles the job is over by then on any unit.
+    /// Candidates of all jobs with at least that limit: by the profiles, a job ends before it on any unit.
     longer: Option<(Span, Rc<Ways>)>,
     exactly: BTreeMap<Option<Span>, Rc<Ways>>,
 }
 
-/// The candidates that were found for the jobs of a plan.
+/// The candidates found so far for the jobs of a plan.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct AllWays<'a>(RefCell<BTreeMap<WaysKey<'a>, ByLimit>>);
 
@@ -103,8 +104,8 @@ impl<'a> AllWays<'a> {
         }
         let ways = Rc::new(Ways { offers: offers(view, pools, request, caps), against: OnceCell::new() });
         known.exactly.insert(request.time_limit, ways.clone());
-        // The allowed nodes depend on the limit if some are reserved. Equal candidates depend on it if it shortens
-        // runs.
+        // The allowed nodes depend on the limit if some are reserved. Other candidates depend on it only if it
+        // shortens runs.
         let is_plain = !is_named && request.nodes.get() == 1;
         let longest = ways.iter().map(|offer| offer.estimate.duration).max();
         if let Some((longest, limit)) = longest.zip(request.time_limit)
@@ -127,7 +128,7 @@ impl<'a> AllWays<'a> {
     }
 }
 
-/// The most free resources of nodes now, by class and unit.
+/// The largest free resources of any node now, by class and unit.
 pub(in crate::policy) struct Room(BTreeMap<(usize, u16), i64>);
 
 impl Room {
@@ -143,11 +144,12 @@ impl Room {
 }
 
 impl Offer {
-    /// Returns true if a job might start by this candidate now; false is certain, however few jobs are planned.
+    /// Returns true if a job might start by this candidate now. A false result is certain, for any number of planned
+    /// jobs.
     pub fn may_begin(&self, future: &Future<'_>, room: &Room, respect: Respect) -> bool {
         let has_room = self.sources.iter().any(|source| {
             let most = room.0.get(&(source.kind.class, source.kind.unit));
-            // A job on several units may get others of the type.
+            // A job on several units may get other units of the type.
             !source.is_single() || most.is_some_and(|most| i64::from(source.taken) <= *most)
         });
         has_room && (respect == Respect::Resources || future.has_power_now(self.estimate.power))
@@ -166,7 +168,7 @@ mod tests {
 
     const NOW: Time = Time::from_unix_ms(1_000);
 
-    /// Makes two types of hardware in turns; runs of one of two applications are known, also under a cap.
+    /// Makes nodes with alternating types of hardware. Runs of one of two applications are known, also under a cap.
     fn core() -> Core {
         let mut core = Core::new(NOW, Preset::Limo, Options::default());
         let caps = Some((Power::from_watts(5), Power::from_watts(60)));
@@ -220,7 +222,7 @@ mod tests {
     }
 
     proptest! {
-        /// Stored candidates equal those that are found anew, also after placements.
+        /// Stored candidates equal newly computed ones, also after placements.
         #[test]
         fn ways_that_are_known_are_the_ways_that_there_are(
             requests in proptest::collection::vec(request(), 1..60),

@@ -1,4 +1,4 @@
-//! Repeats the same calls: on another core, from a snapshot, and without the data that a snapshot omits.
+//! Repeats the same calls: on another core, from a snapshot, and without the data that snapshots omit.
 
 use limo_model::{Preset, Time};
 use limo_sched::{Core, Event, Options, State};
@@ -32,7 +32,7 @@ impl Run {
         assert!(bytes(&core) == bytes(&self.world.core), "the same state in other bytes");
     }
 
-    /// Checks the same after forgetting, before each call, all data that a snapshot omits: an index is a cache.
+    /// Does the same check after dropping, before each call, all data that a snapshot omits: an index is a cache.
     pub(super) fn check_forgetful(&self, preset: Preset, options: Options) {
         let mut core = Core::new(Time::from_unix_ms(0), preset, options);
         for call in &self.world.calls {

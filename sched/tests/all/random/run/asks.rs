@@ -26,7 +26,7 @@ impl Run {
         })
     }
 
-    /// Makes one kind of condition, or two of them; none for 0.
+    /// Makes one or two kinds of conditions; none for 0.
     fn conditions(&self, (kind, number): (u8, u8)) -> Option<Box<Conditions>> {
         let on = |condition| self.anybody(number).map(|job| Dependency { condition, job });
         let condition = Condition::ALL[usize::from(kind % 4)];

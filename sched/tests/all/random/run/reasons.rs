@@ -9,7 +9,7 @@ impl Run {
     pub(super) fn check_reasons(&self) {
         let (core, now) = (&self.world.core, self.world.now);
         for (id, job) in core.jobs().filter(|(_, job)| job.is_waiting()) {
-            // An array whose tasks are all jobs has no other waiting part.
+            // An array has no other waiting part if all its tasks are jobs.
             if core.array(id).is_some_and(|array| array.left() == 0) {
                 continue;
             }
