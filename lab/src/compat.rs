@@ -41,7 +41,7 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         bail!("--compat 2017: the published code has nothing for {option}; leave it out");
     }
-    if let Some(other) = setup.set.iter().find(|setting| setting.key != "rest") {
+    if let Some(other) = setup.part.iter().chain(&setup.set).find(|setting| setting.key != "rest") {
         bail!("--compat 2017: the published code has nothing for --set {}; leave it out", other.key);
     }
     Ok(algorithm)

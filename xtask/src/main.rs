@@ -29,6 +29,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Write docs/environment.md from the list of the variables that a job gets
     Environment,
+    /// Write the table of the policies in docs/policies.md from the list of the presets
+    Policies,
     /// Measure how fast commands, arrays, submissions, streams, rounds and nodes are, beside what limits each and beside others
     Bench(bench::Arguments),
     /// Measure how long the draw is above the upper limit after a limit falls or a draw rises
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
+        Task::Policies => workspace::rewrite("docs/policies.md", limo_model::preset_page::renewed),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
