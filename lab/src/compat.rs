@@ -43,7 +43,7 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         bail!("--compat 2017: the published code does not support {option}; omit it");
     }
-    if let Some(other) = setup.set.iter().find(|setting| setting.key != "rest") {
+    if let Some(other) = setup.part.iter().chain(&setup.set).find(|setting| setting.key != "rest") {
         bail!("--compat 2017: the published code does not support --set {}; omit it", other.key);
     }
     Ok(algorithm)

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
-use limo_model::{Energy, Measure, ModeSetting, Power, Preset, Release, Span, UnitError, check_name};
+use limo_model::{Energy, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name};
 
 use crate::backup::Backup;
 use crate::history::{History, Undo};
@@ -169,11 +169,13 @@ pub enum Setting {
         #[arg(long, value_name = "HOW", default_value_t)]
         release: Release,
     },
-    /// Set the policy by which jobs start: fifo, limo-prototype, limo, easy, conservative, powercap, energybud,
-    /// reducepc
+    #[command(about = policies())]
     Policy {
         #[arg(value_name = "NAME")]
         policy: Preset,
+        /// Part of the policy in place of its own, e.g. placement=least-energy; without parts, all are its own
+        #[arg(value_name = "PART=RULE")]
+        parts: Vec<PartRule>,
     },
     /// Set prices from a CSV file with the columns time,price; or none; or feed, to follow the feeds
     Price {
@@ -289,6 +291,10 @@ impl FromStr for Allowance {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         if text == "none" { Ok(Self(None)) } else { not_negative(text).map(|energy| Self(Some(energy))) }
     }
+}
+
+fn policies() -> String {
+    format!("Policy by which jobs start: {}", Preset::names())
 }
 
 fn application(text: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@ use limo_client::json::SCHEMA;
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, band_in_words, exit, limits_to_come, mode_in_words, price_in_words,
 };
-use limo_model::{Band, Time};
+use limo_model::{Band, NamedPart, PartRule, Time};
 use limo_proto::Status;
 use serde::Serialize;
 
@@ -15,6 +15,12 @@ use crate::budget::{self, BudgetJson};
 pub struct SettingsJson {
     schema: u32,
     policy: String,
+    /// Parts in force, with their rules.
+    parts: PartsJson,
+    /// Kinds of the parts that are not those of the preset.
+    parts_replaced: Vec<&'static str>,
+    /// Promises of the parts, in words.
+    promises: Vec<&'static str>,
     /// Setting of the mode: `high`, `low` or `auto`.
     mode_setting: String,
     /// Mode in force: `high` or `low`.
@@ -30,6 +36,15 @@ pub struct SettingsJson {
     next_price: Option<NextPriceJson>,
     /// End of the prices, if they have ended.
     prices_ended_unix_ms: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct PartsJson {
+    order: &'static str,
+    admission: &'static str,
+    placement: &'static str,
+    caps: &'static str,
+    idle: &'static str,
 }
 
 /// Band; `null` means no limit.
@@ -68,6 +83,15 @@ impl From<&Status> for SettingsJson {
         Self {
             schema: SCHEMA,
             policy: status.policy.to_string(),
+            parts: PartsJson {
+                order: status.parts.order.name(),
+                admission: status.parts.admission.name(),
+                placement: status.parts.placement.name(),
+                caps: status.parts.caps.name(),
+                idle: status.parts.idle.name(),
+            },
+            parts_replaced: status.parts.other_than(status.policy).into_iter().map(PartRule::kind).collect(),
+            promises: status.parts.promises(),
             mode_setting: status.mode_setting.to_string(),
             mode: status.mode.to_string(),
             band: status.band.into(),
@@ -100,9 +124,22 @@ pub async fn run(json: bool, master: &Master) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
+/// Formats the policy, for example `easy with placement=least-energy`.
+pub fn policy(status: &Status) -> String {
+    match &status.parts.other_than(status.policy)[..] {
+        [] => status.policy.to_string(),
+        others => format!("{} with {}", status.policy, in_words(others)),
+    }
+}
+
+/// Formats parts, for example `caps=untouched idle=power-off`.
+pub fn in_words(parts: &[PartRule]) -> String {
+    parts.iter().map(PartRule::to_string).collect::<Vec<_>>().join(" ")
+}
+
 fn settings(status: &Status, clock: &Clock) -> String {
     let limits = band_in_words(status.band) + &limits_to_come(status, clock);
-    let mut text = format!("policy   {}\nmode     {}\nlimits   {limits}\n", status.policy, mode_in_words(status));
+    let mut text = format!("policy   {}\nmode     {}\nlimits   {limits}\n", policy(status), mode_in_words(status));
     for line in budget::settings(status, clock) {
         text += &format!("budgets  {line}\n");
     }

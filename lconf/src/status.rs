@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::budget::{self, AccountJson};
 use crate::feeds::{self, FeedJson};
 use crate::grid::{self, GridJson};
-use crate::show::{BandJson, SettingsJson};
+use crate::show::{self, BandJson, SettingsJson};
 
 #[derive(Serialize)]
 struct StatusJson {
@@ -200,7 +200,7 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     fact("draw", format!("{} ({} of it idle)", watts(status.draw), status.idle));
     let mut band = gauge(status.draw, status.band, status.emulated);
-    if !status.band.high().is_unlimited() && !status.policy.parts().heeds_upper_limit() {
+    if !status.band.high().is_unlimited() && !status.parts.heeds_upper_limit() {
         band += &format!("; the policy {} ignores it", status.policy);
     }
     if let Some(at) = status.limits_ended {
@@ -222,7 +222,12 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     for (name, value) in budget::facts(status, clock) {
         fact(name, value);
     }
-    fact("policy", status.policy.to_string());
+    let parts = status.parts;
+    fact("policy", show::policy(status));
+    fact("parts", show::in_words(&parts.rules()));
+    if !parts.promises().is_empty() {
+        fact("promises", parts.promises().join("; "));
+    }
     fact("mode", mode_in_words(status));
     fact("price", price_in_words(status, clock));
     for (name, value) in feeds::facts(status, clock) {

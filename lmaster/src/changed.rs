@@ -6,8 +6,10 @@ mod users;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use limo_model::{Band, Budgets, Curve, Fairshare, JobId, ModeSetting, Preset, Price, Quotas, Reservation, Time};
-use limo_sched::{Core, Drained, Event};
+use limo_model::{
+    Band, Budgets, Curve, Fairshare, JobId, ModeSetting, Overrides, Preset, Price, Quotas, Reservation, Time,
+};
+use limo_sched::{Core, Drained, Event, Options};
 use serde::{Deserialize, Serialize};
 
 /// The author of changes that no operator made. They cannot be undone, because the configuration would make them again.
@@ -46,6 +48,11 @@ pub enum Back {
     Policy {
         old: Preset,
         new: Preset,
+        /// The parts chosen with the presets.
+        #[serde(default, skip_serializing_if = "Overrides::is_empty")]
+        old_parts: Overrides,
+        #[serde(default, skip_serializing_if = "Overrides::is_empty")]
+        new_parts: Overrides,
     },
     Prices {
         old: Option<Curve<Price>>,
@@ -114,9 +121,11 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
         Event::PolicySet { preset, by, .. } if settings.preset == *preset && by == CONFIGURATION => {
             (by, changed("options of the policy", ("", "as configured"), None))
         }
-        Event::PolicySet { preset, by, .. } => {
-            let old = settings.preset;
-            (by, changed("policy", (old, preset), Some(Back::Policy { old, new: *preset })))
+        Event::PolicySet { preset, options, by } => {
+            let (old, new) = (settings.preset, *preset);
+            let (old_parts, new_parts) = (settings.options.chosen, options.chosen);
+            let words = (policy(old, old_parts), policy(new, new_parts));
+            (by, changed("policy", words, Some(Back::Policy { old, new, old_parts, new_parts })))
         }
         Event::PricesSet { prices, by } => {
             let show = |prices: Option<&Curve<Price>>| prices.map_or("none".into(), |prices| curve(prices, now, price));
@@ -204,7 +213,7 @@ impl Back {
         match self {
             Self::Limits { old, new } => old == new,
             Self::Mode { old, new } => old == new,
-            Self::Policy { old, new } => old == new,
+            Self::Policy { old, new, old_parts, new_parts } => (old, old_parts) == (new, new_parts),
             // The same prices from another source are a change.
             Self::Prices { old, old_by, new } => old == new && !old_by.is_empty() && old_by != FEEDS,
             Self::Budgets { old, new } => old == new,
@@ -224,7 +233,7 @@ impl Back {
         match self {
             Self::Limits { new, .. } => clock.shown_curve(settings.operator_limits()) == *new,
             Self::Mode { new, .. } => settings.mode_setting == *new,
-            Self::Policy { new, .. } => settings.preset == *new,
+            Self::Policy { new, new_parts, .. } => (settings.preset, settings.options.chosen) == (*new, *new_parts),
             Self::Prices { new, .. } => settings.prices.as_ref().map(|prices| clock.shown_curve(prices)) == *new,
             Self::Budgets { new, .. } => {
                 clock.shown_budgets(&settings.budgets).from_then_on(now) == new.from_then_on(now)
@@ -250,7 +259,10 @@ impl Back {
         Ok(match self {
             Self::Limits { old, .. } => Event::LimitsSet { limits: old.clone(), by },
             Self::Mode { old, .. } => Event::ModeSet { mode: *old, by },
-            Self::Policy { old, .. } => Event::PolicySet { preset: *old, options: core.settings().options, by },
+            Self::Policy { old, old_parts, .. } => {
+                let options = Options { chosen: *old_parts, ..core.settings().options };
+                Event::PolicySet { preset: *old, options, by }
+            }
             // Prices without an author, or from the feeds, are returned to the feeds.
             Self::Prices { old, old_by, .. } if old_by.is_empty() || old_by == FEEDS => {
                 Event::PricesSet { prices: old.clone(), by: old_by.clone() }
@@ -312,6 +324,12 @@ fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option
     let job = core.job(id).filter(|job| job.request.user != by)?;
     let (old, new) = words;
     Some(changed(&format!("job {id}"), (old, format!("{new}, of {}", job.request.user)), back))
+}
+
+/// Formats a policy, such as `easy placement=least-energy`.
+fn policy(preset: Preset, parts: Overrides) -> String {
+    let parts = parts.rules().into_iter().map(|part| format!(" {part}"));
+    std::iter::once(preset.to_string()).chain(parts).collect()
 }
 
 fn reserved(reservation: Option<&Reservation>) -> String {

@@ -33,6 +33,7 @@ mod overrides;
 mod pace;
 #[allow(missing_docs, reason = "the table of policies says what each part is")]
 mod preset;
+pub mod preset_page;
 mod profile;
 mod quota;
 mod reservation;
@@ -75,7 +76,7 @@ pub use mode::{Mode, ModeSetting};
 pub use node::{CORE_LIMIT, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
 pub use over_quota::OverQuota;
-pub use overrides::{NamedPart, Overrides};
+pub use overrides::{NamedPart, Overrides, PartRule};
 pub use pace::{Pace, Work, pace};
 pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, PlacementRule, Preset};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};

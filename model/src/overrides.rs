@@ -1,10 +1,11 @@
 //! Single parts of a policy that replace those of its preset, and the valid combinations.
 
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::preset::{AdmissionRule, CapRule, IdleRule, OrderRule, Parts, PlacementRule};
+use crate::preset::{AdmissionRule, CapRule, IdleRule, OrderRule, Parts, PlacementRule, Preset};
 
 /// Parts that replace those of a preset; unset parts come from the preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,7 +28,117 @@ pub struct Overrides {
     pub idle: Option<IdleRule>,
 }
 
+/// A part with its rule, such as `idle=power-off`: the form in which people and messages name parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartRule {
+    /// `order=RULE`
+    Order(OrderRule),
+    /// `admission=RULE`
+    Admission(AdmissionRule),
+    /// `placement=RULE`
+    Placement(PlacementRule),
+    /// `caps=RULE`
+    Caps(CapRule),
+    /// `idle=RULE`
+    Idle(IdleRule),
+}
+
+impl PartRule {
+    /// The kinds of parts, as they are written before the `=`.
+    pub const KINDS: [&'static str; 5] = ["order", "admission", "placement", "caps", "idle"];
+
+    /// The kind of the part.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Order(_) => "order",
+            Self::Admission(_) => "admission",
+            Self::Placement(_) => "placement",
+            Self::Caps(_) => "caps",
+            Self::Idle(_) => "idle",
+        }
+    }
+
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Order(rule) => rule.name(),
+            Self::Admission(rule) => rule.name(),
+            Self::Placement(rule) => rule.name(),
+            Self::Caps(rule) => rule.name(),
+            Self::Idle(rule) => rule.name(),
+        }
+    }
+}
+
+impl fmt::Display for PartRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.kind(), self.rule())
+    }
+}
+
+impl FromStr for PartRule {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((kind, rule)) = text.split_once('=') else {
+            return Err(format!("`{text}` is not a part with its rule: write for example `idle=power-off`"));
+        };
+        match kind {
+            "order" => OrderRule::named(rule).map(Self::Order),
+            "admission" => AdmissionRule::named(rule).map(Self::Admission),
+            "placement" => PlacementRule::named(rule).map(Self::Placement),
+            "caps" => CapRule::named(rule).map(Self::Caps),
+            "idle" => IdleRule::named(rule).map(Self::Idle),
+            _ => Err(format!("`{kind}` is not a part of a policy: {}", Self::KINDS.join(", "))),
+        }
+    }
+}
+
 impl Overrides {
+    /// Collects parts that are named one by one.
+    ///
+    /// # Errors
+    /// If a part is named twice.
+    pub fn of(rules: &[PartRule]) -> Result<Self, String> {
+        let mut overrides = Self::default();
+        for (index, rule) in rules.iter().enumerate() {
+            if rules[..index].iter().any(|earlier| earlier.kind() == rule.kind()) {
+                return Err(format!("{rule}: `{}` is set twice", rule.kind()));
+            }
+            match *rule {
+                PartRule::Order(rule) => overrides.order = Some(rule),
+                PartRule::Admission(rule) => overrides.admission = Some(rule),
+                PartRule::Placement(rule) => overrides.placement = Some(rule),
+                PartRule::Caps(rule) => overrides.caps = Some(rule),
+                PartRule::Idle(rule) => overrides.idle = Some(rule),
+            }
+        }
+        Ok(overrides)
+    }
+
+    /// Returns the parts that are set.
+    pub fn rules(self) -> Vec<PartRule> {
+        let Self { order, admission, placement, caps, idle } = self;
+        let rules = [
+            order.map(PartRule::Order),
+            admission.map(PartRule::Admission),
+            placement.map(PartRule::Placement),
+            caps.map(PartRule::Caps),
+            idle.map(PartRule::Idle),
+        ];
+        rules.into_iter().flatten().collect()
+    }
+
+    /// Returns these parts; parts that are unset here come from `below`.
+    pub fn on(self, below: Self) -> Self {
+        Self {
+            order: self.order.or(below.order),
+            admission: self.admission.or(below.admission),
+            placement: self.placement.or(below.placement),
+            caps: self.caps.or(below.caps),
+            idle: self.idle.or(below.idle),
+        }
+    }
+
     /// Returns true if all parts are those of the preset.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -88,8 +199,12 @@ impl NamedPart for AdmissionRule {
 
 impl NamedPart for PlacementRule {
     const KIND: &'static str = "placement";
-    const NAMES: &'static [(Self, &'static str)] =
-        &[(Self::FirstFit, "first-fit"), (Self::ByPrice, "by-price"), (Self::LeastRoom, "least-room")];
+    const NAMES: &'static [(Self, &'static str)] = &[
+        (Self::FirstFit, "first-fit"),
+        (Self::ByPrice, "by-price"),
+        (Self::LeastRoom, "least-room"),
+        (Self::LeastEnergy, "least-energy"),
+    ];
 }
 
 impl NamedPart for CapRule {
@@ -117,6 +232,24 @@ macro_rules! parsed {
 parsed!(OrderRule, AdmissionRule, PlacementRule, CapRule, IdleRule);
 
 impl Parts {
+    /// Returns each part with its rule.
+    pub fn rules(self) -> Vec<PartRule> {
+        let Self { order, admission, placement, caps, idle } = self;
+        vec![
+            PartRule::Order(order),
+            PartRule::Admission(admission),
+            PartRule::Placement(placement),
+            PartRule::Caps(caps),
+            PartRule::Idle(idle),
+        ]
+    }
+
+    /// Returns the parts that are not those of a preset.
+    pub fn other_than(self, preset: Preset) -> Vec<PartRule> {
+        let usual = preset.parts().rules();
+        self.rules().into_iter().filter(|rule| !usual.contains(rule)).collect()
+    }
+
     /// Returns every combination, valid or not.
     pub fn all() -> impl Iterator<Item = Self> {
         fn each<P: NamedPart>() -> impl Iterator<Item = P> {
@@ -138,7 +271,9 @@ impl Parts {
         let clash = |why: &str| Some(why.to_owned());
         match (order, placement) {
             (OrderRule::Easy, PlacementRule::FirstFit | PlacementRule::ByPrice) => {
-                return Some(format!("the order `easy` reserves by the placement `least-room`, not by `{placed}`"));
+                return Some(format!(
+                    "the order `easy` reserves by the placement `least-room` or `least-energy`, not by `{placed}`"
+                ));
             }
             (OrderRule::Strict, PlacementRule::LeastRoom) => {
                 return clash(
@@ -156,12 +291,18 @@ impl Parts {
             Equations if order != OrderRule::Strict => {
                 clash("the admission `equations` is for the order `strict`: it asks for one job after the other")
             }
+            Equations if placement == PlacementRule::LeastEnergy => {
+                clash("the admission `equations` takes the first unit that fits: it needs the placement `first-fit`")
+            }
             Rate | Ledger | LedgerReduced if order != OrderRule::Easy => Some(format!(
                 "the admission `{admitted}` reserves energy for the first job of the order `easy`, not of `{ordered}`"
             )),
             Band if placement == PlacementRule::LeastRoom => {
-                clash("the admission `band` needs the placement `first-fit` or `by-price`, which look at later times")
+                clash("the admission `band` needs the placement `first-fit`, `by-price` or `least-energy`")
             }
+            Band if order == OrderRule::Easy => clash(
+                "the admission `band` plans by the band at later times: it needs the order `strict` or `conservative`",
+            ),
             Resources | Equations if placement == PlacementRule::ByPrice => {
                 clash("the placement `by-price` aims for the power band: it needs the admission `band`")
             }
@@ -190,11 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn seventeen_of_all_combinations_make_sense_with_each_idle_rule() {
-        assert_eq!(Parts::all().count(), 3 * 6 * 3 * 3 * 2);
-        // Strict: resources, equations, band by first-fit, the last also with caps: 4. Easy: its four admissions,
-        // three of them also with caps from profiles. Conservative: resources by least room and first-fit, band by first-fit and price, these also with caps: 6.
-        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 2 * (4 + 7 + 6));
+    fn thirty_of_all_combinations_make_sense_with_each_idle_rule() {
+        assert_eq!(Parts::all().count(), 3 * 6 * 4 * 3 * 2);
+        // Strict: resources, equations, band by first-fit, resources and band by least energy, the band also with
+        // caps: 4 + 3. Easy: its four admissions, three of them also with caps from profiles, each by least room and
+        // by least energy: 7 + 7. Conservative: resources by least room and first-fit, band by first-fit and price,
+        // these also with caps, and by least energy resources and band, the band also with caps: 6 + 3.
+        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 2 * (7 + 14 + 9));
     }
 
     #[test]
@@ -210,7 +353,32 @@ mod tests {
         );
         assert_eq!(
             "first".parse::<PlacementRule>().expect_err("no such part"),
-            "`first` is not a rule for placement: first-fit, by-price, least-room"
+            "`first` is not a rule for placement: first-fit, by-price, least-room, least-energy"
         );
+    }
+
+    #[test]
+    fn each_part_is_read_as_it_is_shown() {
+        for rule in Parts::all().flat_map(Parts::rules) {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+        let rule: PartRule = "idle=power-off".parse().expect("a part");
+        assert_eq!(rule, PartRule::Idle(IdleRule::PowerOff));
+        let refused = |text: &str| text.parse::<PartRule>().expect_err("refused");
+        assert_eq!(refused("idle"), "`idle` is not a part with its rule: write for example `idle=power-off`");
+        assert_eq!(refused("rest=idle"), "`rest` is not a part of a policy: order, admission, placement, caps, idle");
+        assert_eq!(refused("idle=off"), "`off` is not a rule for idle nodes: stay-on, power-off");
+    }
+
+    #[test]
+    fn upper_parts_replace_lower_ones_and_are_named_once() {
+        let part = |text: &str| text.parse::<PartRule>().expect("a part");
+        let upper = Overrides::of(&[part("idle=stay-on")]).expect("once");
+        let lower = Overrides::of(&[part("idle=power-off"), part("caps=moved")]).expect("once");
+        assert_eq!(upper.on(lower).rules(), [part("caps=moved"), part("idle=stay-on")]);
+        let twice = Overrides::of(&[part("idle=stay-on"), part("idle=power-off")]);
+        assert_eq!(twice, Err("idle=power-off: `idle` is set twice".to_owned()));
+        let parts = lower.over(Preset::Limo.parts());
+        assert_eq!(parts.other_than(Preset::Limo), [part("idle=power-off")], "its caps are moved anyway");
     }
 }

@@ -59,6 +59,8 @@ pub enum PlacementRule {
     ByPrice,
     /// The suitable nodes with the least free resources, at once.
     LeastRoom,
+    /// The suitable nodes on which the job is expected to use the least energy above idle, at once.
+    LeastEnergy,
 }
 
 /// The control of the power of running jobs.
@@ -84,7 +86,7 @@ pub enum IdleRule {
 }
 
 /// The parts of a policy. `sched` implements each of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
     pub order: OrderRule,
     pub admission: AdmissionRule,
@@ -113,14 +115,14 @@ const fn parts(
     Parts { order, admission, placement, caps, idle }
 }
 
-/// One row for each [`Preset`], in its order.
-const TABLE: [Described; 8] = {
-    use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
-    use CapRule::{Moved, Untouched};
-    use IdleRule::StayOn;
-    use OrderRule::{Conservative, Easy, Strict};
-    use PlacementRule::{ByPrice, FirstFit, LeastRoom};
-    [
+/// One row for each [`Preset`], in its order. Everything else follows from this table.
+const TABLE: &[Described] = {
+    use AdmissionRule::*;
+    use CapRule::*;
+    use IdleRule::*;
+    use OrderRule::*;
+    use PlacementRule::*;
+    &[
         Described {
             preset: Preset::Fifo,
             name: "fifo",
@@ -182,8 +184,9 @@ const TABLE: [Described; 8] = {
 };
 
 impl Preset {
-    pub const ALL: [Self; 8] = {
-        let mut all = [Self::Fifo; 8];
+    /// All presets, in the order of the table.
+    pub const ALL: [Self; TABLE.len()] = {
+        let mut all = [Self::Fifo; TABLE.len()];
         let mut index = 0;
         while index < all.len() {
             all[index] = TABLE[index].preset;
@@ -205,6 +208,11 @@ impl Preset {
 
     pub fn parts(self) -> Parts {
         self.described().parts
+    }
+
+    /// Returns the names of all presets, separated by commas, for help texts and errors.
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
     }
 }
 
@@ -246,7 +254,20 @@ impl Parts {
 
     /// Returns true if one plan starts at most one job. The core then asks again until no more jobs start.
     pub fn starts_one_by_one(self) -> bool {
-        self.placement == PlacementRule::LeastRoom
+        self.order == OrderRule::Easy || self.placement == PlacementRule::LeastRoom
+    }
+
+    /// Returns what these parts promise, in words. The plan checker, or the order itself, sees to it.
+    pub fn promises(self) -> Vec<&'static str> {
+        // Power and energy that a job waits for may go to others: these promises are about nodes alone.
+        let reserves = |order| self.order == order && self.admission == AdmissionRule::Resources;
+        let promises = [
+            (self.keeps_upper_limit(), "starts nothing that takes the draw above the upper limit"),
+            (self.keeps_budget(), "never spends more than the budget of a period"),
+            (reserves(OrderRule::Easy), "no later job delays the first one that waits"),
+            (reserves(OrderRule::Conservative), "no later job delays one that waits"),
+        ];
+        promises.into_iter().filter(|(kept, _)| *kept).map(|(_, promise)| promise).collect()
     }
 }
 
@@ -260,7 +281,7 @@ impl FromStr for Preset {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|preset| preset.name() == text);
-        named.ok_or_else(|| format!("`{text}` is not a policy: {}", Self::ALL.map(Self::name).join(", ")))
+        named.ok_or_else(|| format!("`{text}` is not a policy: {}", Self::names()))
     }
 }
 
@@ -278,12 +299,13 @@ mod tests {
         }
     }
 
-    /// Compares the promises with the former distinction by name.
+    /// Compares the promises with the former distinction by name. A preset that is added later needs no line here.
     #[test]
     fn promises_of_policies_follow_from_their_parts() {
         use Preset::{Conservative, Easy, Energybud, Fifo, Limo, LimoPrototype, Powercap, Reducepc};
+        let known = [Fifo, LimoPrototype, Limo, Easy, Conservative, Powercap, Energybud, Reducepc];
         let those = |test: fn(Parts) -> bool| -> Vec<Preset> {
-            Preset::ALL.into_iter().filter(|preset| test(preset.parts())).collect()
+            known.into_iter().filter(|preset| test(preset.parts())).collect()
         };
         assert_eq!(those(Parts::keeps_upper_limit), [Limo]);
         assert_eq!(those(Parts::heeds_upper_limit), [LimoPrototype, Limo, Powercap, Energybud, Reducepc]);
@@ -292,6 +314,8 @@ mod tests {
         assert_eq!(those(Parts::steers), [Limo]);
         assert_eq!(those(Parts::takes_whole_units), [LimoPrototype]);
         assert_eq!(those(Parts::starts_one_by_one), [Easy, Conservative, Powercap, Energybud, Reducepc]);
-        assert!(!Fifo.parts().steers());
+        assert_eq!(those(|parts| parts.promises().is_empty()), [Fifo, LimoPrototype]);
+        assert_eq!(Energybud.parts().promises(), ["never spends more than the budget of a period"]);
+        assert_eq!(Easy.parts().promises(), ["no later job delays the first one that waits"]);
     }
 }

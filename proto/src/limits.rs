@@ -27,6 +27,9 @@ pub(crate) const DAYS_LIMIT: usize = 10_000;
 /// Most profiles in one change.
 pub(crate) const PROFILES_LIMIT: usize = 4_096;
 
+/// Most parts in one change of the policy.
+pub(crate) const PARTS_LIMIT: usize = 5;
+
 /// Most descriptions of nodes in one change.
 pub(crate) const SPECS_LIMIT: usize = 256;
 
@@ -102,6 +105,7 @@ impl Change {
             Self::Drain { nodes, .. } | Self::Resume { nodes } | Self::RemoveNodes(nodes) => {
                 names("nodes", nodes, NODES_LIMIT)
             }
+            Self::Policy { parts, .. } => count("parts of the policy", parts.len(), PARTS_LIMIT),
             Self::SetProfiles(profiles) => count("profiles", profiles.len(), PROFILES_LIMIT),
             Self::AddNodes(specs) => count("nodes to add", specs.len(), SPECS_LIMIT),
             Self::CancelSelected { selection, .. } => selection.check(),
@@ -162,5 +166,8 @@ mod tests {
         check(users, FILTER_LIMIT, "1001 users in the filter: the limit is 1000");
         let drain = |count: usize| change(Change::Drain { nodes: vec!["n1".into(); count], reason: String::new() });
         check(drain, NODES_LIMIT, "10001 nodes: the limit is 10000");
+        let rule = limo_model::PartRule::Idle(limo_model::IdleRule::PowerOff);
+        let policy = |count| change(Change::Policy { preset: limo_model::Preset::Easy, parts: vec![rule; count] });
+        check(policy, PARTS_LIMIT, "6 parts of the policy: the limit is 5");
     }
 }

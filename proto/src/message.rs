@@ -6,15 +6,15 @@
 //! Without `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, JobId, ModeSetting, NodeSpec, Outcome, Power, Preset, Price, Profile, ProfileKey,
-    REASON_LIMIT, Request, Reservation, Usage, UsedUp, Wait,
+    Attempt, Band, Budgets, Curve, JobId, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset, Price, Profile,
+    ProfileKey, REASON_LIMIT, Request, Reservation, Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{List, Text, clip, clip_some, list, texts};
 use crate::history::Undo;
 use crate::launch::{Launch, WindowSize};
-use crate::limits::{NAME_LIMIT, NODES_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
+use crate::limits::{NAME_LIMIT, NODES_LIMIT, PARTS_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
 use crate::queries::{Answer, Query};
 use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
 use crate::report::JobReport;
@@ -193,8 +193,12 @@ pub enum Change {
     Limits(Curve<Band>),
     /// The mode: aim for the top or the bottom of the band.
     Mode(ModeSetting),
-    /// The policy from the next round on.
-    Policy(Preset),
+    /// The policy from the next round on: a preset, and parts that replace its own. Each kind of part occurs once.
+    Policy {
+        preset: Preset,
+        #[serde(deserialize_with = "list::<_, _, PARTS_LIMIT>")]
+        parts: Vec<PartRule>,
+    },
     /// Prices; `None` removes them. Both hold until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
     /// Drains all of these nodes, or none.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter, Mode,
-    ModeSetting, Money, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp,
-    Wait,
+    ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind,
+    UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -335,6 +335,8 @@ pub struct Status {
     pub asleep_energy: Energy,
     /// Part of `energy` used by nodes while falling asleep and waking.
     pub switching_energy: Energy,
+    /// The parts of the policy in force: those of its preset, or others in their place.
+    pub parts: Parts,
 }
 
 /// Most unreachable nodes in a [`Status`].

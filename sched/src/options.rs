@@ -110,9 +110,12 @@ impl FromStr for Preempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// Parts that replace those of the preset.
+    /// Parts that replace those of every preset: the configuration's.
     #[serde(skip_serializing_if = "Overrides::is_empty")]
     pub parts: Overrides,
+    /// Parts that an operator chose together with the preset. They replace also those of the configuration.
+    #[serde(skip_serializing_if = "Overrides::is_empty")]
+    pub chosen: Overrides,
     pub price_rule: PriceRule,
     /// The price must pass the turning point by this amount before the mode changes again. So the mode does not
     /// change with every fluctuation of the price.
@@ -168,14 +171,20 @@ impl Options {
     /// Returns the parts in force under a preset. In journals older than the part `idle`, only `rest` describes idle
     /// nodes. It then applies if placements take the nodes with the fewest free cores.
     pub fn parts_of(&self, preset: Preset) -> Parts {
-        let parts = self.parts.over(preset.parts());
-        let rests = self.rest != RestRule::Never && self.parts.idle.is_none() && parts.starts_one_by_one();
+        let overrides = self.overrides();
+        let parts = overrides.over(preset.parts());
+        let rests = self.rest != RestRule::Never && overrides.idle.is_none() && parts.starts_one_by_one();
         if rests { Parts { idle: IdleRule::PowerOff, ..parts } } else { parts }
+    }
+
+    /// Returns the parts that replace those of the preset, whoever set them.
+    pub fn overrides(&self) -> Overrides {
+        self.chosen.on(self.parts)
     }
 
     /// Returns the rule for idle nodes under policies that let them sleep; the default is to sleep at once.
     pub fn rest_rule(&self) -> RestRule {
-        if self.rest == RestRule::Never && self.parts.idle == Some(IdleRule::PowerOff) {
+        if self.rest == RestRule::Never && self.overrides().idle == Some(IdleRule::PowerOff) {
             return RestRule::Idle(Span::ZERO);
         }
         self.rest
@@ -194,6 +203,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             parts: Overrides::default(),
+            chosen: Overrides::default(),
             price_rule: PriceRule::QuantilePermille(500),
             price_hysteresis: Price::from_milli_per_mwh(2_000),
             reserve_permille: 10,

@@ -30,6 +30,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Write docs/environment.md from the list of the variables that a job gets
     Environment,
+    /// Write the table of the policies in docs/policies.md from the list of the presets
+    Policies,
     /// Measure the speed of commands, arrays, submissions, streams, rounds and nodes, next to their bounds and to
     /// other programs
     Bench(bench::Arguments),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
+        Task::Policies => workspace::rewrite("docs/policies.md", limo_model::preset_page::renewed),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

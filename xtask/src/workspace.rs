@@ -43,3 +43,12 @@ pub fn target_dir() -> Result<PathBuf> {
 pub fn write(path: &str, text: &str) -> Result<()> {
     std::fs::write(root()?.join(path), text).with_context(|| format!("cannot write {path}"))
 }
+
+/// Rewrites a file of the workspace.
+///
+/// # Errors
+/// If it cannot be read or written, or has no place for the new text.
+pub fn rewrite(path: &str, renewed: impl Fn(&str) -> Option<String>) -> Result<()> {
+    let text = std::fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read {path}"))?;
+    write(path, &renewed(&text).with_context(|| format!("{path} has no place for the table"))?)
+}

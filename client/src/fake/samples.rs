@@ -207,6 +207,7 @@ pub fn status() -> Status {
         nodes_asleep: 0,
         asleep_energy: Energy::ZERO,
         switching_energy: Energy::ZERO,
+        parts: Preset::Limo.parts(),
     }
 }
 
@@ -228,6 +229,7 @@ pub fn status_with_budget() -> Status {
     };
     Status {
         policy: Preset::Energybud,
+        parts: Preset::Energybud.parts(),
         budgets: Budgets::new(periods).unwrap_or_default(),
         account: Some(account),
         ..status()

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use limo_client::fake::answer;
-use limo_model::{Band, Curve, ModeSetting, Power, Preset, Price, Time};
+use limo_model::{Band, Curve, IdleRule, ModeSetting, PartRule, PlacementRule, Power, Preset, Price, Time};
 use limo_proto::{Answer, Change};
 
 use crate::{answered, change, printed};
@@ -41,7 +41,11 @@ async fn limits() {
 #[tokio::test]
 async fn mode_policy_and_price() {
     check(&["set", "mode", "low"], Change::Mode(ModeSetting::Low)).await;
-    check(&["set", "policy", "limo-prototype"], Change::Policy(Preset::LimoPrototype)).await;
+    check(&["set", "policy", "limo-prototype"], Change::Policy { preset: Preset::LimoPrototype, parts: Vec::new() })
+        .await;
+    let parts = vec![PartRule::Placement(PlacementRule::LeastEnergy), PartRule::Idle(IdleRule::PowerOff)];
+    let args = ["set", "policy", "easy", "placement=least-energy", "idle=power-off"];
+    check(&args, Change::Policy { preset: Preset::Easy, parts }).await;
     check(&["set", "price", "none"], Change::Prices(None)).await;
     check(&["set", "price", "feed"], Change::FollowFeeds).await;
     let prices = file("time,price_eur_per_mwh\n2099-10-26 00:00,80\n2099-10-26 01:00,-83.04\n");

@@ -1,6 +1,7 @@
 //! Errors of `lconf`, after which the master has received no message.
 
 use limo_client::fake::answer;
+use limo_model::Preset;
 use limo_proto::{Answer, MasterToClient};
 
 use crate::{answered, failed};
@@ -23,9 +24,12 @@ async fn wrong_values_are_refused_with_the_accepted_form() {
     check(&["set", "limits", "39W"], &format!("{text}{HELP}")).await;
     let text = "lconf: error: invalid value 'fast' for '<MODE>': `fast` is not a mode: high, low, auto\n";
     check(&["set", "mode", "fast"], &format!("{text}{HELP}")).await;
-    let text = "lconf: error: invalid value 'best' for '<NAME>': `best` is not a policy: fifo, \
-                limo-prototype, limo, easy, conservative, powercap, energybud, reducepc\n";
+    let names = Preset::ALL.map(Preset::name).join(", ");
+    let text = format!("lconf: error: invalid value 'best' for '<NAME>': `best` is not a policy: {names}\n");
     check(&["set", "policy", "best"], &format!("{text}{HELP}")).await;
+    let text = "lconf: error: invalid value 'rest=idle' for '[PART=RULE]...': `rest` is not a part of a policy: order, \
+                admission, placement, caps, idle\n";
+    check(&["set", "policy", "easy", "rest=idle"], &format!("{text}{HELP}")).await;
     let text = "lconf: error: invalid value '-1W' for '--power <POWER>': `-1W` must not be negative\n";
     let args = ["profile", "set", "cg", "xeon", "--duration", "1s", "--power=-1W"];
     check(&args, &format!("{text}{HELP}")).await;

@@ -1,7 +1,7 @@
 //! Output of `lconf` about the settings, the cluster and its nodes.
 
 use limo_client::fake::{answer, node, status};
-use limo_model::{Band, Mode, ModeSetting, Power, Span, Time};
+use limo_model::{Band, IdleRule, Mode, ModeSetting, Parts, PlacementRule, Power, Preset, Span, Time};
 use limo_proto::{
     Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport,
     NodeDetail, NodeQuery, NodesQuery, Query, Status, StatusQuery,
@@ -46,14 +46,32 @@ async fn the_settings() {
 
 #[tokio::test]
 async fn a_band_that_the_policy_ignores() {
-    let output = shown(&["status"], Status { policy: limo_model::Preset::Easy, ..status() }).await;
+    let output = shown(&["status"], Status { policy: Preset::Easy, parts: Preset::Easy.parts(), ..status() }).await;
     let band = "band       40.0 W [##########..........] 60.0 W, inside; the policy easy ignores it\n";
     assert!(output.contains(band), "{output}");
 }
 
+/// The parts in force count, and those that are not the preset's are named.
+#[tokio::test]
+async fn a_policy_with_parts_of_its_own() {
+    let parts = Parts { placement: PlacementRule::LeastEnergy, idle: IdleRule::PowerOff, ..Preset::Energybud.parts() };
+    let status = Status { policy: Preset::Energybud, parts, ..status() };
+    let output = shown(&["status"], status.clone()).await;
+    let lines = "policy     energybud with placement=least-energy idle=power-off\n\
+                 parts      order=easy admission=ledger placement=least-energy caps=untouched idle=power-off\n\
+                 promises   never spends more than the budget of a period\n";
+    assert!(output.contains(lines), "{output}");
+    let output = shown(&["show"], status.clone()).await;
+    assert!(output.contains("policy   energybud with placement=least-energy idle=power-off\n"), "{output}");
+    let found = parsed(&["status", "--json"], status).await;
+    assert_eq!(found["parts_replaced"], json!(["placement", "idle"]));
+    assert_eq!(found["parts"]["placement"], "least-energy");
+    assert_eq!(found["policy"], "energybud");
+}
+
 #[tokio::test]
 async fn a_policy_without_the_budget_that_it_keeps() {
-    let output = shown(&["status"], Status { policy: limo_model::Preset::Energybud, ..status() }).await;
+    let output = shown(&["status"], Status { policy: Preset::Energybud, ..status() }).await;
     assert!(output.contains("budget     none, but the policy energybud needs one\n"), "{output}");
 }
 
@@ -104,6 +122,8 @@ async fn the_cluster_now() {
         then       20.0 W to 90.0 W from 2017-10-26 12:00\n\
         in band    97.5 % of the time\n\
         policy     limo\n\
+        parts      order=conservative admission=band placement=by-price caps=moved idle=stay-on\n\
+        promises   starts nothing that takes the draw above the upper limit\n\
         mode       auto, now high\n\
         price      80 EUR/MWh; from 2017-10-26 12:00 -20 EUR/MWh\n\
         jobs       2 running, 3 waiting\n\
@@ -174,6 +194,8 @@ async fn as_json() {
         "budgets": [], "price_eur_per_mwh": 80.0,
         "next_price": {"at_unix_ms": 1_509_019_200_000_i64, "price_eur_per_mwh": -20.0},
         "limits_ended_unix_ms": null, "prices_ended_unix_ms": null,
+        "parts": {"order": "conservative", "admission": "band", "placement": "by-price", "caps": "moved", "idle": "stay-on"},
+        "parts_replaced": [], "promises": ["starts nothing that takes the draw above the upper limit"],
     });
     assert_eq!(parsed(&["show", "--json"], status()).await, settings);
     let mut expected = settings;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use limo_model::{Price, Span, as_text};
+use limo_model::{AdmissionRule, CapRule, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text};
 use limo_sched::{Allocation, Options, Preempt, PriceRule, RestRule};
 use serde::Deserialize;
 
@@ -12,6 +12,22 @@ use super::{not_negative, permille, positive};
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct PolicyLayer {
+    /// Jobs that may pass one that cannot start, instead of the preset's rule: strict, easy or conservative
+    #[arg(id = "policy_order", long = "policy-order", value_name = "RULE", env = "LIMO_POLICY_ORDER")]
+    order: Option<OrderRule>,
+    /// Limits that a start must keep, instead of the preset's rule: resources, equations, band, rate, ledger or
+    /// ledger-reduced
+    #[arg(id = "policy_admission", long = "policy-admission", value_name = "RULE", env = "LIMO_POLICY_ADMISSION")]
+    admission: Option<AdmissionRule>,
+    /// Choice of the nodes for a job, instead of the preset's rule: first-fit, by-price, least-room or least-energy
+    #[arg(id = "policy_placement", long = "policy-placement", value_name = "RULE", env = "LIMO_POLICY_PLACEMENT")]
+    placement: Option<PlacementRule>,
+    /// Caps of jobs, instead of the preset's rule: untouched, from-profile or moved
+    #[arg(id = "policy_caps", long = "policy-caps", value_name = "RULE", env = "LIMO_POLICY_CAPS")]
+    caps: Option<CapRule>,
+    /// Treatment of idle nodes, instead of the preset's rule and of --rest: stay-on or power-off
+    #[arg(id = "policy_idle", long = "policy-idle", value_name = "RULE", env = "LIMO_POLICY_IDLE")]
+    idle: Option<IdleRule>,
     /// Use low mode above this price, instead of above a quantile
     #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_THRESHOLD", allow_hyphen_values = true)]
     #[serde(with = "as_text::option")]
@@ -112,6 +128,11 @@ impl PolicyLayer {
         let under =
             if ruled { PolicyLayer { price_threshold: None, price_quantile_permille: None, ..under } } else { under };
         Self {
+            order: self.order.or(under.order),
+            admission: self.admission.or(under.admission),
+            placement: self.placement.or(under.placement),
+            caps: self.caps.or(under.caps),
+            idle: self.idle.or(under.idle),
             price_threshold: self.price_threshold.or(under.price_threshold),
             price_quantile_permille: self.price_quantile_permille.or(under.price_quantile_permille),
             price_hysteresis: self.price_hysteresis.or(under.price_hysteresis),
@@ -182,7 +203,20 @@ impl PolicyLayer {
             ..default
         };
         options.rest_by(self.rest.unwrap_or_default());
+        options.parts = self.parts()?.on(options.parts);
         Ok(options)
+    }
+
+    /// Returns the parts that replace those of every preset.
+    fn parts(&self) -> Result<Overrides> {
+        let Self { order, admission, placement, caps, idle, .. } = *self;
+        let parts = Overrides { order, admission, placement, caps, idle };
+        let each = || Preset::ALL.into_iter().map(|preset| parts.over(preset.parts()).senseless());
+        if each().all(|why| why.is_some()) {
+            let why = each().flatten().next().unwrap_or_default();
+            bail!("the parts in [policy] go together with no policy; with {}: {why}", Preset::ALL[0]);
+        }
+        Ok(parts)
     }
 }
 

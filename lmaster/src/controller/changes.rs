@@ -149,7 +149,10 @@ impl Controller {
             },
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
-            Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
+            Change::Policy { preset, parts } => match self.options_with(preset, &parts) {
+                Ok(options) => Ok(Event::PolicySet { preset, options, by }),
+                Err(reason) => return self.refuse(peer, reason, None),
+            },
             Change::FollowFeeds => return self.follow_feeds(peer),
             Change::Prices(prices) => Ok(Event::PricesSet { prices, by }),
             Change::Drain { nodes, reason } => {

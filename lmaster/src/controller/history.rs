@@ -148,6 +148,7 @@ impl Controller {
         self.actor = Some(Actor { by, undo_of: Some(number) });
         let refused = events.into_iter().find_map(|event| self.record(event).err());
         self.actor = None;
+        self.options_in_force();
         self.feeds_in_force();
         self.follow_grid();
         match refused {

@@ -355,7 +355,8 @@ impl Controller {
         if fresh {
             let Initial { preset, band, mode } = self.settings.initial;
             let limits = limo_model::Curve::constant(band);
-            self.must(Event::PolicySet { preset, options: self.settings.options, by: by() });
+            let options = settings::consistent(preset, self.settings.options);
+            self.must(Event::PolicySet { preset, options, by: by() });
             self.must(Event::LimitsSet { limits, by: by() });
             self.must(Event::ModeSet { mode, by: by() });
         }

@@ -1,7 +1,7 @@
 //! Settings of the controller, and their application.
 
-use limo_model::{Band, ModeSetting, Preset, Span};
-use limo_sched::Options;
+use limo_model::{Band, ModeSetting, Overrides, PartRule, Preset, Span};
+use limo_sched::{Options, Refused};
 
 use super::{Controller, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
@@ -39,13 +39,30 @@ pub struct Initial {
 }
 
 impl Controller {
-    /// Applies the configured options; the policy is the one last chosen.
+    /// Applies the configured options. The preset, and the parts that were chosen with it, are the operator's.
     pub(super) fn options_in_force(&mut self) {
-        let (preset, options) = (self.core.settings().preset, self.settings.options);
-        if self.core.settings().options != options {
+        let settings = self.core.settings();
+        let (preset, chosen) = (settings.preset, settings.options.chosen);
+        let options = consistent(preset, Options { chosen, ..self.settings.options });
+        if settings.options != options {
             let by = CONFIGURATION.to_owned();
             self.must(limo_sched::Event::PolicySet { preset, options, by });
         }
+    }
+
+    /// Returns the options for a policy that an operator sets: the configured ones, with these parts.
+    ///
+    /// # Errors
+    /// The reason if the parts do not go together.
+    pub(super) fn options_with(&self, preset: Preset, parts: &[PartRule]) -> Result<Options, String> {
+        let options = Options { chosen: Overrides::of(parts)?, ..self.settings.options };
+        let Some(why) = options.parts_of(preset).senseless() else { return Ok(options) };
+        let refused = Refused::Senseless { why }.to_string();
+        let configured = options.parts.rules();
+        if configured.is_empty() {
+            return Err(refused);
+        }
+        Err(format!("{refused} (the settings of lmaster have {})", in_words(&configured)))
     }
 
     pub(super) fn configured(&mut self, settings: Settings) {
@@ -56,4 +73,23 @@ impl Controller {
             self.lease_in_force();
         }
     }
+}
+
+/// Returns options that go together with a preset. Configured parts that do not are left out, with a warning: a master
+/// must start, and an operator chose the preset.
+pub(super) fn consistent(preset: Preset, options: Options) -> Options {
+    let Some(why) = options.parts_of(preset).senseless() else { return options };
+    let parts = in_words(&options.parts.rules());
+    tracing::warn!(%preset, parts, why, "the configured parts do not go together with the policy: they are left out");
+    // Idle nodes may sleep under each combination.
+    let parts = Overrides { idle: options.parts.idle, ..Overrides::default() };
+    let without = Options { parts, ..options };
+    match without.parts_of(preset).senseless() {
+        None => without,
+        Some(_) => Options { chosen: Overrides::default(), ..without },
+    }
+}
+
+fn in_words(parts: &[PartRule]) -> String {
+    parts.iter().map(PartRule::to_string).collect::<Vec<_>>().join(" ")
 }

@@ -35,8 +35,8 @@ impl Controller {
             .into_iter()
             .map(Band::low)
             .max()
-            .filter(|low| !low.is_zero() && !policy.parts().heeds_lower_limit());
-        let high = self.lowest_high().filter(|_| !policy.parts().heeds_upper_limit());
+            .filter(|low| !low.is_zero() && !self.core.settings().parts().heeds_lower_limit());
+        let high = self.lowest_high().filter(|_| !self.core.settings().parts().heeds_upper_limit());
         let limits = match (low, high) {
             (None, None) => return None,
             (Some(low), None) => format!("the lower limit {low}"),
@@ -49,7 +49,7 @@ impl Controller {
 
     fn limits_below_idle(&self) -> Option<String> {
         let (idle, high) = (self.core.idle(), self.lowest_high()?);
-        (high < idle && self.core.settings().preset.parts().heeds_upper_limit()).then(|| {
+        (high < idle && self.core.settings().parts().heeds_upper_limit()).then(|| {
             format!(
                 "the upper limit {high} is below the idle draw of the nodes, {idle}: no job starts while it is in force"
             )
@@ -58,7 +58,7 @@ impl Controller {
 
     fn budgets_without_effect(&self) -> Option<String> {
         let (settings, policy) = (self.core.settings(), self.core.settings().preset);
-        match (settings.budgets.from_then_on(self.now).first(), policy.parts().keeps_budget()) {
+        match (settings.budgets.from_then_on(self.now).first(), self.core.settings().parts().keeps_budget()) {
             (Some(budget), false) => {
                 let energy = budget.energy;
                 Some(format!(

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use limo_model::{Described, NamedPart, Preset};
+use limo_model::{Described, NamedPart, PartRule, Preset};
 use serde::Serialize;
 
 use crate::setup::options::{KEYS, Key};
@@ -53,10 +53,6 @@ struct Choice {
 fn listing() -> PoliciesJson {
     let policy = |preset: Preset| {
         let Described { name, parts, idea, source, .. } = preset.described();
-        let promises = [
-            (parts.keeps_upper_limit(), "starts nothing that takes the draw above the upper limit"),
-            (parts.keeps_budget(), "never spends more than the budget of a period"),
-        ];
         Policy {
             name,
             idea,
@@ -68,7 +64,7 @@ fn listing() -> PoliciesJson {
                 caps: parts.caps.name(),
                 idle: parts.idle.name(),
             },
-            promises: promises.into_iter().filter(|(kept, _)| *kept).map(|(_, promise)| promise).collect(),
+            promises: parts.promises(),
             options: KEYS.iter().filter(|key| !key.is_part && (key.counts)(parts)).map(|key| key.name).collect(),
         }
     };
@@ -94,10 +90,14 @@ fn text(listing: &PoliciesJson) -> String {
         let options = if policy.options.is_empty() { "none".to_owned() } else { policy.options.join(", ") };
         let _ = writeln!(text, "    options   {options}\n");
     }
-    text.push_str("Options, each as --set KEY=VALUE:\n");
-    for option in &listing.options {
-        let Choice { name, values, default, meaning } = option;
-        let _ = writeln!(text, "    {name:<25}{meaning}\n    {:<25}{values} [default: {default}]", "");
+    for (title, are_parts) in [("Parts, each as --part PART=RULE:", true), ("Options, each as --set KEY=VALUE:", false)]
+    {
+        let _ = writeln!(text, "{title}");
+        for option in listing.options.iter().filter(|option| PartRule::KINDS.contains(&option.name) == are_parts) {
+            let Choice { name, values, default, meaning } = option;
+            let default = if are_parts { "the policy's own" } else { default };
+            let _ = writeln!(text, "    {name:<25}{meaning}\n    {:<25}{values} [default: {default}]", "");
+        }
     }
     text
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use limo_model::{Budget, Budgets, Preset, Release, Span, Time};
-use limo_sched::RestRule;
+use limo_model::{Budget, Budgets, Overrides, Preset, Release, Span, Time};
 use limo_sched::budget::possible;
+use limo_sched::{Options, RestRule};
 use serde_json::json;
 
 use crate::engine::simulate_load;
@@ -28,6 +28,10 @@ pub struct Arguments {
     /// Policy, one of `lsim policies` [default: the recorded policies]
     #[arg(long, value_name = "NAME", group = "otherwise")]
     policy: Option<Preset>,
+    /// Part that replaces one of the policy, such as idle=power-off; without --policy, other parts stay as they were
+    /// at the end
+    #[arg(long, value_name = "PART=RULE", group = "otherwise")]
+    part: Vec<Setting>,
     /// Option of the policy; other options stay as they were at the end
     #[arg(long, value_name = "KEY=VALUE", group = "otherwise")]
     set: Vec<Setting>,
@@ -127,9 +131,12 @@ fn heading(past: &Past, otherwise: &Otherwise) -> Heading {
 
 /// Reads the changed settings from the arguments.
 fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Result<Otherwise> {
-    let policy = if arguments.policy.is_some() || !arguments.set.is_empty() {
+    let policy = if arguments.policy.is_some() || !arguments.set.is_empty() || !arguments.part.is_empty() {
         let preset = arguments.policy.unwrap_or(past.preset);
-        let (options, more) = choose_from(past.options, preset, &arguments.set)?;
+        // As with `lconf set policy`, another policy has none of the parts that were chosen with the last one.
+        let parts = if arguments.policy.is_some() { past.options.parts } else { past.options.overrides() };
+        let options = Options { parts, chosen: Overrides::default(), ..past.options };
+        let (options, more) = choose_from(options, preset, (&arguments.part, &arguments.set))?;
         notes.extend(more);
         Some((preset, options))
     } else {

@@ -32,6 +32,9 @@ pub struct Setup {
     /// Policy; `lsim policies` lists them
     #[arg(long, value_name = "NAME", required = true)]
     pub policy: Option<Preset>,
+    /// Part of the policy in place of its own, such as idle=power-off; `lsim policies` lists them
+    #[arg(long, value_name = "PART=RULE")]
+    pub part: Vec<Setting>,
     /// Option of the policy; `lsim policies` lists them
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
@@ -257,7 +260,7 @@ impl Setup {
 
     fn options(&self) -> Result<(Options, Vec<String>)> {
         let preset = self.policy.ok_or_else(|| anyhow!("no policy: name one with --policy"))?;
-        choose(preset, &self.set)
+        choose(preset, (&self.part, &self.set))
     }
 
     /// Returns the platform, its name, and notes.
@@ -302,7 +305,7 @@ impl Setup {
 
     /// Returns the other options, in the order of the help.
     fn listed(&self) -> Vec<(String, String)> {
-        let set = self.set.iter().map(|setting| (setting.key.clone(), setting.value.clone()));
+        let set = self.part.iter().chain(&self.set).map(|setting| (setting.key.clone(), setting.value.clone()));
         let users: Vec<String> = self.users.iter().map(i32::to_string).collect();
         let given = [
             ("budget", shown(self.budget)),

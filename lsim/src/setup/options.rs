@@ -1,7 +1,7 @@
-//! `--set KEY=VALUE`: options of a policy by name.
+//! `--set KEY=VALUE` and `--part PART=RULE`: options and parts of a policy by name.
 
 use anyhow::{Result, anyhow, bail};
-use limo_model::{AdmissionRule, OrderRule, Parts, Preset, Span};
+use limo_model::{AdmissionRule, OrderRule, PartRule, Parts, Preset, Span};
 use limo_sched::{Options, PriceRule};
 
 use super::values::Setting;
@@ -164,7 +164,7 @@ pub const KEYS: [Key; 26] = [
     },
     Key {
         name: "placement",
-        values: "first-fit | by-price | least-room",
+        values: "first-fit | by-price | least-room | least-energy",
         default: "none",
         meaning: "nodes that a job gets, in place of the policy's own rule",
         is_part: true,
@@ -296,26 +296,36 @@ fn number(place: &mut u32, value: &str, least: u32, most: u32) -> Result<(), Str
     Ok(())
 }
 
-/// Applies the settings for `preset`; returns a note for each key that it ignores.
+/// Applies the parts and the other options for `preset`; returns a note for each key that it ignores.
 ///
 /// # Errors
 /// If a key is unknown or given twice, a value is wrong, or parts do not go together.
-pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
-    choose_from(Options::default(), preset, settings)
+pub fn choose(preset: Preset, given: (&[Setting], &[Setting])) -> Result<(Options, Vec<String>)> {
+    choose_from(Options::default(), preset, given)
 }
 
 /// As [`choose`], starting from `options`.
 ///
 /// # Errors
 /// As [`choose`].
-pub fn choose_from(mut options: Options, preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
-    let mut chosen = Vec::new();
-    for (index, Setting { key, value }) in settings.iter().enumerate() {
-        let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
-        if settings[..index].iter().any(|earlier| earlier.key == *key) {
-            bail!("--set {key}={value}: `{key}` is set twice");
+pub fn choose_from(
+    mut options: Options,
+    preset: Preset,
+    (parts, settings): (&[Setting], &[Setting]),
+) -> Result<(Options, Vec<String>)> {
+    let mut chosen: Vec<&Key> = Vec::new();
+    let parts = parts.iter().map(|setting| ("--part", setting));
+    for (option, setting) in parts.chain(settings.iter().map(|setting| ("--set", setting))) {
+        let Setting { key, value } = setting;
+        if option == "--part" {
+            // A part is also known as an option, but not every option is a part.
+            setting.to_string().parse::<PartRule>().map_err(|error| anyhow!("{option} {setting}: {error}"))?;
         }
-        (known.read)(&mut options, value).map_err(|error| anyhow!("--set {key}={value}: {error}"))?;
+        let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
+        if chosen.iter().any(|earlier| earlier.name == known.name) {
+            bail!("{option} {key}={value}: `{key}` is set twice");
+        }
+        (known.read)(&mut options, value).map_err(|error| anyhow!("{option} {key}={value}: {error}"))?;
         chosen.push(known);
     }
     let parts = options.parts_of(preset);

@@ -174,9 +174,10 @@ fn usage() {
         "run --trace a.swf --policy easy",
         "error: the following required arguments were not provided:\n  --out <DIR>\n\nUsage: lsim run --trace <FILE> --policy <NAME> --out <DIR>",
     );
+    let names = limo_model::Preset::ALL.map(limo_model::Preset::name).join(", ");
     usage(
         "run --trace a.swf --policy esy --out out",
-        "error: invalid value 'esy' for '--policy <NAME>': `esy` is not a policy: fifo, limo-prototype, limo, easy, conservative, powercap, energybud, reducepc",
+        &format!("error: invalid value 'esy' for '--policy <NAME>': `esy` is not a policy: {names}"),
     );
     usage(
         "run --trace a.swf --policy easy --out out --budget 80%",

@@ -21,5 +21,5 @@ fn no_journal() {
 fn nothing_is_otherwise() {
     let folder = folder(&[]);
     let printed = super::lsim(folder.path(), "what-if --from .");
-    assert!(printed.starts_with("exit 125") && printed.contains("--policy <NAME>|--set"), "{printed}");
+    assert!(printed.starts_with("exit 125") && printed.contains("--policy <NAME>|--part"), "{printed}");
 }

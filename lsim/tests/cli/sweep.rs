@@ -245,9 +245,10 @@ fn file(text: &str, stderr: &str) {
 fn files_that_are_not_understood() {
     let keys = "(lists: policies, budgets, traces, recipes, seeds, recipe, set; else the long options of `lsim run`)";
     file("policies = [\"easy\"]\npolcy = 3\n", &format!("lsim: s.toml:2: unknown key `polcy` {keys}"));
+    let names = limo_model::Preset::ALL.map(|preset| format!("`{preset}`")).join(", ");
     file(
         "\npolicies = [\"esy\"]\n",
-        "lsim: s.toml:2: policies: unknown variant `esy`, expected one of `fifo`, `limo-prototype`, `limo`, `easy`, `conservative`, `powercap`, `energybud`, `reducepc`",
+        &format!("lsim: s.toml:2: policies: unknown variant `esy`, expected one of {names}"),
     );
     file("a = [\n", "lsim: s.toml:1: unclosed array, expected `]`");
     file(

@@ -108,8 +108,7 @@ fn policies() {
     let listing: serde_json::Value = serde_json::from_str(json.expect("success")).expect("JSON");
     assert_eq!(listing["schema"], 1);
     let names: Vec<_> = listing["policies"].as_array().expect("a list").iter().map(|it| it["name"].clone()).collect();
-    let expected = "fifo limo-prototype limo easy conservative powercap energybud reducepc";
-    assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
+    assert_eq!(names, limo_model::Preset::ALL.map(limo_model::Preset::name));
     assert_eq!(listing["policies"][0]["parts"]["order"], "strict");
     let depth = listing["options"].as_array().expect("a list").iter().find(|option| option["name"] == "depth");
     assert_eq!(depth.expect("listed")["default"], "512");

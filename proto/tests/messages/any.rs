@@ -309,7 +309,10 @@ pub fn change() -> impl Strategy<Value = Change> {
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
-        Just(Change::Policy(Preset::LimoPrototype)),
+        (0..=5_usize).prop_map(|count| {
+            let parts = Preset::Limo.parts().rules().into_iter().take(count).collect();
+            Change::Policy { preset: Preset::LimoPrototype, parts }
+        }),
         (vec(text(), 0..4), text()).prop_map(|(nodes, reason)| Change::Drain { nodes, reason }),
         vec(text(), 0..4).prop_map(|nodes| Change::Resume { nodes }),
         (text(), any::<u64>(), proptest::option::of(any::<i32>())).prop_map(|(user, job, signal)| {

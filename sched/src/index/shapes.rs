@@ -237,6 +237,18 @@ impl Shape {
         Self { ways, free: self.free.clone(), waiting: Waiting::default(), ..*self }
     }
 
+    /// Returns the same shape with its candidates in this order. No job waits in it.
+    pub fn in_order(&self, order: impl Iterator<Item = usize>) -> Self {
+        let (ways, free) = order.filter_map(|index| Some((*self.ways.get(index)?, *self.free.get(index)?))).unzip();
+        Self { ways, free, waiting: Waiting::default(), ..*self }
+    }
+
+    /// Removes a candidate.
+    pub fn remove_way(&mut self, index: usize) {
+        self.ways.remove(index);
+        self.free.remove(index);
+    }
+
     /// Returns the number of nodes on which a job of the shape could start, if its nodes require no check.
     pub fn room(&self) -> u32 {
         self.free.iter().map(|(awake, asleep)| awake + asleep).sum()

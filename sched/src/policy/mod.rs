@@ -40,7 +40,7 @@ fn run<'a>(view: &View<'a>, mut pass: impl Pass<'a>) -> (Plan, Option<PlanCache>
         return (plan, cache);
     }
     // In journals without this part, nodes do not stay awake for a planned start.
-    let is_alias = view.options().parts.idle.is_none() && !view.settings().preset.parts().powers_off();
+    let is_alias = view.options().overrides().idle.is_none() && !view.settings().preset.parts().powers_off();
     let later = if is_alias { Vec::new() } else { pass.later() };
     idle::power_off(view, later, &mut plan);
     // Results that use the nodes that go to sleep are not valid for the next plan.

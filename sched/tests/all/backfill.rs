@@ -3,10 +3,10 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
 
-use crate::random::run::{keeps_in, keeps_the_rules};
-use crate::random::{HARDWARE, allocation, cases, hold_after, learn, rest_rule, wide_step, with_cores};
+use crate::random::run::keeps_the_rules;
+use crate::random::{HARDWARE, allocation, hold_after, learn, rest_rule, wide_step, with_cores};
 use crate::world::World;
-use limo_model::{CapRule, Memory, Meter, NodeSpec, Overrides, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
+use limo_model::{Memory, Meter, NodeSpec, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_sched::{Allocation, Event, Options, RestRule};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
 }
 
 /// Makes the same cluster with CPUs that obey caps. One application has profiles under a cap on each type of CPU.
-fn capped_cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
+pub fn capped_cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     let watts = Power::from_watts;
     built(preset, options, draws, Some((watts(5), watts(60))))
 }
@@ -66,28 +66,6 @@ pub fn options() -> impl Strategy<Value = Options> {
 
 fn check(preset: Preset) {
     keeps_the_rules(preset, options(), with_cores(wide_step()), cluster);
-}
-
-/// A policy of the family with caps from profiles.
-fn check_capped(preset: Preset) {
-    let parts = Overrides { caps: Some(CapRule::FromProfile), ..Overrides::default() };
-    let options = options().prop_map(move |options| Options { parts, ..options });
-    keeps_in(cases(500), (preset, options), with_cores(wide_step()), capped_cluster);
-}
-
-#[test]
-fn rate_with_caps_from_profiles_keeps_the_rules() {
-    check_capped(Preset::Powercap);
-}
-
-#[test]
-fn ledger_with_caps_from_profiles_keeps_the_rules() {
-    check_capped(Preset::Energybud);
-}
-
-#[test]
-fn reduced_ledger_with_caps_from_profiles_keeps_the_rules() {
-    check_capped(Preset::Reducepc);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! `UPDATE_GOLDEN=1` rewrites the files in `golden/`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use limo_model::Preset;
 use proptest::strategy::{Strategy, ValueTree};
@@ -51,10 +51,18 @@ impl std::fmt::Display for Digest {
     }
 }
 
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn is_updated() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some()
+}
+
 /// Compares lines with those of a file, or writes the file.
 fn check(name: &str, got: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    let path = folder().join(name);
+    if is_updated() {
         std::fs::write(&path, got).expect("written");
         return;
     }
@@ -102,11 +110,17 @@ fn drawn<S: Strategy>(strategy: S, runner: &mut TestRunner) -> S::Value {
     strategy.new_tree(runner).expect("a value").current()
 }
 
+/// A preset that the file does not name yet has no digests to compare with: `UPDATE_GOLDEN=1` adds them.
 #[test]
 fn rounds_of_random_worlds_stay() {
-    let mut lines = format!("seed {}\n", Preset::ALL.map(Preset::name).join(" "));
+    let known = std::fs::read_to_string(folder().join("worlds.txt")).expect("a golden file");
+    let known: Vec<&str> = known.lines().next().unwrap_or_default().split(' ').collect();
+    let is_kept = |preset: &Preset| is_updated() || known.contains(&preset.name());
+    let presets: Vec<Preset> = Preset::ALL.into_iter().filter(is_kept).collect();
+    let names: Vec<&str> = presets.iter().map(|preset| preset.name()).collect();
+    let mut lines = format!("seed {}\n", names.join(" "));
     for seed in 0..WORLDS {
-        let digests = Preset::ALL.map(|preset| world(seed, preset).to_string());
+        let digests: Vec<String> = presets.iter().map(|preset| world(seed, *preset).to_string()).collect();
         let _ = writeln!(lines, "{seed} {}", digests.join(" "));
     }
     check("worlds.txt", &lines);

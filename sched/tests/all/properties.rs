@@ -7,8 +7,8 @@ use crate::random::run::{keeps_in, keeps_the_rules};
 use crate::random::{HARDWARE, cases, learn, narrow_step, wide_step, with_cores};
 use crate::world::World;
 use limo_model::{
-    AdmissionRule, CapRule, IdleRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power,
-    Preset, Span, UnitKind, UnitSpec,
+    CapRule, IdleRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset, Span,
+    UnitKind, UnitSpec,
 };
 use limo_sched::{Event, Options};
 use proptest::prelude::*;
@@ -76,114 +76,123 @@ fn limo_keeps_the_rules() {
     check(Preset::Limo);
 }
 
-/// Checks a valid combination of parts that is not a preset, by default in 500 cases.
-fn check_parts(parts: Parts) {
-    let parts = overrides(parts);
-    let options = options().prop_map(move |options| Options { parts, ..options });
-    keeps_in(cases(500), (Preset::Fifo, options), with_cores(narrow_step()), cluster);
-}
+/// Presets that have a test of their own, here or in `backfill`, so that these run side by side.
+const ALONE: [Preset; 8] = {
+    use Preset::{Conservative, Easy, Energybud, Fifo, Limo, LimoPrototype, Powercap, Reducepc};
+    [Fifo, LimoPrototype, Limo, Easy, Conservative, Powercap, Energybud, Reducepc]
+};
 
-fn overrides(Parts { order, admission, placement, caps, idle }: Parts) -> Overrides {
-    let (order, admission) = (Some(order), Some(admission));
-    Overrides { order, admission, placement: Some(placement), caps: Some(caps), idle: Some(idle) }
-}
-
-/// Checks a valid combination of an order with idle nodes that sleep, by default in 500 cases.
-fn check_power_off(order: OrderRule) {
-    let sleeps = |parts: &Parts| parts.order == order && parts.powers_off() && parts.senseless().is_none();
-    for parts in Parts::all().filter(sleeps).map(overrides) {
-        let options = backfill::options().prop_map(move |options| Options { parts, ..options });
-        keeps_in(cases(500), (Preset::Fifo, options), wide_step(), backfill::cluster);
+#[test]
+fn every_other_preset_keeps_the_rules() {
+    for preset in Preset::ALL.into_iter().filter(|preset| !ALONE.contains(preset)) {
+        match preset.parts().order {
+            OrderRule::Easy => keeps_the_rules(preset, backfill::options(), wide_step(), backfill::cluster),
+            OrderRule::Strict | OrderRule::Conservative => check(preset),
+        }
     }
 }
 
-#[test]
-fn strict_keeps_the_rules_with_nodes_off() {
-    check_power_off(OrderRule::Strict);
+/// Returns the valid combinations of an order and a placement that are no presets.
+fn combined(order: OrderRule, placement: PlacementRule) -> impl Iterator<Item = Parts> {
+    let is_preset = |parts: &Parts| Preset::ALL.into_iter().any(|preset| preset.parts() == *parts);
+    let all = Parts::all().filter(move |parts| (parts.order, parts.placement) == (order, placement));
+    all.filter(move |parts| parts.senseless().is_none() && !is_preset(parts))
 }
 
-#[test]
-fn easy_keeps_the_rules_with_nodes_off() {
-    check_power_off(OrderRule::Easy);
+/// Checks each valid combination of an order and a placement, by default in 500 cases.
+fn check_parts(order: OrderRule, placement: PlacementRule) {
+    assert!(GROUPS.contains(&(order, placement)));
+    for parts in combined(order, placement) {
+        let overrides = Overrides::of(&parts.rules()).expect("each part once");
+        let with = move |options| Options { chosen: overrides, ..options };
+        let preset = Preset::Fifo;
+        match (order, parts.caps, parts.idle) {
+            (_, CapRule::FromProfile, _) => {
+                let options = backfill::options().prop_map(with);
+                keeps_in(cases(500), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
+            }
+            (OrderRule::Easy, ..) | (.., IdleRule::PowerOff) => {
+                let options = backfill::options().prop_map(with);
+                keeps_in(cases(500), (preset, options), wide_step(), backfill::cluster);
+            }
+            _ => keeps_in(cases(500), (preset, options().prop_map(with)), with_cores(narrow_step()), cluster),
+        }
+    }
 }
 
-#[test]
-fn conservative_keeps_the_rules_with_nodes_off() {
-    check_power_off(OrderRule::Conservative);
-}
-
-/// Combinations that these properties test.
-const COMBINED: [Parts; 9] = {
-    use AdmissionRule::{Band, Ledger, LedgerReduced, Rate, Resources};
-    use CapRule::{FromProfile, Moved, Untouched};
+/// The orders with their placements, each with a test of its own, so that these run side by side.
+const GROUPS: [(OrderRule, PlacementRule); 8] = {
     use OrderRule::{Conservative, Easy, Strict};
-    use PlacementRule::{ByPrice, FirstFit, LeastRoom};
-    const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementRule, caps: CapRule) -> Parts {
-        Parts { order, admission, placement, caps, idle: IdleRule::StayOn }
-    }
+    use PlacementRule::{ByPrice, FirstFit, LeastEnergy, LeastRoom};
     [
-        parts(Strict, Band, FirstFit, Untouched),
-        parts(Strict, Band, FirstFit, Moved),
-        // `backfill` tests these three with budgets.
-        parts(Easy, Rate, LeastRoom, FromProfile),
-        parts(Easy, Ledger, LeastRoom, FromProfile),
-        parts(Easy, LedgerReduced, LeastRoom, FromProfile),
-        parts(Conservative, Resources, FirstFit, Untouched),
-        parts(Conservative, Band, FirstFit, Untouched),
-        parts(Conservative, Band, FirstFit, Moved),
-        parts(Conservative, Band, ByPrice, Untouched),
+        (Strict, FirstFit),
+        (Strict, LeastEnergy),
+        (Easy, LeastRoom),
+        (Easy, LeastEnergy),
+        (Conservative, FirstFit),
+        (Conservative, ByPrice),
+        (Conservative, LeastRoom),
+        (Conservative, LeastEnergy),
     ]
 };
 
 #[test]
 fn each_combination_of_parts_is_tested() {
-    let presets: Vec<Parts> = Preset::ALL.into_iter().map(Preset::parts).collect();
-    let others: Vec<Parts> = Parts::all()
-        .filter(|parts| parts.senseless().is_none() && !presets.contains(parts) && !parts.powers_off())
-        .collect();
-    assert_eq!(others, COMBINED);
+    let mut valid: Vec<_> = Parts::all().filter(|parts| parts.senseless().is_none()).collect();
+    valid.retain(|parts| !GROUPS.contains(&(parts.order, parts.placement)));
+    assert_eq!(valid, []);
 }
 
 #[test]
-fn strict_band_first_fit_keeps_the_rules() {
-    check_parts(COMBINED[0]);
+fn strict_by_first_fit_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::FirstFit);
 }
 
 #[test]
-fn strict_band_first_fit_with_caps_keeps_the_rules() {
-    check_parts(COMBINED[1]);
+fn strict_by_least_energy_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::LeastEnergy);
 }
 
 #[test]
-fn conservative_first_fit_keeps_the_rules() {
-    check_parts(COMBINED[5]);
+fn easy_by_least_room_keeps_the_rules() {
+    check_parts(OrderRule::Easy, PlacementRule::LeastRoom);
 }
 
 #[test]
-fn conservative_band_first_fit_keeps_the_rules() {
-    check_parts(COMBINED[6]);
+fn easy_by_least_energy_keeps_the_rules() {
+    check_parts(OrderRule::Easy, PlacementRule::LeastEnergy);
 }
 
 #[test]
-fn conservative_band_first_fit_with_caps_keeps_the_rules() {
-    check_parts(COMBINED[7]);
+fn conservative_by_first_fit_keeps_the_rules() {
+    check_parts(OrderRule::Conservative, PlacementRule::FirstFit);
 }
 
 #[test]
-fn conservative_band_by_price_keeps_the_rules() {
-    check_parts(COMBINED[8]);
+fn conservative_by_price_keeps_the_rules() {
+    check_parts(OrderRule::Conservative, PlacementRule::ByPrice);
+}
+
+#[test]
+fn conservative_by_least_room_keeps_the_rules() {
+    check_parts(OrderRule::Conservative, PlacementRule::LeastRoom);
+}
+
+#[test]
+fn conservative_by_least_energy_keeps_the_rules() {
+    check_parts(OrderRule::Conservative, PlacementRule::LeastEnergy);
 }
 
 #[test]
 fn parts_that_do_not_go_together_are_refused() {
     let mut world = cluster(Preset::Easy, Options::default(), [0; 6]);
-    let parts = Overrides { placement: Some(PlacementRule::ByPrice), ..Overrides::default() };
-    let options = Options { parts, ..Options::default() };
+    let chosen = Overrides { placement: Some(PlacementRule::ByPrice), ..Overrides::default() };
+    let options = Options { chosen, ..Options::default() };
     let event = Event::PolicySet { preset: Preset::Easy, options, by: "root".into() };
     let refused = world.core.apply(world.now, &event).expect_err("no sense");
     assert_eq!(
         refused.to_string(),
-        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, not by `by-price`"
+        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room` or `least-energy`, not by `by-price`"
     );
-    assert_eq!(world.core.settings().options.parts, Overrides::default());
+    assert_eq!(world.core.settings().options, Options::default());
 }

@@ -2,14 +2,22 @@
 //! the master is killed within the period, the next master continues its account.
 
 use limo_journal::{Entry, History, HistoryEntry};
-use limo_model::{Budget, Preset, Time};
-use limo_sched::{Core, Event, Options};
+use limo_model::{Budget, Power, Preset, Time};
+use limo_sched::{Command, Core, Event, Options};
 use limo_tests::{Cluster, Setup, Submitter, until};
 use serde_json::Value;
 
 const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
+
+/// Two machines whose CPUs can be capped.
+const THRIFTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/thrifty.toml");
+
+/// Profiles of the jobs on them, with slightly more power than the jobs need.
+const PROFILES: &str = "application,size,hardware,cap,duration,power,energy,spread,runs\n\
+                        burn,,thrifty,,500 ms,25 W,12.5 J,0 %,9\n\
+                        burn,,thrifty,12 W,750 ms,12.5 W,9.4 J,0 %,9\n";
 
 /// Enough jobs: four at a time do not finish within the period.
 const JOBS: usize = 40;
@@ -85,6 +93,68 @@ fn spent_under(policy: &str) -> (f64, bool) {
     let (budget, used) = used(&cluster);
     println!("{policy}: {used} J of {} used", budget.energy);
     (used, waited)
+}
+
+/// Returns the caps at which jobs started before `until`; `None` is full speed.
+fn caps_before(cluster: &Cluster, until: Time) -> Vec<Option<Power>> {
+    let history = History::open(cluster.state_dir()).expect("a journal");
+    let mut caps = Vec::new();
+    for HistoryEntry { at, entry, .. } in history.map(|entry| entry.expect("readable")) {
+        let Entry::Round(round) = entry else { continue };
+        caps.extend(round.commands.iter().filter(|_| at < until).filter_map(|command| match command {
+            Command::Start { placement, .. } => Some(placement[0].cap),
+            _ => None,
+        }));
+    }
+    caps
+}
+
+/// 190 J for 5 s, 100 J of which are the idle draw of two nodes: 18 W for jobs. One at full speed draws 24 W.
+#[test]
+fn energybud_with_caps_from_profiles_keeps_its_budget_and_starts_jobs_at_caps() {
+    let mut cluster = Setup::default()
+        .master(&["--readings-every", "20ms", "--monitor-every", "500ms"])
+        .node("n1", &["--hardware", THRIFTY, "--reading-interval", "100ms"])
+        .node("n2", &["--hardware", THRIFTY, "--reading-interval", "100ms"])
+        .start();
+    let submitter = cluster.submitter().clone();
+    std::fs::write(submitter.path("profiles.csv"), PROFILES).expect("written");
+    submitter.lconf(&["profile", "import", "profiles.csv"]).succeeded();
+    submitter.lconf(&["set", "policy", "energybud", "caps=from-profile"]).succeeded();
+    let shown = status(&submitter);
+    assert_eq!((&shown["policy"], &shown["parts"]["caps"]), (&"energybud".into(), &"from-profile".into()));
+    submitter.lconf(&["drain", "n1,n2", "--reason", "a test"]).succeeded();
+    let submit = |number: usize| {
+        // Each has its own size class, so that what is learned of the others does not replace the imported profiles.
+        let size = format!("s{number}");
+        submitter.detach(&["--time", "2s", "--app", "burn", "--size", &size, WORKLOAD, "burn"])
+    };
+    let jobs: Vec<u64> = (0..JOBS).map(submit).collect();
+    submitter.lconf(&["set", "budget", "190J", "--until", "now+5s"]).succeeded();
+    submitter.lconf(&["resume", "n1,n2"]).succeeded();
+    let (mut waited, mut most) = (false, 0.0_f64);
+    until("the period is over", || {
+        waited |= submitter.jobs().iter().any(|job| job["wait_kind"] == "budget");
+        let over = status(&submitter)["budget"].is_null();
+        for node in ["n1", "n2"].into_iter().filter(|_| !over) {
+            let node = cluster.node_report(node)?;
+            if node["units"][0]["cap_w"].as_f64() == Some(12.0) {
+                most = most.max(node["draw_w"].as_f64()?);
+            }
+        }
+        over.then_some(())
+    });
+    for job in &jobs {
+        assert_eq!(submitter.wait(*job), Some(0), "after the period nothing holds a job back");
+    }
+    assert_eq!(cluster.terminate_master().code(), Some(0));
+    let (budget, used) = used(&cluster);
+    let caps = caps_before(&cluster, budget.until);
+    println!("{used} J of {} used, at most {most} W on a capped node, caps {caps:?}", budget.energy);
+    assert!(used <= 190.0 && waited, "{used} J used, a job waited: {waited}");
+    assert!((15.0..24.0).contains(&most), "10 W at rest and 12 W for a job, not {most} W");
+    let capped = caps.iter().filter(|cap| **cap == Some(Power::from_watts(12))).count();
+    assert!(capped >= 3, "{caps:?}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_start_on_several_nodes_is_shown_when_all_have_begun() {
 fn unwritten_confirmations_of_caps_and_pauses_are_asked_for_again() {
     let mut bench = Bench::new();
     let (node, client, root) = (bench.node("n1"), bench.client(7), bench.client(0));
-    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Limo))));
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy { preset: Preset::Limo, parts: Vec::new() })));
     bench.say(client, exec_with(1, |exec| exec.request.may_suspend = true));
     bench.report(node, NodeToMaster::JobAck { job: JOB, attempt: ATTEMPT });
     bench.report(node, NodeToMaster::Started { job: JOB, attempt: ATTEMPT });

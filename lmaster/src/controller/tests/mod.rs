@@ -23,6 +23,7 @@ mod meters;
 mod multi_node;
 mod nodes;
 mod parts;
+mod policies;
 mod probes;
 mod readings;
 mod reasons;

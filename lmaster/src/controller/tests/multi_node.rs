@@ -23,7 +23,10 @@ pub fn spread(nodes: u32) -> Spread {
 pub fn wide(parallel: Parallel) -> Wide {
     let mut bench = Bench::new();
     let operator = bench.client(0);
-    bench.say(operator, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Easy))));
+    bench.say(
+        operator,
+        ClientToMaster::ChangeConf(Box::new(Change::Policy { preset: Preset::Easy, parts: Vec::new() })),
+    );
     let nodes: Vec<PeerId> = ["n1", "n2", "n3"].iter().map(|name| bench.node(name)).collect();
     let client = bench.client(7);
     let submission = exec_with(1, |exec| {

@@ -139,7 +139,10 @@ fn each_node_lists_its_own_jobs() {
     let (operator, client) = (bench.client(0), bench.client(7));
     let names = ["n1", "n2", "n3", "n4"];
     let nodes: Vec<PeerId> = names.iter().map(|name| bench.node(name)).collect();
-    for change in [Change::Policy(Preset::Easy), Change::Drain { nodes: vec!["n2".into()], reason: "fans".into() }] {
+    for change in [
+        Change::Policy { preset: Preset::Easy, parts: Vec::new() },
+        Change::Drain { nodes: vec!["n2".into()], reason: "fans".into() },
+    ] {
         bench.say(operator, ClientToMaster::ChangeConf(Box::new(change)));
     }
     let submission = exec_with(1, |exec| {

@@ -28,7 +28,7 @@ fn wait(bench: &mut Bench, job: JobId) -> Option<Wait> {
 fn a_job_that_no_limit_ever_leaves_enough_power() {
     let mut bench = Bench::new();
     bench.node("n1");
-    change(&mut bench, Change::Policy(Preset::Limo));
+    change(&mut bench, Change::Policy { preset: Preset::Limo, parts: Vec::new() });
     let band = |high| Band::new(Power::ZERO, Power::from_watts(high)).expect("a band");
     change(&mut bench, Change::Limits(Curve::constant(band(40))));
     let owner = bench.client(7);
@@ -64,7 +64,7 @@ fn a_job_beyond_the_depth_of_a_round_has_that_reason() {
 fn a_job_that_waited_for_another_which_is_gone() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
-    change(&mut bench, Change::Policy(Preset::Easy));
+    change(&mut bench, Change::Policy { preset: Preset::Easy, parts: Vec::new() });
     let owner = bench.client(7);
     bench.running(owner, node, 1);
     bench.node("n2");

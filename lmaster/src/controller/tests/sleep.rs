@@ -22,7 +22,7 @@ fn sleepy() -> Bench {
     bench.settings = Settings { options, ..bench.settings };
     bench.input(Input::Configured(Box::new(bench.settings.clone())));
     let root = bench.client(0);
-    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Easy))));
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy { preset: Preset::Easy, parts: Vec::new() })));
     bench
 }
 

@@ -21,7 +21,10 @@ fn running(requeue: bool) -> (Bench, PeerId, JobId) {
 fn running_for(requeue: bool, limit: Option<Span>) -> (Bench, PeerId, JobId) {
     let mut bench = Bench::new();
     let (node, client, root) = (bench.node("n1"), bench.client(7), bench.client(0));
-    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(limo_model::Preset::Limo))));
+    bench.say(
+        root,
+        ClientToMaster::ChangeConf(Box::new(Change::Policy { preset: limo_model::Preset::Limo, parts: Vec::new() })),
+    );
     bench.say(
         client,
         exec_with(1, |exec| {

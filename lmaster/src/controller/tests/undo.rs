@@ -48,6 +48,11 @@ fn state(bench: &Bench) -> String {
     format!("{:?}\n{:?}\n{nodes:?} {job:?}", core.settings(), core.reservations())
 }
 
+fn with_parts(parts: &[&str]) -> Change {
+    let parts = parts.iter().map(|part| part.parse().expect("a part")).collect();
+    Change::Policy { preset: Preset::Easy, parts }
+}
+
 fn budgets(bench: &Bench, periods: &[(i64, i64)]) -> Change {
     let at = |hours: i64| bench.now + Span::from_secs(hours * 3_600);
     let energy = limo_model::Energy::from_joules(1_000_000);
@@ -96,7 +101,11 @@ fn each_kind_of_change_is_undone() {
     let pairs = [
         [limits(60), limits(80)],
         [Change::Mode(ModeSetting::Low), Change::Mode(ModeSetting::High)],
-        [Change::Policy(Preset::Easy), Change::Policy(Preset::Limo)],
+        [
+            Change::Policy { preset: Preset::Easy, parts: Vec::new() },
+            Change::Policy { preset: Preset::Limo, parts: Vec::new() },
+        ],
+        [with_parts(&["placement=least-energy"]), with_parts(&["placement=least-energy", "idle=power-off"])],
         [prices(5), prices(6)],
         [budgets(&bench, &[(0, 4)]), budgets(&bench, &[(0, 5)])],
         [drain(&["n1"], "a disk"), drain(&["n1"], "new disks")],

@@ -15,7 +15,7 @@ fn user(bench: &mut Bench, name: &str) -> UserReport {
 fn cores_of_all_nodes_and_tasks_that_wait_are_counted() {
     let mut bench = Bench::new();
     let (root, client) = (bench.client(0), bench.client(7));
-    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Easy))));
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy { preset: Preset::Easy, parts: Vec::new() })));
     let nodes: Vec<PeerId> = ["n1", "n2", "n3"].iter().map(|name| bench.node(name)).collect();
     let wide = exec_with(1, |exec| {
         exec.request.spread = Some(super::multi_node::spread(3));

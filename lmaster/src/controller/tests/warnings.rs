@@ -1,6 +1,6 @@
 //! Accepted changes without their apparent effect cause warnings with the values.
 
-use limo_model::{Budget, Budgets, Curve, Energy, Release};
+use limo_model::{Budget, Budgets, Curve, Energy, Parts, Release};
 use limo_proto::Change;
 
 use super::*;
@@ -19,6 +19,13 @@ fn warnings(bench: &mut Bench, change: Change) -> Vec<String> {
     }
 }
 
+/// Returns the names of these presets, such as `limo and easy`.
+fn those(which: fn(Parts) -> bool) -> String {
+    let mut names: Vec<&str> = Preset::ALL.into_iter().filter(|of| which(of.parts())).map(Preset::name).collect();
+    let last = names.pop().expect("a preset");
+    format!("{} and {last}", names.join(", "))
+}
+
 fn limits(low: i64, high: Option<i64>) -> Change {
     let high = high.map_or(Power::MAX, Power::from_watts);
     Change::Limits(Curve::constant(Band::new(Power::from_watts(low), high).expect("a band")))
@@ -34,17 +41,18 @@ fn budget(bench: &Bench) -> Change {
 fn limits_that_the_policy_ignores() {
     let mut bench = Bench::new();
     bench.node("n1");
-    warnings(&mut bench, Change::Policy(Preset::Easy));
-    let upper = "limo-prototype, limo, powercap, energybud and reducepc do not";
+    warnings(&mut bench, Change::Policy { preset: Preset::Easy, parts: Vec::new() });
+    let upper = format!("{} do not", those(Parts::heeds_upper_limit));
     let expected = format!("the policy easy ignores the upper limit 60.0 W: {upper}");
     assert_eq!(warnings(&mut bench, limits(0, Some(60))), [expected.as_str()]);
     // In the other order, the setting exists when the policy changes.
-    assert_eq!(warnings(&mut bench, Change::Policy(Preset::Limo)), [""; 0]);
-    assert_eq!(warnings(&mut bench, Change::Policy(Preset::Easy)), [expected]);
+    assert_eq!(warnings(&mut bench, Change::Policy { preset: Preset::Limo, parts: Vec::new() }), [""; 0]);
+    assert_eq!(warnings(&mut bench, Change::Policy { preset: Preset::Easy, parts: Vec::new() }), [expected]);
     let expected = format!("the policy easy ignores the lower limit 40.0 W and the upper limit 60.0 W: {upper}");
     assert_eq!(warnings(&mut bench, limits(40, Some(60))), [expected]);
-    warnings(&mut bench, Change::Policy(Preset::Powercap));
-    let expected = "the policy powercap ignores the lower limit 40.0 W: limo-prototype and limo do not";
+    warnings(&mut bench, Change::Policy { preset: Preset::Powercap, parts: Vec::new() });
+    let lower = those(Parts::heeds_lower_limit);
+    let expected = format!("the policy powercap ignores the lower limit 40.0 W: {lower} do not");
     assert_eq!(warnings(&mut bench, limits(40, None)), [expected]);
     assert_eq!(warnings(&mut bench, limits(0, None)), [""; 0], "there is nothing to ignore");
 }
@@ -56,14 +64,18 @@ fn budgets_that_the_policy_does_not_keep_and_policies_without_one() {
     let without = |policy: &str| {
         format!("no budget is set for the policy {policy} to keep: `lconf set budget ENERGY --until TIME` sets one")
     };
-    assert_eq!(warnings(&mut bench, Change::Policy(Preset::Energybud)), [without("energybud")]);
+    assert_eq!(
+        warnings(&mut bench, Change::Policy { preset: Preset::Energybud, parts: Vec::new() }),
+        [without("energybud")]
+    );
     let change = budget(&bench);
     assert_eq!(warnings(&mut bench, change), [""; 0]);
-    let expected = "the policy limo does not keep the budget of 2.000 kWh: powercap, energybud and reducepc do";
-    assert_eq!(warnings(&mut bench, Change::Policy(Preset::Limo)), [expected]);
+    let keepers = those(Parts::keeps_budget);
+    let expected = format!("the policy limo does not keep the budget of 2.000 kWh: {keepers} do");
+    assert_eq!(warnings(&mut bench, Change::Policy { preset: Preset::Limo, parts: Vec::new() }), [expected.as_str()]);
     let change = budget(&bench);
     assert_eq!(warnings(&mut bench, change), [expected]);
-    warnings(&mut bench, Change::Policy(Preset::Reducepc));
+    warnings(&mut bench, Change::Policy { preset: Preset::Reducepc, parts: Vec::new() });
     let none = Change::Budgets { budgets: Budgets::default(), seen: None };
     assert_eq!(warnings(&mut bench, none), [without("reducepc")]);
 }
@@ -73,7 +85,7 @@ fn a_limit_below_the_idle_draw() {
     let mut bench = Bench::new();
     bench.node("n1");
     bench.node("n2");
-    warnings(&mut bench, Change::Policy(Preset::Limo));
+    warnings(&mut bench, Change::Policy { preset: Preset::Limo, parts: Vec::new() });
     // There are two nodes of 10 W.
     let expected =
         "the upper limit 15.0 W is below the idle draw of the nodes, 20.0 W: no job starts while it is in force";

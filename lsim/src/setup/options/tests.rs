@@ -7,7 +7,7 @@ use super::*;
 
 fn chosen(preset: Preset, texts: &[&str]) -> Result<Options, String> {
     let settings: Vec<Setting> = texts.iter().map(|text| text.parse().expect("a setting")).collect();
-    choose(preset, &settings).map(|(options, _)| options).map_err(|error| error.to_string())
+    choose(preset, (&[], &settings)).map(|(options, _)| options).map_err(|error| error.to_string())
 }
 
 fn refused(preset: Preset, texts: &[&str], expected: &str) {
@@ -52,8 +52,28 @@ fn defaults() {
 #[test]
 fn keys_of_other_policies() {
     let setting = "lead=2s".parse().expect("a setting");
-    let (_, notes) = choose(Preset::Easy, &[setting]).expect("understood");
+    let (_, notes) = choose(Preset::Easy, (&[], &[setting])).expect("understood");
     assert_eq!(notes, ["--set lead: `easy` ignores it (it is for limo)"]);
+}
+
+#[test]
+fn parts_are_options_of_their_own() {
+    let settings = |texts: &[&str]| -> Vec<Setting> { texts.iter().map(|text| text.parse().expect("one")).collect() };
+    let chosen = |parts: &[&str], set: &[&str]| {
+        choose(Preset::Easy, (&settings(parts), &settings(set))).map(|(options, _)| options)
+    };
+    let same = chosen(&[], &["idle=power-off", "depth=3"]).expect("understood");
+    assert_eq!(chosen(&["idle=power-off"], &["depth=3"]).expect("understood"), same);
+    let refused = |parts: &[&str], set: &[&str]| chosen(parts, set).expect_err("refused").to_string();
+    assert_eq!(
+        refused(&["depth=3"], &[]),
+        "--part depth=3: `depth` is not a part of a policy: order, admission, placement, caps, idle"
+    );
+    assert_eq!(refused(&["idle=power-off"], &["idle=stay-on"]), "--set idle=stay-on: `idle` is set twice");
+    assert_eq!(
+        refused(&["caps=moved"], &[]),
+        "--policy easy: caps can be `moved` only with the admission `band`, which knows what they free; `lsim policies` lists the parts of each policy"
+    );
 }
 
 #[test]
@@ -66,7 +86,7 @@ fn refusals() {
     refused(
         Preset::Easy,
         &["placement=best-fit"],
-        "--set placement=best-fit: `best-fit` is not a rule for placement: first-fit, by-price, least-room",
+        "--set placement=best-fit: `best-fit` is not a rule for placement: first-fit, by-price, least-room, least-energy",
     );
     refused(
         Preset::Easy,

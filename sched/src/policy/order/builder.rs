@@ -235,6 +235,7 @@ impl<'a> PlanBuilder<'a> {
         match (self.parts.admission, self.parts.placement) {
             (AdmissionRule::Equations, _) => self.by_algorithm_3_3(&ways),
             (_, PlacementRule::ByPrice) => self.aim.decide(self, asked),
+            (_, PlacementRule::LeastEnergy) => self.least_energy(asked),
             _ => self.first_fit(asked),
         }
     }

@@ -26,7 +26,7 @@ use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::options::Allocation;
 use crate::plan::{Plan, Start};
 use crate::policy::admission::Gate;
-use crate::policy::placement::{capped, least_room};
+use crate::policy::placement::{Placements, capped, least_room};
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
@@ -209,19 +209,31 @@ impl<'a> EasyPass<'a> {
     /// Starts the job now if it fits in addition to the reservation; at a cap if necessary.
     fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
-        let placement = least_room::find(&self.view, candidate.shape, candidate.job, reservation)?;
-        let estimate = estimate(&self.view, candidate.job, &placement);
-        if self.leaves_room(candidate, cache, (&placement, &estimate)) {
-            return Some(Start { job: candidate.id, placement, estimate, waits_for_relief: false });
+        let mut placements = Placements::of(&self.view, candidate.shape, candidate.job);
+        let mut has_room = false;
+        while let Some(placement) = placements.next(reservation) {
+            let estimate = estimate(&self.view, candidate.job, &placement);
+            if self.leaves_room(candidate, cache, (&placement, &estimate)) {
+                return Some(Start { job: candidate.id, placement, estimate, waits_for_relief: false });
+            }
+            has_room = true;
         }
-        if self.has_caps && candidate.need.parts == 1 { self.start_capped(candidate, cache) } else { None }
+        if !has_room || !self.has_caps || candidate.need.parts > 1 {
+            return None;
+        }
+        let mut placements = Placements::unshared(&self.view, candidate.shape, candidate.job);
+        std::iter::from_fn(|| placements.next(reservation))
+            .find_map(|placement| self.start_capped(candidate, cache, placement))
     }
 
-    /// Starts the job at the highest cap of its profile at which it fits, on units without jobs.
-    fn start_capped(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
+    /// Starts the job on a placement at the highest cap of its profile at which it fits.
+    fn start_capped(
+        &mut self,
+        candidate: &Candidate<'_>,
+        cache: Option<&PlanCache>,
+        mut placement: Placement,
+    ) -> Option<Start> {
         let (view, job) = (self.view, candidate.job);
-        let reservation = cache.map(|cache| &cache.reservation);
-        let mut placement = least_room::find_unshared(&view, candidate.shape, job, reservation)?;
         let full = estimate(&view, job, &placement);
         let at = |power| Estimate { power, energy: power * full.duration, ..full };
         let caps = capped::caps(&view, job, &placement);
@@ -382,7 +394,7 @@ pub(super) fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
 
 /// Returns the future draw of the first job: on its planned nodes if they are known, else the lowest possible one.
 fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
-    let placement = least_room::find(view, head.shape, head.job, None);
+    let placement = Placements::of(view, head.shape, head.job).next(None);
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);
     known.unwrap_or(Power::from_mw(head.need.power))
 }

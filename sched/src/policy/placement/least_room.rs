@@ -59,17 +59,6 @@ pub(in crate::policy) fn find(
     (missing == 0).then_some(placement)
 }
 
-/// Returns a placement on units without any job, so that they can be held at a cap of the job.
-pub(in crate::policy) fn find_unshared(
-    view: &View<'_>,
-    shape: &Shape,
-    job: &Job,
-    reservation: Option<&HeadReservation>,
-) -> Option<Placement> {
-    let shape = shape.unshared(&view.index().classes);
-    find(view, &shape, job, reservation)
-}
-
 /// Adds as many nodes of a class as are wanted or available; returns their number.
 fn add_some(
     view: &View<'_>,

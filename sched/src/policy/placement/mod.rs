@@ -3,11 +3,13 @@
 mod by_price;
 pub(super) mod capped;
 mod first_fit;
+mod least_energy;
 pub(super) mod least_room;
 mod offers;
 mod weigh;
 
 pub(super) use by_price::{Aim, aims_low};
+pub(super) use least_energy::Placements;
 pub(super) use offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 pub use weigh::Weighed;
 pub(crate) use weigh::weigh;

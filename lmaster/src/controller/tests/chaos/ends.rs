@@ -72,7 +72,7 @@ impl World {
         self.operator(Change::Resume { nodes: drained });
         self.operator(Change::Limits(Curve::constant(Band::UNLIMITED)));
         self.operator(Change::Prices(None));
-        self.operator(Change::Policy(self.preset));
+        self.operator(Change::Policy { preset: self.preset, parts: Vec::new() });
         for user in [None, Some("user7".to_owned())] {
             self.operator(Change::Users(UsersChange::Quota { user, limits: limits.clone() }));
         }

@@ -145,7 +145,7 @@ impl World {
         };
         world.configure();
         world.arrive();
-        world.operator(Change::Policy(preset));
+        world.operator(Change::Policy { preset, parts: Vec::new() });
         (world.bench.slow_disk, world.bench.slow_answers) = (true, true);
         if busy && seed.is_multiple_of(4) {
             world.hosts[0].keep_foreign(2);

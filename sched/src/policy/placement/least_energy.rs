@@ -1,0 +1,95 @@
+//! `least-energy`: of the suitable nodes with room now, those on which the job is expected to use least energy.
+//!
+//! Idea: the energy of a run depends on the type of node, so the types are tried in the order of the expected energy
+//! above idle, from profiles, else from the nameplate for the time limit. Within a type, and between types of equal
+//! energy, the order is that of the placement without this part: the least room, then the number. Constraints: only
+//! nodes on which the job can start now, awake ones first; under `easy`, a placement that delays the reservation, or
+//! for which power or energy is missing, is given up for the next one, which has no node of the type that was first in
+//! it. On several nodes the sum over the nodes counts. Ignores: prices, the lower limit, nodes that will be free soon,
+//! and the energy for waking a node. Cost: one estimate for each type of node. No options.
+
+use std::borrow::Cow;
+
+use limo_model::{Energy, Placement, PlacementRule, Request};
+
+use super::least_room;
+use crate::facts::{Known, estimate, host_power, units_wanted};
+use crate::index::{HeadReservation, Shape, Way};
+use crate::policy::order::{AskedJob, Decision, PlanBuilder};
+use crate::state::Job;
+use crate::view::View;
+
+/// The placements that a job could have now under the order `easy`, best first.
+pub(in crate::policy) struct Placements<'a> {
+    view: View<'a>,
+    job: &'a Job,
+    /// The shape of the job, with the types of node that are left.
+    shape: Cow<'a, Shape>,
+    by_energy: bool,
+    has_ended: bool,
+}
+
+impl<'a> Placements<'a> {
+    /// Placements on nodes with enough free cores.
+    pub fn of(view: &View<'a>, shape: &'a Shape, job: &'a Job) -> Self {
+        Self::on(view, Cow::Borrowed(shape), job)
+    }
+
+    /// Placements on units without any job, so that they can be held at a cap of the job.
+    pub fn unshared(view: &View<'a>, shape: &Shape, job: &'a Job) -> Self {
+        Self::on(view, Cow::Owned(shape.unshared(&view.index().classes)), job)
+    }
+
+    fn on(view: &View<'a>, shape: Cow<'a, Shape>, job: &'a Job) -> Self {
+        let by_energy = view.parts().placement == PlacementRule::LeastEnergy;
+        let shape = if by_energy { Cow::Owned(ordered(view, &shape, &job.request)) } else { shape };
+        Self { view: *view, job, shape, by_energy, has_ended: false }
+    }
+
+    /// Returns the next placement. By least room there is one.
+    pub fn next(&mut self, reservation: Option<&HeadReservation>) -> Option<Placement> {
+        if self.has_ended {
+            return None;
+        }
+        let placement = least_room::find(&self.view, &self.shape, self.job, reservation)?;
+        self.has_ended = !self.by_energy;
+        if self.by_energy {
+            let first = placement.first().and_then(|part| self.view.index().classes.place_of(part.unit.node));
+            let place = self.shape.ways.iter().position(|way| first.is_some_and(|(class, _)| way.class == class));
+            match place {
+                Some(place) => self.shape.to_mut().remove_way(place),
+                None => self.has_ended = true,
+            }
+        }
+        Some(placement)
+    }
+}
+
+/// Returns the shape with its types of node by the energy of a job. The order of types of equal energy stays.
+fn ordered(view: &View<'_>, shape: &Shape, request: &Request) -> Shape {
+    let mut order: Vec<(Energy, usize)> =
+        shape.ways.iter().enumerate().map(|(index, way)| (energy(view, way, request), index)).collect();
+    order.sort_unstable();
+    shape.in_order(order.into_iter().map(|(_, index)| index))
+}
+
+/// Returns the energy above idle that a job is expected to use on a node of a type.
+fn energy(view: &View<'_>, way: &Way, request: &Request) -> Energy {
+    let (known, units) = (Known::of(view.state()), &view.index().classes.class(way.class).units);
+    let Some(unit) = units.get(usize::from(way.unit)) else { return Energy::ZERO };
+    let each = estimate(known, request, unit, None).times(units_wanted(request));
+    each.with_draw(host_power(known, request, units)).energy
+}
+
+impl PlanBuilder<'_> {
+    /// Starts the job on the candidate with least energy, under the orders that plan with the future.
+    pub(in crate::policy) fn least_energy(&self, asked: AskedJob<'_>) -> Decision {
+        let now = self.view.now();
+        let starts = self.starts(asked.ways, now);
+        let best = starts.iter().filter(|found| found.at == now).min_by_key(|found| found.offer.estimate.energy);
+        match best.and_then(|found| self.choice(found)) {
+            Some(choice) => Decision::Start(choice),
+            None => self.later(asked, starts.iter().min_by_key(|found| found.at)),
+        }
+    }
+}
