@@ -27,11 +27,11 @@ const HOUSE: [(&str, &[&str]); 23] = [
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "files", "sched", "trace", "journal", "profiles"]),
-    // Not installed: the laboratory, which alone may use a program, and the workshop.
+    // Not installed: the laboratory and the workshop, which alone may use a program.
     ("lab", &["model", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
-    ("xtask", &["model", "sched", "proto", "profiles", "journal", "power", "requirements"]),
+    ("xtask", &["model", "sched", "proto", "profiles", "journal", "power", "lsim", "requirements"]),
 ];
 
 /// Crates that `model` and `sched` may use.
