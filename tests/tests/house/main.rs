@@ -126,6 +126,11 @@ fn random_numbers_come_from_one_crate() {
 }
 
 #[test]
+fn decimal_numbers_are_read_in_one_place() {
+    check_sources("decimal numbers are read by `limo_model::decimal`", sources::own_decimals);
+}
+
+#[test]
 fn nothing_outside_tests_panics_without_a_proof() {
     check_sources("`unwrap` and `expect` have a comment that proves them", sources::unproven);
 }
