@@ -56,6 +56,12 @@ fn a_version_stands_once() {
 }
 
 #[test]
+fn http_is_spoken_by_one_client() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest of the workspace");
+    check("`reqwest` is the one HTTP client", &manifests::other_clients(&manifest));
+}
+
+#[test]
 fn bincode_is_one_module() {
     let tree = Tree::read(root());
     let users = tree.members().filter(|(_, text)| text.contains("bincode")).map(|(path, _)| path.to_owned());
