@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::digest::Digest;
+use limo_model::Digest;
+
+use super::digest::of_file;
 use super::file::{Period, Plan, Variant};
 use super::source::Source;
 use super::workers::spread;
@@ -115,8 +117,7 @@ fn files(base: &Setup) -> Result<String> {
     let mut text = String::new();
     let files = [&base.platform, &base.budgets, &base.prices, &base.limits, &base.profiles];
     for path in files.into_iter().flatten() {
-        let digest =
-            Digest::of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.hex();
+        let digest = of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.to_string();
         text.push_str(&format!("{} {digest}\n", file_name(path)));
     }
     Ok(text)
@@ -132,9 +133,9 @@ fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String 
     let plain =
         Setup { trace: None, platform: None, budgets: None, prices: None, limits: None, profiles: None, ..setup };
     let text =
-        format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload.hex());
+        format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload.to_string());
     let readable = format!("{} {} {} {} {}", labels.policy, labels.budget, labels.set, labels.workload, labels.seed);
-    format!("{}-{}", slug(&readable), Digest::new().add(text.as_bytes()).hex())
+    format!("{}-{}", slug(&readable), Digest::new().add(text.as_bytes()).to_string())
 }
 
 /// Replaces characters that cannot be part of file and job names by one `-`.

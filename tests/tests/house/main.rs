@@ -132,6 +132,11 @@ fn random_numbers_come_from_one_crate() {
 }
 
 #[test]
+fn contents_are_digested_in_one_place() {
+    check_sources("digests come from `limo_model::Digest`", sources::own_digests);
+}
+
+#[test]
 fn decimal_numbers_are_read_in_one_place() {
     check_sources("decimal numbers are read by `limo_model::decimal`", sources::own_decimals);
 }
