@@ -38,7 +38,7 @@ impl Controller {
     pub(super) fn take_up_liveness(&mut self) {
         self.liveness.due.clear();
         let away: Vec<NodeId> =
-            self.core.known_nodes().filter(|node| !node.is_connected()).map(limo_sched::Node::id).collect();
+            self.tx.core.known_nodes().filter(|node| !node.is_connected()).map(limo_sched::Node::id).collect();
         self.liveness.away.retain(|node, _| away.contains(node));
         for node in away {
             self.is_unreachable(node);
@@ -47,22 +47,22 @@ impl Controller {
 
     /// Applies the configured lease to jobs that are assigned from now on.
     pub(super) fn lease_in_force(&mut self) {
-        let lease = Lease { span: self.settings.node_lease, grace: self.settings.kill_grace };
-        if self.core.settings().lease != Some(lease) {
-            self.must(Event::LeaseSet { lease, by: CONFIGURATION.to_owned() });
+        let lease = Lease { span: self.tx.settings.node_lease, grace: self.tx.settings.kill_grace };
+        if self.tx.core.settings().lease != Some(lease) {
+            self.tx.must(Event::LeaseSet { lease, by: CONFIGURATION.to_owned() });
         }
     }
 
     /// Records that a node is disconnected.
     pub(super) fn is_unreachable(&mut self, node: NodeId) {
-        let since = *self.liveness.away.entry(node).or_insert(self.now);
-        self.liveness.due.insert((since + self.settings.node_lease, node));
+        let since = *self.liveness.away.entry(node).or_insert(self.tx.now);
+        self.liveness.due.insert((since + self.tx.settings.node_lease, node));
     }
 
     /// Logs the consequences for its jobs.
     pub(super) fn report_unreachable(&self, node: NodeId) {
-        let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
-        let (jobs, lease) = (self.open_attempts(node).len(), self.settings.node_lease);
+        let Some(name) = self.tx.core.node(node).map(|node| node.spec().name.clone()) else { return };
+        let (jobs, lease) = (self.open_attempts(node).len(), self.tx.settings.node_lease);
         if jobs == 0 {
             return tracing::warn!(node = name, "node unreachable: it gets no jobs until lslave on it connects again");
         }
@@ -78,8 +78,8 @@ impl Controller {
     pub(super) fn is_reachable(&mut self, node: NodeId, reports: &[AttemptReport]) {
         if let Some(since) = self.liveness.away.remove(&node) {
             self.liveness.due.retain(|(_, other)| *other != node);
-            if let Some(name) = self.core.node(node).map(|node| &node.spec().name) {
-                tracing::info!(node = name, "node connected after {}", self.now - since);
+            if let Some(name) = self.tx.core.node(node).map(|node| &node.spec().name) {
+                tracing::info!(node = name, "node connected after {}", self.tx.now - since);
             }
         }
         let runs = |(job, attempt): &(JobId, Attempt)| {
@@ -101,7 +101,7 @@ impl Controller {
     }
 
     fn held_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
-        let held = self.core.node(node).map(limo_sched::Node::held).unwrap_or_default();
+        let held = self.tx.core.node(node).map(limo_sched::Node::held).unwrap_or_default();
         held.iter().map(|held| (held.job, held.attempt)).collect()
     }
 
@@ -115,9 +115,9 @@ impl Controller {
         if self.held_on(node).len() == kept.len() {
             return;
         }
-        let before = self.core.node(node).map(limo_sched::Node::held_draw).unwrap_or_default();
-        self.must(Event::DrawReleased { node, kept, by: by.to_owned() });
-        if let Some(node) = self.core.node(node) {
+        let before = self.tx.core.node(node).map(limo_sched::Node::held_draw).unwrap_or_default();
+        self.tx.must(Event::DrawReleased { node, kept, by: by.to_owned() });
+        if let Some(node) = self.tx.core.node(node) {
             let released = before - node.held_draw();
             tracing::info!(node = node.spec().name, by, "{released} are no longer held for the node");
         }
@@ -132,8 +132,8 @@ impl Controller {
 
     /// Decides about the nodes whose time has come.
     pub(super) fn leases_due(&mut self) {
-        while let Some((at, node)) = self.liveness.due.first().copied().filter(|(at, _)| *at <= self.now) {
-            if !self.commits.is_open() {
+        while let Some((at, node)) = self.liveness.due.first().copied().filter(|(at, _)| *at <= self.tx.now) {
+            if !self.tx.commits.is_open() {
                 return;
             }
             self.liveness.due.remove(&(at, node));
@@ -147,10 +147,10 @@ impl Controller {
         if attempts.is_empty() {
             return;
         }
-        let silent = self.now - since;
+        let silent = self.tx.now - since;
         self.lose(node, LOST);
         for (job, attempt) in attempts {
-            match self.fenced_at(since, job, attempt).filter(|at| *at > self.now) {
+            match self.fenced_at(since, job, attempt).filter(|at| *at > self.tx.now) {
                 Some(at) => drop(self.liveness.due.insert((at, node))),
                 None => self.fail((job, attempt), node, &format!("unreachable for {silent}")),
             }
@@ -165,7 +165,7 @@ impl Controller {
     }
 
     fn lose(&mut self, node: NodeId, by: &str) {
-        let Some(known) = self.core.node(node) else { return };
+        let Some(known) = self.tx.core.node(node) else { return };
         let name = known.spec().name.clone();
         if known.lost_since().is_none() {
             tracing::error!(
@@ -175,12 +175,12 @@ impl Controller {
                  its own shows that they are gone, or an operator runs `lconf node lost {name}`"
             );
         }
-        self.must(Event::NodeLost { node, by: by.to_owned() });
+        self.tx.must(Event::NodeLost { node, by: by.to_owned() });
     }
 
     /// Ends an attempt on a node without the node's report.
     fn fail(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, why: &str) {
-        let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
+        let Some(name) = self.tx.core.node(node).map(|node| node.spec().name.clone()) else { return };
         let reason = format!("node {name} failed: {why}");
         let usage = Usage::default();
         if self.is_multi_node(job) {
@@ -190,7 +190,7 @@ impl Controller {
         } else {
             tracing::error!(%job, %attempt, reason, "job ended: its node failed");
             self.assignments.none_awaited(job);
-            self.must(Event::Ended { job, attempt, outcome: Outcome::NodeFailed { reason }, usage });
+            self.tx.must(Event::Ended { job, attempt, outcome: Outcome::NodeFailed { reason }, usage });
         }
     }
 
@@ -198,7 +198,7 @@ impl Controller {
     pub(super) fn nodes_lost(&mut self, peer: PeerId, names: &[String], by: &str) {
         let node = |name: &String| {
             let node = self.node(name)?;
-            match self.core.node(node).is_some_and(limo_sched::Node::is_connected) {
+            match self.tx.core.node(node).is_some_and(limo_sched::Node::is_connected) {
                 true => Err(Refused::NodeIsConnected { name: name.clone() }),
                 false => Ok(node),
             }

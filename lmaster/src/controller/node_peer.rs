@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use limo_model::NodeId;
 use limo_proto::{AttemptReport, Frame, MasterToNode, NodeToMaster, Registration};
 
+use super::foreign::Foreign;
 use super::{NodeIncarnation, PeerId};
 
 /// One connection of a node.
@@ -45,6 +46,7 @@ pub(super) struct NodeLinks {
     connected: BTreeMap<NodeId, NodeLink>,
     /// The incarnation in which each node got its last assignments, by name.
     incarnations: HashMap<String, NodeIncarnation>,
+    pub(super) foreign: Foreign,
 }
 
 impl NodeLinks {

@@ -5,7 +5,6 @@
 use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
 use limo_proto::{Answer, ReadingsQuery, Sample};
-use limo_sched::Event;
 
 use super::lookup::Lookup;
 use super::queries::Serve;
@@ -45,11 +44,13 @@ impl Serve for ReadingsQuery {
 impl Controller {
     /// Handles a value or a failure of a shared meter.
     pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
-        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else { return };
-        for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
+        let Some(draw) = self.tx.metering.shown(index, shown, self.tx.now).filter(|_| self.tx.commits.is_open()) else {
+            return;
+        };
+        for (node, part) in self.tx.metering.divided(index, draw, &self.tx.core, self.tx.now) {
             self.keep_reading(node, &Sample::once(part));
         }
-        if let Some((nodes, source)) = self.metering.held_is_gone(index, draw, &self.core, self.now) {
+        if let Some((nodes, source)) = self.tx.metering.held_is_gone(index, draw, &self.tx.core, self.tx.now) {
             for node in nodes {
                 self.release_draw(node, Vec::new(), &source);
             }
@@ -59,8 +60,8 @@ impl Controller {
     /// Handles a value of a node's own meter.
     pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
         // A node that falls asleep no longer has its earlier draw.
-        let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
-        if is_awake && self.metering.own_shown(node, sample.draw, &self.core, self.now) {
+        let is_awake = self.tx.core.node(node).is_some_and(limo_sched::Node::is_awake);
+        if is_awake && self.tx.metering.own_shown(node, sample.draw, &self.tx.core, self.tx.now) {
             self.keep_reading(node, sample);
         }
     }
@@ -68,49 +69,40 @@ impl Controller {
     /// Returns the draw that counts for a node.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // On a full disk the remaining space is reserved for the ends of jobs.
-        if self.commits.trouble().is_none()
-            && let Some(node) = self.core.node(node)
+        if self.tx.commits.trouble().is_none()
+            && let Some(node) = self.tx.core.node(node)
         {
-            self.metering.take_sample(node, sample, (self.now, self.settings.readings_every));
+            self.tx.metering.take_sample(node, sample, (self.tx.now, self.tx.settings.readings_every));
         }
     }
 
     pub(super) fn forget_reading(&mut self, node: NodeId) {
-        self.metering.forget(node, self.core.node(node));
-    }
-
-    pub(super) fn record_readings(&mut self) {
-        let draws = self.metering.take_readings();
-        if !draws.is_empty()
-            && let Err(refused) = self.apply(Event::Readings { draws })
-        {
-            tracing::error!(%refused, "readings were refused");
-        }
+        self.tx.metering.forget(node, self.tx.core.node(node));
     }
 
     /// Adds the believed draw up to now, before it changes.
     pub(super) fn draw_goes_on(&mut self) {
-        let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
-        self.metering.pass(self.now, draw.map(Power::at_least_zero));
-        if self.commits.trouble().is_some() {
-            self.metering.drop_rows();
+        let draw = (!self.tx.core.nodes().is_empty() && self.tx.commits.is_open()).then(|| self.tx.core.sums().drawn());
+        self.tx.metering.pass(self.tx.now, draw.map(Power::at_least_zero));
+        if self.tx.commits.trouble().is_some() {
+            self.tx.metering.drop_rows();
         }
     }
 
     /// Commits rows and texts without a round, because no event happened.
     pub(super) fn commit_rows(&mut self) {
-        let (readings, forget_readings) = self.metering.take_rows(self.now);
-        let batch = Batch { readings, forget_readings, ..self.commits.close_texts() };
-        self.effects.push(Effect::Commit(Box::new(batch)));
+        let (readings, forget_readings) = self.tx.metering.take_rows(self.tx.now);
+        let batch = Batch { readings, forget_readings, ..self.tx.commits.close_texts() };
+        self.tx.effects.push(Effect::Commit(Box::new(batch)));
     }
 
     /// Energy of a node, or of the cluster.
     fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
         let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
         let emulated = match &node {
-            None => self.core.nodes().iter().any(emulated),
+            None => self.tx.core.nodes().iter().any(emulated),
             Some(name) => match self.node(name) {
-                Ok(id) => self.core.node(id).is_some_and(emulated),
+                Ok(id) => self.tx.core.node(id).is_some_and(emulated),
                 Err(refused) => return self.refuse(peer, refused.to_string(), None),
             },
         };
@@ -126,7 +118,7 @@ impl Controller {
         (node, (from, until)): (&str, (Time, Time)),
         mut intervals: Vec<Drawn>,
     ) {
-        let newer = self.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
+        let newer = self.tx.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
         newer.for_each(|drawn| add(&mut intervals, drawn));
         if intervals.len() > READINGS_LIMIT as usize {
             let reason = format!("that are more than {READINGS_LIMIT} intervals");

@@ -41,17 +41,17 @@ pub struct Initial {
 impl Controller {
     /// Applies the configured options; the policy is the one last chosen.
     pub(super) fn options_in_force(&mut self) {
-        let (preset, options) = (self.core.settings().preset, self.settings.options);
-        if self.core.settings().options != options {
+        let (preset, options) = (self.tx.core.settings().preset, self.tx.settings.options);
+        if self.tx.core.settings().options != options {
             let by = CONFIGURATION.to_owned();
-            self.must(limo_sched::Event::PolicySet { preset, options, by });
+            self.tx.must(limo_sched::Event::PolicySet { preset, options, by });
         }
     }
 
     pub(super) fn configured(&mut self, settings: Settings) {
-        self.settings = settings;
-        self.metering.configure(&self.settings);
-        if self.commits.is_open() {
+        self.tx.settings = settings;
+        self.tx.metering.configure(&self.tx.settings);
+        if self.tx.commits.is_open() {
             self.options_in_force();
             self.lease_in_force();
         }

@@ -103,8 +103,8 @@ fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> {
 impl Controller {
     /// Continues the changes that were in progress, after the state was restored.
     pub(super) fn take_up_sleep(&mut self) {
-        self.sleepers = Sleepers { starts: self.starting().collect(), ..Sleepers::default() };
-        let core = &self.core;
+        self.sleepers = Sleepers { starts: self.tx.starting().collect(), ..Sleepers::default() };
+        let core = &self.tx.core;
         let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
         self.sleepers.starts.retain(|job, _| waits(job) == Some(true));
         // Unsent assignments were not released by any earlier process.
@@ -114,8 +114,8 @@ impl Controller {
             match sleep {
                 // The order may have been lost; then the node registers.
                 Sleep::GoingDown => {
-                    let until =
-                        self.now + self.settings.idle.sleep_timeout.max(self.span_of(node, |rest| rest.down.span));
+                    let until = self.tx.now
+                        + self.tx.settings.idle.sleep_timeout.max(self.span_of(node, |rest| rest.down.span));
                     self.sleepers.set(node, Step::Falling, until);
                 }
                 Sleep::Waking => self.call(node, 1),
@@ -126,7 +126,7 @@ impl Controller {
 
     /// Returns true if a node of this assignment is not awake yet.
     pub(super) fn awaits_waking(&mut self, job: JobId, attempt: Attempt) -> bool {
-        let waits = self.assignment(job, attempt).is_some_and(|assignment| wakes(&self.core, assignment));
+        let waits = self.assignment(job, attempt).is_some_and(|assignment| wakes(&self.tx.core, assignment));
         if waits {
             self.sleepers.starts.insert(job, attempt);
         }
@@ -142,7 +142,7 @@ impl Controller {
                 continue;
             };
             let is_ready = |node: &NodeId| self.link(*node).is_some();
-            if !wakes(&self.core, assignment) && nodes_of(assignment).iter().all(is_ready) {
+            if !wakes(&self.tx.core, assignment) && nodes_of(assignment).iter().all(is_ready) {
                 self.sleepers.starts.remove(&job);
                 self.assign(job, attempt);
             }
@@ -159,7 +159,7 @@ impl Controller {
             // A node whose connection broke meanwhile counts as awake again.
             if let (Some(peer), Sleep::GoingDown) = (self.link(node), self.sleep_of(node)) {
                 self.tell_node(peer, MasterToNode::Sleep);
-                self.sleepers.set(node, Step::Told, self.now + self.settings.idle.sleep_timeout);
+                self.sleepers.set(node, Step::Told, self.tx.now + self.tx.settings.idle.sleep_timeout);
             }
         }
     }
@@ -179,11 +179,11 @@ impl Controller {
             return self.close_node(peer, "the node falls asleep, which it was not told to".into());
         }
         self.nodes.remove(peer);
-        self.effects.push(Effect::Part(peer));
+        self.tx.effects.push(Effect::Part(peer));
         self.forget_reading(node);
         self.probes_broke(node);
         let down = self.span_of(node, |rest| rest.down.span);
-        self.sleepers.set(node, Step::Falling, self.now + down);
+        self.sleepers.set(node, Step::Falling, self.tx.now + down);
         tracing::info!(node = self.name_of(node), "the node falls asleep");
     }
 
@@ -197,17 +197,17 @@ impl Controller {
     pub(super) fn is_awake(&mut self, node: NodeId, unasked: bool) {
         self.sleepers.forget(node);
         if unasked {
-            let until = self.now + self.settings.idle.sleep_again_after;
-            self.must(Event::SleepFailed { node, until, reason: "it registered unasked".to_owned() });
+            let until = self.tx.now + self.tx.settings.idle.sleep_again_after;
+            self.tx.must(Event::SleepFailed { node, until, reason: "it registered unasked".to_owned() });
         }
     }
 
     /// Handles a node that did not fall asleep. It registered again, or stayed connected.
     pub(super) fn sleep_failed(&mut self, node: NodeId, reason: &str) {
-        let again = self.settings.idle.sleep_again_after;
+        let again = self.tx.settings.idle.sleep_again_after;
         tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it is left alone for {again}");
         self.sleepers.forget(node);
-        self.must(Event::SleepFailed { node, until: self.now + again, reason: reason.to_owned() });
+        self.tx.must(Event::SleepFailed { node, until: self.tx.now + again, reason: reason.to_owned() });
     }
 
     /// Handles a failure of the shell to wake a node.
@@ -222,25 +222,25 @@ impl Controller {
     pub(super) fn sleep_broke(&mut self, node: NodeId) {
         self.sleepers.forget(node);
         if self.sleep_of(node) != Sleep::Awake {
-            self.must(Event::Awake { nodes: vec![(node, 1)] });
+            self.tx.must(Event::Awake { nodes: vec![(node, 1)] });
         }
     }
 
     /// Decides about nodes whose time has come.
     pub(super) fn sleep_due(&mut self) {
-        while self.commits.is_open()
-            && let Some((node, step)) = self.sleepers.take_due(self.now)
+        while self.tx.commits.is_open()
+            && let Some((node, step)) = self.sleepers.take_due(self.tx.now)
         {
             match (step, self.sleep_of(node)) {
                 (Step::Told, Sleep::GoingDown) => {
-                    let timeout = self.settings.idle.sleep_timeout;
+                    let timeout = self.tx.settings.idle.sleep_timeout;
                     self.sleep_failed(node, &format!("the node did not answer within {timeout}"));
                 }
                 (Step::Falling, Sleep::GoingDown) => {
                     tracing::info!(node = self.name_of(node), "the node is asleep");
-                    self.must(Event::Asleep { nodes: vec![(node, 1)] });
+                    self.tx.must(Event::Asleep { nodes: vec![(node, 1)] });
                 }
-                (Step::Woken { tries, fault }, Sleep::Waking) => match tries < self.settings.idle.wake_tries {
+                (Step::Woken { tries, fault }, Sleep::Waking) => match tries < self.tx.settings.idle.wake_tries {
                     true => self.call(node, tries + 1),
                     false => self.give_up(node, tries, fault),
                 },
@@ -253,15 +253,15 @@ impl Controller {
     /// Wakes a node in attempt `tries`.
     fn call(&mut self, node: NodeId, tries: u32) {
         let timeout = self.wake_timeout(node);
-        let order = self.core.node(node).and_then(|node| self.wake_order(node.spec()));
+        let order = self.tx.core.node(node).and_then(|node| self.wake_order(node.spec()));
         let fault = order.is_none().then(|| "the master has no wake command any more".to_owned());
         tracing::info!(node = self.name_of(node), tries, "the node is being woken");
-        self.sleepers.set(node, Step::Woken { tries, fault }, self.now + timeout);
-        self.effects.extend(order.map(|order| Effect::Wake(node, order)));
+        self.sleepers.set(node, Step::Woken { tries, fault }, self.tx.now + timeout);
+        self.tx.effects.extend(order.map(|order| Effect::Wake(node, order)));
     }
 
     fn wake_order(&self, spec: &NodeSpec) -> Option<WakeOrder> {
-        let idle = &self.settings.idle;
+        let idle = &self.tx.settings.idle;
         match spec.rest?.wake? {
             Wake::Command => {
                 let command = idle.wake_command.clone()?;
@@ -275,7 +275,7 @@ impl Controller {
     }
 
     fn wake_timeout(&self, node: NodeId) -> Span {
-        self.settings.idle.wake_timeout.max(self.span_of(node, |rest| rest.up.span))
+        self.tx.settings.idle.wake_timeout.max(self.span_of(node, |rest| rest.up.span))
     }
 
     /// Drains a node that does not wake until an operator has checked it. Its draw is unknown, as for an unreachable
@@ -293,11 +293,11 @@ impl Controller {
         for (job, attempt) in self.attempts_on(node) {
             self.take_back(job, attempt, &format!("its node {name} did not wake"));
         }
-        if self.core.node(node).is_some_and(|node| node.drained().is_none()) {
-            self.must(Event::NodeDrained { node, reason, by: LOST.to_owned() });
+        if self.tx.core.node(node).is_some_and(|node| node.drained().is_none()) {
+            self.tx.must(Event::NodeDrained { node, reason, by: LOST.to_owned() });
         }
-        self.must(Event::Awake { nodes: vec![(node, 1)] });
-        self.must(Event::NodeAway { node });
+        self.tx.must(Event::Awake { nodes: vec![(node, 1)] });
+        self.tx.must(Event::NodeAway { node });
         self.is_unreachable(node);
     }
 
@@ -314,15 +314,15 @@ impl Controller {
     }
 
     fn sleep_of(&self, node: NodeId) -> Sleep {
-        self.core.node(node).map(Node::sleep).unwrap_or_default()
+        self.tx.core.node(node).map(Node::sleep).unwrap_or_default()
     }
 
     fn span_of(&self, node: NodeId, of: fn(limo_model::Rest) -> Span) -> Span {
-        self.core.node(node).and_then(|node| node.spec().rest).map_or(Span::ZERO, of)
+        self.tx.core.node(node).and_then(|node| node.spec().rest).map_or(Span::ZERO, of)
     }
 
     fn name_of(&self, node: NodeId) -> String {
-        self.core.node(node).map(|node| node.spec().name.clone()).unwrap_or_default()
+        self.tx.core.node(node).map(|node| node.spec().name.clone()).unwrap_or_default()
     }
 }
 
