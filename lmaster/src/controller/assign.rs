@@ -101,7 +101,7 @@ impl Controller {
 
     /// Sends a durable assignment to its nodes.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
-        if self.awaits_waking(job, attempt) {
+        if self.sleepers.awaits_waking(&self.tx, job, attempt) {
             return;
         }
         let Some(assignment) = self.assignment(job, attempt) else { return };
@@ -152,7 +152,7 @@ impl Controller {
     /// Withdraws an attempt. `blame` is a node that gets no job for a while. The other nodes forget the attempt; an
     /// unreachable one hears of it when it returns.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
-        self.is_withdrawn(job);
+        self.sleepers.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
         let others = if self.is_multi_node(job) { self.open_nodes(job) } else { Vec::new() };
         self.assignments.withdrawn(job);

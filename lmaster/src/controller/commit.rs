@@ -92,8 +92,8 @@ impl Controller {
             After::Finished(report) => self.finished(report),
             After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
             After::Learn(lesson) => self.tx.effects.push(Effect::Learn(lesson)),
-            After::Sleep(nodes) => self.put_to_sleep(&nodes),
-            After::Wake(nodes) => self.wake_nodes(&nodes),
+            After::Sleep(nodes) => self.sleepers.put_to_sleep(&mut self.tx, &self.nodes, &nodes),
+            After::Wake(nodes) => self.sleepers.wake_nodes(&mut self.tx, &nodes),
             After::Slice(peer) => self.sessions.slice_written(peer),
         }
     }
@@ -258,8 +258,8 @@ impl Controller {
                         self.close_nodes();
                         self.tx.commits.go_on();
                         self.begin(restored.fresh);
-                        self.take_up_liveness();
-                        self.take_up_sleep();
+                        self.liveness.take_up(&self.tx);
+                        self.sleepers.take_up(&mut self.tx, &mut self.assignments);
                     }
                 }
                 self.waiters_of_lost_jobs();

@@ -212,8 +212,8 @@ impl Controller {
         self.signals.follow_clock(&mut self.tx, now);
         if self.tx.steps == 1 {
             // Earlier time belongs to the journal: nodes and clients could not reconnect yet.
-            self.take_up_liveness();
-            self.take_up_sleep();
+            self.liveness.take_up(&self.tx);
+            self.sleepers.take_up(&mut self.tx, &mut self.assignments);
             self.routes.take_up(self.submissions.all(), self.tx.now + self.tx.settings.orphan_grace);
         }
         match input {
@@ -238,7 +238,7 @@ impl Controller {
             Input::Drained(peer) => self.drained(peer),
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
-            Input::WakeFailed(node, reason) => self.wake_failed(node, reason),
+            Input::WakeFailed(node, reason) => self.sleepers.wake_failed(&self.tx, node, reason),
             // The shell has freed its place.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
@@ -321,7 +321,7 @@ impl Controller {
         for node in away {
             self.tx.must(Event::NodeAway { node });
         }
-        self.lease_in_force();
+        Liveness::lease_in_force(&mut self.tx);
         // Reads updates of the profile database that the journal missed.
         let ticket = self.questions.ask(PeerId::NOBODY);
         self.tx.effects.push(Effect::Ask(ticket, Question::new(changes::AllProfiles)));

@@ -56,6 +56,13 @@ fn is_multi_node(assignment: &Assignment) -> bool {
     }
 }
 
+/// Returns the nodes of an assignment that have not ended their part.
+pub(super) fn open_nodes_of(assignment: &Assignment) -> Vec<NodeId> {
+    let mut nodes = nodes_of(assignment);
+    nodes.retain(|node| !has_ended(assignment, *node));
+    nodes
+}
+
 /// Returns the share of one node in a placement.
 pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
     let here = assignment.placement.iter().filter(|part| part.is_on(node));
@@ -84,9 +91,7 @@ impl Controller {
     /// Returns the nodes of a job that have not ended their part.
     pub(super) fn open_nodes(&self, job: JobId) -> Vec<NodeId> {
         let Some(assignment) = self.tx.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
-        let mut nodes = nodes_of(assignment);
-        nodes.retain(|node| !has_ended(assignment, *node));
-        nodes
+        open_nodes_of(assignment)
     }
 
     /// Returns the open connections of those nodes.

@@ -7,7 +7,9 @@ use limo_sched::Event;
 
 use super::assign::Verdict;
 use super::commit::After;
+use super::liveness::Liveness;
 use super::node_peer::{NodeLink, NodePeer, Welcome};
+use super::sleep::Sleepers;
 use super::{Controller, Effect, NodeIncarnation, PeerId};
 
 /// Most messages of a node during its registration: only the ends of its jobs are expected.
@@ -32,9 +34,7 @@ impl Controller {
     }
 
     pub(super) fn tell_node(&mut self, peer: PeerId, message: MasterToNode) {
-        if self.nodes.contains(peer) {
-            self.tx.effects.push(Effect::ToNode(peer, Frame::Message(message)));
-        }
+        self.nodes.tell(&mut self.tx, peer, message);
     }
 
     pub(super) fn close_node(&mut self, peer: PeerId, reason: String) {
@@ -62,10 +62,10 @@ impl Controller {
                 self.assignments.part_away(job, node);
             }
         }
-        self.sleep_broke(node);
+        self.sleepers.broke(&mut self.tx, node);
         self.tx.must(Event::NodeAway { node });
-        self.is_unreachable(node);
-        self.report_unreachable(node);
+        self.liveness.is_unreachable(&self.tx, node);
+        Liveness::report_unreachable(&self.tx, node);
         self.forget_reading(node);
         self.probes_broke(node);
     }
@@ -120,7 +120,7 @@ impl Controller {
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
             NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
             NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
-            NodeToMaster::SleepFailed { reason } => self.sleep_failed(node, &reason),
+            NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }
 
@@ -151,7 +151,7 @@ impl Controller {
             return self
                 .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
         }
-        self.confirmed_over(node, (job, attempt));
+        Liveness::confirmed_over(&mut self.tx, node, (job, attempt));
         // A repeated end, or one of an attempt that is over: in both cases it is recorded, or about to be.
         self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
     }
@@ -297,14 +297,14 @@ impl Controller {
         for (job, attempt, verdict) in withdrawn {
             orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));
         }
-        let spec = self.tx.metering.with_meter(self.with_waking(spec));
-        let unasked = node.is_some_and(|node| self.was_to_sleep(node));
+        let spec = self.tx.metering.with_meter(Sleepers::with_waking(&self.tx, spec));
+        let unasked = node.is_some_and(|node| Sleepers::was_to_sleep(&self.tx, node));
         if let Err(refused) = self.tx.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());
         }
         let Some(node) = self.tx.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.register(node, NodeLink { peer, instance, welcome: false });
-        self.is_awake(node, unasked);
+        self.sleepers.is_awake(&mut self.tx, node, unasked);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);
             let started = verdict == Verdict::Started && !multi_node;
@@ -316,7 +316,7 @@ impl Controller {
                 self.after_start(job);
             }
         }
-        self.is_reachable(node, &attempts);
+        self.liveness.is_reachable(&mut self.tx, node, &attempts);
         orders.extend(self.old_attempts(node, &attempts));
         orders.extend(self.steering(node));
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));

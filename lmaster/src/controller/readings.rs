@@ -6,6 +6,7 @@ use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
 use limo_proto::{Answer, ReadingsQuery, Sample};
 
+use super::liveness::Liveness;
 use super::lookup::Lookup;
 use super::queries::Serve;
 use super::{Controller, Effect, PeerId};
@@ -52,7 +53,7 @@ impl Controller {
         }
         if let Some((nodes, source)) = self.tx.metering.held_is_gone(index, draw, &self.tx.core, self.tx.now) {
             for node in nodes {
-                self.release_draw(node, Vec::new(), &source);
+                Liveness::release_draw(&mut self.tx, node, Vec::new(), &source);
             }
         }
     }

@@ -3,6 +3,7 @@
 use limo_model::{Band, ModeSetting, Preset, Span};
 use limo_sched::Options;
 
+use super::liveness::Liveness;
 use super::{Controller, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
 use crate::limits::Limits;
@@ -53,7 +54,7 @@ impl Controller {
         self.tx.metering.configure(&self.tx.settings);
         if self.tx.commits.is_open() {
             self.options_in_force();
-            self.lease_in_force();
+            Liveness::lease_in_force(&mut self.tx);
         }
     }
 }

@@ -136,4 +136,9 @@ impl Tx {
         let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
         self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
     }
+
+    /// Returns the name of a node, or an empty text.
+    pub(super) fn name_of(&self, node: NodeId) -> String {
+        self.core.node(node).map(|node| node.spec().name.clone()).unwrap_or_default()
+    }
 }
