@@ -176,7 +176,7 @@ pub fn command_of(application: &str) -> Option<&str> {
 
 /// Collisions on purpose are harmless, because the names belong to one user.
 fn digest(text: &str) -> Digest {
-    Digest::new().add(text.as_bytes())
+    Digest::new().with(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ impl Digest {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Adds bytes at the end.
+    /// Continues with further bytes.
     #[must_use]
-    pub fn add(self, bytes: &[u8]) -> Self {
+    pub fn with(self, bytes: &[u8]) -> Self {
         Self(bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn published_values() {
         assert_eq!(Digest::new().to_string(), "cbf29ce484222325");
-        assert_eq!(Digest::new().add(b"a").to_string(), "af63dc4c8601ec8c");
-        assert_eq!(Digest::new().add(b"foo").add(b"bar").to_string(), "85944171f73967e8");
+        assert_eq!(Digest::new().with(b"a").to_string(), "af63dc4c8601ec8c");
+        assert_eq!(Digest::new().with(b"foo").with(b"bar").to_string(), "85944171f73967e8");
     }
 }

@@ -125,7 +125,7 @@ impl MachineText {
             rest: None,
         };
         spec.check().map_err(|error| (start, error.into()))?;
-        let seed = self.seed.unwrap_or_else(|| Digest::new().add(spec.name.as_bytes()).value());
+        let seed = self.seed.unwrap_or_else(|| Digest::new().with(spec.name.as_bytes()).value());
         Ok(Machine { spec, units, seed, reading_noise: percent(self.reading_noise) })
     }
 }

@@ -108,7 +108,7 @@ impl Controller {
             self.tx.record_readings();
         } else if !self.tx.commits.is_due(now) {
             if self.tx.metering.rows_are_due(now) || self.tx.commits.keeps_texts() {
-                self.commit_rows();
+                self.tx.commit_rows();
             }
             return;
         }

@@ -208,7 +208,7 @@ impl Controller {
     pub fn step(&mut self, now: Now, input: Input) -> Vec<Effect> {
         self.tx.now = self.tx.now.max(now.at);
         self.tx.steps += 1;
-        self.draw_goes_on();
+        self.tx.draw_goes_on();
         self.signals.follow_clock(&mut self.tx, now);
         if self.tx.steps == 1 {
             // Earlier time belongs to the journal: nodes and clients could not reconnect yet.
@@ -230,7 +230,7 @@ impl Controller {
             Input::Ballast(result) => self.tx.commits.ballast(result, &mut self.tx.effects),
             Input::Answered(ticket, reply) => self.answered(ticket, reply),
             Input::Learned(key, profile) => self.learned(key, profile),
-            Input::Metered(meter, shown) => self.metered(meter, shown),
+            Input::Metered(meter, shown) => self.tx.metered(meter, shown),
             Input::Timer => self.timer(),
             Input::Feeds(news) => self.signals.told(&mut self.tx, *news),
             Input::Word(source, word) => self.signals.word(&mut self.tx, source, word),
@@ -313,7 +313,7 @@ impl Controller {
         }
         let offset = self.tx.core.clock().offset;
         self.signals.keep_clock(&mut self.tx, offset);
-        self.options_in_force();
+        self.tx.options_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =

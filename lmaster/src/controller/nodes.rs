@@ -66,7 +66,7 @@ impl Controller {
         self.tx.must(Event::NodeAway { node });
         self.liveness.is_unreachable(&self.tx, node);
         Liveness::report_unreachable(&self.tx, node);
-        self.forget_reading(node);
+        self.tx.forget_reading(node);
         self.probes_broke(node);
     }
 
@@ -114,7 +114,7 @@ impl Controller {
             NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
                 self.close_node(peer, format!("a reading of {} is no draw", draw.min(low)));
             }
-            NodeToMaster::Reading(sample) => self.reading(node, &sample),
+            NodeToMaster::Reading(sample) => self.tx.reading(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),

@@ -97,7 +97,7 @@ impl Controller {
         if self.tx.commits.is_read_only() {
             self.show_away(node);
         }
-        self.forget_reading(node);
+        self.tx.forget_reading(node);
         self.probes_broke(node);
     }
 

@@ -9,6 +9,7 @@ use limo_proto::{Answer, ReadingsQuery, Sample};
 use super::liveness::Liveness;
 use super::lookup::Lookup;
 use super::queries::Serve;
+use super::tx::Tx;
 use super::{Controller, Effect, PeerId};
 use crate::database::Database;
 
@@ -42,18 +43,18 @@ impl Serve for ReadingsQuery {
     }
 }
 
-impl Controller {
+impl Tx {
     /// Handles a value or a failure of a shared meter.
     pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
-        let Some(draw) = self.tx.metering.shown(index, shown, self.tx.now).filter(|_| self.tx.commits.is_open()) else {
+        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else {
             return;
         };
-        for (node, part) in self.tx.metering.divided(index, draw, &self.tx.core, self.tx.now) {
+        for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
             self.keep_reading(node, &Sample::once(part));
         }
-        if let Some((nodes, source)) = self.tx.metering.held_is_gone(index, draw, &self.tx.core, self.tx.now) {
+        if let Some((nodes, source)) = self.metering.held_is_gone(index, draw, &self.core, self.now) {
             for node in nodes {
-                Liveness::release_draw(&mut self.tx, node, Vec::new(), &source);
+                Liveness::release_draw(self, node, Vec::new(), &source);
             }
         }
     }
@@ -61,8 +62,8 @@ impl Controller {
     /// Handles a value of a node's own meter.
     pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
         // A node that falls asleep no longer has its earlier draw.
-        let is_awake = self.tx.core.node(node).is_some_and(limo_sched::Node::is_awake);
-        if is_awake && self.tx.metering.own_shown(node, sample.draw, &self.tx.core, self.tx.now) {
+        let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
+        if is_awake && self.metering.own_shown(node, sample.draw, &self.core, self.now) {
             self.keep_reading(node, sample);
         }
     }
@@ -70,33 +71,35 @@ impl Controller {
     /// Returns the draw that counts for a node.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // On a full disk the remaining space is reserved for the ends of jobs.
-        if self.tx.commits.trouble().is_none()
-            && let Some(node) = self.tx.core.node(node)
+        if self.commits.trouble().is_none()
+            && let Some(node) = self.core.node(node)
         {
-            self.tx.metering.take_sample(node, sample, (self.tx.now, self.tx.settings.readings_every));
+            self.metering.take_sample(node, sample, (self.now, self.settings.readings_every));
         }
     }
 
     pub(super) fn forget_reading(&mut self, node: NodeId) {
-        self.tx.metering.forget(node, self.tx.core.node(node));
+        self.metering.forget(node, self.core.node(node));
     }
 
     /// Adds the believed draw up to now, before it changes.
     pub(super) fn draw_goes_on(&mut self) {
-        let draw = (!self.tx.core.nodes().is_empty() && self.tx.commits.is_open()).then(|| self.tx.core.sums().drawn());
-        self.tx.metering.pass(self.tx.now, draw.map(Power::at_least_zero));
-        if self.tx.commits.trouble().is_some() {
-            self.tx.metering.drop_rows();
+        let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
+        self.metering.pass(self.now, draw.map(Power::at_least_zero));
+        if self.commits.trouble().is_some() {
+            self.metering.drop_rows();
         }
     }
 
     /// Commits rows and texts without a round, because no event happened.
     pub(super) fn commit_rows(&mut self) {
-        let (readings, forget_readings) = self.tx.metering.take_rows(self.tx.now);
-        let batch = Batch { readings, forget_readings, ..self.tx.commits.close_texts() };
-        self.tx.effects.push(Effect::Commit(Box::new(batch)));
+        let (readings, forget_readings) = self.metering.take_rows(self.now);
+        let batch = Batch { readings, forget_readings, ..self.commits.close_texts() };
+        self.effects.push(Effect::Commit(Box::new(batch)));
     }
+}
 
+impl Controller {
     /// Energy of a node, or of the cluster.
     fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
         let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;

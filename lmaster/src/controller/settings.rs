@@ -4,6 +4,7 @@ use limo_model::{Band, ModeSetting, Preset, Span};
 use limo_sched::Options;
 
 use super::liveness::Liveness;
+use super::tx::Tx;
 use super::{Controller, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
 use crate::limits::Limits;
@@ -39,21 +40,23 @@ pub struct Initial {
     pub mode: ModeSetting,
 }
 
-impl Controller {
+impl Tx {
     /// Applies the configured options; the policy is the one last chosen.
     pub(super) fn options_in_force(&mut self) {
-        let (preset, options) = (self.tx.core.settings().preset, self.tx.settings.options);
-        if self.tx.core.settings().options != options {
+        let (preset, options) = (self.core.settings().preset, self.settings.options);
+        if self.core.settings().options != options {
             let by = CONFIGURATION.to_owned();
-            self.tx.must(limo_sched::Event::PolicySet { preset, options, by });
+            self.must(limo_sched::Event::PolicySet { preset, options, by });
         }
     }
+}
 
+impl Controller {
     pub(super) fn configured(&mut self, settings: Settings) {
         self.tx.settings = settings;
         self.tx.metering.configure(&self.tx.settings);
         if self.tx.commits.is_open() {
-            self.options_in_force();
+            self.tx.options_in_force();
             Liveness::lease_in_force(&mut self.tx);
         }
     }

@@ -305,7 +305,7 @@ impl Controller {
         }
         self.nodes.remove(peer);
         self.tx.effects.push(Effect::Part(peer));
-        self.forget_reading(node);
+        self.tx.forget_reading(node);
         self.probes_broke(node);
         let down = span_of(&self.tx, node, |rest| rest.down.span);
         self.sleepers.set(node, Step::Falling, self.tx.now + down);

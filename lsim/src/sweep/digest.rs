@@ -15,7 +15,7 @@ pub fn of_file(path: &Path) -> io::Result<Digest> {
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(digest),
-            count => digest = digest.add(&piece[..count]),
+            count => digest = digest.with(&piece[..count]),
         }
     }
 }

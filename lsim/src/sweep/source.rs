@@ -80,7 +80,7 @@ impl Source {
     pub fn digest(&self) -> Result<Digest> {
         match self {
             Self::Trace(path) => of_file(path).with_context(|| format!("{}: the file cannot be read", path.display())),
-            Self::Recipe { recipe, .. } => Ok(Digest::new().add(format!("{recipe:?}").as_bytes())),
+            Self::Recipe { recipe, .. } => Ok(Digest::new().with(format!("{recipe:?}").as_bytes())),
         }
     }
 

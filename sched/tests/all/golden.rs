@@ -24,7 +24,7 @@ fn digest_of(world: &World) -> Digest {
         Call::Round(round) => Some(serde_json::to_vec(round).expect("a round is JSON")),
         _ => None,
     });
-    rounds.fold(Digest::new(), |digest, round| digest.add(&round))
+    rounds.fold(Digest::new(), |digest, round| digest.with(&round))
 }
 
 /// Compares lines with those of a file, or writes the file.

@@ -81,6 +81,6 @@ fn read_all() -> io::Result<(u64, u64)> {
             return Ok((bytes, checksum.value()));
         }
         bytes += count as u64;
-        checksum = checksum.add(&buffer[..count]);
+        checksum = checksum.with(&buffer[..count]);
     }
 }

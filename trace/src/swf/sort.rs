@@ -123,7 +123,7 @@ mod tests {
         introsort(&mut items, |a, b| a.0 < b.0);
         assert!(items.is_sorted_by_key(|item| item.0));
         let bytes: Vec<u8> = items.iter().flat_map(|item| item.1.to_le_bytes()).collect();
-        assert_eq!(limo_model::Digest::new().add(&bytes).value(), expected, "{} keys", items.len());
+        assert_eq!(limo_model::Digest::new().with(&bytes).value(), expected, "{} keys", items.len());
     }
 
     /// Ten keys in the order of a linear congruential generator (Numerical Recipes').
