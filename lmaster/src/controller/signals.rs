@@ -93,6 +93,7 @@ impl Signals {
         }
     }
 
+    /// Handles a report of the feeds.
     pub(super) fn told(&mut self, tx: &mut Tx, news: News) {
         // On a full disk the remaining space is reserved for the ends of jobs; the feeds report again.
         if let Some(text) = news.kept.as_ref().filter(|_| tx.commits.trouble().is_none()) {
