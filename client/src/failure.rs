@@ -60,6 +60,20 @@ pub fn finish(program: &str, result: Result<u8, Failure>) -> ExitCode {
     }
 }
 
+/// Runs the work of a client in one thread. Reads of stdin that still block end with the process.
+///
+/// # Errors
+/// That of `work`, or if the system provides no event loop.
+pub fn in_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    result
+}
+
 /// Writes an answer to stdout. A closed pipe (`lq | head -1`) is not an error.
 ///
 /// # Errors

@@ -4,11 +4,10 @@
 //! Does not retry. Errors contain no secrets: headers are never shown, and the secrets of a request are removed from
 //! its address and from the server's text.
 
-use std::error::Error as _;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use limo_model::{Backoff, Span, Time};
+use limo_model::{Backoff, Span, Time, with_causes};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use reqwest::header::{AGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, RETRY_AFTER};
@@ -201,7 +200,7 @@ impl Fetcher {
     /// # Errors
     /// [`FetchError::Tls`] if `authorities` has no certificates, or TLS cannot be set up.
     pub fn new(timeout: Duration, authorities: Option<&[u8]>) -> Result<Self, FetchError> {
-        let tls = |error: reqwest::Error| FetchError::Tls { reason: chain(&error) };
+        let tls = |error: reqwest::Error| FetchError::Tls { reason: with_causes(&error) };
         let mut builder = Client::builder()
             .timeout(timeout)
             .redirect(Policy::custom(same_host))
@@ -301,9 +300,9 @@ impl Fetcher {
         if error.is_timeout() {
             FetchError::Timeout { url, limit: self.timeout }
         } else if error.is_builder() {
-            FetchError::Request { url, reason: request.censored(&chain(&error)) }
+            FetchError::Request { url, reason: request.censored(&with_causes(&error)) }
         } else {
-            FetchError::Transport { url, reason: request.censored(&chain(&error)) }
+            FetchError::Transport { url, reason: request.censored(&with_causes(&error)) }
         }
     }
 }
@@ -326,20 +325,6 @@ fn same_host(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Acti
         return attempt.error("it redirects in a loop");
     }
     attempt.follow()
-}
-
-/// Formats an error and its causes; a cause that repeats the text before it is omitted.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {

@@ -10,7 +10,6 @@ mod y2017;
 use std::process::ExitCode;
 
 use clap::Parser;
-use limo_model::{WRONG_USAGE, plain_words, with_causes};
 
 /// Reproduces papers and measures speed, in simulated time.
 #[derive(Debug, Parser)]
@@ -31,27 +30,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            if !error.use_stderr() {
-                let _ = error.print();
-                return ExitCode::SUCCESS;
-            }
-            eprint!("{}", plain_words(&error.render().to_string()));
-            return ExitCode::from(WRONG_USAGE);
-        }
-    };
-    let done = match arguments.command {
+    limo_program::run("lab", Arguments::try_parse(), |arguments| match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Reproduce(arguments) => reproduce::command::run(&arguments),
         Command::Bench(arguments) => bench::command::run(&arguments),
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("lab: {}", with_causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    })
 }

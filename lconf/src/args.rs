@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
-use limo_model::{Energy, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name};
+use limo_model::{
+    Energy, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name, decimal,
+};
 
 use crate::backup::Backup;
 use crate::history::{History, Undo};
@@ -320,13 +322,7 @@ fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) 
 /// Parses `2.5%` as thousandths; at most one decimal, so that nothing is rounded.
 fn percent(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a percentage: write for example `5%` or `2.5%`");
-    let number = text.strip_suffix('%').map(str::trim_end).ok_or_else(refused)?;
-    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(tenth) || tenth.len() != 1 {
-        return Err(refused());
-    }
-    let permille = format!("{whole}{tenth}").parse::<u32>().map_err(|_| refused())?;
+    let permille = decimal::percent(text, 1).and_then(|permille| u32::try_from(permille).ok()).ok_or_else(refused)?;
     if permille > 1_000 { Err(format!("`{text}` is more than 100%")) } else { Ok(permille) }
 }
 

@@ -21,7 +21,7 @@ mod users;
 
 use std::process::ExitCode;
 
-use limo_client::{Failure, finish, parse};
+use limo_client::{Failure, finish, in_runtime, parse};
 
 use crate::args::{Args, Command, NodeCommand, ProfileCommand, UserCommand};
 use crate::reservation::ReservationCommand;
@@ -56,12 +56,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             "--json works only with show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare",
         ));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
     let master = &master.master();
-    runtime.block_on(async {
+    in_runtime(async {
         match command {
             Command::Show => show::run(json, master).await,
             Command::Status => status::run(json, master).await,

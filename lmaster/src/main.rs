@@ -38,7 +38,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use limo_model::{WRONG_USAGE, plain_words, with_causes};
 
 use config::Cli;
 
@@ -46,24 +45,7 @@ use config::Cli;
 const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            if !error.use_stderr() {
-                let _ = error.print();
-                return ExitCode::SUCCESS;
-            }
-            eprint!("{}", plain_words(&error.render().to_string()));
-            return ExitCode::from(WRONG_USAGE);
-        }
-    };
-    match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lmaster: {}", with_causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    limo_program::run("lmaster", Cli::try_parse(), |cli| run(cli).map(|()| ExitCode::SUCCESS))
 }
 
 fn run(cli: Cli) -> Result<()> {

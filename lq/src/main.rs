@@ -17,7 +17,7 @@ mod wait;
 
 use std::process::ExitCode;
 
-use limo_client::{Failure, finish, parse};
+use limo_client::{Failure, finish, in_runtime, parse};
 use limo_proto::Change;
 
 use crate::args::{Args, Command, ListArgs, ViewArgs};
@@ -42,12 +42,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             "--format, --long and --noheader cannot be combined with --json, which has all columns",
         ));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
     let master = &master.master();
-    runtime.block_on(async {
+    in_runtime(async {
         match command {
             None => list::run(&list, json, master).await,
             Some(Command::Show { jobs }) => show::run(&jobs.selectors(), json, master).await,

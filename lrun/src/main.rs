@@ -31,7 +31,7 @@ mod work;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use limo_client::{Failure, finish, parse};
+use limo_client::{Failure, finish, in_runtime, parse};
 
 use crate::args::Args;
 use crate::script::Script;
@@ -96,15 +96,4 @@ fn run(args: Args) -> Result<u8, Failure> {
             attached::run(exec, &how, master, reconnect).await
         }
     })
-}
-
-fn in_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
-    let result = runtime.block_on(work);
-    // A thread may still be blocked in a read of stdin, and ends with the process.
-    runtime.shutdown_background();
-    result
 }

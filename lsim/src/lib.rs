@@ -5,6 +5,7 @@ pub mod commands;
 pub mod engine;
 mod history;
 pub mod output;
+pub mod plot;
 pub mod record;
 pub mod setup;
 mod sweep;

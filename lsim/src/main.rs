@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use limo_model::{WRONG_USAGE, plain_words, with_causes};
 use lsim::commands::Command;
 
 /// Runs scheduling policies over workload traces, in simulated time.
@@ -30,22 +29,5 @@ impl Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::parsed() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            if !error.use_stderr() {
-                let _ = error.print();
-                return ExitCode::SUCCESS;
-            }
-            eprint!("{}", plain_words(&error.render().to_string()));
-            return ExitCode::from(WRONG_USAGE);
-        }
-    };
-    match arguments.command.run() {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("lsim: {}", with_causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    limo_program::run("lsim", Arguments::parsed(), |arguments| arguments.command.run())
 }

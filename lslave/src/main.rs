@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use limo_model::{WRONG_USAGE, plain_words, with_causes};
 use limo_node::{Input, Parts, Rhythm, duration};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -53,24 +52,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|name| name == tasks::NAME) {
         return tasks::main(words.next().and_then(|fd| fd.parse().ok()));
     }
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            if !error.use_stderr() {
-                let _ = error.print();
-                return ExitCode::SUCCESS;
-            }
-            eprint!("{}", plain_words(&error.render().to_string()));
-            return ExitCode::from(WRONG_USAGE);
-        }
-    };
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lslave: {}", with_causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    limo_program::run("lslave", Arguments::try_parse(), |arguments| run(&arguments).map(|()| ExitCode::SUCCESS))
 }
 
 /// Makes the kernel prefer other processes when memory runs out. `lshepherd` resets this for itself and the jobs.

@@ -5,6 +5,7 @@
 //! interpreter is not an application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which
 //! other names cannot contain.
 
+use crate::digest::Digest;
 use crate::id::{NAME_LIMIT, NameError, check_name};
 
 /// Joins the parts of a name that was derived from a command.
@@ -66,7 +67,7 @@ fn interpreted<'a>(name: &str, rest: &mut impl Iterator<Item = &'a str>) -> Opti
     }
     while let Some(word) = rest.next() {
         match word {
-            "-c" | "-e" => return Some(rest.next().map(|text| format!("inline-{:016x}", digest(text)))),
+            "-c" | "-e" => return Some(rest.next().map(|text| format!("inline-{}", digest(text)))),
             "-m" => return Some(rest.next().map(plain)),
             "-" | "-s" => return Some(None),
             _ if word.starts_with('-') => {}
@@ -96,7 +97,7 @@ fn shape<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Derived {
         }
     }
     let size = numbers.join("x");
-    let size = if size.len() > NAME_LIMIT { format!("{:016x}", digest(&size)) } else { size };
+    let size = if size.len() > NAME_LIMIT { digest(&size).to_string() } else { size };
     Derived { application, size }
 }
 
@@ -165,7 +166,7 @@ pub fn of_user(user: &str, application: &str) -> Result<String, NameError> {
     }
     let short = |text: &str| plain(text).chars().take(NAME_LIMIT / 4).collect::<String>();
     let command = rest.split(JOINT).next().unwrap_or(UNKNOWN);
-    Ok(format!("{}{JOINT}{}{JOINT}{:016x}", short(user), short(command), digest(&full)))
+    Ok(format!("{}{JOINT}{}{JOINT}{}", short(user), short(command), digest(&full)))
 }
 
 /// Returns the command in the name of a user's application; `None` if the submitter chose the name.
@@ -173,9 +174,9 @@ pub fn command_of(application: &str) -> Option<&str> {
     application.split(JOINT).nth(1).filter(|command| !command.is_empty())
 }
 
-/// Hashes a name by FNV-1a, 64 bits. Collisions on purpose are harmless, because the names belong to one user.
-fn digest(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Collisions on purpose are harmless, because the names belong to one user.
+fn digest(text: &str) -> Digest {
+    Digest::new().with(text.as_bytes())
 }
 
 #[cfg(test)]

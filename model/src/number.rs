@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use crate::decimal::{Decimal, DecimalError};
+
 /// Error in the text of a quantity. It names the value and the units that are understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
@@ -51,40 +53,12 @@ pub(crate) fn parse(text: &str, units: &[Suffix], example: &'static str) -> Resu
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
         return Err(UnitError::UnknownUnit { value: value(), unit: unit.to_owned(), units: unit_list(units) });
     };
-    scaled(number, *factor).ok_or_else(|| {
-        if is_decimal(number) {
-            UnitError::OutOfRange { value: value() }
-        } else {
-            UnitError::NoNumber { value: value(), example }
-        }
-    })
-}
-
-fn is_decimal(number: &str) -> bool {
-    let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
-    let mut parts = digits.splitn(2, '.');
-    let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-    let (whole, fraction) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
-    !(whole.is_empty() && fraction.is_empty()) && all_digits(whole) && all_digits(fraction)
-}
-
-/// Returns `number * factor`, rounded half away from zero; `None` if `number` is not a decimal number or the result
-/// does not fit.
-fn scaled(number: &str, factor: i64) -> Option<i64> {
-    if !is_decimal(number) {
-        return None;
-    }
-    let negative = number.starts_with('-');
-    let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
-    // Nineteen fraction digits cannot change an i64 result, because the largest factor in use is 3.6e15.
-    let fraction = &fraction[..fraction.len().min(18)];
-    let denominator = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
-    let numerator = if fraction.is_empty() { 0 } else { fraction.parse::<i128>().ok()? };
-    let magnitude =
-        i128::from(whole) * i128::from(factor) + divide_rounded(numerator * i128::from(factor), denominator);
-    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+    let number = match Decimal::read(number.as_bytes()) {
+        Err(DecimalError::NoNumber) => return Err(UnitError::NoNumber { value: value(), example }),
+        Err(DecimalError::OutOfRange) => None,
+        Ok(number) => number.times(*factor),
+    };
+    number.ok_or_else(|| UnitError::OutOfRange { value: value() })
 }
 
 /// Returns `numerator / denominator`, rounded half away from zero. `denominator` must be positive.
@@ -124,6 +98,8 @@ mod tests {
         check("0.0005 W", Ok(1));
         check("0.0004 W", Ok(0));
         check("9223372036854775.807 W", Ok(i64::MAX));
+        check("+.5W", Ok(500));
+        check("0.00050000000000000000000000000000000000000000000001 W", Ok(1));
     }
 
     #[test]

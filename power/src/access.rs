@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use reqwest::Certificate;
 use serde::Deserialize;
 use thiserror::Error;
-use ureq::tls::{Certificate, PemItem, parse_pem};
 
 /// Most bytes of the file, and of the certificate of an authority.
 const LONGEST: u64 = 1 << 20;
@@ -38,7 +38,7 @@ pub enum AccessError {
 pub struct Access {
     pub(crate) login: Option<Login>,
     /// Authorities for the device's certificate; if empty, those that this machine trusts.
-    pub(crate) authorities: Vec<Certificate<'static>>,
+    pub(crate) authorities: Vec<Certificate>,
     /// True if any certificate is accepted, and a password may be sent in the clear.
     pub(crate) insecure: bool,
 }
@@ -101,15 +101,10 @@ impl fmt::Debug for Access {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, AccessError> {
+fn certificates(path: &Path) -> Result<Vec<Certificate>, AccessError> {
     let file = std::fs::File::open(path).map_err(|source| unreadable(path, source))?;
     let text = contents(path, file)?;
-    let found: Vec<_> = parse_pem(text.as_bytes())
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
+    let found = Certificate::from_pem_bundle(text.as_bytes()).unwrap_or_default();
     if found.is_empty() { Err(AccessError::NoCertificate { path: path.to_owned() }) } else { Ok(found) }
 }
 

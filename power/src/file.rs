@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use limo_model::{Memory, Meter, NodeSpec, Power, Span, SpecError, UnitKind, UnitSpec, check_name};
+use limo_model::{Digest, Memory, Meter, NodeSpec, Power, Span, SpecError, UnitKind, UnitSpec, check_name};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::error::{HardwareError, Mistake};
 use crate::machine::{Application, EmulatedUnit, Hardware, Machine};
-use crate::noise::seed_of;
 use crate::percent::Percent;
 
 /// A quantity as text with its unit.
@@ -126,7 +125,7 @@ impl MachineText {
             rest: None,
         };
         spec.check().map_err(|error| (start, error.into()))?;
-        let seed = self.seed.unwrap_or_else(|| seed_of(&spec.name));
+        let seed = self.seed.unwrap_or_else(|| Digest::new().with(spec.name.as_bytes()).value());
         Ok(Machine { spec, units, seed, reading_noise: percent(self.reading_noise) })
     }
 }

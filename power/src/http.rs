@@ -2,16 +2,19 @@
 //! answer, the number of redirects, which must stay on the same host. Uses no proxy. Keeps only connections and the
 //! answer to a digest challenge.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use limo_model::with_causes;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, WWW_AUTHENTICATE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response, Url};
 use serde_json::Value;
 use thiserror::Error;
-use ureq::http::{HeaderMap, Request, Uri};
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Body};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::access::Access;
 use crate::digest::Challenge;
@@ -20,10 +23,15 @@ use crate::digest::Challenge;
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest answers are Redfish's, about 100 KiB.
-const LONGEST_ANSWER: u64 = 1 << 20;
+const LONGEST_ANSWER: usize = 1 << 20;
 
 /// Most redirects: one for `http` to `https`, and one for a trailing slash.
 const REDIRECTS: usize = 3;
+
+/// Drives the connections of all devices in one thread, which notices at once that a device closes one. Callers wait for
+/// it, because every meter is read in a thread that may wait.
+static RUNTIME: LazyLock<io::Result<Runtime>> =
+    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).thread_name("devices").enable_all().build());
 
 /// Form of the credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,39 +98,39 @@ fn advice(status: u16) -> &'static str {
 /// Client for a device, or several with the same credentials.
 #[derive(Debug)]
 pub struct Http {
-    agent: Agent,
+    /// Made for the first exchange: reading the certificates of the machine takes a while.
+    client: Option<Client>,
     access: Access,
     scheme: Scheme,
     limit: Duration,
     challenge: Option<Challenge>,
 }
 
-/// Headers and status, with an unread body.
-type Response = ureq::http::Response<Body>;
-
 /// Request.
 struct Asked<'a> {
-    method: &'a str,
-    url: &'a Uri,
+    method: Method,
+    url: &'a Url,
     body: Option<&'a Value>,
 }
 
 impl Http {
     /// Makes a client; opens nothing. An exchange may take 5 s.
     pub fn new(access: &Access, scheme: Scheme) -> Self {
-        let roots = match access.authorities.as_slice() {
-            [] => RootCerts::PlatformVerifier,
-            some => RootCerts::new_with_certs(some),
-        };
-        let tls = TlsConfig::builder()
-            .root_certs(roots)
-            .disable_verification(access.insecure)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+        Self { client: None, access: access.clone(), scheme, limit: LIMIT, challenge: None }
+    }
+
+    fn client(&mut self) -> reqwest::Result<Client> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
+        }
         // Redirects are followed here, because the host must be checked.
-        let config = Agent::config_builder().tls_config(tls.build()).proxy(None).max_redirects(0);
-        let config = config.http_status_as_error(false).user_agent("limo").accept("application/json");
-        let agent = config.build().into();
-        Self { agent, access: access.clone(), scheme, limit: LIMIT, challenge: None }
+        let builder = Client::builder().no_proxy().http1_only().redirect(Policy::none()).user_agent("limo");
+        let builder = match self.access.authorities.as_slice() {
+            [] => builder,
+            some => builder.tls_certs_only(some.iter().cloned()),
+        };
+        let client = builder.tls_danger_accept_invalid_certs(self.access.insecure).build()?;
+        Ok(self.client.insert(client).clone())
     }
 
     /// Sets another time limit.
@@ -138,10 +146,10 @@ impl Http {
         let end = Instant::now() + self.limit;
         let mut url = parse(url)?;
         for _ in 0..=REDIRECTS {
-            let mut response = self.exchange(&Asked { method: "GET", url: &url, body: None }, end)?;
+            let response = self.exchange(&Asked { method: Method::GET, url: &url, body: None }, end)?;
             match response.status().as_u16() {
                 301 | 302 | 303 | 307 | 308 => url = redirected(&url, response.headers())?,
-                200..=299 => return self.json(&url, &mut response),
+                200..=299 => return self.json(&url, response),
                 status => return Err(HttpError::Status { url: shown(&url), status }),
             }
         }
@@ -155,7 +163,7 @@ impl Http {
     pub fn patch(&mut self, url: &str, body: &Value) -> Result<(), HttpError> {
         let end = Instant::now() + self.limit;
         let url = parse(url)?;
-        let response = self.exchange(&Asked { method: "PATCH", url: &url, body: Some(body) }, end)?;
+        let response = self.exchange(&Asked { method: Method::PATCH, url: &url, body: Some(body) }, end)?;
         match response.status().as_u16() {
             200..=299 => Ok(()),
             status => Err(HttpError::Status { url: shown(&url), status }),
@@ -181,7 +189,7 @@ impl Http {
     fn authorization(&mut self, asked: &Asked) -> Result<Option<String>, HttpError> {
         let Some(login) = &self.access.login else { return Ok(None) };
         match (self.scheme, &mut self.challenge) {
-            (Scheme::Basic, _) if asked.url.scheme_str() != Some("https") && !self.access.insecure => {
+            (Scheme::Basic, _) if asked.url.scheme() != "https" && !self.access.insecure => {
                 Err(HttpError::Clear { url: shown(asked.url) })
             }
             (Scheme::Basic, _) => {
@@ -189,7 +197,8 @@ impl Http {
                 Ok(Some(format!("Basic {text}")))
             }
             (Scheme::Digest, Some(challenge)) => {
-                let path = asked.url.path_and_query().map_or("/", |path| path.as_str());
+                let query = asked.url.query().map_or_else(String::new, |query| format!("?{query}"));
+                let path = format!("{}{query}", asked.url.path());
                 let mut random = [0; 16];
                 let unreachable = |error: getrandom::Error| HttpError::Unreachable {
                     url: shown(asked.url),
@@ -197,58 +206,67 @@ impl Http {
                 };
                 getrandom::fill(&mut random).map_err(unreachable)?;
                 let cnonce = format!("{:032x}", u128::from_ne_bytes(random));
-                Ok(Some(challenge.answer(login, (asked.method, path), &cnonce)))
+                Ok(Some(challenge.answer(login, (asked.method.as_str(), &path), &cnonce)))
             }
             _ => Ok(None),
         }
     }
 
-    fn send(&self, asked: &Asked, authorization: Option<String>, end: Instant) -> Result<Response, HttpError> {
+    fn send(&mut self, asked: &Asked, authorization: Option<String>, end: Instant) -> Result<Response, HttpError> {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(HttpError::Late { url: shown(asked.url), limit: self.limit });
         }
-        let mut request = Request::builder().method(asked.method).uri(asked.url);
+        let client = self.client().map_err(|error| self.failed(asked.url, error))?;
+        // The time limit includes reading the body.
+        let mut request = client.request(asked.method.clone(), asked.url.clone()).timeout(left);
+        request = request.header(ACCEPT, "application/json");
         if let Some(authorization) = authorization {
-            request = request.header("authorization", authorization);
+            request = request.header(AUTHORIZATION, authorization);
         }
-        let bad = |error: ureq::http::Error| self.failed(asked.url, error.into());
-        let sent = match asked.body {
-            Some(body) => {
-                let request = request.header("content-type", "application/json").body(body.to_string()).map_err(bad)?;
-                self.agent.run(self.agent.configure_request(request).timeout_global(Some(left)).build())
-            }
-            None => {
-                let request = request.body(()).map_err(bad)?;
-                self.agent.run(self.agent.configure_request(request).timeout_global(Some(left)).build())
-            }
-        };
-        sent.map_err(|error| self.failed(asked.url, error))
+        if let Some(body) = asked.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        }
+        runtime(asked.url)?.block_on(async { request.send().await }).map_err(|error| self.failed(asked.url, error))
     }
 
-    fn json(&self, url: &Uri, response: &mut Response) -> Result<Value, HttpError> {
-        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+    fn json(&self, url: &Url, mut response: Response) -> Result<Value, HttpError> {
+        let kind = header(response.headers(), &CONTENT_TYPE);
         let media = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if media != "application/json" && !(media.starts_with("application/") && media.ends_with("+json")) {
             let found = kind.map_or("no content type".to_owned(), |kind| format!("`{kind}`"));
             return Err(HttpError::ContentType { url: shown(url), found });
         }
-        let body = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec();
-        let body = body.map_err(|error| self.failed(url, error))?;
+        let body = runtime(url)?.block_on(async {
+            let mut body = Vec::new();
+            while let Some(piece) = response.chunk().await.map_err(|error| self.failed(url, error))? {
+                if body.len() + piece.len() > LONGEST_ANSWER {
+                    return Err(HttpError::Long { url: shown(url) });
+                }
+                body.extend_from_slice(&piece);
+            }
+            Ok(body)
+        })?;
         serde_json::from_slice(&body).map_err(|source| HttpError::Json { url: shown(url), source })
     }
 
-    fn failed(&self, url: &Uri, error: ureq::Error) -> HttpError {
+    fn failed(&self, url: &Url, error: reqwest::Error) -> HttpError {
         let url = shown(url);
-        match error {
-            ureq::Error::Timeout(_) => HttpError::Late { url, limit: self.limit },
-            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-                HttpError::Late { url, limit: self.limit }
-            }
-            ureq::Error::BodyExceedsLimit(_) => HttpError::Long { url },
-            error => HttpError::Unreachable { url, reason: error.to_string() },
+        if error.is_timeout() {
+            return HttpError::Late { url, limit: self.limit };
         }
+        // The address may contain a password.
+        HttpError::Unreachable { url, reason: with_causes(&error.without_url()) }
     }
+}
+
+fn runtime(url: &Url) -> Result<&'static Runtime, HttpError> {
+    let failed = |error: &io::Error| HttpError::Unreachable { url: shown(url), reason: error.to_string() };
+    RUNTIME.as_ref().map_err(failed)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// Checks the address of a device.
@@ -259,41 +277,42 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
     parse(url).map(drop)
 }
 
-fn parse(text: &str) -> Result<Uri, HttpError> {
+fn parse(text: &str) -> Result<Url, HttpError> {
     // Omits the part that may be a password.
     let url = text.rsplit('@').next().unwrap_or_default().to_owned();
     let wrong = |reason| Err(HttpError::Url { url: url.clone(), reason });
-    let Ok(uri) = text.parse::<Uri>() else { return wrong("it is not a valid URL") };
-    match (uri.scheme_str(), uri.authority()) {
-        (_, Some(host)) if host.as_str().contains('@') => {
-            wrong("a user and a password belong in the file of `--meter-access`")
-        }
-        (Some("http" | "https"), Some(host)) if !host.host().is_empty() => Ok(uri),
-        (Some("http" | "https"), _) => wrong("it has no host"),
-        _ => wrong("it must begin `http://` or `https://`"),
+    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else {
+        return wrong("it must begin `http://` or `https://`");
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.contains('@') {
+        return wrong("a user and a password belong in the file of `--meter-access`");
     }
+    if host.is_empty() || host.starts_with(':') {
+        return wrong("it has no host");
+    }
+    text.parse().or_else(|_| wrong("it is not a valid URL"))
 }
 
 /// Returns the target of a redirect, if it is on the same host.
-fn redirected(url: &Uri, headers: &HeaderMap) -> Result<Uri, HttpError> {
-    let to = headers.get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
+fn redirected(url: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
+    let to = header(headers, &LOCATION).unwrap_or_default();
     let elsewhere =
         || HttpError::Elsewhere { url: shown(url), to: to.split('?').next().unwrap_or_default().to_owned() };
-    let absolute = match (to.strip_prefix('/'), url.scheme_str(), url.authority()) {
-        (Some(path), ..) if path.starts_with('/') => return Err(elsewhere()),
-        (Some(_), Some(scheme), Some(host)) => format!("{scheme}://{host}{to}"),
-        _ => to.to_owned(),
+    let new = match to.strip_prefix('/') {
+        Some(path) if path.starts_with('/') => return Err(elsewhere()),
+        Some(_) => url.join(to).map_err(|_| elsewhere())?,
+        None => parse(to).map_err(|_| elsewhere())?,
     };
-    let new = parse(&absolute).map_err(|_| elsewhere())?;
     // Without TLS any machine on the network could pretend to be that host.
     let is_same = new.host() == url.host()
-        && (new.scheme() == url.scheme() && new.port_u16() == url.port_u16()
-            || url.scheme_str() == Some("http") && new.scheme_str() == Some("https"));
+        && (new.scheme() == url.scheme() && new.port() == url.port()
+            || url.scheme() == "http" && new.scheme() == "https");
     if is_same { Ok(new) } else { Err(elsewhere()) }
 }
 
-fn challenge(url: &Uri, headers: &HeaderMap) -> Result<Challenge, HttpError> {
-    let all: Vec<&str> = headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok()).collect();
+fn challenge(url: &Url, headers: &HeaderMap) -> Result<Challenge, HttpError> {
+    let all: Vec<&str> = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).collect();
     all.iter().find_map(|header| Challenge::parse(header)).ok_or_else(|| {
         let challenge = if all.is_empty() { "nothing".to_owned() } else { all.join(", ") };
         HttpError::Challenge { url: shown(url), challenge }
@@ -301,7 +320,7 @@ fn challenge(url: &Uri, headers: &HeaderMap) -> Result<Challenge, HttpError> {
 }
 
 /// Removes the query.
-fn shown(url: &Uri) -> String {
-    let (scheme, host) = (url.scheme_str().unwrap_or_default(), url.authority().map_or("", |host| host.as_str()));
-    format!("{scheme}://{host}{}", url.path())
+fn shown(url: &Url) -> String {
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }

@@ -29,11 +29,6 @@ impl Noise {
     }
 }
 
-/// Returns the seed of a machine without one in the file: FNV-1a of its name.
-pub(crate) fn seed_of(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use limo_model::decimal::percent;
 use thiserror::Error;
 
 /// A share of a value in millionths, 0 to 50 %. Larger "noise" would hide the value.
@@ -38,17 +39,12 @@ impl FromStr for Percent {
     /// Parses exactly to a ten-thousandth of a percent; further digits are refused.
     fn from_str(text: &str) -> Result<Self, PercentError> {
         let text = text.trim();
-        let number = text.strip_suffix('%').ok_or_else(|| PercentError::NoUnit(text.to_owned()))?.trim();
-        let wrong = || PercentError::Number(text.to_owned());
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-        if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 4 {
-            return Err(wrong());
+        if !text.ends_with('%') {
+            return Err(PercentError::NoUnit(text.to_owned()));
         }
-        let whole: u32 = whole.parse().map_err(|_| PercentError::TooMuch(text.to_owned()))?;
-        let fraction: u32 = format!("{fraction:0<4}").parse().map_err(|_| wrong())?;
-        match whole.checked_mul(ONE).and_then(|millionths| millionths.checked_add(fraction)) {
-            Some(millionths) if millionths <= LIMIT => Ok(Self(millionths)),
+        let millionths = percent(text, 4).ok_or_else(|| PercentError::Number(text.to_owned()))?;
+        match u32::try_from(millionths) {
+            Ok(millionths) if millionths <= LIMIT => Ok(Self(millionths)),
             _ => Err(PercentError::TooMuch(text.to_owned())),
         }
     }

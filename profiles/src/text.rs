@@ -218,13 +218,7 @@ impl Row<'_> {
 /// Parses `2.5 %` as thousandths; at most one decimal, so that nothing is rounded.
 fn permille(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a spread: write for example `2.5 %`, with at most one decimal");
-    let number = text.strip_suffix('%').ok_or_else(refused)?.trim_end();
-    let (whole, decimal) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |part: &str, most: usize| (1..=most).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole, 10) || !digits(decimal, 1) {
-        return Err(refused());
-    }
-    format!("{whole}{decimal}").parse().map_err(|_| refused())
+    decimal::percent(text, 1).and_then(|permille| permille.try_into().ok()).ok_or_else(refused)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 
 pub mod batsim;
 pub mod curve;
-mod decimal;
 pub mod filter;
 pub mod generate;
 mod input;

@@ -40,19 +40,16 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().task {
+    limo_program::run("xtask", Arguments::try_parse(), |arguments| run(arguments.task).map(|()| ExitCode::SUCCESS))
+}
+
+fn run(task: Task) -> anyhow::Result<()> {
+    match task {
         Task::Test => checks::run(),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
         Task::Policies => workspace::rewrite("docs/policies.md", limo_model::preset_page::renewed),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }

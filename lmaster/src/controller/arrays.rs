@@ -30,7 +30,7 @@ impl Controller {
 
     /// Returns true if the core has this job, or will make this task a job.
     pub(super) fn is_known(&self, job: JobId) -> bool {
-        self.core.job(job).is_some() || self.core.state().is_coming(job)
+        self.tx.core.job(job).is_some() || self.tx.core.state().is_coming(job)
     }
 
     /// Returns the jobs of these tasks of an array with the tasks `all`. With `live`, only unfinished ones; a single
@@ -46,7 +46,7 @@ impl Controller {
             let place = all.place(number).ok_or_else(|| format!("array {own} has no task {number}: it has {all}"))?;
             let job = Array::job_at(own, place);
             match purpose {
-                Purpose::Tell { live: true } if self.core.state().is_coming(job) => {
+                Purpose::Tell { live: true } if self.tx.core.state().is_coming(job) => {
                     return Err(format!(
                         "task {number} of array {own} has not become a job yet: name the array, {own}"
                     ));
@@ -62,18 +62,18 @@ impl Controller {
 
     /// Returns the tasks of an unfinished array.
     pub(super) fn tasks_of(&self, own: JobId) -> Option<&Tasks> {
-        self.core.array(own).map(|array| &array.tasks)
+        self.tx.core.array(own).map(|array| &array.tasks)
     }
 
     /// Returns true if lists omit the job: a waiting task is part of its array's report.
     pub(super) fn is_folded(&self, id: JobId, job: &limo_sched::Job) -> bool {
-        matches!(job.phase, Phase::Waiting(_)) && self.core.array_of(id).is_some()
+        matches!(job.phase, Phase::Waiting(_)) && self.tx.core.array_of(id).is_some()
     }
 
     /// Reports an unfinished job or array.
     pub(super) fn job_report(&self, id: JobId, job: &limo_sched::Job) -> JobReport {
-        let report = report::current(id, job, self.live_of(id), (&self.core, self.now));
-        match self.core.array(id) {
+        let report = report::current(id, job, self.live_of(id), (&self.tx.core, self.tx.now));
+        match self.tx.core.array(id) {
             Some(array) => self.array_report(report, array),
             None => report,
         }
@@ -82,7 +82,7 @@ impl Controller {
     fn array_report(&self, report: JobReport, array: &Array) -> JobReport {
         // Tasks before and after a waiting task may be on nodes.
         let live = (0..array.made).rev().filter_map(|place| {
-            let job = self.core.job(Array::job_at(report.job, place))?;
+            let job = self.tx.core.job(Array::job_at(report.job, place))?;
             Some((place, matches!(job.phase, Phase::Waiting(_))))
         });
         let live: BTreeMap<u32, bool> = live.take(array.live() as usize).collect();
@@ -105,7 +105,7 @@ impl Controller {
         JobReport {
             state,
             wait: report.wait.filter(|_| state == JobState::Waiting),
-            started: started.map(|at| self.core.clock().shown(at)),
+            started: started.map(|at| self.tx.core.clock().shown(at)),
             energy: started.map(|_| account.energy),
             cost: started.and(account.cost),
             start_now_cost: started.and(account.start_now_cost),

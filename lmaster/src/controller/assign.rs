@@ -84,7 +84,7 @@ pub(super) fn reported(reports: &[AttemptReport], key: (JobId, Attempt)) -> Opti
 impl Controller {
     /// Returns the assignment of a job if it is in this attempt.
     pub(super) fn assignment(&self, job: JobId, attempt: Attempt) -> Option<&Assignment> {
-        self.core.job(job).and_then(|job| job.assignment()).filter(|assignment| assignment.attempt == attempt)
+        self.tx.assignment(job, attempt)
     }
 
     /// Returns the connection of a node whose registration was confirmed.
@@ -99,7 +99,7 @@ impl Controller {
 
     /// Returns true if an assigned job must not run before other nodes, or its own, confirm an order.
     pub(super) fn is_awaiting(&self, job: JobId) -> bool {
-        self.core.job(job).is_some_and(limo_sched::Job::is_awaiting)
+        self.tx.core.job(job).is_some_and(limo_sched::Job::is_awaiting)
     }
 
     /// Releases an attempt whose last confirmation is on disk, on the nodes that hold it.
@@ -119,12 +119,12 @@ impl Controller {
     }
 
     pub(super) fn is_starting(&self, job: JobId) -> bool {
-        self.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
+        self.tx.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
     }
 
     /// Sends a durable assignment to its nodes.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
-        if self.awaits_waking(job, attempt) {
+        if self.sleepers.awaits_waking(&self.tx, job, attempt) {
             return;
         }
         let Some(assignment) = self.assignment(job, attempt) else { return };
@@ -137,7 +137,7 @@ impl Controller {
             .zip(&nodes)
             .filter_map(|(index, node)| Some((*peers.get(node)?, self.exec(job, attempt, (&nodes, index))?)))
             .collect();
-        let until = self.now + self.settings.ack_timeout;
+        let until = self.tx.now + self.tx.settings.ack_timeout;
         self.assignments.sent(job, Awaited { attempt, peers, until });
         for (peer, exec) in execs {
             self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
@@ -148,7 +148,7 @@ impl Controller {
     fn exec(&self, job: JobId, attempt: Attempt, (nodes, index): (&[NodeId], usize)) -> Option<DoExec> {
         let (assignment, live) = (self.assignment(job, attempt)?, self.live_of(job)?);
         Some(DoExec {
-            journal: self.journal,
+            journal: self.tx.journal,
             job,
             attempt,
             name: live.request.name.clone(),
@@ -159,7 +159,7 @@ impl Controller {
             time_limit: live.request.time_limit,
             warning: live.request.warning,
             kill_grace: self.grace_of(job),
-            restarts: self.core.job(job).map_or(0, |job| job.restarts),
+            restarts: self.tx.core.job(job).map_or(0, |job| job.restarts),
             launch: live.launch_of_one(),
             task: live.task(job),
             share: self.share(job, live, (nodes, index)),
@@ -175,11 +175,11 @@ impl Controller {
     /// Withdraws an attempt. `blame` is a node that gets no job for a while. The other nodes forget the attempt; an
     /// unreachable node is told when it returns.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
-        self.is_withdrawn(job);
+        self.sleepers.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
         let others = if self.is_multi_node(job) { self.open_nodes(job) } else { Vec::new() };
         self.assignments.withdrawn(job);
-        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
+        self.tx.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
         // The peers include a node that is being registered. It gets the message after its registration is on disk.
         let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.nodes.of(*node)?.peer)).collect();
         for peer in peers {
@@ -234,9 +234,9 @@ impl Controller {
 
     /// Takes back attempts that were not acknowledged in time, and closes the connections of their nodes.
     pub(super) fn acks_missed(&mut self) {
-        for (job, Awaited { attempt, peers, .. }) in self.assignments.missed(self.now) {
+        for (job, Awaited { attempt, peers, .. }) in self.assignments.missed(self.tx.now) {
             if self.assignments.is_awaited(job) {
-                let timeout = self.settings.ack_timeout;
+                let timeout = self.tx.settings.ack_timeout;
                 let first = peers.keys().next().copied();
                 self.withdraw((job, attempt), &format!("its node did not acknowledge it within {timeout}"), first);
                 for peer in peers.into_values() {
@@ -272,8 +272,7 @@ impl Controller {
 
     /// Returns the attempts that the core has on a node.
     pub(super) fn attempts_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
-        let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
-        self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
+        self.tx.attempts_on(node)
     }
 
     /// Returns the verdict on each attempt that the core has on a node. `reports` are in ascending order.
@@ -321,16 +320,16 @@ impl Controller {
             }
             Verdict::Started => {
                 self.assignments.release(job, attempt);
-                self.must(Event::Started { job, attempt });
+                self.tx.must(Event::Started { job, attempt });
                 order = self.repeated_stop(job, attempt);
             }
             Verdict::GoesOn => order = self.repeated_stop(job, attempt),
             // The node gets one confirmation for all ends that it reports.
-            Verdict::Ended(outcome, usage) => self.must(Event::Ended { job, attempt, outcome, usage }),
+            Verdict::Ended(outcome, usage) => self.tx.must(Event::Ended { job, attempt, outcome, usage }),
             Verdict::Lost(reason) => {
                 tracing::error!(%job, %attempt, reason, "job lost");
                 let outcome = Outcome::Lost { reason: reason.to_owned() };
-                self.must(Event::Ended { job, attempt, outcome, usage: Usage::default() });
+                self.tx.must(Event::Ended { job, attempt, outcome, usage: Usage::default() });
             }
         }
         order

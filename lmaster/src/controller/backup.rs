@@ -30,7 +30,7 @@ impl Lookup for MakeBackup {
     }
 
     fn failed(&self, controller: &mut Controller, _: &str) {
-        controller.backup = None;
+        controller.questions.backup = None;
     }
 }
 
@@ -61,28 +61,28 @@ impl Serve for BackupPartQuery {
 
 impl Controller {
     pub(super) fn back_up(&mut self, peer: PeerId) {
-        if let Some(Backup { user, .. }) = &self.backup {
+        if let Some(Backup { user, .. }) = &self.questions.backup {
             let reason = format!("{user} is making a backup: only one is possible at a time");
             return self.refuse(peer, reason, Some("try again in a while"));
         }
         let Some(user) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
-        self.backup = Some(Backup { peer, user, made: false });
+        self.questions.backup = Some(Backup { peer, user, made: false });
         self.ask(peer, MakeBackup);
     }
 
     fn backup_made(&mut self, peer: PeerId, report: BackupReport) {
         if self.caller(peer).is_none() {
-            self.backup = None;
-            return self.effects.push(Effect::DropBackup);
+            self.questions.backup = None;
+            return self.tx.effects.push(Effect::DropBackup);
         }
-        if let Some(backup) = &mut self.backup {
+        if let Some(backup) = &mut self.questions.backup {
             backup.made = true;
         }
         self.say(peer, Answer::Backup(report));
     }
 
     fn backup_part(&mut self, peer: PeerId, file: u32, offset: u64) {
-        if !self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
+        if !self.questions.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
             return self.refuse(peer, "no backup was made on this connection", Some("lconf backup FILE"));
         }
         self.ask(peer, ReadBackup { file, offset });
@@ -90,9 +90,9 @@ impl Controller {
 
     /// Drops a disconnected client's backup. A backup that is still being made is dropped later.
     pub(super) fn backup_unwanted(&mut self, peer: PeerId) {
-        if self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
-            self.backup = None;
-            self.effects.push(Effect::DropBackup);
+        if self.questions.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
+            self.questions.backup = None;
+            self.tx.effects.push(Effect::DropBackup);
         }
     }
 }

@@ -109,9 +109,9 @@ impl Controller {
         | Change::SuspendJobs(jobs)
         | Change::ResumeJobs(jobs)
         | Change::Priority { jobs, .. } = &change
-            && jobs.len() > self.settings.limits.wait_numbers as usize
+            && jobs.len() > self.tx.settings.limits.wait_numbers as usize
         {
-            let (count, limit) = (jobs.len(), self.settings.limits.wait_numbers);
+            let (count, limit) = (jobs.len(), self.tx.settings.limits.wait_numbers);
             let reason = format!("the change names {count} jobs: the limit is {limit}");
             return self.refuse(peer, reason, Some("name them in several requests"));
         }
@@ -185,10 +185,10 @@ impl Controller {
             Change::Undo(undo) => return self.ask(peer, UndoLookup(undo)),
         };
         let about = event.as_ref().map_or(About::Nothing, About::of);
-        match event.and_then(|event| self.record(event)) {
+        match event.and_then(|event| self.tx.record(event)) {
             Ok(()) => {
                 if about == About::Limits {
-                    self.follow_grid();
+                    self.signals.follow_grid(&mut self.tx);
                 }
                 match self.warnings(about) {
                     none if none.is_empty() => self.after(done(peer)),
@@ -201,8 +201,8 @@ impl Controller {
 
     /// Returns the periods that are not over, or the reason if they are invalid.
     fn budgets(&self, budgets: &Budgets, seen: Option<&Budgets>) -> Result<Budgets, String> {
-        let wall = self.wall();
-        let present = self.core.clock().shown_budgets(&self.core.settings().budgets);
+        let wall = self.tx.wall();
+        let present = self.tx.core.clock().shown_budgets(&self.tx.core.settings().budgets);
         let present = present.from_then_on(wall);
         if seen.is_some_and(|seen| seen.from_then_on(wall) != present) {
             return Err("another user has just changed the budgets: nothing is done".into());
@@ -212,7 +212,7 @@ impl Controller {
             return Err("every budget period is over".into());
         }
         for (number, period) in (1..).zip(&periods).filter(|(_, period)| !present.contains(period)) {
-            possible(period, self.core.idle()).map_err(|impossible| match periods.len() {
+            possible(period, self.tx.core.idle()).map_err(|impossible| match periods.len() {
                 1 => impossible.to_string(),
                 _ => format!("period {number} of the budgets: {impossible}"),
             })?;
@@ -226,15 +226,15 @@ impl Controller {
             if let Err(error) = spec.check() {
                 return self.refuse(peer, error.to_string(), None);
             }
-            if self.core.node_named(&spec.name).is_some() || !names.insert(&spec.name) {
+            if self.tx.core.node_named(&spec.name).is_some() || !names.insert(&spec.name) {
                 let refused = Refused::KnownNode { name: spec.name.clone() };
                 return self.refuse(peer, refused.to_string(), Some("lconf node list"));
             }
         }
         // This equals the rule for a registering node: such a record cannot switch a node on.
-        let specs = specs.into_iter().map(|spec| self.metering.with_meter(NodeSpec { rest: None, ..spec }));
+        let specs = specs.into_iter().map(|spec| self.tx.metering.with_meter(NodeSpec { rest: None, ..spec }));
         for spec in specs.collect::<Vec<_>>() {
-            self.must(Event::NodeAdded { spec, by: by.to_owned() });
+            self.tx.must(Event::NodeAdded { spec, by: by.to_owned() });
         }
         self.after(done(peer));
     }
@@ -242,12 +242,12 @@ impl Controller {
     fn remove_nodes(&mut self, peer: PeerId, names: &[String], by: &str) {
         let node = |name: &String| {
             let node = self.node(name)?;
-            self.core.check_removal(node).map(|()| node)
+            self.tx.core.check_removal(node).map(|()| node)
         };
         match names.iter().map(node).collect::<Result<BTreeSet<NodeId>, Refused>>() {
             Ok(nodes) => {
                 for node in nodes {
-                    self.must(Event::NodeRemoved { node, by: by.to_owned() });
+                    self.tx.must(Event::NodeRemoved { node, by: by.to_owned() });
                 }
                 self.after(done(peer));
             }
@@ -258,10 +258,10 @@ impl Controller {
     /// Checks a new reservation beyond the checks of the core.
     fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
         check_name("reservation", name).map_err(|error| error.to_string())?;
-        if self.core.reservations().contains_key(name) {
+        if self.tx.core.reservations().contains_key(name) {
             return Err(format!("the reservation `{name}` already exists"));
         }
-        if self.core.reservations().len() >= RESERVATIONS_LIMIT {
+        if self.tx.core.reservations().len() >= RESERVATIONS_LIMIT {
             return Err(format!("the limit is {RESERVATIONS_LIMIT} reservations at a time"));
         }
         let longest = new.users.iter().chain(&new.nodes).chain([&new.reason]).map(String::len).max();
@@ -275,7 +275,7 @@ impl Controller {
     fn serve_nodes(&mut self, peer: PeerId, names: &[String], event: impl Fn(NodeId) -> Event) {
         match names.iter().map(|name| self.node(name)).collect::<Result<Vec<NodeId>, Refused>>() {
             Ok(nodes) => {
-                nodes.into_iter().for_each(|node| self.must(event(node)));
+                nodes.into_iter().for_each(|node| self.tx.must(event(node)));
                 self.after(done(peer));
             }
             Err(refused) => self.refuse(peer, refused.to_string(), None),
@@ -283,9 +283,9 @@ impl Controller {
     }
 
     pub(super) fn node(&self, name: &str) -> Result<NodeId, Refused> {
-        let found = self.core.node_named(name).map(|node| node.id());
+        let found = self.tx.core.node_named(name).map(|node| node.id());
         found.ok_or_else(|| {
-            let known: Vec<&str> = self.core.known_nodes().map(|node| node.spec().name.as_str()).collect();
+            let known: Vec<&str> = self.tx.core.known_nodes().map(|node| node.spec().name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Refused::UnknownNode { name: name.to_owned(), known }
         })
@@ -314,7 +314,7 @@ impl Controller {
         let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         // A request may list the same job twice.
         if self.is_known(job) {
-            self.must(Event::CancelRequested { job, by });
+            self.tx.must(Event::CancelRequested { job, by });
             self.stop_now(job);
         }
     }
@@ -324,7 +324,7 @@ impl Controller {
         if !(1..=LAST_SIGNAL).contains(&signal) {
             return self.refuse(peer, format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"), None);
         }
-        if self.core.job(job).is_none() && self.core.next_job() > job {
+        if self.tx.core.job(job).is_none() && self.tx.core.next_job() > job {
             // The job ended before the signal arrived.
             return;
         }
@@ -346,7 +346,7 @@ impl Controller {
     /// Replaces the core's profiles by those of the database.
     fn follow_database(&mut self, profiles: Vec<(ProfileKey, Profile)>) {
         let gone = |key: &&ProfileKey| !profiles.iter().any(|(known, _)| known == *key);
-        let gone: Vec<ProfileKey> = self.core.profiles().keys().filter(gone).cloned().collect();
+        let gone: Vec<ProfileKey> = self.tx.core.profiles().keys().filter(gone).cloned().collect();
         for key in gone {
             self.profile_is(key, None, DATABASE);
         }
@@ -361,8 +361,8 @@ impl Controller {
     }
 
     fn profile_is(&mut self, key: ProfileKey, profile: Option<Profile>, by: &str) {
-        if self.commits.is_open() && self.core.profiles().get(&key) != profile.as_ref() {
-            self.must(Event::ProfileSet { key, profile, by: by.to_owned() });
+        if self.tx.commits.is_open() && self.tx.core.profiles().get(&key) != profile.as_ref() {
+            self.tx.must(Event::ProfileSet { key, profile, by: by.to_owned() });
         }
     }
 }

@@ -19,19 +19,19 @@ impl Controller {
     }
 
     pub(super) fn client_gone(&mut self, peer: PeerId) {
-        if !self.sessions.remove(peer, self.settings.limits) {
+        if !self.sessions.remove(peer, self.tx.settings.limits) {
             return;
         }
         self.backup_unwanted(peer);
-        self.probes.client_gone(peer);
-        let give_up_at = self.now + self.settings.orphan_grace;
+        self.questions.probes.client_gone(peer);
+        let give_up_at = self.tx.now + self.tx.settings.orphan_grace;
         self.routes.client_gone(peer, give_up_at);
     }
 
     pub(super) fn close_client(&mut self, peer: PeerId, reason: String) {
         if self.sessions.contains(peer) {
             self.client_gone(peer);
-            self.effects.push(Effect::Close(peer, reason));
+            self.tx.effects.push(Effect::Close(peer, reason));
         }
     }
 
@@ -40,9 +40,9 @@ impl Controller {
             return;
         }
         let is_piece = matches!(message, MasterToClient::Piece(_));
-        self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
+        self.tx.effects.push(Effect::ToClient(peer, Frame::Message(message)));
         if is_piece {
-            self.effects.push(Effect::WhenDrained(peer));
+            self.tx.effects.push(Effect::WhenDrained(peer));
         }
     }
 
@@ -67,7 +67,7 @@ impl Controller {
             client.busy = Some(ticket);
             let question = Question::new(lookup);
             if L::AT_ONCE {
-                self.effects.push(Effect::Ask(ticket, question));
+                self.tx.effects.push(Effect::Ask(ticket, question));
             } else {
                 self.after_read(After::Ask(ticket, question));
             }
@@ -75,12 +75,12 @@ impl Controller {
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, reply: Reply) {
-        if self.commits.is_recovering() {
+        if self.tx.commits.is_recovering() {
             // The result must be applied to the state that is being read back.
             return self.questions.postpone(ticket, reply);
         }
         let Some(peer) = self.questions.answered(ticket) else { return };
-        let can_follow = self.commits.is_open() || (self.commits.is_read_only() && !reply.changes_something());
+        let can_follow = self.tx.commits.is_open() || (self.tx.commits.is_read_only() && !reply.changes_something());
         let reply = if can_follow { reply } else { reply.fail(self.not_open()) };
         self.free(peer, ticket);
         if let Err(reason) = reply.follow(self, peer) {
@@ -107,7 +107,7 @@ impl Controller {
     }
 
     fn not_open(&self) -> String {
-        format!("the journal cannot be written: {}", self.commits.trouble().unwrap_or("it is being read back"))
+        format!("the journal cannot be written: {}", self.tx.commits.trouble().unwrap_or("it is being read back"))
     }
 
     /// Serves queued requests after the attempt to read the state back.
@@ -133,8 +133,8 @@ impl Controller {
     }
 
     pub(super) fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
-        if !(self.commits.is_open() || (self.commits.is_read_only() && changes_nothing(&message))) {
-            let reason = self.commits.trouble().unwrap_or("it is being read back").to_owned();
+        if !(self.tx.commits.is_open() || (self.tx.commits.is_read_only() && changes_nothing(&message))) {
+            let reason = self.tx.commits.trouble().unwrap_or("it is being read back").to_owned();
             return self.tell_client(peer, not_written(&reason));
         }
         match message {
@@ -162,12 +162,12 @@ impl Controller {
     /// Tells the client where its job runs, and opens the streams. This need not wait for the disk, because the node
     /// reports the start again to a later process.
     pub(super) fn after_start(&mut self, job: JobId) {
-        let Some(assignment) = self.core.job(job).and_then(|found| found.assignment()) else { return };
+        let Some(assignment) = self.tx.core.job(job).and_then(|found| found.assignment()) else { return };
         let Some(unit) = assignment.placement.first().map(|part| part.unit) else { return };
         let all = nodes_of(assignment);
-        let Some(node) = self.core.node(unit.node).map(limo_sched::Node::spec) else { return };
+        let Some(node) = self.tx.core.node(unit.node).map(limo_sched::Node::spec) else { return };
         let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
-        let names = all.iter().filter_map(|node| self.core.node(*node)).map(|node| node.spec().name.as_str());
+        let names = all.iter().filter_map(|node| self.tx.core.node(*node)).map(|node| node.spec().name.as_str());
         let (node, unit) = (if all.len() > 1 { host_list(names) } else { node.name.clone() }, spec.name.clone());
         self.release(After::Running(job, node, unit));
     }
@@ -178,7 +178,7 @@ impl Controller {
         // An array stays known until it is over itself.
         let (tasks, much_freed) = self.submissions.remove(job);
         if much_freed {
-            self.effects.push(Effect::GiveBack);
+            self.tx.effects.push(Effect::GiveBack);
         }
         self.assignments.over(job);
         self.notify(job, MasterToClient::Finished { job, report: report.clone() });

@@ -66,17 +66,17 @@ impl Controller {
         let event = match deed {
             Deed::Cancel => return self.cancel_for(peer, job),
             Deed::Signal(signal) => return self.send_signal(peer, job, signal),
-            Deed::Hold => self.core.check_hold(job).map(|()| Event::Held { job, by }),
-            Deed::Release => self.core.check_release(job).map(|()| Event::Released { job, by }),
-            Deed::Requeue => self.core.check_requeue(job).map(|()| Event::RequeueRequested { job, by }),
-            Deed::Suspend => self.core.check_suspend(job).map(|()| Event::SuspendRequested { job, by }),
-            Deed::Resume => self.core.check_resume(job).map(|()| Event::ResumeRequested { job, by }),
+            Deed::Hold => self.tx.core.check_hold(job).map(|()| Event::Held { job, by }),
+            Deed::Release => self.tx.core.check_release(job).map(|()| Event::Released { job, by }),
+            Deed::Requeue => self.tx.core.check_requeue(job).map(|()| Event::RequeueRequested { job, by }),
+            Deed::Suspend => self.tx.core.check_suspend(job).map(|()| Event::SuspendRequested { job, by }),
+            Deed::Resume => self.tx.core.check_resume(job).map(|()| Event::ResumeRequested { job, by }),
             Deed::Priority(priority) => {
-                self.core.check_priority(job, priority).map(|()| Event::PrioritySet { job, priority, by })
+                self.tx.core.check_priority(job, priority).map(|()| Event::PrioritySet { job, priority, by })
             }
         };
         if let Ok(event) = event {
-            self.must(event);
+            self.tx.must(event);
         }
     }
 }

@@ -63,7 +63,7 @@ impl Controller {
         for Dependency { job, .. } in wanted.dependencies() {
             let allowed = match self.is_known(job) {
                 true => self.may_steer(peer, job),
-                false if job.0 == 0 || job >= self.core.next_job() => Err(format!("there is no job {job}")),
+                false if job.0 == 0 || job >= self.tx.core.next_job() => Err(format!("there is no job {job}")),
                 false => {
                     over.insert(job);
                     Ok(())

@@ -1,11 +1,8 @@
 //! The grid's limits in the controller: messages of its sources become the limits in force. The journal records
 //! changes of these. The operator's own limits stay known. [`Arbiter`] decides which limits hold.
 
-use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
+use limo_feeds::grid::{Arbiter, Kept, Mode, Report};
 use limo_model::{Span, Time};
-use limo_sched::Event;
-
-use super::Controller;
 
 /// Name of the sources' last messages in the journal.
 pub const KEPT: &str = "grid";
@@ -17,7 +14,7 @@ pub struct Grid {
     /// Offset of the wall clock in the arbiter's times.
     offset: Span,
     /// The last text given to the journal; `None` if the journal may lack it.
-    kept: Option<Kept>,
+    pub(super) kept: Option<Kept>,
     /// The logged state of each source, in the order of the configuration.
     logged: Vec<Logged>,
 }
@@ -47,7 +44,7 @@ impl Grid {
     }
 
     /// Logs changes.
-    fn log(&mut self, now: Time) {
+    pub(super) fn log(&mut self, now: Time) {
         let reports = self.arbiter.reports(now);
         self.logged.resize(reports.len(), Logged::default());
         for (report, logged) in reports.iter().zip(&mut self.logged) {
@@ -75,47 +72,4 @@ fn report_change(report: &Report, logged: &mut Logged) {
         Mode::Failsafe { .. } => tracing::warn!(source, "a source of limits is silent: its failsafe limit applies"),
     }
     logged.mode = Some(report.mode);
-}
-
-impl Controller {
-    /// Handles a message of a source, or a failed query.
-    pub(super) fn word(&mut self, source: usize, word: Word) {
-        let wall = self.wall();
-        self.grid.arbiter.hear(wall, source, word);
-        self.follow_grid();
-    }
-
-    /// Returns the next time at which a source is lost, or anything else changes without a message.
-    pub(super) fn grid_due(&self) -> Option<Time> {
-        self.grid.arbiter.deadline().map(|at| self.core.clock().cluster(at))
-    }
-
-    /// Applies the present limits of the sources and the operator, and keeps the text for a restart.
-    pub(super) fn follow_grid(&mut self) {
-        if self.grid.arbiter.is_empty() && self.core.settings().own_limits.is_none() {
-            return;
-        }
-        let wall = self.wall();
-        self.grid.arbiter.advance(wall);
-        self.grid.log(wall);
-        let kept = self.grid.arbiter.kept();
-        if self.grid.kept.as_ref() != Some(&kept) {
-            match serde_json::to_string(&kept) {
-                Ok(text) if self.keep(KEPT, &text) => self.grid.kept = Some(kept),
-                Ok(_) => {}
-                Err(error) => tracing::error!(%error, "the known limits of the grid cannot be written"),
-            }
-        }
-        // Without a state this is postponed until one is available.
-        if !self.commits.is_open() {
-            return;
-        }
-        let (settings, clock) = (self.core.settings(), self.core.clock());
-        let limits = self.grid.arbiter.curve(wall, &clock.shown_curve(settings.operator_limits()));
-        if !same_from(wall, &limits, &clock.shown_curve(&settings.limits)) {
-            let band = limits.band(wall);
-            tracing::info!(high = %band.high(), low = %band.low(), "the limits in force change");
-            self.must(Event::GridLimited { limits });
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Changes by operators: they are recorded with their events, listed, and undone by new events.
 
-use limo_journal::{ChangeItem, ChangeRow};
+use limo_journal::ChangeRow;
 use limo_proto::{Answer, ChangeReport, ChangesQuery, ItemReport, MasterToClient, Undo, UndoReport};
 use limo_sched::Event;
 
@@ -80,23 +80,6 @@ impl Serve for ChangesQuery {
 }
 
 impl Controller {
-    pub(super) fn changed_by(&self, event: &Event) -> Option<(String, Changed)> {
-        changed::of(&self.core, self.wall(), event, self.actor.as_ref().map(|actor| actor.by.as_str()))
-    }
-
-    /// Records a change. All changes of one input for one author form one change.
-    pub(super) fn remember_change(&mut self, changed: Option<(String, Changed)>) {
-        let Some((by, changed)) = changed else { return };
-        let body = match serde_json::to_string(&changed) {
-            Ok(body) => body,
-            Err(error) => return tracing::error!(%error, ?changed, "a change cannot be recorded"),
-        };
-        let item = ChangeItem { subject: changed.subject, body };
-        let undo_of = self.actor.as_ref().and_then(|actor| actor.undo_of);
-        let at = self.wall();
-        self.commits.batch().change(self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] });
-    }
-
     fn changes(&mut self, peer: PeerId, query: ChangesQuery) {
         let limit = query.limit.min(CHANGES_PAGE);
         // One more change shows that further ones follow.
@@ -128,29 +111,31 @@ impl Controller {
             Ok(backs) => backs,
             Err(reason) => return self.refuse(peer, reason, Some("`lconf history` lists the changes")),
         };
-        if let Some((back, since)) = backs.iter().find(|(back, _)| !undo.force && !back.holds(&self.core, self.wall()))
+        if let Some((back, since)) =
+            backs.iter().find(|(back, _)| !undo.force && !back.holds(&self.tx.core, self.tx.wall()))
         {
             let hint = format!("lconf undo {number} --force");
             return self.refuse(peer, changed_since(number, &found, back, *since), Some(&hint));
         }
         // The order is reversed, so that a value that was changed twice gets its first value.
-        let events = backs.iter().rev().map(|(back, _)| back.event(&self.core, self.wall(), &by));
+        let events = backs.iter().rev().map(|(back, _)| back.event(&self.tx.core, self.tx.wall(), &by));
         let events = match events.collect::<Result<Vec<Event>, String>>() {
             Ok(events) => events,
             Err(reason) => return self.refuse(peer, format!("change {number} cannot be undone: {reason}"), None),
         };
-        let becomes = |event| changed::of(&self.core, self.wall(), event, Some(&by)).map(|(_, changed)| item(&changed));
+        let becomes =
+            |event| changed::of(&self.tx.core, self.tx.wall(), event, Some(&by)).map(|(_, changed)| item(&changed));
         let items = events.iter().filter_map(becomes).take(ITEMS_SHOWN).collect();
         let answer = Answer::Undone(Box::new(UndoReport { change: report(&found.row, &found.items), items }));
         if undo.dry_run {
             return self.say(peer, answer);
         }
-        self.actor = Some(Actor { by, undo_of: Some(number) });
-        let refused = events.into_iter().find_map(|event| self.record(event).err());
-        self.actor = None;
-        self.options_in_force();
-        self.feeds_in_force();
-        self.follow_grid();
+        self.tx.actor = Some(Actor { by, undo_of: Some(number) });
+        let refused = events.into_iter().find_map(|event| self.tx.record(event).err());
+        self.tx.actor = None;
+        self.tx.options_in_force();
+        self.signals.feeds_in_force(&mut self.tx);
+        self.signals.follow_grid(&mut self.tx);
         match refused {
             Some(refused) => self.refuse(peer, format!("change {number} is only partly undone: {refused}"), None),
             None => self.answer(peer, MasterToClient::Answer(Box::new(answer))),

@@ -8,7 +8,7 @@ use super::{Controller, PeerId};
 
 impl Controller {
     pub(super) fn hold_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
-        let check = |controller: &Self, job| controller.core.check_hold(job).map_err(|refused| refused.to_string());
+        let check = |controller: &Self, job| controller.tx.core.check_hold(job).map_err(|refused| refused.to_string());
         self.for_all(peer, jobs, check, Deed::Hold);
     }
 
@@ -18,7 +18,8 @@ impl Controller {
     }
 
     pub(super) fn requeue_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
-        let check = |controller: &Self, job| controller.core.check_requeue(job).map_err(|refused| refused.to_string());
+        let check =
+            |controller: &Self, job| controller.tx.core.check_requeue(job).map_err(|refused| refused.to_string());
         self.for_all(peer, jobs, check, Deed::Requeue);
     }
 
@@ -29,8 +30,8 @@ impl Controller {
 
     /// Checks that the caller may change a priority: only operators can raise it.
     fn may_rank(&self, peer: PeerId, job: JobId, priority: i32) -> Result<(), String> {
-        self.core.check_priority(job, priority).map_err(|refused| refused.to_string())?;
-        let now = self.core.job(job).map_or(0, |job| job.request.priority);
+        self.tx.core.check_priority(job, priority).map_err(|refused| refused.to_string())?;
+        let now = self.tx.core.job(job).map_or(0, |job| job.request.priority);
         if priority > now && !self.caller(peer).is_some_and(|caller| caller.operator) {
             return Err(format!("job {job} has the priority {now}: only an operator can raise it"));
         }
@@ -47,9 +48,9 @@ impl Controller {
 
     /// Checks that the caller may release a job: only operators can release one that an operator holds.
     fn may_release(&self, peer: PeerId, job: JobId) -> Result<(), String> {
-        self.core.check_release(job).map_err(|refused| refused.to_string())?;
+        self.tx.core.check_release(job).map_err(|refused| refused.to_string())?;
         let owner = self.live_of(job).map(|live| &live.request.user);
-        let holder = self.core.job(job).and_then(|job| job.held.as_ref());
+        let holder = self.tx.core.job(job).and_then(|job| job.held.as_ref());
         match holder.filter(|holder| Some(*holder) != owner) {
             Some(holder) if !self.caller(peer).is_some_and(|caller| caller.operator) => {
                 Err(format!("job {job} is held by {holder}: only an operator can release it"))

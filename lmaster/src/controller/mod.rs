@@ -12,7 +12,6 @@ mod backup;
 mod batch;
 mod changes;
 mod clients;
-mod clock;
 mod commit;
 mod commits;
 mod deeds;
@@ -47,6 +46,7 @@ mod select;
 mod sessions;
 mod settings;
 mod sift;
+mod signals;
 mod sleep;
 mod stdin;
 mod steer;
@@ -58,6 +58,7 @@ mod takeover;
 mod tests;
 mod time_limits;
 mod turns;
+mod tx;
 mod users;
 mod waits;
 mod warnings;
@@ -65,37 +66,33 @@ mod warnings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Attempt, Energy, JobId, JournalId, NodeId, Now, ProfileKey, Span, Time};
-use limo_sched::Core;
+use limo_model::{Energy, JobId, NodeId, Now, ProfileKey, Span, Time};
 
-use crate::budget::Stages;
 use crate::changed::CONFIGURATION;
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::Restored;
 use assignments::Assignments;
-use backup::Backup;
 use commits::Commits;
 pub use exchange::{Effect, Input};
 use faults::Fault;
 pub use feeds::{KEPT as KEPT_PRICES, News};
-use foreign::Foreign;
 use grid::Grid;
 pub use grid::KEPT as KEPT_GRID;
-use history::Actor;
 pub use history::Found;
 pub use live::{Launches, Live};
 use liveness::Liveness;
 pub use lookup::{Question, Reply};
 use metering::Metering;
 use node_peer::NodeLinks;
-use probes::Probes;
 use questions::Questions;
 use routes::Routes;
 use sessions::Sessions;
 pub use settings::{Initial, Settings};
+use signals::Signals;
 pub use sleep::IdleSettings;
 use sleep::Sleepers;
 use submissions::Submissions;
+use tx::Tx;
 
 /// One connection, from its beginning to its end. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,74 +146,51 @@ pub struct Outside {
     pub clock: limo_sched::Clock,
 }
 
+/// The components of the master, each with its own state, and what they share.
 pub struct Controller {
-    core: Core,
-    stages: Stages,
-    metering: Metering,
-    /// Time of the last input; never goes back.
-    now: Time,
-    /// The clock of this process, with the offset of its start.
-    clock: limo_sched::Clock,
-    settings: Settings,
+    tx: Tx,
     submissions: Submissions,
     nodes: NodeLinks,
     sessions: Sessions,
-    /// Identity of the journal.
-    journal: JournalId,
-    /// Texts of other components that are in the journal, or in a batch for it.
-    kept: BTreeMap<String, String>,
-    grid: Grid,
+    signals: Signals,
     routes: Routes,
     assignments: Assignments,
     liveness: Liveness,
     sleepers: Sleepers,
-    foreign: Foreign,
-    commits: Commits,
     questions: Questions,
-    /// The latest report of the feeds.
-    news: Option<News>,
-    probes: Probes,
-    effects: Vec<Effect>,
-    /// Number of inputs so far. The changes of one input form one change.
-    steps: u64,
-    /// Operator behind events that name another author, or undo something.
-    actor: Option<Actor>,
-    backup: Option<Backup>,
 }
 
 impl Controller {
     /// Starts from the restored state. The first step makes it durable that all nodes are disconnected.
     pub fn new(restored: Restored, settings: Settings, outside: Outside, has_ballast: bool) -> Self {
-        let mut controller = Self {
+        let tx = Tx {
             now: restored.last,
             clock: outside.clock.clone(),
             core: restored.core,
             stages: restored.stages,
             metering: Metering::new(&settings, restored.last),
             settings,
+            journal: restored.journal,
+            commits: Commits::new(restored.generation, restored.entries),
+            effects: Vec::new(),
+            steps: 0,
+            actor: None,
+        };
+        let mut controller = Self {
+            tx,
             submissions: Submissions::default(),
             nodes: NodeLinks::new(restored.incarnations),
-            journal: restored.journal,
-            kept: restored.kept,
             sessions: Sessions::default(),
-            grid: Grid::new(outside.grid, outside.clock.offset),
+            signals: Signals::new(Grid::new(outside.grid, outside.clock.offset), restored.kept),
             routes: Routes::default(),
             assignments: Assignments::default(),
             liveness: Liveness::default(),
             sleepers: Sleepers::default(),
-            foreign: Foreign::default(),
-            commits: Commits::new(restored.generation, restored.entries),
             questions: Questions::default(),
-            news: None,
-            probes: Probes::default(),
-            effects: Vec::new(),
-            steps: 0,
-            actor: None,
-            backup: None,
         };
         controller.take_up(restored.live);
         // An earlier process may have released starting attempts.
-        let starting: Vec<_> = controller.starting().collect();
+        let starting: Vec<_> = controller.tx.starting().collect();
         controller.assignments.take_up(starting.into_iter());
         if let Some(reason) = restored.read_only {
             controller.become_read_only(&reason);
@@ -224,22 +198,22 @@ impl Controller {
         }
         controller.begin(restored.fresh);
         if !has_ballast {
-            controller.commits.suffer("the disk under the journal is full".into(), controller.now);
+            controller.tx.commits.suffer("the disk under the journal is full".into(), controller.tx.now);
         }
         controller
     }
 
     /// Handles `input` at `now` and returns the effects, in order. A `now` before the last one counts as the last one.
     pub fn step(&mut self, now: Now, input: Input) -> Vec<Effect> {
-        self.now = self.now.max(now.at);
-        self.steps += 1;
-        self.draw_goes_on();
-        self.follow_clock(now);
-        if self.steps == 1 {
+        self.tx.now = self.tx.now.max(now.at);
+        self.tx.steps += 1;
+        self.tx.draw_goes_on();
+        self.signals.follow_clock(&mut self.tx, now);
+        if self.tx.steps == 1 {
             // Earlier time belongs to the journal: nodes and clients could not reconnect yet.
-            self.take_up_liveness();
-            self.take_up_sleep();
-            self.routes.take_up(self.submissions.all(), self.now + self.settings.orphan_grace);
+            self.liveness.take_up(&self.tx);
+            self.sleepers.take_up(&mut self.tx, &mut self.assignments);
+            self.routes.take_up(self.submissions.all(), self.tx.now + self.tx.settings.orphan_grace);
         }
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
@@ -252,46 +226,46 @@ impl Controller {
             }
             Input::Committed(result) => self.committed(result),
             Input::Recovered(result) => self.recovered(result),
-            Input::Ballast(result) => self.commits.ballast(result, &mut self.effects),
+            Input::Ballast(result) => self.tx.commits.ballast(result, &mut self.tx.effects),
             Input::Answered(ticket, reply) => self.answered(ticket, reply),
             Input::Learned(key, profile) => self.learned(key, profile),
-            Input::Metered(meter, shown) => self.metered(meter, shown),
+            Input::Metered(meter, shown) => self.tx.metered(meter, shown),
             Input::Timer => self.timer(),
-            Input::Feeds(news) => self.told(*news),
-            Input::Word(source, word) => self.word(source, word),
+            Input::Feeds(news) => self.signals.told(&mut self.tx, *news),
+            Input::Word(source, word) => self.signals.word(&mut self.tx, source, word),
             Input::Configured(settings) => self.configured(*settings),
             Input::Drained(peer) => self.drained(peer),
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
-            Input::WakeFailed(node, reason) => self.wake_failed(node, reason),
+            Input::WakeFailed(node, reason) => self.sleepers.wake_failed(&self.tx, node, reason),
             // The shell has already freed the place of this frame.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
-                self.metering.end();
-                self.commits.want_snapshot();
+                self.tx.metering.end();
+                self.tx.commits.want_snapshot();
             }
         }
         self.close_batch();
-        std::mem::take(&mut self.effects)
+        std::mem::take(&mut self.tx.effects)
     }
 
     /// Returns the time to step with [`Input::Timer`], if no input comes before.
     pub fn deadline(&self) -> Option<Time> {
         // While the state is being read back, jobs cannot be abandoned.
-        let orphans = self.routes.next_orphan().filter(|_| self.commits.is_open());
-        let leases = self.liveness.next().filter(|_| self.commits.is_open());
-        let sleepers = self.sleepers.next().filter(|_| self.commits.is_open());
-        let commits = self.commits.deadline(self.metering.due(), self.metering.rows_due());
+        let orphans = self.routes.next_orphan().filter(|_| self.tx.commits.is_open());
+        let leases = self.liveness.next().filter(|_| self.tx.commits.is_open());
+        let sleepers = self.sleepers.next().filter(|_| self.tx.commits.is_open());
+        let commits = self.tx.commits.deadline(self.tx.metering.due(), self.tx.metering.rows_due());
         [
             commits,
-            self.stage_due(),
+            self.tx.stage_due(),
             self.assignments.next_late(),
             self.assignments.next_missed(),
             orphans,
             leases,
             sleepers,
-            self.probes.next(),
-            self.grid_due(),
+            self.questions.probes.next(),
+            self.signals.grid_due(&self.tx),
         ]
         .into_iter()
         .flatten()
@@ -300,7 +274,7 @@ impl Controller {
 
     /// Returns true if all inputs so far are on disk.
     pub fn is_quiet(&self) -> bool {
-        self.commits.is_quiet()
+        self.tx.commits.is_quiet()
     }
 
     fn timer(&mut self) {
@@ -310,42 +284,19 @@ impl Controller {
         self.sleep_due();
         self.probes_due();
         self.stop_late();
-        if self.stage_due().is_some_and(|due| due <= self.now) {
-            self.stage();
+        if self.tx.stage_due().is_some_and(|due| due <= self.tx.now) {
+            self.tx.stage();
         }
-        if self.grid_due().is_some_and(|due| due <= self.now) {
-            self.follow_grid();
+        if self.signals.grid_due(&self.tx).is_some_and(|due| due <= self.tx.now) {
+            self.signals.follow_grid(&mut self.tx);
         }
-        self.commits.timer(self.now, &mut self.effects);
-    }
-
-    /// Keeps a text over a restart in place of the earlier one. Returns true if it is in the journal or in a batch
-    /// for it.
-    fn keep(&mut self, name: &str, text: &str) -> bool {
-        if self.kept.get(name).is_some_and(|kept| kept == text) {
-            return true;
-        }
-        if !self.commits.is_open() {
-            return false;
-        }
-        self.kept.insert(name.to_owned(), text.to_owned());
-        self.commits.batch().keep(name, text);
-        true
-    }
-
-    /// Returns the starting attempts.
-    fn starting(&self) -> impl Iterator<Item = (JobId, Attempt)> {
-        let starting = |(id, job): (JobId, &limo_sched::Job)| match &job.phase {
-            limo_sched::Phase::Starting(assignment) => Some((id, assignment.attempt)),
-            _ => None,
-        };
-        self.core.jobs().filter_map(starting)
+        self.tx.commits.timer(self.tx.now, &mut self.tx.effects);
     }
 
     /// Installs `live` as the accepted jobs: at the start, and after a failed commit.
     fn take_up(&mut self, live: BTreeMap<JobId, Live>) {
         self.submissions = Submissions::new(live);
-        self.routes.take_up(self.submissions.all(), self.now + self.settings.orphan_grace);
+        self.routes.take_up(self.submissions.all(), self.tx.now + self.tx.settings.orphan_grace);
     }
 
     /// Records the first events of this process: all nodes are disconnected, and the configuration is in force.
@@ -353,25 +304,26 @@ impl Controller {
         use limo_sched::Event;
         let by = || CONFIGURATION.to_owned();
         if fresh {
-            let Initial { preset, band, mode } = self.settings.initial;
+            let Initial { preset, band, mode } = self.tx.settings.initial;
             let limits = limo_model::Curve::constant(band);
-            let options = settings::consistent(preset, self.settings.options);
-            self.must(Event::PolicySet { preset, options, by: by() });
-            self.must(Event::LimitsSet { limits, by: by() });
-            self.must(Event::ModeSet { mode, by: by() });
+            let options = settings::consistent(preset, self.tx.settings.options);
+            self.tx.must(Event::PolicySet { preset, options, by: by() });
+            self.tx.must(Event::LimitsSet { limits, by: by() });
+            self.tx.must(Event::ModeSet { mode, by: by() });
         }
-        self.keep_clock(self.core.clock().offset);
-        self.options_in_force();
-        self.feeds_in_force();
-        self.follow_grid();
+        let offset = self.tx.core.clock().offset;
+        self.signals.keep_clock(&mut self.tx, offset);
+        self.tx.options_in_force();
+        self.signals.feeds_in_force(&mut self.tx);
+        self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =
-            self.core.nodes().iter().filter(|node| node.is_connected() && node.is_awake()).map(|n| n.id()).collect();
+            self.tx.core.nodes().iter().filter(|node| node.is_connected() && node.is_awake()).map(|n| n.id()).collect();
         for node in away {
-            self.must(Event::NodeAway { node });
+            self.tx.must(Event::NodeAway { node });
         }
-        self.lease_in_force();
+        Liveness::lease_in_force(&mut self.tx);
         // Reads updates of the profile database that the journal missed.
         let ticket = self.questions.ask(PeerId::NOBODY);
-        self.effects.push(Effect::Ask(ticket, Question::new(changes::AllProfiles)));
+        self.tx.effects.push(Effect::Ask(ticket, Question::new(changes::AllProfiles)));
     }
 }

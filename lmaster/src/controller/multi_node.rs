@@ -56,6 +56,13 @@ fn is_multi_node(assignment: &Assignment) -> bool {
     }
 }
 
+/// Returns the nodes of an assignment that have not ended their part.
+pub(super) fn open_nodes_of(assignment: &Assignment) -> Vec<NodeId> {
+    let mut nodes = nodes_of(assignment);
+    nodes.retain(|node| !has_ended(assignment, *node));
+    nodes
+}
+
 /// Returns the share of one node in a placement.
 pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
     let here = assignment.placement.iter().filter(|part| part.is_on(node));
@@ -66,7 +73,7 @@ impl Controller {
     /// Returns the work of the node at `index` in a job of several tasks.
     pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
         let spread = live.request.spread?;
-        let name = |node: &NodeId| self.core.node(*node).map(|node| node.spec().name.clone());
+        let name = |node: &NodeId| self.tx.core.node(*node).map(|node| node.spec().name.clone());
         let width = u32::try_from(nodes.len()).ok()?;
         let tasks = (0..width).map(|index| u32::try_from(spread.tasks_on(width, index).len()).unwrap_or(0));
         Some(Share {
@@ -78,15 +85,13 @@ impl Controller {
     }
 
     pub(super) fn is_multi_node(&self, job: JobId) -> bool {
-        self.core.job(job).and_then(|job| job.assignment()).is_some_and(is_multi_node)
+        self.tx.core.job(job).and_then(|job| job.assignment()).is_some_and(is_multi_node)
     }
 
     /// Returns the nodes of a job that have not ended their part.
     pub(super) fn open_nodes(&self, job: JobId) -> Vec<NodeId> {
-        let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
-        let mut nodes = nodes_of(assignment);
-        nodes.retain(|node| !has_ended(assignment, *node));
-        nodes
+        let Some(assignment) = self.tx.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
+        open_nodes_of(assignment)
     }
 
     /// Returns the open connections of those nodes.
@@ -97,7 +102,7 @@ impl Controller {
     /// Returns the nodes that read stdin of a running job.
     pub(super) fn readers(&self, job: JobId) -> Vec<NodeId> {
         let Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) =
-            self.core.job(job).map(|job| &job.phase)
+            self.tx.core.job(job).map(|job| &job.phase)
         else {
             return Vec::new();
         };
@@ -152,7 +157,7 @@ impl Controller {
     /// Records that a job runs as soon as the last of its nodes has begun.
     fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
         if self.have_all_begun(job, attempt) && self.is_starting(job) {
-            self.must(Event::Started { job, attempt });
+            self.tx.must(Event::Started { job, attempt });
             self.after_start(job);
         }
     }
@@ -167,7 +172,7 @@ impl Controller {
         let (outcome, usage) = how;
         if open.len() > 1 {
             let knew = self.slowest(job).is_some();
-            self.must(Event::PartEnded { job, attempt, node, outcome, usage });
+            self.tx.must(Event::PartEnded { job, attempt, node, outcome, usage });
             self.starts_when_all_have(job, attempt);
             self.release_parts(job, attempt);
             if knew {
@@ -185,7 +190,7 @@ impl Controller {
         let begun = self.assignments.has_any_begun(job, attempt);
         let unread = self.is_starting(job);
         if begun && unread {
-            self.must(Event::Started { job, attempt });
+            self.tx.must(Event::Started { job, attempt });
         }
         let Some(assignment) = self.assignment(job, attempt) else { return };
         let nodes = nodes_of(assignment);
@@ -195,7 +200,7 @@ impl Controller {
         let (outcome, usage) = joined(&parts);
         self.routes.over(job, nodes);
         self.assignments.forget_parts(job);
-        self.must(Event::Ended { job, attempt, outcome, usage });
+        self.tx.must(Event::Ended { job, attempt, outcome, usage });
         if unread {
             // Output was not requested before all nodes had begun.
             self.connect_ends(job);
@@ -204,7 +209,7 @@ impl Controller {
 
     /// Returns true if the end of a part requires the others to stop.
     pub(super) fn is_doomed(&self, job: JobId) -> bool {
-        let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return false };
+        let Some(assignment) = self.tx.core.job(job).and_then(|job| job.assignment()) else { return false };
         let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
         let all_or_none = parallel.is_some_and(|parallel| parallel.kill_on_bad_exit);
         assignment.ended.iter().any(|part| match &part.outcome {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use limo_model::NodeId;
 use limo_proto::{AttemptReport, Frame, MasterToNode, NodeToMaster, Registration};
 
-use super::{NodeIncarnation, PeerId};
+use super::foreign::Foreign;
+use super::tx::Tx;
+use super::{Effect, NodeIncarnation, PeerId};
 
 /// One connection of a node.
 #[derive(Debug)]
@@ -45,6 +47,7 @@ pub(super) struct NodeLinks {
     connected: BTreeMap<NodeId, NodeLink>,
     /// The incarnation in which each node got its last assignments, by name.
     incarnations: HashMap<String, NodeIncarnation>,
+    pub(super) foreign: Foreign,
 }
 
 impl NodeLinks {
@@ -56,6 +59,13 @@ impl NodeLinks {
     /// Installs the incarnations on disk.
     pub(super) fn take_up(&mut self, incarnations: HashMap<String, NodeIncarnation>) {
         self.incarnations = incarnations;
+    }
+
+    /// Sends a message on an open connection.
+    pub(super) fn tell(&self, tx: &mut Tx, peer: PeerId, message: MasterToNode) {
+        if self.contains(peer) {
+            tx.effects.push(Effect::ToNode(peer, Frame::Message(message)));
+        }
     }
 
     pub(super) fn contains(&self, peer: PeerId) -> bool {

@@ -7,7 +7,9 @@ use limo_sched::Event;
 
 use super::assign::Verdict;
 use super::commit::After;
+use super::liveness::Liveness;
 use super::node_peer::{NodeLink, NodePeer, Welcome};
+use super::sleep::Sleepers;
 use super::{Controller, Effect, NodeIncarnation, PeerId};
 
 /// Most messages of a node during its registration; only the ends of its jobs are expected.
@@ -24,23 +26,21 @@ const NUMBERS_END: u64 = 1 << 53;
 
 impl Controller {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
-        if !self.commits.is_broken() {
+        if !self.tx.commits.is_broken() {
             self.nodes.set(peer, NodePeer::Nameless);
         } else {
-            self.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
+            self.tx.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
         }
     }
 
     pub(super) fn tell_node(&mut self, peer: PeerId, message: MasterToNode) {
-        if self.nodes.contains(peer) {
-            self.effects.push(Effect::ToNode(peer, Frame::Message(message)));
-        }
+        self.nodes.tell(&mut self.tx, peer, message);
     }
 
     pub(super) fn close_node(&mut self, peer: PeerId, reason: String) {
         if self.nodes.contains(peer) {
             self.node_gone(peer);
-            self.effects.push(Effect::Close(peer, reason));
+            self.tx.effects.push(Effect::Close(peer, reason));
         }
     }
 
@@ -52,7 +52,7 @@ impl Controller {
     /// Handles a closed connection. Unreleased attempts are withdrawn; others continue.
     pub(super) fn node_gone(&mut self, peer: PeerId) {
         let Some(node) = self.nodes.remove(peer) else { return };
-        if !self.commits.is_open() {
+        if !self.tx.commits.is_open() {
             return self.unrecorded_gone(node);
         }
         for (job, attempt) in self.attempts_on(node) {
@@ -62,16 +62,16 @@ impl Controller {
                 self.assignments.part_away(job, node);
             }
         }
-        self.sleep_broke(node);
-        self.must(Event::NodeAway { node });
-        self.is_unreachable(node);
-        self.report_unreachable(node);
-        self.forget_reading(node);
+        self.sleepers.broke(&mut self.tx, node);
+        self.tx.must(Event::NodeAway { node });
+        self.liveness.is_unreachable(&self.tx, node);
+        Liveness::report_unreachable(&self.tx, node);
+        self.tx.forget_reading(node);
         self.probes_broke(node);
     }
 
     pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
-        if !self.commits.is_open() {
+        if !self.tx.commits.is_open() {
             return self.unrecorded_frame(peer, frame);
         }
         match (self.nodes.get_mut(peer), frame) {
@@ -114,26 +114,26 @@ impl Controller {
             NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
                 self.close_node(peer, format!("a reading of {} is not a draw", draw.min(low)));
             }
-            NodeToMaster::Reading(sample) => self.reading(node, &sample),
+            NodeToMaster::Reading(sample) => self.tx.reading(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
             NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
             NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
-            NodeToMaster::SleepFailed { reason } => self.sleep_failed(node, &reason),
+            NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }
 
     fn job_started(&mut self, peer: PeerId, node: NodeId, job: JobId, attempt: Attempt) {
         if !self.is_on(node, job, attempt) {
             tracing::warn!(%job, %attempt, "a node started what it should not have");
-            let grace = self.settings.kill_grace;
+            let grace = self.tx.settings.kill_grace;
             self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
         } else if self.is_multi_node(job) {
             self.part_started(job, attempt, node);
         } else if self.is_starting(job) {
             self.assignments.release(job, attempt);
-            self.must(Event::Started { job, attempt });
+            self.tx.must(Event::Started { job, attempt });
             self.after_start(job);
         }
     }
@@ -146,11 +146,11 @@ impl Controller {
         } else if self.is_on(node, job, attempt) {
             self.assignments.none_awaited(job);
             self.routes.over(job, vec![node]);
-            self.must(Event::Ended { job, attempt, outcome, usage });
+            self.tx.must(Event::Ended { job, attempt, outcome, usage });
         } else if self.assignment(job, attempt).is_some() {
             return self.close_node(peer, format!("job {job} is not on this node, which cannot report its end"));
         }
-        self.confirmed_over(node, (job, attempt));
+        Liveness::confirmed_over(&mut self.tx, node, (job, attempt));
         // The end is repeated, or the attempt is over: in both cases it is recorded, or about to be.
         self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
     }
@@ -164,9 +164,9 @@ impl Controller {
             return self
                 .refuse_node(peer, format!("the instance or the boot id is longer than {INCARNATION_LIMIT} bytes"));
         }
-        if slave.journal != self.journal {
+        if slave.journal != self.tx.journal {
             let reason =
-                format!("the node answers to the journal {}: this master's is {}", slave.journal, self.journal);
+                format!("the node answers to the journal {}: this master's is {}", slave.journal, self.tx.journal);
             return self.refuse_node(peer, reason);
         }
         let registration = Registration { slave, attempts: Vec::new() };
@@ -197,7 +197,7 @@ impl Controller {
 
     /// Registers a node. The attempts are in ascending order.
     fn register(&mut self, peer: PeerId, mut registration: Registration) {
-        if !self.commits.is_open() {
+        if !self.tx.commits.is_open() {
             return self.registered_unrecorded(peer, registration);
         }
         if let Err(reason) = self.set_apart(&mut registration) {
@@ -207,7 +207,7 @@ impl Controller {
         let name = &slave.spec.name;
         let known = self.nodes.incarnation(name);
         let same_incarnation = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
-        let node = self.core.node_named(name).map(|node| node.id());
+        let node = self.tx.core.node_named(name).map(|node| node.id());
         match node.and_then(|node| self.nodes.of(node)) {
             Some(link) if link.instance != slave.instance => {
                 return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
@@ -239,7 +239,7 @@ impl Controller {
     /// Removes from a registration the attempts of other journals, which the node ends by itself. Logs them, and blocks
     /// numbers of this cluster from an earlier incarnation.
     fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
-        let own = |report: &AttemptReport| self.journal.owns(report.journal);
+        let own = |report: &AttemptReport| self.tx.journal.owns(report.journal);
         let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
         let node = registration.slave.spec.name.as_str();
         for AttemptReport { journal, job, attempt, state, .. } in &foreign {
@@ -249,19 +249,19 @@ impl Controller {
                 "a node had a job of another journal: it is ended there, and is no job of this master"
             );
         }
-        self.foreign.add(node, foreign.len(), self.now);
-        let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
+        self.nodes.foreign.add(node, foreign.len(), self.tx.now);
+        let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.tx.journal.cluster;
         // This includes own jobs: unknown numbers show that this journal was restored to an earlier state.
         let named = |report: &&AttemptReport| report.journal != JournalId::default();
         let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
         registration.attempts = own;
-        let Some(highest) = highest.filter(|highest| *highest >= self.core.next_job()) else { return Ok(()) };
+        let Some(highest) = highest.filter(|highest| *highest >= self.tx.core.next_job()) else { return Ok(()) };
         if highest.0 >= NUMBERS_END {
             return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
         }
         let next = JobId(highest.0 + 1);
         tracing::warn!(node, %highest, %next, "job numbers continue above those of an earlier incarnation");
-        self.must(Event::NumbersRaised { next });
+        self.tx.must(Event::NumbersRaised { next });
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl Controller {
         let NewSlave { spec, instance, boot, .. } = &registration.slave;
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
         // This is in the batch of its registration: no assignment is sent before that is on disk.
-        self.commits.batch().incarnation(NodeRow {
+        self.tx.commits.batch().incarnation(NodeRow {
             name: name.clone(),
             instance: instance.clone(),
             boot: boot.clone(),
@@ -287,7 +287,7 @@ impl Controller {
     fn registered(&mut self, peer: PeerId, registration: Registration) {
         let Registration { slave: NewSlave { spec, instance, .. }, attempts } = registration;
         let name = spec.name.clone();
-        let node = self.core.node_named(&name).map(|node| node.id());
+        let node = self.tx.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
         // They are withdrawn before the node is up again, so that one round handles both.
         let (withdrawn, others): (Vec<_>, Vec<_>) =
@@ -296,14 +296,14 @@ impl Controller {
         for (job, attempt, verdict) in withdrawn {
             orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));
         }
-        let spec = self.metering.with_meter(self.with_waking(spec));
-        let unasked = node.is_some_and(|node| self.was_to_sleep(node));
-        if let Err(refused) = self.record(Event::NodeUp { spec }) {
+        let spec = self.tx.metering.with_meter(Sleepers::with_waking(&self.tx, spec));
+        let unasked = node.is_some_and(|node| Sleepers::was_to_sleep(&self.tx, node));
+        if let Err(refused) = self.tx.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());
         }
-        let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
+        let Some(node) = self.tx.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.register(node, NodeLink { peer, instance, welcome: false });
-        self.is_awake(node, unasked);
+        self.sleepers.is_awake(&mut self.tx, node, unasked);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);
             let started = verdict == Verdict::Started && !multi_node;
@@ -315,7 +315,7 @@ impl Controller {
                 self.after_start(job);
             }
         }
-        self.is_reachable(node, &attempts);
+        self.liveness.is_reachable(&mut self.tx, node, &attempts);
         orders.extend(self.old_attempts(node, &attempts));
         orders.extend(self.steering(node));
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
@@ -346,7 +346,7 @@ impl Controller {
         let name = &slave.spec.name;
         // Records of versions without incarnations do not distinguish masters.
         let nameless = |report: &&AttemptReport| report.journal == JournalId::default();
-        let foreign = |report: &&AttemptReport| report.job >= self.core.next_job();
+        let foreign = |report: &&AttemptReport| report.job >= self.tx.core.next_job();
         if let Some(report) = attempts.iter().filter(nameless).find(foreign) {
             let job = report.job;
             return Err(format!("node `{name}` has job {job} of another master, which this one never gave it"));
@@ -355,7 +355,7 @@ impl Controller {
             return Ok(());
         };
         let changed = |old: &limo_sched::Node| old.spec().units != slave.spec.units;
-        if self.core.node_named(name).is_some_and(changed) {
+        if self.tx.core.node_named(name).is_some_and(changed) {
             return Err(limo_sched::Refused::UnitsChanged { name: name.clone() }.to_string());
         }
         if self.nodes.incarnation(name).is_none_or(|known| known.instance == slave.instance) {
@@ -375,7 +375,7 @@ impl Controller {
     /// Returns the messages to a node about attempts that are over or were withdrawn.
     fn old_attempts(&self, node: NodeId, reports: &[AttemptReport]) -> Vec<MasterToNode> {
         let order = |report: &AttemptReport| {
-            let (job, attempt, grace) = (report.job, report.attempt, self.settings.kill_grace);
+            let (job, attempt, grace) = (report.job, report.attempt, self.tx.settings.kill_grace);
             match report.state {
                 AttemptState::Held => MasterToNode::Drop { job, attempt },
                 AttemptState::Ended { .. } => MasterToNode::EndedAck { job, attempt },

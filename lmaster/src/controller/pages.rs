@@ -246,11 +246,11 @@ impl Controller {
     fn more_nodes(&self, from: u32, made: &mut Answer) -> Option<u32> {
         let Answer::Nodes(made) = made else { return None };
         let mut size = made.iter().map(encoded_len).sum::<usize>();
-        for node in self.core.known_nodes().filter(|node| node.id().0 >= from) {
+        for node in self.tx.core.known_nodes().filter(|node| node.id().0 >= from) {
             if size > PAGE {
                 return Some(node.id().0);
             }
-            let report = report::node(&self.core, node, self.now);
+            let report = report::node(&self.tx.core, node, self.tx.now);
             size += encoded_len(&report);
             made.push(report);
         }

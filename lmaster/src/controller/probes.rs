@@ -68,13 +68,13 @@ impl Controller {
         };
         let ticket = self.questions.ticket();
         self.occupy(client, ticket);
-        self.probes.0.insert(ticket, Probe { client, node, until: self.now + PATIENCE });
+        self.questions.probes.0.insert(ticket, Probe { client, node, until: self.tx.now + PATIENCE });
         self.tell_node(link, MasterToNode::Probe { ticket: ticket.0 });
     }
 
     /// Handles a node's report. It is dropped if the client has disconnected.
     pub(super) fn probed(&mut self, node: NodeId, (ticket, report): (u64, String)) {
-        if self.probes.0.get(&Ticket(ticket)).is_some_and(|probe| probe.node == node) {
+        if self.questions.probes.0.get(&Ticket(ticket)).is_some_and(|probe| probe.node == node) {
             self.close_probe(Ticket(ticket), Ok(report));
         }
     }
@@ -82,36 +82,36 @@ impl Controller {
     /// Handles the broken connection of a node.
     pub(super) fn probes_broke(&mut self, node: NodeId) {
         let reason = "the connection to the node broke before it answered";
-        for ticket in self.probes.matching(|probe| probe.node == node) {
+        for ticket in self.questions.probes.matching(|probe| probe.node == node) {
             self.close_probe(ticket, Err(reason.to_owned()));
         }
     }
 
     pub(super) fn probes_due(&mut self) {
-        let now = self.now;
-        for ticket in self.probes.matching(|probe| probe.until <= now) {
+        let now = self.tx.now;
+        for ticket in self.questions.probes.matching(|probe| probe.until <= now) {
             self.close_probe(ticket, Err(format!("the node has not answered for {PATIENCE}")));
         }
     }
 
     /// Answers all queries with a refusal, because the journal cannot be written.
     pub(super) fn drop_probes(&mut self, refusal: &MasterToClient) {
-        for (ticket, probe) in std::mem::take(&mut self.probes.0) {
+        for (ticket, probe) in std::mem::take(&mut self.questions.probes.0) {
             self.free(probe.client, ticket);
             self.tell_client(probe.client, refusal.clone());
         }
     }
 
     fn close_probe(&mut self, ticket: Ticket, probe: Result<String, String>) {
-        let Some(Probe { client, node, .. }) = self.probes.0.remove(&ticket) else { return };
+        let Some(Probe { client, node, .. }) = self.questions.probes.0.remove(&ticket) else { return };
         self.free(client, ticket);
         self.detail(client, node, probe);
         self.serve_backlog(client);
     }
 
     fn detail(&mut self, client: PeerId, node: NodeId, probe: Result<String, String>) {
-        let Some(node) = self.core.node(node) else { return };
-        let report = report::node(&self.core, node, self.now);
+        let Some(node) = self.tx.core.node(node) else { return };
+        let report = report::node(&self.tx.core, node, self.tx.now);
         self.say(client, Answer::Node(Box::new(NodeDetail { report, probe })));
     }
 }

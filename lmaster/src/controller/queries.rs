@@ -11,6 +11,7 @@ use super::dependencies::Wanted;
 use super::lookup::Lookup;
 use super::pages::{Cursor, PAGE};
 use super::sift::Sieve;
+use super::signals::prices_by_operator;
 use super::{Controller, PeerId};
 use crate::database::Database;
 use crate::report;
@@ -82,7 +83,7 @@ impl Serve for JobsQuery {
 
 impl Serve for JobQuery {
     fn serve(self, controller: &mut Controller, peer: PeerId) {
-        match controller.core.job(self.0) {
+        match controller.tx.core.job(self.0) {
             Some(job) => controller.say(peer, Answer::Jobs(vec![controller.job_report(self.0, job)])),
             None => controller.ask(peer, JobLookup(self.0)),
         }
@@ -110,7 +111,7 @@ impl Serve for StatusQuery {
 
 impl Serve for ProfilesQuery {
     fn serve(self, controller: &mut Controller, peer: PeerId) {
-        let profiles = controller.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
+        let profiles = controller.tx.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
         controller.say(peer, Answer::Profiles(profiles));
     }
 }
@@ -136,8 +137,9 @@ impl Serve for EnergyQuery {
 
 impl Serve for ReservationsQuery {
     fn serve(self, controller: &mut Controller, peer: PeerId) {
-        let shown = |reservation| controller.core.clock().shown_reservation(reservation);
-        let all = controller.core.reservations().iter().map(|(name, reservation)| (name.clone(), shown(reservation)));
+        let shown = |reservation| controller.tx.core.clock().shown_reservation(reservation);
+        let all =
+            controller.tx.core.reservations().iter().map(|(name, reservation)| (name.clone(), shown(reservation)));
         let all = all.collect();
         controller.say(peer, Answer::Reservations(all));
     }
@@ -145,21 +147,21 @@ impl Serve for ReservationsQuery {
 
 impl Controller {
     fn status(&self) -> limo_proto::Status {
-        let trouble = self.commits.trouble().map(str::to_owned);
-        let sources = self.grid.arbiter.reports(self.wall());
-        let status = report::status(&self.core, self.now, trouble, &sources);
+        let trouble = self.tx.commits.trouble().map(str::to_owned);
+        let sources = self.signals.grid.arbiter.reports(self.tx.wall());
+        let status = report::status(&self.tx.core, self.tx.now, trouble, &sources);
         limo_proto::Status {
-            prices_by: self.prices_by_operator(),
-            feeds: self.feed_reports(),
-            meters: self.metering.reports(&self.core, self.now),
-            foreign: self.foreign.reports(self.now, self.core.clock()),
+            prices_by: prices_by_operator(&self.tx),
+            feeds: self.signals.feed_reports(),
+            meters: self.tx.metering.reports(&self.tx.core, self.tx.now),
+            foreign: self.nodes.foreign.reports(self.tx.now, self.tx.core.clock()),
             ..status
         }
     }
 
     fn jobs(&mut self, peer: PeerId, (filter, from): (JobFilter, JobId), ended: u32) {
         let sieve = Sieve::new(&filter);
-        let mut live = self.core.jobs_from(from);
+        let mut live = self.tx.core.jobs_from(from);
         let (mut jobs, mut size) = (Vec::new(), 0);
         for (id, job) in live.by_ref().take(LOOKS) {
             if self.is_folded(id, job) || !sieve.may_pass(job) {
@@ -191,7 +193,7 @@ impl Controller {
     fn energy_found(&mut self, peer: PeerId, mut report: EnergyReport) {
         // The journal has no data about meters.
         for sum in report.sums.iter_mut().filter(|sum| sum.seen.is_some()) {
-            let node = self.core.node_named(&sum.key);
+            let node = self.tx.core.node_named(&sum.key);
             if node.is_some_and(|node| node.spec().meter == limo_model::Meter::Emulated) {
                 sum.emulated = std::mem::take(&mut sum.measured);
             }
@@ -202,7 +204,7 @@ impl Controller {
     fn found(&mut self, peer: PeerId, job: JobId, finished: Option<JobReport>) {
         if let Some(report) = finished {
             self.say(peer, Answer::Jobs(vec![report]));
-        } else if let Some((own, _)) = self.core.array_of(job) {
+        } else if let Some((own, _)) = self.tx.core.array_of(job) {
             let hint = format!("lq show {own}");
             self.refuse(peer, format!("job {job} is a task of array {own} whose turn has not come"), Some(&hint));
         } else {
@@ -211,12 +213,12 @@ impl Controller {
     }
 
     fn explain(&mut self, peer: PeerId, id: JobId) {
-        let Some(job) = self.core.job(id) else {
+        let Some(job) = self.tx.core.job(id) else {
             let reason = format!("there is no waiting or running job {id}");
             let hint = format!("lq show {id} tells of one that is over");
             return self.refuse(peer, reason, Some(&hint));
         };
-        let explanation = report::explanation(&self.core, self.now, &job.request, self.job_report(id, job));
+        let explanation = report::explanation(&self.tx.core, self.tx.now, &job.request, self.job_report(id, job));
         self.say(peer, Answer::Explanation(Box::new(explanation)));
     }
 
@@ -228,7 +230,7 @@ impl Controller {
             Ok(application) => request.application = application,
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
-        if let Err(error) = request.settle(self.core.offered_cores(&request)) {
+        if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
         self.with_dependencies(peer, Wanted::DryRun(request));
@@ -236,21 +238,22 @@ impl Controller {
 
     /// Tries a request whose dependencies are known.
     pub(super) fn try_out(&mut self, peer: PeerId, request: &Request) {
-        let prospect = match self.core.dry_run(self.now, request) {
+        let prospect = match self.tx.core.dry_run(self.tx.now, request) {
             Ok(prospect) => prospect,
             Err(refused) => return self.refuse(peer, refused.to_string(), None),
         };
-        let mut candidates = report::candidates(&self.core, (self.now, self.now), request);
+        let mut candidates = report::candidates(&self.tx.core, (self.tx.now, self.tx.now), request);
         let (start, wait) = match prospect {
             Prospect::Starts { unit, estimate } => {
                 let here = |candidate: &&limo_proto::Candidate| {
-                    candidate.estimate == estimate && unit.is_none_or(|unit| report::is_at(&self.core, unit, candidate))
+                    candidate.estimate == estimate
+                        && unit.is_none_or(|unit| report::is_at(&self.tx.core, unit, candidate))
                 };
                 (candidates.iter().find(here).cloned(), None)
             }
             Prospect::Waits(wait) | Prospect::Refused(wait) => {
-                let wait = self.core.still(self.now, self.core.next_job(), wait);
-                (None, Some(wait.moved(self.core.clock().offset)))
+                let wait = self.tx.core.still(self.tx.now, self.tx.core.next_job(), wait);
+                (None, Some(wait.moved(self.tx.core.clock().offset)))
             }
         };
         let more = report::shorten(&mut candidates);

@@ -1,7 +1,9 @@
-//! Running queries of the databases, and the connections that wait for their answers.
+//! All that clients wait for: queries of the databases, queries of nodes, and the backup that is being made.
 
 use std::collections::HashMap;
 
+use super::backup::Backup;
+use super::probes::Probes;
 use super::{PeerId, Reply, Ticket};
 
 /// Queries by their tickets. Each ticket is used once.
@@ -11,6 +13,8 @@ pub(super) struct Questions {
     /// Answers that came while the state was being read back.
     postponed: Vec<(Ticket, Reply)>,
     last: u64,
+    pub(super) probes: Probes,
+    pub(super) backup: Option<Backup>,
 }
 
 impl Questions {

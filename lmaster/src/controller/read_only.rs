@@ -15,24 +15,24 @@ const REGISTER_AGAIN: &str = "the journal could not be written; register again";
 impl Controller {
     /// Makes the state that was read from disk read-only.
     pub(super) fn become_read_only(&mut self, reason: &str) {
-        if !self.commits.is_read_only() {
+        if !self.tx.commits.is_read_only() {
             tracing::error!(
                 reason,
                 "read-only: queries are answered and jobs continue; nodes keep the ends of jobs until the disk has space"
             );
         }
-        self.commits.become_read_only(reason, self.now);
+        self.tx.commits.become_read_only(reason, self.tx.now);
         self.close_unregistered();
         let away =
             |node: &&limo_sched::Node| node.is_connected() && node.is_awake() && self.nodes.of(node.id()).is_none();
-        for node in self.core.nodes().iter().filter(away).map(limo_sched::Node::id).collect::<Vec<_>>() {
+        for node in self.tx.core.nodes().iter().filter(away).map(limo_sched::Node::id).collect::<Vec<_>>() {
             self.show_away(node);
         }
     }
 
     /// Shows a node as disconnected. For display only: the core is read back from disk before it decides again.
     fn show_away(&mut self, node: NodeId) {
-        if let Err(refused) = self.core.apply(self.now, &Event::NodeAway { node }) {
+        if let Err(refused) = self.tx.core.apply(self.tx.now, &Event::NodeAway { node }) {
             tracing::error!(%refused, "a node cannot be shown as unreachable");
         }
     }
@@ -59,7 +59,7 @@ impl Controller {
     fn unrecorded_start(&mut self, node: NodeId, job: JobId, attempt: Attempt) {
         if self.is_on(node, job, attempt) {
             self.assignments.part_begun(job, attempt, node);
-            if self.commits.is_read_only() {
+            if self.tx.commits.is_read_only() {
                 self.show_started(job, attempt);
             }
         }
@@ -71,7 +71,7 @@ impl Controller {
         if !self.is_starting(job) || !self.have_all_begun(job, attempt) {
             return;
         }
-        match self.core.apply(self.now, &Event::Started { job, attempt }) {
+        match self.tx.core.apply(self.tx.now, &Event::Started { job, attempt }) {
             Ok(()) => self.after_start(job),
             Err(refused) => tracing::error!(%refused, "a job cannot be shown as running"),
         }
@@ -80,7 +80,7 @@ impl Controller {
     /// Closes the connections of nodes whose registrations are not on disk.
     fn close_unregistered(&mut self) {
         for peer in self.nodes.take_unregistered() {
-            self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
+            self.tx.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
         }
     }
 
@@ -88,16 +88,16 @@ impl Controller {
     pub(super) fn close_nodes(&mut self) {
         self.assignments.forget_all_parts();
         for peer in self.nodes.take_all() {
-            self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
+            self.tx.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
         }
     }
 
     /// Handles a node's disconnection while nothing is recorded.
     pub(super) fn unrecorded_gone(&mut self, node: NodeId) {
-        if self.commits.is_read_only() {
+        if self.tx.commits.is_read_only() {
             self.show_away(node);
         }
-        self.forget_reading(node);
+        self.tx.forget_reading(node);
         self.probes_broke(node);
     }
 
@@ -129,8 +129,8 @@ impl Controller {
         let Registration { slave: NewSlave { spec, instance, boot, .. }, attempts } = registration;
         let is_known =
             self.nodes.incarnation(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
-        let node = self.core.node_named(&spec.name).map(limo_sched::Node::id).filter(|_| is_known);
-        let Some(node) = node.filter(|_| self.commits.is_read_only()) else { return };
+        let node = self.tx.core.node_named(&spec.name).map(limo_sched::Node::id).filter(|_| is_known);
+        let Some(node) = node.filter(|_| self.tx.commits.is_read_only()) else { return };
         if let Some(before) = self.nodes.of(node).map(|link| link.peer) {
             self.close_node(before, "the node has connected again".into());
         }

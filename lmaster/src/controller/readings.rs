@@ -5,10 +5,11 @@
 use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
 use limo_proto::{Answer, ReadingsQuery, Sample};
-use limo_sched::Event;
 
+use super::liveness::Liveness;
 use super::lookup::Lookup;
 use super::queries::Serve;
+use super::tx::Tx;
 use super::{Controller, Effect, PeerId};
 use crate::database::Database;
 
@@ -42,16 +43,18 @@ impl Serve for ReadingsQuery {
     }
 }
 
-impl Controller {
+impl Tx {
     /// Handles a value or a failure of a shared meter.
     pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
-        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else { return };
+        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else {
+            return;
+        };
         for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
             self.keep_reading(node, &Sample::once(part));
         }
         if let Some((nodes, source)) = self.metering.held_is_gone(index, draw, &self.core, self.now) {
             for node in nodes {
-                self.release_draw(node, Vec::new(), &source);
+                Liveness::release_draw(self, node, Vec::new(), &source);
             }
         }
     }
@@ -79,15 +82,6 @@ impl Controller {
         self.metering.forget(node, self.core.node(node));
     }
 
-    pub(super) fn record_readings(&mut self) {
-        let draws = self.metering.take_readings();
-        if !draws.is_empty()
-            && let Err(refused) = self.apply(Event::Readings { draws })
-        {
-            tracing::error!(%refused, "readings were refused");
-        }
-    }
-
     /// Adds the believed draw up to now, before it changes.
     pub(super) fn draw_goes_on(&mut self) {
         let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
@@ -103,14 +97,16 @@ impl Controller {
         let batch = Batch { readings, forget_readings, ..self.commits.close_texts() };
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
+}
 
+impl Controller {
     /// Requests the energy of a node, or of the cluster.
     fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
         let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
         let emulated = match &node {
-            None => self.core.nodes().iter().any(emulated),
+            None => self.tx.core.nodes().iter().any(emulated),
             Some(name) => match self.node(name) {
-                Ok(id) => self.core.node(id).is_some_and(emulated),
+                Ok(id) => self.tx.core.node(id).is_some_and(emulated),
                 Err(refused) => return self.refuse(peer, refused.to_string(), None),
             },
         };
@@ -126,7 +122,7 @@ impl Controller {
         (node, (from, until)): (&str, (Time, Time)),
         mut intervals: Vec<Drawn>,
     ) {
-        let newer = self.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
+        let newer = self.tx.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
         newer.for_each(|drawn| add(&mut intervals, drawn));
         if intervals.len() > READINGS_LIMIT as usize {
             let reason = format!("these are more than {READINGS_LIMIT} intervals");

@@ -33,10 +33,10 @@ impl Controller {
     /// Serves a request, or queues it behind earlier ones.
     pub(super) fn request(&mut self, peer: PeerId, message: ClientToMaster) {
         let Some(client) = self.sessions.get(peer) else { return };
-        if !client.is_occupied() && !self.commits.is_recovering() {
+        if !client.is_occupied() && !self.tx.commits.is_recovering() {
             return self.serve_or_queue(peer, message);
         }
-        if let Err(reason) = self.sessions.postpone(peer, message, self.settings.limits) {
+        if let Err(reason) = self.sessions.postpone(peer, message, self.tx.settings.limits) {
             self.close_client(peer, reason);
         }
     }
@@ -45,19 +45,19 @@ impl Controller {
         if !is_heavy(&message) {
             return self.serve(peer, message);
         }
-        if let Err(reason) = self.sessions.enter(peer, message, self.settings.limits) {
+        if let Err(reason) = self.sessions.enter(peer, message, self.tx.settings.limits) {
             self.refuse(peer, reason, Some("ask again when one of them is answered"));
         }
     }
 
     /// Returns true if [`Controller::turn`] has work.
     pub fn has_turn(&self) -> bool {
-        self.sessions.has_turn() && !self.commits.is_recovering()
+        self.sessions.has_turn() && !self.tx.commits.is_recovering()
     }
 
     /// Serves one slice of the next query.
     pub(super) fn turn(&mut self) {
-        if self.commits.is_recovering() {
+        if self.tx.commits.is_recovering() {
             return;
         }
         let Some(peer) = self.sessions.next_turn() else { return };
@@ -80,8 +80,8 @@ impl Controller {
 
     /// Serves a client's next request, once all earlier ones are answered.
     pub(super) fn serve_backlog(&mut self, peer: PeerId) {
-        while !self.commits.is_recovering() {
-            let Some(message) = self.sessions.next_request(peer, self.settings.limits) else { return };
+        while !self.tx.commits.is_recovering() {
+            let Some(message) = self.sessions.next_request(peer, self.tx.settings.limits) else { return };
             self.serve_or_queue(peer, message);
         }
     }
@@ -111,7 +111,7 @@ impl Controller {
         let is_first = client.behind.is_empty();
         client.behind.insert(stream);
         if is_first {
-            self.effects.push(Effect::WhenDrained(peer));
+            self.tx.effects.push(Effect::WhenDrained(peer));
         }
     }
 }

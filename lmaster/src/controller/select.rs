@@ -106,7 +106,7 @@ impl Serve for SelectQuery {
 impl Controller {
     pub(super) fn select(&mut self, peer: PeerId, selecting: Selecting) {
         let Some(caller) = self.caller(peer) else { return };
-        if let Err(reason) = check(&selecting.selection, self.settings.limits.of(caller.operator).selectors) {
+        if let Err(reason) = check(&selecting.selection, self.tx.settings.limits.of(caller.operator).selectors) {
             return self.refuse(peer, reason, None);
         }
         let over = |selector: &Selector| match selector {
@@ -173,7 +173,7 @@ impl Controller {
             Purpose::Cancel | Purpose::Signal(_) if self.is_known(job) => Ok(job),
             _ => self.known(job, live),
         };
-        let is_there = |id: &JobId| self.core.job(*id).is_some();
+        let is_there = |id: &JobId| self.tx.core.job(*id).is_some();
         let own = || {
             self.submissions.all().values().filter(|live| live.uid == caller.uid).map(|live| live.job).filter(is_there)
         };
@@ -200,7 +200,7 @@ impl Controller {
             ranges.extend(own().map(only));
         } else if which.is_empty() {
             // Jobs of the users in the filter.
-            ranges.extend(self.core.jobs().map(|(id, _)| only(id)));
+            ranges.extend(self.tx.core.jobs().map(|(id, _)| only(id)));
         }
         for (first, last) in Numbers::of_ranges(live_ranges).ranges() {
             let found = self.submissions.numbers(JobId(*first)..=JobId(*last));
@@ -210,10 +210,10 @@ impl Controller {
     }
 
     fn known(&self, job: JobId, live: bool) -> Result<JobId, String> {
-        if live && self.core.job(job).is_none() {
+        if live && self.tx.core.job(job).is_none() {
             return Err(Refused::NoSuchJob { job }.to_string());
         }
-        if job >= self.core.next_job() {
+        if job >= self.tx.core.next_job() {
             return Err(format!("there is no job {job}"));
         }
         Ok(job)
@@ -221,9 +221,9 @@ impl Controller {
 
     /// Returns the first and the last number of a range with jobs in it.
     fn in_range(&self, from: JobId, to: JobId, live: bool) -> Result<(u64, u64), String> {
-        let last = JobId(to.0.min(self.core.next_job().0.saturating_sub(1)));
+        let last = JobId(to.0.min(self.tx.core.next_job().0.saturating_sub(1)));
         // The end of a job that is only in `live` is being written.
-        let is_live = |id: &JobId| self.core.job(*id).is_some();
+        let is_live = |id: &JobId| self.tx.core.job(*id).is_some();
         let found = match live {
             true => from <= last && self.submissions.numbers(from..=last).any(|id| is_live(&id)),
             false => from <= last,
@@ -249,7 +249,7 @@ impl Controller {
             return Err(format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"));
         }
         let takes = |job: &JobId| {
-            let phase = self.core.job(*job).map(|job| &job.phase);
+            let phase = self.tx.core.job(*job).map(|job| &job.phase);
             ENDING.contains(&signal) || matches!(phase, Some(Phase::Running(..) | Phase::Suspended(..)))
         };
         let mut named = selection.which.iter().filter_map(|selector| match selector {
@@ -266,7 +266,7 @@ impl Controller {
     /// Sends a signal to a job that the caller may control. A running job gets it; another is ended if the signal ends
     /// commands.
     pub(super) fn send_signal(&mut self, peer: PeerId, job: JobId, signal: i32) {
-        match self.core.job(job).map(|job| &job.phase) {
+        match self.tx.core.job(job).map(|job| &job.phase) {
             Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => {
                 let attempt = assignment.attempt;
                 for link in self.open_links(job) {

@@ -3,6 +3,8 @@
 use limo_model::{Band, ModeSetting, Overrides, PartRule, Preset, Span};
 use limo_sched::{Options, Refused};
 
+use super::liveness::Liveness;
+use super::tx::Tx;
 use super::{Controller, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
 use crate::limits::Limits;
@@ -38,7 +40,7 @@ pub struct Initial {
     pub mode: ModeSetting,
 }
 
-impl Controller {
+impl Tx {
     /// Applies the configured options. The preset, and the parts that were chosen with it, are the operator's.
     pub(super) fn options_in_force(&mut self) {
         let settings = self.core.settings();
@@ -49,13 +51,15 @@ impl Controller {
             self.must(limo_sched::Event::PolicySet { preset, options, by });
         }
     }
+}
 
+impl Controller {
     /// Returns the options for a policy that an operator sets: the configured ones, with these parts.
     ///
     /// # Errors
     /// The reason if the parts do not go together.
     pub(super) fn options_with(&self, preset: Preset, parts: &[PartRule]) -> Result<Options, String> {
-        let options = Options { chosen: Overrides::of(parts)?, ..self.settings.options };
+        let options = Options { chosen: Overrides::of(parts)?, ..self.tx.settings.options };
         let Some(why) = options.parts_of(preset).senseless() else { return Ok(options) };
         let refused = Refused::Senseless { why }.to_string();
         let configured = options.parts.rules();
@@ -66,11 +70,11 @@ impl Controller {
     }
 
     pub(super) fn configured(&mut self, settings: Settings) {
-        self.settings = settings;
-        self.metering.configure(&self.settings);
-        if self.commits.is_open() {
-            self.options_in_force();
-            self.lease_in_force();
+        self.tx.settings = settings;
+        self.tx.metering.configure(&self.tx.settings);
+        if self.tx.commits.is_open() {
+            self.tx.options_in_force();
+            Liveness::lease_in_force(&mut self.tx);
         }
     }
 }

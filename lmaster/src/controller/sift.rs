@@ -73,7 +73,7 @@ impl Controller {
         let sieve = Sieve::new(&selecting.selection.filter);
         let count = if sieve.needs_report() { REPORTS } else { LOOKS };
         let passes = |id: &JobId| {
-            let job = self.core.job(*id).filter(|job| sieve.may_pass(job));
+            let job = self.tx.core.job(*id).filter(|job| sieve.may_pass(job));
             job.is_some_and(|job| !sieve.needs_report() || sieve.passes(&self.job_report(*id, job)))
         };
         passed.extend(left.take(count).into_iter().filter(passes));

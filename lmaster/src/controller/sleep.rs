@@ -23,7 +23,10 @@ use limo_model::{Attempt, JobId, NodeId, NodeSpec, Span, Time, Wake};
 use limo_proto::MasterToNode;
 use limo_sched::{Assignment, Event, Node, Sleep};
 
+use super::assignments::Assignments;
 use super::multi_node::nodes_of;
+use super::node_peer::NodeLinks;
+use super::tx::Tx;
 use super::{Controller, Effect, PeerId};
 use crate::changed::LOST;
 use crate::wake::WakeOrder;
@@ -65,6 +68,13 @@ enum Step {
     Woken { tries: u32, fault: Option<String> },
 }
 
+/// A node that does not wake, the attempts to wake it, and the last error.
+struct GivenUp {
+    node: NodeId,
+    tries: u32,
+    fault: Option<String>,
+}
+
 impl Sleepers {
     fn set(&mut self, node: NodeId, step: Step, until: Time) {
         self.forget(node);
@@ -93,6 +103,147 @@ impl Sleepers {
     pub(super) fn is_unsent(&self, job: JobId, attempt: Attempt) -> bool {
         self.starts.get(&job) == Some(&attempt)
     }
+
+    /// Continues the changes that were in progress, after the state was restored.
+    pub(super) fn take_up(&mut self, tx: &mut Tx, assignments: &mut Assignments) {
+        *self = Self { starts: tx.starting().collect(), ..Self::default() };
+        let core = &tx.core;
+        let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
+        self.starts.retain(|job, _| waits(job) == Some(true));
+        // Unsent assignments were not released by any earlier process.
+        assignments.not_released(|job| self.starts.contains_key(&job));
+        let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
+        for (node, sleep) in nodes {
+            match sleep {
+                // The order may have been lost; then the node registers.
+                Sleep::GoingDown => {
+                    let until = tx.now + tx.settings.idle.sleep_timeout.max(span_of(tx, node, |rest| rest.down.span));
+                    self.set(node, Step::Falling, until);
+                }
+                Sleep::Waking => self.call(tx, node, 1),
+                Sleep::Awake | Sleep::Asleep => {}
+            }
+        }
+    }
+
+    /// Returns true if a node of this assignment is not awake yet.
+    pub(super) fn awaits_waking(&mut self, tx: &Tx, job: JobId, attempt: Attempt) -> bool {
+        let waits = tx.assignment(job, attempt).is_some_and(|assignment| wakes(&tx.core, assignment));
+        if waits {
+            self.starts.insert(job, attempt);
+        }
+        waits
+    }
+
+    pub(super) fn is_withdrawn(&mut self, job: JobId) {
+        self.starts.remove(&job);
+    }
+
+    /// Sends durable orders to sleep.
+    pub(super) fn put_to_sleep(&mut self, tx: &mut Tx, nodes: &NodeLinks, runs: &[(NodeId, u32)]) {
+        for node in each(runs) {
+            // A node whose connection broke meanwhile counts as awake again.
+            if let (Some(peer), Sleep::GoingDown) = (nodes.welcomed(node), sleep_of(tx, node)) {
+                nodes.tell(tx, peer, MasterToNode::Sleep);
+                self.set(node, Step::Told, tx.now + tx.settings.idle.sleep_timeout);
+            }
+        }
+    }
+
+    /// Carries out durable orders to wake nodes.
+    pub(super) fn wake_nodes(&mut self, tx: &mut Tx, runs: &[(NodeId, u32)]) {
+        for node in each(runs) {
+            if sleep_of(tx, node) == Sleep::Waking {
+                self.call(tx, node, 1);
+            }
+        }
+    }
+
+    /// Returns true if a registering node was expected to be asleep.
+    pub(super) fn was_to_sleep(tx: &Tx, node: NodeId) -> bool {
+        matches!(sleep_of(tx, node), Sleep::GoingDown | Sleep::Asleep)
+    }
+
+    /// Records a registration. A node that should be asleep gets no order for a while: somebody switched it on, or it
+    /// will report an error.
+    pub(super) fn is_awake(&mut self, tx: &mut Tx, node: NodeId, unasked: bool) {
+        self.forget(node);
+        if unasked {
+            let until = tx.now + tx.settings.idle.sleep_again_after;
+            tx.must(Event::SleepFailed { node, until, reason: "it registered unasked".to_owned() });
+        }
+    }
+
+    /// Handles a node that did not fall asleep. It registered again, or stayed connected.
+    pub(super) fn sleep_failed(&mut self, tx: &mut Tx, node: NodeId, reason: &str) {
+        let again = tx.settings.idle.sleep_again_after;
+        tracing::warn!(node = tx.name_of(node), reason, "the node does not sleep; it is left alone for {again}");
+        self.forget(node);
+        tx.must(Event::SleepFailed { node, until: tx.now + again, reason: reason.to_owned() });
+    }
+
+    /// Handles a failure of the shell to wake a node.
+    pub(super) fn wake_failed(&mut self, tx: &Tx, node: NodeId, reason: String) {
+        tracing::warn!(node = tx.name_of(node), reason, "the node cannot be woken");
+        if let Some((Step::Woken { fault, .. }, _)) = self.steps.get_mut(&node) {
+            *fault = Some(reason);
+        }
+    }
+
+    /// Handles a broken connection: a node that had not confirmed did not fall asleep.
+    pub(super) fn broke(&mut self, tx: &mut Tx, node: NodeId) {
+        self.forget(node);
+        if sleep_of(tx, node) != Sleep::Awake {
+            tx.must(Event::Awake { nodes: vec![(node, 1)] });
+        }
+    }
+
+    /// Decides about nodes whose time has come, until one has to be given up. Returns that one.
+    fn decide(&mut self, tx: &mut Tx) -> Option<GivenUp> {
+        while tx.commits.is_open()
+            && let Some((node, step)) = self.take_due(tx.now)
+        {
+            match (step, sleep_of(tx, node)) {
+                (Step::Told, Sleep::GoingDown) => {
+                    let timeout = tx.settings.idle.sleep_timeout;
+                    self.sleep_failed(tx, node, &format!("the node did not answer within {timeout}"));
+                }
+                (Step::Falling, Sleep::GoingDown) => {
+                    tracing::info!(node = tx.name_of(node), "the node is asleep");
+                    tx.must(Event::Asleep { nodes: vec![(node, 1)] });
+                }
+                (Step::Woken { tries, fault }, Sleep::Waking) => match tries < tx.settings.idle.wake_tries {
+                    true => self.call(tx, node, tries + 1),
+                    false => return Some(GivenUp { node, tries, fault }),
+                },
+                // Another event has changed its state.
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Wakes a node in attempt `tries`.
+    fn call(&mut self, tx: &mut Tx, node: NodeId, tries: u32) {
+        let timeout = wake_timeout(tx, node);
+        let order = tx.core.node(node).and_then(|node| wake_order(tx, node.spec()));
+        let fault = order.is_none().then(|| "the master has no wake command any more".to_owned());
+        tracing::info!(node = tx.name_of(node), tries, "the node is being woken");
+        self.set(node, Step::Woken { tries, fault }, tx.now + timeout);
+        tx.effects.extend(order.map(|order| Effect::Wake(node, order)));
+    }
+
+    /// Marks a node as always on if it cannot be woken.
+    pub(super) fn with_waking(tx: &Tx, spec: NodeSpec) -> NodeSpec {
+        let can = wake_order(tx, &spec).is_some();
+        if spec.rest.is_some() && !can {
+            tracing::warn!(
+                node = spec.name,
+                "the node could sleep and stays awake: set `wake_command` in the section [idle] of the master's settings"
+            );
+        }
+        NodeSpec { rest: spec.rest.filter(|_| can), ..spec }
+    }
 }
 
 /// Returns each node of the ranges.
@@ -101,187 +252,17 @@ fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> {
 }
 
 impl Controller {
-    /// Continues the changes that were in progress, after the state was restored.
-    pub(super) fn take_up_sleep(&mut self) {
-        self.sleepers = Sleepers { starts: self.starting().collect(), ..Sleepers::default() };
-        let core = &self.core;
-        let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
-        self.sleepers.starts.retain(|job, _| waits(job) == Some(true));
-        // No earlier process released unsent assignments.
-        self.assignments.not_released(|job| self.sleepers.starts.contains_key(&job));
-        let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
-        for (node, sleep) in nodes {
-            match sleep {
-                // The order may have been lost; then the node registers.
-                Sleep::GoingDown => {
-                    let until =
-                        self.now + self.settings.idle.sleep_timeout.max(self.span_of(node, |rest| rest.down.span));
-                    self.sleepers.set(node, Step::Falling, until);
-                }
-                Sleep::Waking => self.call(node, 1),
-                Sleep::Awake | Sleep::Asleep => {}
-            }
-        }
-    }
-
-    /// Returns true if a node of this assignment is not awake yet.
-    pub(super) fn awaits_waking(&mut self, job: JobId, attempt: Attempt) -> bool {
-        let waits = self.assignment(job, attempt).is_some_and(|assignment| wakes(&self.core, assignment));
-        if waits {
-            self.sleepers.starts.insert(job, attempt);
-        }
-        waits
-    }
-
-    /// Sends the assignments whose last missing node has registered now.
-    pub(super) fn start_woken(&mut self, node: NodeId) {
-        let starts: Vec<(JobId, Attempt)> = self.attempts_on(node);
-        for (job, attempt) in starts {
-            let Some(assignment) = self.assignment(job, attempt).filter(|_| self.sleepers.is_unsent(job, attempt))
-            else {
-                continue;
-            };
-            let is_ready = |node: &NodeId| self.link(*node).is_some();
-            if !wakes(&self.core, assignment) && nodes_of(assignment).iter().all(is_ready) {
-                self.sleepers.starts.remove(&job);
-                self.assign(job, attempt);
-            }
-        }
-    }
-
-    pub(super) fn is_withdrawn(&mut self, job: JobId) {
-        self.sleepers.starts.remove(&job);
-    }
-
-    /// Sends durable orders to sleep.
-    pub(super) fn put_to_sleep(&mut self, runs: &[(NodeId, u32)]) {
-        for node in each(runs) {
-            // If its connection broke meanwhile, a node counts as awake again.
-            if let (Some(peer), Sleep::GoingDown) = (self.link(node), self.sleep_of(node)) {
-                self.tell_node(peer, MasterToNode::Sleep);
-                self.sleepers.set(node, Step::Told, self.now + self.settings.idle.sleep_timeout);
-            }
-        }
-    }
-
-    /// Carries out durable orders to wake nodes.
-    pub(super) fn wake_nodes(&mut self, runs: &[(NodeId, u32)]) {
-        for node in each(runs) {
-            if self.sleep_of(node) == Sleep::Waking {
-                self.call(node, 1);
-            }
-        }
-    }
-
-    /// Handles a node's message that it falls asleep and will be silent until it is awake.
-    pub(super) fn falls_asleep(&mut self, peer: PeerId, node: NodeId) {
-        if self.sleep_of(node) != Sleep::GoingDown {
-            return self.close_node(peer, "the node falls asleep without an order".into());
-        }
-        self.nodes.remove(peer);
-        self.effects.push(Effect::Part(peer));
-        self.forget_reading(node);
-        self.probes_broke(node);
-        let down = self.span_of(node, |rest| rest.down.span);
-        self.sleepers.set(node, Step::Falling, self.now + down);
-        tracing::info!(node = self.name_of(node), "the node falls asleep");
-    }
-
-    /// Returns true if a registering node was expected to be asleep.
-    pub(super) fn was_to_sleep(&self, node: NodeId) -> bool {
-        matches!(self.sleep_of(node), Sleep::GoingDown | Sleep::Asleep)
-    }
-
-    /// Records a registration. A node that should be asleep gets no order for a while: a person switched it on, or it
-    /// will report an error.
-    pub(super) fn is_awake(&mut self, node: NodeId, unasked: bool) {
-        self.sleepers.forget(node);
-        if unasked {
-            let until = self.now + self.settings.idle.sleep_again_after;
-            self.must(Event::SleepFailed { node, until, reason: "it registered without an order".to_owned() });
-        }
-    }
-
-    /// Handles a node that did not fall asleep. It registered again, or stayed connected.
-    pub(super) fn sleep_failed(&mut self, node: NodeId, reason: &str) {
-        let again = self.settings.idle.sleep_again_after;
-        tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it gets no such order for {again}");
-        self.sleepers.forget(node);
-        self.must(Event::SleepFailed { node, until: self.now + again, reason: reason.to_owned() });
-    }
-
-    /// Handles a failure of the shell to wake a node.
-    pub(super) fn wake_failed(&mut self, node: NodeId, reason: String) {
-        tracing::warn!(node = self.name_of(node), reason, "the node cannot be woken");
-        if let Some((Step::Woken { fault, .. }, _)) = self.sleepers.steps.get_mut(&node) {
-            *fault = Some(reason);
-        }
-    }
-
-    /// Handles a broken connection: if a node had not confirmed, it did not fall asleep.
-    pub(super) fn sleep_broke(&mut self, node: NodeId) {
-        self.sleepers.forget(node);
-        if self.sleep_of(node) != Sleep::Awake {
-            self.must(Event::Awake { nodes: vec![(node, 1)] });
-        }
-    }
-
     /// Decides about nodes whose time has come.
     pub(super) fn sleep_due(&mut self) {
-        while self.commits.is_open()
-            && let Some((node, step)) = self.sleepers.take_due(self.now)
-        {
-            match (step, self.sleep_of(node)) {
-                (Step::Told, Sleep::GoingDown) => {
-                    let timeout = self.settings.idle.sleep_timeout;
-                    self.sleep_failed(node, &format!("the node did not answer within {timeout}"));
-                }
-                (Step::Falling, Sleep::GoingDown) => {
-                    tracing::info!(node = self.name_of(node), "the node is asleep");
-                    self.must(Event::Asleep { nodes: vec![(node, 1)] });
-                }
-                (Step::Woken { tries, fault }, Sleep::Waking) => match tries < self.settings.idle.wake_tries {
-                    true => self.call(node, tries + 1),
-                    false => self.give_up(node, tries, fault),
-                },
-                // Another event has changed its state.
-                _ => {}
-            }
+        while let Some(given_up) = self.sleepers.decide(&mut self.tx) {
+            self.give_up(given_up);
         }
-    }
-
-    /// Wakes a node in attempt `tries`.
-    fn call(&mut self, node: NodeId, tries: u32) {
-        let timeout = self.wake_timeout(node);
-        let order = self.core.node(node).and_then(|node| self.wake_order(node.spec()));
-        let fault = order.is_none().then(|| "the master no longer has a wake command".to_owned());
-        tracing::info!(node = self.name_of(node), tries, "the node is being woken");
-        self.sleepers.set(node, Step::Woken { tries, fault }, self.now + timeout);
-        self.effects.extend(order.map(|order| Effect::Wake(node, order)));
-    }
-
-    fn wake_order(&self, spec: &NodeSpec) -> Option<WakeOrder> {
-        let idle = &self.settings.idle;
-        match spec.rest?.wake? {
-            Wake::Command => {
-                let command = idle.wake_command.clone()?;
-                Some(WakeOrder::Command { command, node: spec.name.clone() })
-            }
-            Wake::Wol { mac, broadcast } => {
-                let to = SocketAddrV4::new(broadcast.unwrap_or(Ipv4Addr::BROADCAST), idle.wol_port);
-                Some(WakeOrder::Packet { mac, to })
-            }
-        }
-    }
-
-    fn wake_timeout(&self, node: NodeId) -> Span {
-        self.settings.idle.wake_timeout.max(self.span_of(node, |rest| rest.up.span))
     }
 
     /// Drains a node that does not wake, until an operator has checked it. Its draw is unknown, as for an unreachable
     /// node.
-    fn give_up(&mut self, node: NodeId, tries: u32, fault: Option<String>) {
-        let (name, timeout) = (self.name_of(node), self.wake_timeout(node));
+    fn give_up(&mut self, GivenUp { node, tries, fault }: GivenUp) {
+        let (name, timeout) = (self.tx.name_of(node), wake_timeout(&self.tx, node));
         let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
         let fault = fault.map(|fault| format!(": {fault}")).unwrap_or_default();
         let reason = format!("did not wake within {timeout}, tried {times}{fault}");
@@ -293,37 +274,69 @@ impl Controller {
         for (job, attempt) in self.attempts_on(node) {
             self.take_back(job, attempt, &format!("its node {name} did not wake"));
         }
-        if self.core.node(node).is_some_and(|node| node.drained().is_none()) {
-            self.must(Event::NodeDrained { node, reason, by: LOST.to_owned() });
+        if self.tx.core.node(node).is_some_and(|node| node.drained().is_none()) {
+            self.tx.must(Event::NodeDrained { node, reason, by: LOST.to_owned() });
         }
-        self.must(Event::Awake { nodes: vec![(node, 1)] });
-        self.must(Event::NodeAway { node });
-        self.is_unreachable(node);
+        self.tx.must(Event::Awake { nodes: vec![(node, 1)] });
+        self.tx.must(Event::NodeAway { node });
+        self.liveness.is_unreachable(&self.tx, node);
     }
 
-    /// Marks a node as always on if it cannot be woken.
-    pub(super) fn with_waking(&self, spec: NodeSpec) -> NodeSpec {
-        let can = self.wake_order(&spec).is_some();
-        if spec.rest.is_some() && !can {
-            tracing::warn!(
-                node = spec.name,
-                "the node could sleep and stays awake: set `wake_command` in the section [idle] of the master's settings"
-            );
+    /// Sends the assignments whose last missing node has registered now.
+    pub(super) fn start_woken(&mut self, node: NodeId) {
+        let starts: Vec<(JobId, Attempt)> = self.attempts_on(node);
+        for (job, attempt) in starts {
+            let Some(assignment) = self.assignment(job, attempt).filter(|_| self.sleepers.is_unsent(job, attempt))
+            else {
+                continue;
+            };
+            let is_ready = |node: &NodeId| self.link(*node).is_some();
+            if !wakes(&self.tx.core, assignment) && nodes_of(assignment).iter().all(is_ready) {
+                self.sleepers.starts.remove(&job);
+                self.assign(job, attempt);
+            }
         }
-        NodeSpec { rest: spec.rest.filter(|_| can), ..spec }
     }
 
-    fn sleep_of(&self, node: NodeId) -> Sleep {
-        self.core.node(node).map(Node::sleep).unwrap_or_default()
+    /// Handles a node's message that it falls asleep and will be silent until it is awake.
+    pub(super) fn falls_asleep(&mut self, peer: PeerId, node: NodeId) {
+        if sleep_of(&self.tx, node) != Sleep::GoingDown {
+            return self.close_node(peer, "the node falls asleep, which it was not told to".into());
+        }
+        self.nodes.remove(peer);
+        self.tx.effects.push(Effect::Part(peer));
+        self.tx.forget_reading(node);
+        self.probes_broke(node);
+        let down = span_of(&self.tx, node, |rest| rest.down.span);
+        self.sleepers.set(node, Step::Falling, self.tx.now + down);
+        tracing::info!(node = self.tx.name_of(node), "the node falls asleep");
     }
+}
 
-    fn span_of(&self, node: NodeId, of: fn(limo_model::Rest) -> Span) -> Span {
-        self.core.node(node).and_then(|node| node.spec().rest).map_or(Span::ZERO, of)
+fn wake_order(tx: &Tx, spec: &NodeSpec) -> Option<WakeOrder> {
+    let idle = &tx.settings.idle;
+    match spec.rest?.wake? {
+        Wake::Command => {
+            let command = idle.wake_command.clone()?;
+            Some(WakeOrder::Command { command, node: spec.name.clone() })
+        }
+        Wake::Wol { mac, broadcast } => {
+            let to = SocketAddrV4::new(broadcast.unwrap_or(Ipv4Addr::BROADCAST), idle.wol_port);
+            Some(WakeOrder::Packet { mac, to })
+        }
     }
+}
 
-    fn name_of(&self, node: NodeId) -> String {
-        self.core.node(node).map(|node| node.spec().name.clone()).unwrap_or_default()
-    }
+fn wake_timeout(tx: &Tx, node: NodeId) -> Span {
+    tx.settings.idle.wake_timeout.max(span_of(tx, node, |rest| rest.up.span))
+}
+
+fn sleep_of(tx: &Tx, node: NodeId) -> Sleep {
+    tx.core.node(node).map(Node::sleep).unwrap_or_default()
+}
+
+fn span_of(tx: &Tx, node: NodeId, of: fn(limo_model::Rest) -> Span) -> Span {
+    tx.core.node(node).and_then(|node| node.spec().rest).map_or(Span::ZERO, of)
 }
 
 fn wakes(core: &limo_sched::Core, assignment: &Assignment) -> bool {

@@ -23,7 +23,7 @@ impl Controller {
         match route.stdin.pass(&data) {
             Ok(()) => {
                 let frames = links.into_iter().map(|link| Effect::ToNode(link, Frame::Data(data.clone())));
-                self.effects.extend(frames);
+                self.tx.effects.extend(frames);
             }
             Err(reason) => self.close_client(peer, format!("job {job}: {reason}")),
         }
@@ -77,7 +77,7 @@ impl Controller {
         let slowest = self.slowest(job);
         let is_open = |route: &&mut super::routes::Route| linked && !route.stdin_is_over;
         let Some(route) = self.routes.get_mut(job).filter(is_open) else { return };
-        let (Some(client), Some(_)) = (route.client, self.core.job(job)) else { return };
+        let (Some(client), Some(_)) = (route.client, self.tx.core.job(job)) else { return };
         if multi_node {
             let Some(slowest) = slowest else { return };
             route.stdin.resume(slowest);

@@ -18,7 +18,7 @@ impl Controller {
 
     /// Returns the caps of a node, if it ever had any.
     fn caps_of(&self, node: NodeId) -> Option<MasterToNode> {
-        let (generation, caps) = self.core.node(node)?.caps();
+        let (generation, caps) = self.tx.core.node(node)?.caps();
         (generation > 0).then_some(MasterToNode::Caps { generation, caps })
     }
 
@@ -32,7 +32,7 @@ impl Controller {
     /// Returns the time from TERM to KILL of a job.
     pub(super) fn grace_of(&self, job: JobId) -> Span {
         let own = self.live_of(job).and_then(|live| live.request.kill_grace);
-        own.unwrap_or(self.settings.kill_grace)
+        own.unwrap_or(self.tx.settings.kill_grace)
     }
 
     /// Returns the orders that are repeated to a registering node.
@@ -41,21 +41,21 @@ impl Controller {
             if !self.open_nodes(job).contains(&node) {
                 return None;
             }
-            let paused = match &self.core.job(job)?.phase {
+            let paused = match &self.tx.core.job(job)?.phase {
                 Phase::Suspended(..) => true,
                 Phase::Running(_, running) if !running.steady => false,
                 _ => return None,
             };
             Some(order(job, attempt, paused))
         });
-        let jobs = self.core.jobs_on(node).into_iter();
+        let jobs = self.tx.core.jobs_on(node).into_iter();
         let extensions = jobs.filter(|job| self.open_nodes(*job).contains(&node)).filter_map(|job| self.extension(job));
         self.caps_of(node).into_iter().chain(pauses).chain(extensions).collect()
     }
 
     /// Handles a node's report on its caps.
     pub(super) fn caps_held(&mut self, node: NodeId, generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS>) {
-        let Some(known) = self.core.node(node) else { return };
+        let Some(known) = self.tx.core.node(node) else { return };
         if known.caps().0 != generation {
             return;
         }
@@ -64,7 +64,7 @@ impl Controller {
             tracing::warn!(node = known.spec().name, unit, %reason, "the cap of a unit cannot be set: it stays uncapped");
         }
         let failed = failed.into_iter().map(|(unit, _)| unit).collect();
-        self.must(Event::Capped { node, generation, failed });
+        self.tx.must(Event::Capped { node, generation, failed });
     }
 
     /// Handles a node's report that a job is suspended or continues.
@@ -72,7 +72,7 @@ impl Controller {
         if self.is_on(node, job, attempt) {
             let open = self.open_nodes(job);
             if self.assignments.have_all_paused((job, attempt), node, paused, &open) {
-                self.must(Event::Paused { job, attempt, paused });
+                self.tx.must(Event::Paused { job, attempt, paused });
             }
         } else if self.assignment(job, attempt).is_some() {
             self.close_node(peer, format!("job {job} is not on this node, which cannot report its suspension"));

@@ -13,7 +13,7 @@ use super::{Controller, Effect, PeerId};
 impl Controller {
     /// Returns the node with the streams of a part of a job.
     pub(super) fn stream_node(&self, job: JobId, part: u32) -> Option<NodeId> {
-        match self.core.job(job).map(|job| &job.phase) {
+        match self.tx.core.job(job).map(|job| &job.phase) {
             Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_at(assignment, part),
             Some(_) => None,
             None => self.routes.over_on(job).get(part as usize).copied(),
@@ -23,7 +23,7 @@ impl Controller {
     /// Returns the part of a job that a node has, for streams. Bytes may arrive before the job's start is recorded, or
     /// after its end.
     fn stream_part(&self, job: JobId, node: NodeId) -> Option<u32> {
-        match self.core.job(job) {
+        match self.tx.core.job(job) {
             Some(job) => place_of(job.assignment()?, node),
             None => {
                 let place = self.routes.over_on(job).iter().position(|own| *own == node)?;
@@ -43,7 +43,7 @@ impl Controller {
         let Some(route) = self.routes.get_mut(job) else { return };
         let flow = route.output(data.stream);
         match flow.pass(&data) {
-            Ok(()) if flow.follows(&data) => self.effects.push(Effect::ToClient(client, Frame::Data(data))),
+            Ok(()) if flow.follows(&data) => self.tx.effects.push(Effect::ToClient(client, Frame::Data(data))),
             Ok(()) => {}
             Err(reason) => self.close_node(peer, format!("job {job}: {reason}")),
         }
@@ -74,7 +74,7 @@ impl Controller {
     /// Passes on a new size of the client's terminal, if the job is running and has a terminal.
     pub(super) fn resize(&mut self, peer: PeerId, job: JobId, size: WindowSize) {
         let link = self.stream_node(job, 0).and_then(|node| self.link(node));
-        let attempt = self.core.job(job).and_then(|job| job.assignment()).map(|assignment| assignment.attempt);
+        let attempt = self.tx.core.job(job).and_then(|job| job.assignment()).map(|assignment| assignment.attempt);
         if let (Some(link), Some(attempt), true) = (link, attempt, self.routes.client(job) == Some(peer)) {
             self.tell_node(link, MasterToNode::Resize { job, attempt, size });
         }
@@ -91,7 +91,7 @@ impl Controller {
     /// Returns the number of nodes with streams of the job.
     fn parts(&self, job: JobId) -> u32 {
         let over = || u32::try_from(self.routes.over_on(job).len()).unwrap_or(0);
-        self.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, nodes_in))
+        self.tx.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, nodes_in))
     }
 
     pub(super) fn connect_output(&mut self, job: JobId, part: u32) {
@@ -124,7 +124,7 @@ impl Controller {
             self.connect_output(job, part);
             self.connect_stdin(job);
         }
-        let give_up_at = self.now + self.settings.orphan_grace;
+        let give_up_at = self.tx.now + self.tx.settings.orphan_grace;
         for &AttemptReport { job, .. } in attempts {
             if self.routes.has(job) {
                 continue;
@@ -142,7 +142,7 @@ impl Controller {
     /// Handles the end of a job, which is on disk: the client may still be reading.
     pub(super) fn streams_of_finished(&mut self, report: &JobReport) {
         let ran = matches!(&report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
-        let node = |name: &String| self.core.node_named(name).map(|node| node.id());
+        let node = |name: &String| self.tx.core.node_named(name).map(|node| node.id());
         let nodes: Option<Vec<NodeId>> = report.nodes.iter().map(node).collect();
         match nodes.filter(|nodes| ran && !nodes.is_empty()) {
             Some(nodes) => self.routes.finished(report.job, nodes),
@@ -153,19 +153,19 @@ impl Controller {
 
     /// Abandons the jobs whose clients were away too long.
     pub(super) fn orphans_due(&mut self) {
-        if !self.commits.is_open() {
+        if !self.tx.commits.is_open() {
             return;
         }
-        while let Some(job) = self.routes.orphan(self.now) {
+        while let Some(job) = self.routes.orphan(self.tx.now) {
             let link = |part| self.stream_node(job, part).and_then(|node| self.link(node));
             let links: Vec<PeerId> = (0..self.parts(job)).filter_map(link).collect();
             self.routes.remove(job);
             for link in links {
                 self.tell_node(link, MasterToNode::Discard { job });
             }
-            if self.core.job(job).is_some() {
+            if self.tx.core.job(job).is_some() {
                 tracing::warn!(%job, "cancelled: its lrun did not come back");
-                self.must(Event::CancelRequested { job, by: "lmaster, because its lrun is gone".into() });
+                self.tx.must(Event::CancelRequested { job, by: "lmaster, because its lrun is gone".into() });
             }
         }
     }

@@ -100,18 +100,18 @@ impl Controller {
         if let Some(job) = self.submissions.by_key(&exec.key) {
             return self.submitted_before(peer, job);
         }
-        if let Some(trouble) = self.commits.trouble() {
+        if let Some(trouble) = self.tx.commits.trouble() {
             let hint = "make room on the disk of the master's state directory, or make it writable; running jobs go on";
             let reason = format!("new jobs are not accepted: {trouble}");
             return self.refuse(peer, reason, Some(hint));
         }
-        if self.core.waiting() >= WAITING_LIMIT {
+        if self.tx.core.waiting() >= WAITING_LIMIT {
             return self.refuse(peer, format!("{WAITING_LIMIT} jobs are waiting: the limit is reached"), None);
         }
         if let Err(reason) = check(&exec) {
             return self.refuse(peer, reason, None);
         }
-        let most = self.settings.kill_grace;
+        let most = self.tx.settings.kill_grace;
         if let Some(grace) = exec.request.kill_grace.filter(|grace| !(Span::ZERO..=most).contains(grace)) {
             return self.refuse(
                 peer,
@@ -158,7 +158,7 @@ impl Controller {
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
-        if let Err(error) = request.settle(self.core.offered_cores(&request)) {
+        if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
         let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
@@ -177,24 +177,24 @@ impl Controller {
             }
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
-        let limits = self.settings.limits.of(caller.operator);
+        let limits = self.tx.settings.limits.of(caller.operator);
         if let Err(reason) = self.submissions.check(caller.uid, &request, &mut launch, limits) {
             let hint = "cancel jobs, or wait until some are over; those that are submitted from one shell share their environment";
             return self.refuse(peer, reason, Some(hint));
         }
-        let job = self.core.next_job();
+        let job = self.tx.core.next_job();
         let request = Box::new(request);
         let event = match &launch.array {
             None => Event::Submitted { job, request },
             Some(array) => Event::ArraySubmitted { job, tasks: array.tasks.clone(), request },
         };
-        if let Err(refused) = self.record(event) {
+        if let Err(refused) = self.tx.record(event) {
             return self.refuse(peer, refused.to_string(), None);
         }
-        self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
+        self.tx.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
         let attached = launch.io == Io::Attached;
         // The job was recorded just now.
-        if let Some(request) = self.core.job(job).map(|job| Arc::clone(&job.request)) {
+        if let Some(request) = self.tx.core.job(job).map(|job| Arc::clone(&job.request)) {
             self.submissions.insert(Live::new((job, key, caller.uid), request, launch));
         }
         if attached {
@@ -234,7 +234,7 @@ impl Controller {
                 self.refuse(peer, format!("job {job} is detached: its output goes to files"), None);
             }
             Some(_) if !self.routes.has(job) => {
-                let grace = self.settings.orphan_grace;
+                let grace = self.tx.settings.orphan_grace;
                 let reason = format!("job {job} was cancelled, because its lrun was away for more than {grace}");
                 self.refuse(peer, reason, None);
             }
@@ -266,7 +266,7 @@ impl Controller {
             tracing::info!(%job, "attached to by another connection");
             self.close_client(before, format!("job {job} was attached to by another connection"));
         }
-        match self.core.job(job).map(|job| job.phase.clone()) {
+        match self.tx.core.job(job).map(|job| job.phase.clone()) {
             Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
             Some(Phase::Running(..) | Phase::Suspended(..)) => self.after_start(job),
             // The end will be reported soon.

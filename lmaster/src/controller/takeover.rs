@@ -10,7 +10,7 @@ impl Controller {
     pub(super) fn take_streams(&mut self, peer: PeerId, job: JobId, take: bool) {
         let Some(caller) = self.caller(peer) else { return };
         let Some(live) = self.submissions.get(job) else {
-            let known = job.0 > 0 && job < self.core.next_job();
+            let known = job.0 > 0 && job < self.tx.core.next_job();
             let reason = if known { format!("job {job} is over") } else { format!("there is no job {job}") };
             return self.refuse(peer, reason, None);
         };
@@ -38,7 +38,7 @@ impl Controller {
             }
             Some(client) => {
                 self.tell_client(client, MasterToClient::TakenOver { job });
-                self.routes.detach(job, self.now + self.settings.orphan_grace);
+                self.routes.detach(job, self.tx.now + self.tx.settings.orphan_grace);
             }
             None => {}
         }

@@ -14,12 +14,12 @@ const MARGIN: Span = Span::from_secs(30);
 impl Controller {
     /// Records that a job has reached its time limit, which is durable. Its node ends it now.
     pub(super) fn limit_reached(&mut self, job: JobId, attempt: Attempt) {
-        self.assignments.stop_at(job, attempt, self.now + MARGIN);
+        self.assignments.stop_at(job, attempt, self.tx.now + MARGIN);
     }
 
     /// Stops the jobs that their nodes have not ended in time.
     pub(super) fn stop_late(&mut self) {
-        for (job, attempt) in self.assignments.take_late(self.now) {
+        for (job, attempt) in self.assignments.take_late(self.tx.now) {
             if self.assignment(job, attempt).is_some() {
                 tracing::warn!(%job, %attempt, "the job has not ended {MARGIN} after its time limit: it is stopped");
                 self.halt(job, attempt);
@@ -36,7 +36,7 @@ impl Controller {
 
     /// Returns the total time that a suspended or slowed-down job may run.
     pub(super) fn extension(&self, job: JobId) -> Option<MasterToNode> {
-        let job_now = self.core.job(job)?;
+        let job_now = self.tx.core.job(job)?;
         let Phase::Running(assignment, running) = &job_now.phase else { return None };
         let limit = job_now.request.time_limit.filter(|_| !running.steady)? + assignment.held.max(Span::ZERO);
         Some(MasterToNode::Extend { job, attempt: assignment.attempt, limit })
@@ -53,7 +53,7 @@ impl Controller {
 
     /// Does the same for all jobs of a node.
     pub(super) fn extend_all(&mut self, node: NodeId) {
-        for job in self.core.jobs_on(node) {
+        for job in self.tx.core.jobs_on(node) {
             self.extend(job);
         }
     }

@@ -24,16 +24,16 @@ impl Serve for UsersQuery {
 
 impl Controller {
     fn users_report(&self) -> UsersReport {
-        let settings = self.core.settings();
+        let settings = self.tx.core.settings();
         let mut users = BTreeMap::new();
-        let named = settings.quotas.users.keys().chain(&settings.denied).chain(self.core.used().keys());
+        let named = settings.quotas.users.keys().chain(&settings.denied).chain(self.tx.core.used().keys());
         let named = named.chain(settings.fairshare.shares.keys());
         for name in named {
             self.entry(&mut users, name);
         }
-        for (id, job) in self.core.jobs() {
+        for (id, job) in self.tx.core.jobs() {
             let user = self.entry(&mut users, &job.request.user);
-            match (self.core.array(id), job.assignment()) {
+            match (self.tx.core.array(id), job.assignment()) {
                 (Some(array), _) => user.waiting += array.left(),
                 (None, None) => user.waiting += 1,
                 (None, Some(assignment)) => {
@@ -43,7 +43,8 @@ impl Controller {
                 }
             }
         }
-        let counted = |name: &str| self.core.used().get(name).map(|used| used.counted(&settings.fairshare, self.now));
+        let counted =
+            |name: &str| self.tx.core.used().get(name).map(|used| used.counted(&settings.fairshare, self.tx.now));
         let all: u128 = users.keys().filter_map(|name| counted(name)).map(u128::from).sum();
         for user in users.values_mut() {
             let permille = counted(&user.name).map(|used| u128::from(used) * 1_000 / all.max(1));
@@ -55,15 +56,15 @@ impl Controller {
 
     fn entry<'a>(&self, users: &'a mut BTreeMap<String, UserReport>, name: &str) -> &'a mut UserReport {
         users.entry(name.to_owned()).or_insert_with(|| {
-            let settings = self.core.settings();
-            let used = self.core.used().get(name);
+            let settings = self.tx.core.settings();
+            let used = self.tx.core.used().get(name);
             UserReport {
                 name: name.to_owned(),
                 running: 0,
                 cores: 0,
                 waiting: 0,
                 expected: Default::default(),
-                used: used.map(|used| Window::ALL.map(|window| used.in_window(window, self.wall()))),
+                used: used.map(|used| Window::ALL.map(|window| used.in_window(window, self.tx.wall()))),
                 quota: settings.quotas.users.get(name).copied(),
                 denied: settings.denied.contains(name),
                 share: settings.fairshare.share_of(name),
@@ -83,7 +84,7 @@ impl Controller {
 
     /// Returns all quotas with these limits in that of the user, or in the default one.
     fn quotas(&self, user: Option<String>, limits: &[QuotaLimit], by: String) -> Result<Event, String> {
-        let mut quotas = self.core.settings().quotas.clone();
+        let mut quotas = self.tx.core.settings().quotas.clone();
         let quota = match &user {
             Some(name) => quotas.users.entry(checked(name)?.to_owned()).or_default(),
             None => &mut quotas.default,
@@ -96,7 +97,7 @@ impl Controller {
 
     /// Returns the whole setting with the change.
     fn fairshare(&self, change: FairshareChange, by: String) -> Result<Event, String> {
-        let mut fairshare = self.core.settings().fairshare.clone();
+        let mut fairshare = self.tx.core.settings().fairshare.clone();
         for (name, weight) in [("age", change.age_weight), ("use", change.weight)] {
             if let Some(weight) = weight.filter(|weight| *weight > WEIGHT_LIMIT) {
                 return Err(format!("a weight of {weight} for the {name} is more than {WEIGHT_LIMIT}"));
@@ -128,7 +129,7 @@ impl Controller {
     }
 
     fn denials(&self, names: Vec<String>, denies: bool, by: String) -> Result<Event, String> {
-        let mut denied = self.core.settings().denied.clone();
+        let mut denied = self.tx.core.settings().denied.clone();
         for name in names {
             checked(&name)?;
             if denies {

@@ -110,10 +110,10 @@ impl Serve for WaitQuery {
 impl Controller {
     fn wait(&mut self, peer: PeerId, jobs: Vec<JobId>) {
         let Some(caller) = self.caller(peer) else { return };
-        let (uid, limits) = (caller.uid, self.settings.limits.of(caller.operator));
+        let (uid, limits) = (caller.uid, self.tx.settings.limits.of(caller.operator));
         let jobs: Numbers = jobs.into_iter().collect();
         let unknown = jobs.first().filter(|job| job.0 == 0);
-        if let Some(unknown) = unknown.or_else(|| jobs.last().filter(|job| *job >= self.core.next_job())) {
+        if let Some(unknown) = unknown.or_else(|| jobs.last().filter(|job| *job >= self.tx.core.next_job())) {
             return self.refuse(peer, format!("there is no job {unknown}"), None);
         }
         if jobs.len() > u64::from(limits.wait_numbers) {
@@ -148,7 +148,7 @@ impl Controller {
 
     /// Closes waits after a failed commit, because a job that was never accepted does not end.
     pub(super) fn waiters_of_lost_jobs(&mut self) {
-        let (live, core) = (&self.submissions, &self.core);
+        let (live, core) = (&self.submissions, &self.tx.core);
         let is_there = |job: JobId| live.contains(job) || core.job(job).is_some() || core.array_of(job).is_some();
         for peer in self.sessions.waits().lost(is_there) {
             self.refuse(peer, "one of the jobs to wait for was never accepted", None);

@@ -19,8 +19,8 @@ impl Controller {
 
     /// Returns the operator's bands from now on.
     fn bands(&self) -> Vec<Band> {
-        let limits = self.core.settings().operator_limits();
-        std::iter::once(limits.band(self.now)).chain(limits.bands(self.now).map(|(_, band)| band)).collect()
+        let limits = self.tx.core.settings().operator_limits();
+        std::iter::once(limits.band(self.tx.now)).chain(limits.bands(self.tx.now).map(|(_, band)| band)).collect()
     }
 
     fn lowest_high(&self) -> Option<Power> {
@@ -29,14 +29,14 @@ impl Controller {
     }
 
     fn limits_without_effect(&self) -> Option<String> {
-        let policy = self.core.settings().preset;
+        let policy = self.tx.core.settings().preset;
         let low = self
             .bands()
             .into_iter()
             .map(Band::low)
             .max()
-            .filter(|low| !low.is_zero() && !self.core.settings().parts().heeds_lower_limit());
-        let high = self.lowest_high().filter(|_| !self.core.settings().parts().heeds_upper_limit());
+            .filter(|low| !low.is_zero() && !self.tx.core.settings().parts().heeds_lower_limit());
+        let high = self.lowest_high().filter(|_| !self.tx.core.settings().parts().heeds_upper_limit());
         let limits = match (low, high) {
             (None, None) => return None,
             (Some(low), None) => format!("the lower limit {low}"),
@@ -48,8 +48,8 @@ impl Controller {
     }
 
     fn limits_below_idle(&self) -> Option<String> {
-        let (idle, high) = (self.core.idle(), self.lowest_high()?);
-        (high < idle && self.core.settings().parts().heeds_upper_limit()).then(|| {
+        let (idle, high) = (self.tx.core.idle(), self.lowest_high()?);
+        (high < idle && self.tx.core.settings().parts().heeds_upper_limit()).then(|| {
             format!(
                 "the upper limit {high} is below the idle draw of the nodes, {idle}: no job starts while it is in force"
             )
@@ -57,8 +57,8 @@ impl Controller {
     }
 
     fn budgets_without_effect(&self) -> Option<String> {
-        let (settings, policy) = (self.core.settings(), self.core.settings().preset);
-        match (settings.budgets.from_then_on(self.now).first(), self.core.settings().parts().keeps_budget()) {
+        let (settings, policy) = (self.tx.core.settings(), self.tx.core.settings().preset);
+        match (settings.budgets.from_then_on(self.tx.now).first(), self.tx.core.settings().parts().keeps_budget()) {
             (Some(budget), false) => {
                 let energy = budget.energy;
                 Some(format!(

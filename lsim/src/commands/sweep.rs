@@ -16,7 +16,7 @@ use crate::sweep::configuration::{Configuration, all};
 use crate::sweep::file::Plan;
 use crate::sweep::local::{Checked, Local, check, named};
 use crate::sweep::measures::index;
-use crate::sweep::plot;
+use crate::sweep::page;
 use crate::sweep::progress::Progress;
 use crate::sweep::results::{FILE as RESULTS, Results, Row};
 use crate::sweep::table::Table;
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let table = Table::new(&plan, &configurations, &results);
     write(out, "table.csv", &table.csv())?;
     let title = arguments.file.file_stem().unwrap_or(arguments.file.as_os_str()).to_string_lossy();
-    write(out, "plot.html", &plot::page(&format!("Sweep {title}"), &plan, &table))?;
+    write(out, "plot.html", &page::page(&format!("Sweep {title}"), &plan, &table))?;
     if arguments.json {
         println!("{}", table.json()?);
     } else {

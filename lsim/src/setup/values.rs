@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use limo_model::decimal::{Decimal, percent};
 use limo_model::{Energy, Power, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ pub struct Ratio {
 }
 
 /// Most digits after the decimal point.
-const PLACES: usize = 6;
+const PLACES: u32 = 6;
 
 impl FromStr for Ratio {
     type Err = String;
@@ -26,18 +27,14 @@ impl FromStr for Ratio {
                 "`{text}` is not a positive number with up to {PLACES} digits after the decimal point: write for example 1.2"
             )
         };
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let digits = [whole, fraction].concat();
+        let number = Decimal::read(text.as_bytes()).map_err(|_| refused())?;
+        let is_plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && number.exponent.is_none();
         // At most twelve digits are allowed, so that no product overflows an `i64`.
-        if digits.is_empty()
-            || digits.len() > 12
-            || fraction.len() > PLACES
-            || !digits.bytes().all(|digit| digit.is_ascii_digit())
-        {
+        if !is_plain || text.replace('.', "").len() > 12 || number.places > PLACES {
             return Err(refused());
         }
-        let numerator = digits.parse().map_err(|_| refused())?;
-        let denominator = fraction.bytes().fold(1, |denominator, _| denominator * 10);
+        let numerator = i64::try_from(number.digits).map_err(|_| refused())?;
+        let denominator = 10_i64.pow(number.places);
         if numerator == 0 { Err(refused()) } else { Ok(Self { numerator, denominator }) }
     }
 }
@@ -120,13 +117,7 @@ impl FromStr for Share {
                 "`{text}` is not a share of the jobs: write 0% to 100%, with up to two digits after the decimal point"
             )
         };
-        let number = text.trim().strip_suffix('%').ok_or_else(refused)?.trim();
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        let digits = format!("{whole}{fraction:0<2}");
-        if whole.is_empty() || fraction.len() > 2 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-            return Err(refused());
-        }
-        digits.parse().ok().filter(|hundredths| *hundredths <= 10_000).map(Self).ok_or_else(refused)
+        percent(text, 2).filter(|hundredths| *hundredths <= 10_000).map(Self).ok_or_else(refused)
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::digest::Digest;
+use limo_model::Digest;
+
+use super::digest::of_file;
 use super::file::{Period, Plan, Variant};
 use super::source::Source;
 use super::workers::spread;
@@ -115,8 +117,7 @@ fn files(base: &Setup) -> Result<String> {
     let mut text = String::new();
     let files = [&base.platform, &base.budgets, &base.prices, &base.limits, &base.profiles];
     for path in files.into_iter().flatten() {
-        let digest =
-            Digest::of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.hex();
+        let digest = of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.to_string();
         text.push_str(&format!("{} {digest}\n", file_name(path)));
     }
     Ok(text)
@@ -131,10 +132,9 @@ fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String 
     let setup = setup.clone();
     let plain =
         Setup { trace: None, platform: None, budgets: None, prices: None, limits: None, profiles: None, ..setup };
-    let text =
-        format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload.hex());
+    let text = format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload);
     let readable = format!("{} {} {} {} {}", labels.policy, labels.budget, labels.set, labels.workload, labels.seed);
-    format!("{}-{}", slug(&readable), Digest::new().add(text.as_bytes()).hex())
+    format!("{}-{}", slug(&readable), Digest::new().with(text.as_bytes()))
 }
 
 /// Replaces characters that are not allowed in file and job names by one `-`.
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn keys() {
-        let of = |labels: &Labels, setup: &Setup, bytes: &[u8]| key(labels, setup, Digest::new().add(bytes), "");
+        let of = |labels: &Labels, setup: &Setup, bytes: &[u8]| key(labels, setup, Digest::new().with(bytes), "");
         let setup = Setup { first: Some(3), trace: Some("a/w.swf".into()), ..Setup::default() };
         let first = of(&labels("w.swf"), &setup, b"jobs");
         assert!(first.starts_with("easy-80pct-w.swf-"), "{first}");
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(of(&labels("w.swf"), &moved, b"jobs"), first);
         assert_ne!(of(&labels("w.swf"), &setup, b"Jobs"), first);
         assert_ne!(of(&labels("w.swf"), &Setup { first: Some(4), ..setup.clone() }, b"jobs"), first);
-        assert_ne!(key(&labels("w.swf"), &setup, Digest::new().add(b"jobs"), "p.csv 1\n"), first);
+        assert_ne!(key(&labels("w.swf"), &setup, Digest::new().with(b"jobs"), "p.csv 1\n"), first);
     }
 
     #[test]

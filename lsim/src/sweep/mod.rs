@@ -11,7 +11,7 @@ pub mod file;
 mod glob;
 pub mod local;
 pub mod measures;
-pub mod plot;
+pub mod page;
 pub mod progress;
 pub mod results;
 mod source;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use limo_model::{Span, as_text};
+use limo_model::{Digest, Span, as_text};
 use limo_trace::Workload;
 use limo_trace::generate::{Recipe, generate};
 use serde::Deserialize;
 
-use super::digest::Digest;
+use super::digest::of_file;
 use crate::setup::Setup;
 
 #[derive(Debug, Clone)]
@@ -79,10 +79,8 @@ impl Source {
     /// If a trace cannot be read.
     pub fn digest(&self) -> Result<Digest> {
         match self {
-            Self::Trace(path) => {
-                Digest::of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))
-            }
-            Self::Recipe { recipe, .. } => Ok(Digest::new().add(format!("{recipe:?}").as_bytes())),
+            Self::Trace(path) => of_file(path).with_context(|| format!("{}: the file cannot be read", path.display())),
+            Self::Recipe { recipe, .. } => Ok(Digest::new().with(format!("{recipe:?}").as_bytes())),
         }
     }
 

@@ -165,8 +165,9 @@ fn addresses_of_devices() {
     assert!(check_url("http://[::1]/").is_ok());
     check("bmc1", "`bmc1` is not an address of a device: it must begin `http://` or `https://`; write for example");
     check("ftp://bmc1/", "it must begin");
-    check("http://", "it is not a valid URL");
-    check("", "it is not a valid URL");
+    check("http://", "it has no host");
+    check("http://:80/", "it has no host");
+    check("", "it must begin");
     check("http://bmc 1/", "it is not a valid URL");
     check(
         "http://u:secret@bmc1/",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use limo_model::Span;
+use limo_model::{Digest, Span};
 
 #[derive(Parser)]
 #[command(about = "An application that does nothing for a given time, and reads its stdin to the end")]
@@ -74,15 +74,13 @@ fn say(line: &str) -> anyhow::Result<()> {
 fn read_all() -> io::Result<(u64, u64)> {
     let mut stdin = io::stdin().lock();
     let mut buffer = [0; 64 * 1024];
-    let (mut bytes, mut checksum) = (0, 0xcbf2_9ce4_8422_2325_u64);
+    let (mut bytes, mut checksum) = (0, Digest::new());
     loop {
         let count = stdin.read(&mut buffer)?;
         if count == 0 {
-            return Ok((bytes, checksum));
+            return Ok((bytes, checksum.value()));
         }
         bytes += count as u64;
-        for byte in &buffer[..count] {
-            checksum = (checksum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        checksum = checksum.with(&buffer[..count]);
     }
 }

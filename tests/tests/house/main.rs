@@ -56,6 +56,12 @@ fn a_version_stands_once() {
 }
 
 #[test]
+fn http_is_spoken_by_one_client() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest of the workspace");
+    check("`reqwest` is the one HTTP client", &manifests::other_clients(&manifest));
+}
+
+#[test]
 fn bincode_is_one_module() {
     let tree = Tree::read(root());
     let users = tree.members().filter(|(_, text)| text.contains("bincode")).map(|(path, _)| path.to_owned());
@@ -123,6 +129,16 @@ fn files_are_replaced_in_one_way() {
 #[test]
 fn random_numbers_come_from_one_crate() {
     check_sources("pseudo-random numbers come from `rand_xoshiro`", sources::own_generators);
+}
+
+#[test]
+fn contents_are_digested_in_one_place() {
+    check_sources("digests come from `limo_model::Digest`", sources::own_digests);
+}
+
+#[test]
+fn decimal_numbers_are_read_in_one_place() {
+    check_sources("decimal numbers are read by `limo_model::decimal`", sources::own_decimals);
 }
 
 #[test]

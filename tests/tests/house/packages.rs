@@ -7,9 +7,10 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 23] = [
+const HOUSE: [(&str, &[&str]); 24] = [
     ("model", &[]),
     ("files", &[]),
+    ("program", &["model"]),
     ("sched", &["model"]),
     ("proto", &["model"]),
     ("profiles", &["model"]),
@@ -18,20 +19,20 @@ const HOUSE: [(&str, &[&str]); 23] = [
     ("feeds", &["model"]),
     ("trace", &["model", "files"]),
     ("client", &["model", "proto"]),
-    ("lmaster", &["model", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
+    ("lmaster", &["model", "program", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),
     ("node", &["model", "proto", "power", "shepherd"]),
-    ("lslave", &["model", "node", "proto", "power", "shepherd"]),
+    ("lslave", &["model", "program", "node", "proto", "power", "shepherd"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "files", "proto", "profiles", "client"]),
-    ("lsim", &["model", "files", "sched", "trace", "journal", "profiles"]),
-    // These crates are not installed: the laboratory, which alone may use a program, and the workshop.
-    ("lab", &["model", "sched", "trace", "lsim", "requirements"]),
+    ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
+    // These crates are not installed: the laboratory and the workshop, which alone may use a program.
+    ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
-    ("xtask", &["model", "sched", "proto", "profiles", "journal", "power", "requirements"]),
+    ("xtask", &["model", "program", "sched", "proto", "profiles", "journal", "power", "lsim", "requirements"]),
 ];
 
 /// Crates that `model` and `sched` may use.

@@ -34,6 +34,13 @@ const RENAMERS: [(&str, &str); 7] = [
 /// Constants of generators of pseudo-random numbers. Generators come from `rand_xoshiro`.
 const GENERATORS: [&str; 3] = ["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_005", "0x2545_f491_4f6c_dd1d"];
 
+/// First value of the digest FNV-1a. `model/src/digest.rs` computes it.
+const DIGEST: &str = "0xcbf2_9ce4_8422_2325";
+
+/// Sources that put digits together themselves, and the reason. All others use `limo_model::decimal`.
+const DIGIT_READERS: [(&str, &str); 2] =
+    [("model/src/decimal.rs", "reads numbers"), ("model/src/file_name.rs", "reads a width, which stops at its limit")];
+
 /// Names without meaning.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "shared"];
@@ -141,6 +148,22 @@ pub fn own_generators(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     source.find("has a generator of its own", |line, _| GENERATORS.iter().any(|number| line.code.contains(number)))
+}
+
+pub fn own_digests(source: &Source) -> Vec<String> {
+    // The bench must not depend on what it measures.
+    if ["model/src/digest.rs", "sched/benches/round.rs"].contains(&source.path()) {
+        return Vec::new();
+    }
+    source.find("has a digest of its own", |line, _| line.code.contains(DIGEST))
+}
+
+pub fn own_decimals(source: &Source) -> Vec<String> {
+    if DIGIT_READERS.iter().any(|(path, _)| *path == source.path) {
+        return Vec::new();
+    }
+    let reads = |code: &str| code.contains("* 10 + ") || code.contains("to_digit(10)");
+    source.find("reads digits itself", |line, is_test| !is_test && reads(&line.code))
 }
 
 /// Returns calls of `unwrap()` and `expect()` outside tests without a comment in their statement or on the line before
@@ -314,6 +337,10 @@ mod tests {
         let generator = "x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);\n// 0xbf58_476d_1ce4_e5b9\n";
         check(own_generators, "lslave/tests/a.rs", generator, 1);
         check(own_generators, "sched/benches/round.rs", generator, 0);
+        check(own_digests, "lsim/src/a.rs", "let sum = 0xcbf2_9ce4_8422_2325_u64;\n", 1);
+        let digits = "fn a() {\n    b = b * 10 + c.to_digit(10);\n}\n";
+        check(own_decimals, "trace/src/a.rs", digits, 1);
+        check(own_decimals, "model/src/decimal.rs", digits, 0);
     }
 
     #[test]

@@ -4,11 +4,11 @@
 use std::io;
 use std::path::Path;
 
+use limo_model::decimal::Decimal;
 use limo_model::{Power, Span};
 use roxmltree::{Document, Node, ParsingOptions};
 use thiserror::Error;
 
-use crate::decimal;
 use crate::input;
 use crate::platform::{Draw, Group, NODE_LIMIT, Names, Platform, PlatformError, Rest};
 
@@ -184,9 +184,10 @@ fn draw(text: &str) -> Result<Draw, String> {
 }
 
 fn watts(text: &str) -> Result<Power, String> {
-    let number = decimal::parse(text.trim().trim_end_matches('W').trim_end().as_bytes(), 3);
+    let number = Decimal::read(text.trim().trim_end_matches('W').trim_end().as_bytes());
     number
-        .map(|number| Power::from_mw(number.value))
+        .and_then(|watts| watts.rounded(3))
+        .map(Power::from_mw)
         .map_err(|_| format!("`{}` is not a number of watts", input::shown(text.as_bytes())))
 }
 

@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
+use limo_model::decimal::{Decimal, DecimalError};
 use limo_model::{Span, Time};
 
 use super::error::CurveFileError;
-use crate::decimal::{self, Fault};
 use crate::input::{self, InputFault, Lines};
 
 /// Conversion of a file's times to the reader's clock.
@@ -36,10 +36,10 @@ impl Clock {
     }
 
     fn read(self, text: &str) -> Result<Time, String> {
-        match decimal::parse(text.as_bytes(), 3) {
-            Ok(seconds) => return Ok(self.zero + Span::from_ms(seconds.value)),
-            Err(Fault::OutOfRange) => return Err("that is out of range".to_owned()),
-            Err(Fault::NoNumber) => {}
+        match Decimal::read(text.as_bytes()).and_then(|seconds| seconds.rounded(3)) {
+            Ok(ms) => return Ok(self.zero + Span::from_ms(ms)),
+            Err(DecimalError::OutOfRange) => return Err("that is out of range".to_owned()),
+            Err(DecimalError::NoNumber) => {}
         }
         if is_date(text) {
             let date: jiff::Timestamp =
@@ -188,10 +188,10 @@ impl Row<'_> {
 
     /// Parses the number at `column` in units of `10^-places`.
     pub fn number(&self, column: usize, places: i32) -> Result<i64, CurveFileError> {
-        match decimal::parse(self.cell(column).as_bytes(), places) {
-            Ok(number) => Ok(number.value),
-            Err(Fault::NoNumber) => Err(self.error(column, "that is not a number")),
-            Err(Fault::OutOfRange) => Err(self.error(column, "that is out of range")),
+        match Decimal::read(self.cell(column).as_bytes()).and_then(|number| number.rounded(places)) {
+            Ok(number) => Ok(number),
+            Err(DecimalError::NoNumber) => Err(self.error(column, "that is not a number")),
+            Err(DecimalError::OutOfRange) => Err(self.error(column, "that is out of range")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use limo_model::Time;
 
-use crate::decimal;
+use limo_model::decimal::Decimal;
 
 /// Comment of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Header {
     /// Returns the number at the beginning of the value of `key`, in thousandths.
     fn number(&self, key: &str) -> Option<i64> {
         let word = self.value(key)?.split_whitespace().next()?;
-        decimal::parse(word.as_bytes(), 3).ok().map(|decimal| decimal.value)
+        Decimal::read(word.as_bytes()).and_then(|number| number.rounded(3)).ok()
     }
 
     /// Returns the processors of the machine: `MaxProcs`; if that is missing or -1, `MaxNodes`.

@@ -92,7 +92,7 @@ fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
         Field::User | Field::Application => "at most 2147483647",
         _ => "at most 4294967295",
     };
-    let value = crate::decimal::Thousandths(record.thousandths(field)).to_string();
+    let value = limo_model::decimal::text(record.thousandths(field).into(), 3);
     let value = input::shown(value.as_bytes());
     SwfError::OutOfRange { file: reader.file().to_owned(), line: reader.line(), field, value, limits }
 }

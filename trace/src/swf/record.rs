@@ -2,7 +2,7 @@
 
 use limo_model::Span;
 
-use crate::decimal::{self, Fault};
+use limo_model::decimal::{Decimal, DecimalError};
 
 /// Number of fields in a line.
 pub const FIELDS: usize = 18;
@@ -166,12 +166,13 @@ impl Record {
     #[cold]
     fn slow<'l>(&mut self, line: &'l [u8], at: usize, field: Field) -> Result<(i64, usize), LineFault<'l>> {
         let value = token(line, at);
-        let read = decimal::parse(value, 3).map_err(|fault| match fault {
-            Fault::NoNumber => LineFault::NoNumber { field, value },
-            Fault::OutOfRange => LineFault::OutOfRange { field, value },
-        })?;
-        self.exponent |= read.exponent;
-        Ok((read.value, at + value.len()))
+        let refused = |error| match error {
+            DecimalError::NoNumber => LineFault::NoNumber { field, value },
+            DecimalError::OutOfRange => LineFault::OutOfRange { field, value },
+        };
+        let number = Decimal::read(value).map_err(refused)?;
+        self.exponent |= number.exponent.is_some();
+        Ok((number.rounded(3).map_err(refused)?, at + value.len()))
     }
 }
 

@@ -122,10 +122,8 @@ mod tests {
         let mut items: Vec<(u32, u32)> = keys.zip(0..).collect();
         introsort(&mut items, |a, b| a.0 < b.0);
         assert!(items.is_sorted_by_key(|item| item.0));
-        let bytes = items.iter().flat_map(|item| item.1.to_le_bytes());
-        let hash =
-            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-        assert_eq!(hash, expected, "{} keys", items.len());
+        let bytes: Vec<u8> = items.iter().flat_map(|item| item.1.to_le_bytes()).collect();
+        assert_eq!(limo_model::Digest::new().with(&bytes).value(), expected, "{} keys", items.len());
     }
 
     /// Returns ten keys in the order of a linear congruential generator (Numerical Recipes).

@@ -8,9 +8,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use limo_files::Outlasts;
 use limo_model::Span;
+use limo_model::decimal::text;
 
 use super::error::WriteError;
-use crate::decimal::Thousandths;
 use crate::workload::{Job, Workload};
 
 /// Writes to `path` atomically, gzipped if its name ends in `.gz`.
@@ -45,7 +45,7 @@ pub fn write_to(out: &mut impl Write, workload: &Workload) -> io::Result<()> {
     writeln!(out, "; MaxJobs: {}", workload.jobs.len())?;
     writeln!(out, "; MaxRecords: {}", workload.jobs.len())?;
     if let Some(start) = workload.start {
-        writeln!(out, "; UnixStartTime: {}", Thousandths(start.unix_ms()))?;
+        writeln!(out, "; UnixStartTime: {}", thousandths(start.unix_ms()))?;
     }
     if let Some(processors) = workload.processors {
         writeln!(out, "; MaxProcs: {processors}")?;
@@ -63,17 +63,22 @@ pub fn write_to(out: &mut impl Write, workload: &Workload) -> io::Result<()> {
     Ok(())
 }
 
+/// Formats thousandths as the shortest decimal: `1500` is `1.5`.
+fn thousandths(value: i64) -> String {
+    text(value.into(), 3)
+}
+
 fn append(line: &mut String, job: &Job) {
     use std::fmt::Write as _;
-    let known = |span: Option<Span>| Thousandths(span.map_or(-1_000, Span::ms));
+    let known = |span: Option<Span>| thousandths(span.map_or(-1_000, Span::ms));
     // Writing to a `String` cannot fail.
     let _ = writeln!(
         line,
         "{} {} {} {} {} -1 -1 {} {} -1 -1 {} -1 {} -1 -1 -1 -1",
         job.number,
-        Thousandths(job.submit.ms()),
+        thousandths(job.submit.ms()),
         known(job.wait),
-        Thousandths(job.run.ms()),
+        thousandths(job.run.ms()),
         job.processors,
         job.processors,
         known(job.walltime),

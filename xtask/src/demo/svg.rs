@@ -1,9 +1,7 @@
-//! The picture of the demo: the draw of each run over the band, and the price below. Written as text, without a drawing
-//! library.
-
-use std::fmt::Write;
+//! The picture of the demo: the draw of each run over the band, and the price below.
 
 use limo_model::{Band, Curve, Power, Price, Time};
+use lsim::plot::{Anchor, Area, Axis, Drawing, Panel, PanelStyle};
 
 use super::workload::{BEGIN, END};
 
@@ -21,11 +19,15 @@ fn style(run: &str) -> &'static str {
 
 const BAND: &str = "fill=\"#9ecf9e\" fill-opacity=\"0.55\"";
 const PRICE: &str = "stroke=\"#444\" stroke-width=\"1.3\"";
+const GRID: &str = "stroke=\"#ddd\"";
+const AXIS: &str = "stroke=\"#888\" fill=\"none\"";
 
 const WIDTH: f64 = 980.0;
 const HEIGHT: f64 = 640.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 958.0;
+const DRAW: Area = Area { left: LEFT, right: RIGHT, top: 80.0, bottom: 400.0 };
+const COST: Area = Area { top: 448.0, bottom: 590.0, ..DRAW };
 
 /// A run in the picture.
 pub struct Line<'a> {
@@ -34,133 +36,77 @@ pub struct Line<'a> {
     pub draw: &'a Curve<Power>,
 }
 
-/// A panel: its place, and its range of values.
-struct Panel {
-    top: f64,
-    bottom: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Panel {
-    /// Makes a panel for the range of `values`, widened to whole `step`s.
-    fn spanning(top: f64, bottom: f64, step: f64, values: impl Iterator<Item = f64>) -> Self {
-        let (low, high) = values.fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-        Self { top, bottom, low: (low / step).floor() * step, high: ((high / step).ceil() * step).max(step) }
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        self.bottom - (value - self.low) / (self.high - self.low) * (self.bottom - self.top)
-    }
-
-    /// Draws horizontal lines at whole `step`s with their values, and a title.
-    fn grid(&self, svg: &mut String, step: f64, title: &str) {
-        let steps = ((self.high - self.low) / step).round() as usize;
-        for index in 0..=steps {
-            let value = self.low + step * index as f64;
-            let y = self.y(value);
-            let colour = if value == 0.0 { "#888" } else { "#ddd" };
-            *svg += &format!("<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{RIGHT}\" y2=\"{y:.1}\" stroke=\"{colour}\"/>\n");
-            *svg += &text(LEFT - 8.0, y + 4.0, "end", &format!("{value:.0}"));
-        }
-        let middle = f64::midpoint(self.top, self.bottom);
-        *svg += &format!(
-            "<text transform=\"translate(20 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{title}</text>\n"
-        );
-    }
-
-    /// Converts a step function to the data of a path.
-    fn steps(&self, pieces: impl Iterator<Item = (Time, Time, f64)>) -> String {
-        let mut path = String::new();
-        for (from, to, value) in pieces {
-            let (start, y, end) = (x(from), self.y(value), x(to));
-            let command = if path.is_empty() { 'M' } else { 'L' };
-            // Writing to a string cannot fail.
-            let _ = write!(path, "{command}{start:.2} {y:.1}H{end:.2}");
-        }
-        path
-    }
-}
-
-fn x(at: Time) -> f64 {
-    LEFT + (at - BEGIN).secs() / (END - BEGIN).secs() * (RIGHT - LEFT)
-}
-
-fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>\n", escaped(text))
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 /// Draws the picture of the hour.
 pub fn draw(lines: &[Line<'_>], limits: &Curve<Band>, prices: &Curve<Price>, price_source: &str) -> String {
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-         height=\"{HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
+    let attributes = format!(
+        "xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"sans-serif\" \
+         font-size=\"13\" fill=\"#222\""
     );
-    svg += &format!(
-        "<text x=\"{LEFT}\" y=\"24\" font-size=\"17\">{}</text>\n",
-        "Draw of the emulated cluster of limo-2018, section 4.4, over its hour"
-    );
-    svg += &legend(lines);
-    upper(&mut svg, lines, limits);
-    lower(&mut svg, prices, price_source);
-    svg + "</svg>\n"
+    let mut drawing = Drawing::new(WIDTH, HEIGHT, &attributes);
+    drawing.rect("fill=\"white\"", Area { left: 0.0, right: WIDTH, top: 0.0, bottom: HEIGHT });
+    let title = "Draw of the emulated cluster of limo-2018, section 4.4, over its hour";
+    drawing.group("font-size=\"17\"", |drawing| drawing.text((LEFT, 24.0), Anchor::Start, title));
+    legend(&mut drawing, lines);
+    let hour = Axis::stepped(0.0, minutes(END), 10.0);
+    upper(&mut drawing, &hour, lines, limits);
+    lower(&mut drawing, &hour, prices, price_source);
+    drawing.finish()
+}
+
+fn minutes(at: Time) -> f64 {
+    (at - BEGIN).secs() / 60.0
 }
 
 /// Draws the legend in two lines.
-fn legend(lines: &[Line<'_>]) -> String {
+fn legend(drawing: &mut Drawing, lines: &[Line<'_>]) {
     let place = |index: usize| (LEFT + 300.0 * (index / 2) as f64, 44.0 + 18.0 * (index % 2) as f64);
-    let mut svg = String::new();
     for (index, line) in lines.iter().enumerate() {
-        let ((x, y), style) = (place(index), style(line.run));
-        svg += &format!("<path d=\"M{x} {y}h34\" fill=\"none\" {style}/>\n");
-        svg += &text(x + 42.0, y + 4.0, "start", &line.label);
+        let (x, y) = place(index);
+        drawing.path(&format!("fill=\"none\" {}", style(line.run)), &format!("M{x} {y}h34"));
+        drawing.text((x + 42.0, y + 4.0), Anchor::Start, &line.label);
     }
     let (x, y) = place(lines.len());
-    svg += &format!("<rect x=\"{x}\" y=\"{}\" width=\"34\" height=\"12\" {BAND}/>\n", y - 6.0);
-    svg + &text(x + 42.0, y + 4.0, "start", "power band")
+    drawing.rect(BAND, Area { left: x, right: x + 34.0, top: y - 6.0, bottom: y + 6.0 });
+    drawing.text((x + 42.0, y + 4.0), Anchor::Start, "power band");
 }
 
-fn upper(svg: &mut String, lines: &[Line<'_>], limits: &Curve<Band>) {
+/// Draws axes, a line at each section, and a line at zero.
+fn frame(drawing: &mut Drawing, panel: &Panel<'_>, name: &str) {
+    let Area { left, right, top, bottom } = panel.area;
+    panel.frame(drawing, PanelStyle { grid: GRID, axis: AXIS });
+    for (at, _) in panel.across.marks() {
+        drawing.path(GRID, &format!("M{:.1} {top}V{bottom}", left + at * (right - left)));
+    }
+    drawing.path(AXIS, &format!("M{left} {:.1}H{right}", panel.y(0.0)));
+    panel.name_down(drawing, 20.0, name);
+}
+
+fn upper(drawing: &mut Drawing, hour: &Axis, lines: &[Line<'_>], limits: &Curve<Band>) {
     let band = || limits.pieces(BEGIN, END);
     let drawn = lines.iter().flat_map(|line| line.draw.pieces(BEGIN, END)).map(|(_, _, draw)| draw.watts());
-    let panel = Panel::spanning(80.0, 400.0, 20.0, drawn.chain(band().map(|(_, _, band)| band.high().watts())));
+    let watts = Axis::spanning(drawn.chain(band().map(|(_, _, band)| band.high().watts())), 20.0);
+    let panel = Panel { area: DRAW, across: hour, down: &watts };
     for (from, to, band) in band() {
+        let (left, right) = (panel.x(minutes(from)), panel.x(minutes(to)));
         let (top, bottom) = (panel.y(band.high().watts()), panel.y(band.low().watts()));
-        let (left, width, height) = (x(from), x(to) - x(from), bottom - top);
-        *svg += &format!("<rect x=\"{left:.2}\" y=\"{top:.1}\" width=\"{width:.2}\" height=\"{height:.1}\" {BAND}/>\n");
+        drawing.rect(BAND, Area { left, right, top, bottom });
     }
-    panel.grid(svg, 20.0, "draw (W, emulated)");
-    minutes(svg, &panel);
+    frame(drawing, &panel, "draw (W, emulated)");
     for line in lines {
-        let style = style(line.run);
-        let path = panel.steps(line.draw.pieces(BEGIN, END).map(|(from, to, draw)| (from, to, draw.watts())));
-        *svg += &format!("<path d=\"{path}\" fill=\"none\" {style}/>\n");
+        let pieces = line.draw.pieces(BEGIN, END).map(|(from, to, draw)| (minutes(from), minutes(to), draw.watts()));
+        drawing.path(&format!("fill=\"none\" {}", style(line.run)), &panel.steps(pieces));
     }
 }
 
-fn lower(svg: &mut String, prices: &Curve<Price>, source: &str) {
-    let pieces = || prices.pieces(BEGIN, END).map(|(from, to, price)| (from, to, price.eur_per_mwh()));
-    let panel = Panel::spanning(448.0, 590.0, 25.0, pieces().map(|(_, _, price)| price));
-    *svg += &text(LEFT, panel.top - 8.0, "start", &format!("price: {source}, pressed into the hour"));
-    panel.grid(svg, 25.0, "EUR/MWh");
-    minutes(svg, &panel);
-    *svg += &format!("<path d=\"{}\" fill=\"none\" {PRICE}/>\n", panel.steps(pieces()));
-    *svg += &text(f64::midpoint(LEFT, RIGHT), HEIGHT - 12.0, "middle", "time (min of the hour)");
-}
-
-/// Draws vertical lines at the sections, with their minutes.
-fn minutes(svg: &mut String, panel: &Panel) {
-    for minute in (0..=60).step_by(10) {
-        let x = LEFT + f64::from(minute) / 60.0 * (RIGHT - LEFT);
-        let (top, bottom) = (panel.top, panel.bottom);
-        *svg += &format!("<line x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#ddd\"/>\n");
-        *svg += &text(x, bottom + 18.0, "middle", &minute.to_string());
-    }
+fn lower(drawing: &mut Drawing, hour: &Axis, prices: &Curve<Price>, source: &str) {
+    let pieces =
+        || prices.pieces(BEGIN, END).map(|(from, to, price)| (minutes(from), minutes(to), price.eur_per_mwh()));
+    let euros = Axis::spanning(pieces().map(|(_, _, price)| price), 25.0);
+    let panel = Panel { area: COST, across: hour, down: &euros };
+    drawing.text((LEFT, COST.top - 8.0), Anchor::Start, &format!("price: {source}, pressed into the hour"));
+    frame(drawing, &panel, "EUR/MWh");
+    drawing.path(&format!("fill=\"none\" {PRICE}"), &panel.steps(pieces()));
+    panel.name_across(drawing, HEIGHT - 12.0, "time (min of the hour)");
 }
 
 #[cfg(test)]
@@ -192,11 +138,11 @@ mod tests {
     fn values_are_where_the_axes_say() {
         let svg = picture();
         // The panel has 0 to 160 W over 320 pixels above y = 400, and 60 minutes over 884 pixels right of x = 74.
-        assert!(svg.contains("<path d=\"M74.00 320.0H516.00L516.00 200.0H958.00\""), "{svg}");
+        assert!(svg.contains("d=\"M74.00 320.0H516.00L516.00 200.0H958.00\""), "{svg}");
         // The panel has -25 to 50 EUR/MWh over 142 pixels above y = 590.
-        assert!(svg.contains("<path d=\"M74.00 448.0H516.00L516.00 580.5H958.00\""), "{svg}");
+        assert!(svg.contains("d=\"M74.00 448.0H516.00L516.00 580.5H958.00\""), "{svg}");
         // The band is from 39 to 60 W in the first ten minutes.
-        assert!(svg.contains("<rect x=\"74.00\" y=\"280.0\" width=\"147.33\" height=\"42.0\""), "{svg}");
+        assert!(svg.contains("x=\"74.00\" y=\"280.0\" width=\"147.33\" height=\"42.0\""), "{svg}");
     }
 
     #[test]
@@ -208,7 +154,7 @@ mod tests {
             assert!(svg.contains(text), "{text}");
         }
         // Each run and the band have their own place in the legend, and each of five runs has its own line style.
-        for place in ["M74 44", "M74 62", "M374 44", "M374 62", "M674 44", "x=\"674\" y=\"56\""] {
+        for place in ["M74 44h", "M74 62h", "M374 44h", "M374 62h", "M674 44h", "x=\"674.00\" y=\"56.0\""] {
             assert_eq!(svg.matches(place).count(), 1, "{place}");
         }
         let styles = ["slurm", "fifo", "limo-prototype", "limo", "limo, unwarned"].map(style);

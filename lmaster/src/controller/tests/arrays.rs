@@ -161,7 +161,7 @@ fn tasks_that_overtook_a_held_one_are_not_counted_as_waiting() {
         bench.node(name);
     }
     let placed =
-        |bench: &Bench, job| bench.controller.core.job(JobId(job)).is_some_and(|job| job.assignment().is_some());
+        |bench: &Bench, job| bench.controller.tx.core.job(JobId(job)).is_some_and(|job| job.assignment().is_some());
     assert_eq!([2, 3, 4].map(|job| placed(&bench, job)), [true, false, true]);
     assert_eq!(counts(&mut bench), (Some("11".into()), 1, 2));
 }

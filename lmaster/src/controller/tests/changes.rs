@@ -47,10 +47,10 @@ fn operators_change_and_users_do_not() {
     }
     // This also holds after a crash.
     let bench = bench.killed();
-    let settings = bench.controller.core.settings();
+    let settings = bench.controller.tx.core.settings();
     assert_eq!((&settings.limits, settings.mode, settings.preset), (&limits, Mode::Low, Preset::LimoPrototype));
     assert_eq!(settings.prices, Some(Curve::constant(limo_model::Price::ZERO)));
-    assert_eq!(bench.controller.core.nodes()[0].drained().map(|drained| drained.by.as_str()), Some("user0"));
+    assert_eq!(bench.controller.tx.core.nodes()[0].drained().map(|drained| drained.by.as_str()), Some("user0"));
 }
 
 #[test]
@@ -120,5 +120,5 @@ fn a_configuration_that_is_read_again_is_recorded() {
     bench.input(Input::Configured(Box::new(settings.clone())));
     bench.input(Input::Configured(Box::new(settings)));
     assert_eq!(bench.disk.entries.len(), entries + 2, "one event, one round");
-    assert_eq!(bench.controller.core.settings().options.depth, 3);
+    assert_eq!(bench.controller.tx.core.settings().options.depth, 3);
 }

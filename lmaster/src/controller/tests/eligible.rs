@@ -130,7 +130,7 @@ fn ends_of_finished_jobs_are_looked_up() {
     let foreign = "job 1 belongs to user7, not to user8";
     assert_eq!(submit(&mut bench, other, on(3, Condition::AfterAny, &[good])), refused(foreign));
     assert_eq!(submit(&mut bench, owner, on(3, Condition::AfterOk, &[good])), Ok(JobId(3)));
-    let conditions = &bench.controller.core.job(JobId(3)).expect("it waits").request.conditions;
+    let conditions = &bench.controller.tx.core.job(JobId(3)).expect("it waits").request.conditions;
     assert_eq!(*conditions, None, "what is met is not waited for");
     assert_eq!(submit(&mut bench, root, on(4, Condition::AfterNotOk, &[bad])), Ok(JobId(4)), "an operator may");
     let foreign = "job 3 belongs to user7, not to user8";
@@ -171,5 +171,5 @@ fn dependants_of_a_failed_job_are_cancelled() {
         "{started:?}"
     );
     let bench = bench.killed();
-    assert!(bench.controller.core.job(second).is_none() && bench.controller.submissions.all().len() == 1);
+    assert!(bench.controller.tx.core.job(second).is_none() && bench.controller.submissions.all().len() == 1);
 }

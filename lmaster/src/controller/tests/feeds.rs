@@ -49,13 +49,13 @@ fn news_is_recorded_once_and_outlasts_the_process() {
     assert_eq!(recorded(&bench), 0, "nothing was known, and nothing is");
     tell(&mut bench, price(80));
     tell(&mut bench, price(80));
-    assert_eq!((bench.controller.core.prices(), recorded(&bench)), (price(80).as_ref(), 1));
+    assert_eq!((bench.controller.tx.core.prices(), recorded(&bench)), (price(80).as_ref(), 1));
     let mut bench = bench.killed();
-    assert_eq!(bench.controller.core.prices(), price(80).as_ref());
+    assert_eq!(bench.controller.tx.core.prices(), price(80).as_ref());
     tell(&mut bench, price(80));
     assert_eq!(recorded(&bench), 1);
     tell(&mut bench, None);
-    assert_eq!(bench.controller.core.prices(), None);
+    assert_eq!(bench.controller.tx.core.prices(), None);
 }
 
 #[test]
@@ -65,22 +65,22 @@ fn an_operators_prices_hold_until_they_are_given_back() {
     assert_eq!(status(&mut bench).prices_by, None);
     assert!(is_done(&set(&mut bench, Change::Prices(price(5)))));
     tell(&mut bench, price(90));
-    assert_eq!(bench.controller.core.prices(), price(5).as_ref());
+    assert_eq!(bench.controller.tx.core.prices(), price(5).as_ref());
     assert_eq!(status(&mut bench).prices_by.as_deref(), Some("user0"));
     let mut bench = bench.killed();
     tell(&mut bench, price(91));
-    assert_eq!(bench.controller.core.prices(), price(5).as_ref(), "over a restart, too");
+    assert_eq!(bench.controller.tx.core.prices(), price(5).as_ref(), "over a restart, too");
     assert!(is_done(&set(&mut bench, Change::FollowFeeds)));
-    assert_eq!(bench.controller.core.prices(), price(91).as_ref());
+    assert_eq!(bench.controller.tx.core.prices(), price(91).as_ref());
     // Having no prices is a setting like any other.
     assert!(is_done(&set(&mut bench, Change::Prices(None))));
     tell(&mut bench, price(92));
-    assert_eq!(bench.controller.core.prices(), None);
+    assert_eq!(bench.controller.tx.core.prices(), None);
     let mut bench = bench.killed();
     assert!(is_done(&set(&mut bench, Change::FollowFeeds)), "before the feeds have told anything");
-    assert_eq!(bench.controller.core.prices(), None);
+    assert_eq!(bench.controller.tx.core.prices(), None);
     tell(&mut bench, price(93));
-    assert_eq!(bench.controller.core.prices(), price(93).as_ref());
+    assert_eq!(bench.controller.tx.core.prices(), price(93).as_ref());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn without_feeds_their_prices_are_removed() {
     let outside = bench.disk.outside(bench.now, bench.ahead);
     bench.controller = Controller::new(restored, settings, outside, true);
     bench.input(Input::Timer);
-    assert_eq!(bench.controller.core.prices(), None);
+    assert_eq!(bench.controller.tx.core.prices(), None);
     let refused = set(&mut bench, Change::FollowFeeds);
     assert!(matches!(refused, MasterToClient::Refused { reason, .. } if reason == "no feed of prices is configured"));
 }

@@ -83,15 +83,15 @@ fn an_undo_sets_the_old_value_back_and_is_a_change() {
     change(&mut bench, root, Change::Mode(ModeSetting::Low));
     let report = undo(&mut bench, root, set, false).expect("possible");
     assert_eq!((report.change.number, report.items.len()), (set, 1));
-    assert_eq!(bench.controller.core.settings().limits, Curve::constant(Band::UNLIMITED));
-    assert_eq!(bench.controller.core.settings().mode_setting, ModeSetting::Low, "nothing else");
+    assert_eq!(bench.controller.tx.core.settings().limits, Curve::constant(Band::UNLIMITED));
+    assert_eq!(bench.controller.tx.core.settings().mode_setting, ModeSetting::Low, "nothing else");
     let newest = changes(&mut bench, root).remove(0);
     assert_eq!((newest.undo_of, lines(&newest)), (Some(set), vec!["limits: at most 60.0 W -> none".to_owned()]));
     // An undone change cannot be undone again, but the undo can.
     let refused = undo(&mut bench, root, set, false).expect_err("undone already");
     assert_eq!(refused, format!("change {set} of limits was overwritten by change {}", newest.number));
     undo(&mut bench, root, newest.number, false).expect("possible");
-    assert_eq!(bench.controller.core.settings().limits.band(bench.now).high(), Power::from_watts(60));
+    assert_eq!(bench.controller.tx.core.settings().limits.band(bench.now).high(), Power::from_watts(60));
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn overwritten_changes_are_undone_only_by_force_and_cancellations_never() {
     change(&mut bench, root, limits(80));
     let refused = undo(&mut bench, root, set, false).expect_err("changed since");
     assert_eq!(refused, format!("change {set} of limits was overwritten by change {}", set + 1));
-    assert_eq!(bench.controller.core.settings().limits.band(bench.now).high(), Power::from_watts(80));
+    assert_eq!(bench.controller.tx.core.settings().limits.band(bench.now).high(), Power::from_watts(80));
     undo(&mut bench, root, set, true).expect("by force");
-    assert_eq!(bench.controller.core.settings().limits, Curve::constant(Band::UNLIMITED));
+    assert_eq!(bench.controller.tx.core.settings().limits, Curve::constant(Band::UNLIMITED));
     let job = bench.submit(user, 1);
     change(&mut bench, root, Change::Cancel(vec![job]));
     let cancelled = changes(&mut bench, root)[0].number;
@@ -125,7 +125,7 @@ fn an_operators_hold_is_undone_while_the_job_waits() {
     change(&mut bench, root, Change::Hold(vec![job]));
     let held = changes(&mut bench, root)[0].number;
     undo(&mut bench, root, held, false).expect("possible");
-    assert!(bench.controller.core.job(job).is_some_and(|job| job.held.is_none()));
+    assert!(bench.controller.tx.core.job(job).is_some_and(|job| job.held.is_none()));
     change(&mut bench, root, Change::Cancel(vec![job]));
     assert_eq!(undo(&mut bench, root, held, true), Err(format!("change {held} cannot be undone: job 1 is over")));
 }

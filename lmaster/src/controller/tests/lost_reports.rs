@@ -55,7 +55,7 @@ fn room_again(mut bench: Bench) {
     back(&mut bench, AttemptState::Running);
     bench.pass(Span::from_secs(1));
     let bench = bench.killed();
-    assert_eq!(bench.controller.core.job(JOB).and_then(|job| job.running()).map(|_| ()), Some(()));
+    assert_eq!(bench.controller.tx.core.job(JOB).and_then(|job| job.running()).map(|_| ()), Some(()));
 }
 
 #[test]
@@ -172,5 +172,5 @@ fn a_node_that_fell_asleep_during_a_journal_failure_is_asleep_afterwards() {
     bench.input(Input::Ballast(Ok(())));
     assert_eq!(bench.closed.last().map(|(peer, _)| *peer), Some(node));
     bench.pass(Span::from_secs(120));
-    assert_eq!(bench.controller.core.nodes()[0].sleep(), limo_sched::Sleep::Asleep);
+    assert_eq!(bench.controller.tx.core.nodes()[0].sleep(), limo_sched::Sleep::Asleep);
 }

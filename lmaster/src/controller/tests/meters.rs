@@ -16,7 +16,7 @@ fn bench(serves: &[&str]) -> Bench {
         interval: Span::from_secs(1),
         access: None,
     };
-    bench.controller.metering = Metering::new(&Settings { meters: vec![meter], ..settings() }, bench.now);
+    bench.controller.tx.metering = Metering::new(&Settings { meters: vec![meter], ..settings() }, bench.now);
     bench
 }
 
@@ -37,7 +37,7 @@ fn show(bench: &mut Bench, mw: i64) {
 
 /// Returns the believed draw of each node, in mW.
 fn draws(bench: &Bench) -> Vec<i64> {
-    bench.controller.core.nodes().iter().map(|node| bench.controller.core.node_draw(node.id()).mw()).collect()
+    bench.controller.tx.core.nodes().iter().map(|node| bench.controller.tx.core.node_draw(node.id()).mw()).collect()
 }
 
 fn status(bench: &mut Bench) -> Status {
@@ -52,7 +52,7 @@ fn the_parts_are_one_event_and_add_up() {
     let mut bench = bench(&["n1", "n2"]);
     bare(&mut bench, "n1");
     bare(&mut bench, "n2");
-    let meters: Vec<Meter> = bench.controller.core.nodes().iter().map(|node| node.spec().meter).collect();
+    let meters: Vec<Meter> = bench.controller.tx.core.nodes().iter().map(|node| node.spec().meter).collect();
     assert_eq!(meters, [Meter::Shared; 2]);
     show(&mut bench, 50_001);
     assert_eq!(draws(&bench), [25_001, 25_000]);
@@ -64,7 +64,7 @@ fn the_parts_are_one_event_and_add_up() {
     assert_eq!(readings.collect::<Vec<_>>(), [[25_001, 25_000]]);
     // The meter does not serve other nodes.
     bare(&mut bench, "n3");
-    assert_eq!(bench.controller.core.nodes()[2].spec().meter, Meter::None);
+    assert_eq!(bench.controller.tx.core.nodes()[2].spec().meter, Meter::None);
     show(&mut bench, 60_000);
     assert_eq!(draws(&bench), [30_000, 30_000, 10_000]);
 }
@@ -170,7 +170,7 @@ fn a_commit_that_fails_and_nodes_that_leave_harm_nothing() {
     bench.input(Input::Metered(7, Ok(Power::from_watts(60))));
     bench.slow_disk = false;
     bench.pass(Span::from_secs(1));
-    assert_eq!(bench.controller.core.nodes().len(), 2);
+    assert_eq!(bench.controller.tx.core.nodes().len(), 2);
 }
 
 #[test]

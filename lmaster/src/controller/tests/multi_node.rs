@@ -132,7 +132,7 @@ fn one_that_refuses_takes_all_back_and_is_alone_to_blame() {
     it.ack(2);
     assert_eq!(it.orders(2), ["Drop"]);
     let suspects: Vec<bool> =
-        it.bench.controller.core.nodes().iter().map(|node| node.is_suspect(it.bench.now)).collect();
+        it.bench.controller.tx.core.nodes().iter().map(|node| node.is_suspect(it.bench.now)).collect();
     assert_eq!(suspects, [false, true, false]);
     it.bench.pass(Span::from_secs(31));
     assert_eq!((it.orders(0), it.orders(1)), (vec!["DoExec".to_owned()], vec!["Drop".to_owned(), "DoExec".to_owned()]));

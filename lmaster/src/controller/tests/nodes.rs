@@ -120,7 +120,7 @@ fn readings_are_recorded_in_order_and_not_too_often() {
     assert_eq!(bench.disk.entries.len(), entries);
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.disk.entries.len(), entries + 2, "one event, one round");
-    assert_eq!(bench.controller.core.node_draw(limo_model::NodeId(0)), Power::from_watts(19));
+    assert_eq!(bench.controller.tx.core.node_draw(limo_model::NodeId(0)), Power::from_watts(19));
     // A reading from before a start must not count as one that includes it.
     let client = bench.client(7);
     let job = bench.submit(client, 1);
@@ -128,7 +128,7 @@ fn readings_are_recorded_in_order_and_not_too_often() {
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(11))));
     bench.report(node, NodeToMaster::Started { job, attempt: Attempt(1) });
     bench.pass(Span::from_secs(1));
-    assert_eq!(bench.controller.core.node_draw(limo_model::NodeId(0)), Power::from_watts(11 + 60));
+    assert_eq!(bench.controller.tx.core.node_draw(limo_model::NodeId(0)), Power::from_watts(11 + 60));
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_node_that_does_not_answer_is_not_waited_for() {
     assert_eq!(found.report.state, NodeState::Unreachable);
     ask(&mut bench, client);
     assert_eq!(answered(&mut bench, client).probe, Err("the node is unreachable".into()));
-    assert_eq!(bench.controller.probes.len(), 0);
+    assert_eq!(bench.controller.questions.probes.len(), 0);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_disk_that_fails_and_a_client_that_leaves_end_the_question() {
     bench.say(other, exec(1));
     bench.fail();
     assert!(refusal(bench.heard(client).first()).starts_with("the journal cannot be written"));
-    assert_eq!(bench.controller.probes.len(), 0);
+    assert_eq!(bench.controller.questions.probes.len(), 0);
     // The client may continue.
     assert!(matches!(bench.ask(client, Query::Status(StatusQuery)), MasterToClient::Answer(_)));
 }

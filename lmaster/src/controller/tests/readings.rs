@@ -47,7 +47,7 @@ fn the_tables_energy_is_the_integral() {
     // The cluster's energy is the bill that the core keeps.
     let cluster = read(&mut bench, None);
     let now = bench.now;
-    let sums = bench.controller.core.sums();
+    let sums = bench.controller.tx.core.sums();
     let mut bill = sums.bill;
     bill.add(sums.draw, sums.since, now, None);
     assert_eq!((sum(&cluster), cluster.len()), (bill.energy(), 3));

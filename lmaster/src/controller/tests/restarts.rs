@@ -139,7 +139,7 @@ fn a_stop_that_the_node_missed_is_repeated() {
 #[test]
 fn snapshots_and_entries_give_the_same_state() {
     let mut bench = Bench::new();
-    bench.controller.settings.snapshot_every = 3;
+    bench.controller.tx.settings.snapshot_every = 3;
     let node = bench.node("n1");
     let client = bench.client(7);
     for key in 1..10 {
@@ -148,7 +148,7 @@ fn snapshots_and_entries_give_the_same_state() {
         bench.pass(Span::from_secs(1));
     }
     assert!(bench.disk.snapshot.is_some() && bench.disk.entries.len() < 6);
-    let before = bench.controller.core.clone();
+    let before = bench.controller.tx.core.clone();
     let restored = restore(bench.disk.recover(), bench.now).expect("readable");
     assert!(restored.core == before && restored.mismatches == 0);
 }

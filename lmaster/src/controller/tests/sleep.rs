@@ -228,7 +228,7 @@ fn a_node_that_does_not_wake_is_drained_and_its_job_waits() {
     assert_eq!(bench.woken.len(), 1);
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.woken.len(), 2);
-    let id = bench.controller.core.node_named("n1").expect("known").id();
+    let id = bench.controller.tx.core.node_named("n1").expect("known").id();
     bench.input(Input::WakeFailed(id, "no route".into()));
     bench.pass(timeout + timeout);
     assert_eq!(bench.woken.len(), 3, "as often as it is said, and no more");
@@ -250,7 +250,7 @@ fn a_failed_wake_command_is_in_the_reason() {
     let mut bench = waking();
     bench.settings.idle.wake_tries = 1;
     bench.input(Input::Configured(Box::new(bench.settings.clone())));
-    let id = bench.controller.core.node_named("n1").expect("known").id();
+    let id = bench.controller.tx.core.node_named("n1").expect("known").id();
     bench.input(Input::WakeFailed(id, "no route".into()));
     bench.pass(bench.settings.idle.wake_timeout);
     let reason = nodes(&mut bench)[0].reason.clone();

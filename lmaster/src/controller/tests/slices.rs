@@ -43,9 +43,10 @@ fn turns(bench: &mut Bench, done: impl Fn(&Controller) -> usize) -> Vec<usize> {
 fn changes_of_many_jobs_are_made_in_slices() {
     let (mut bench, owner) = queue();
     let all = || (1..=COUNT).map(JobId).collect::<Vec<_>>();
-    let held = |controller: &Controller| controller.core.jobs().filter(|(_, job)| job.held.is_some()).count();
-    let ranked = |controller: &Controller| controller.core.jobs().filter(|(_, job)| job.request.priority == -5).count();
-    let left = |controller: &Controller| controller.core.jobs().count();
+    let held = |controller: &Controller| controller.tx.core.jobs().filter(|(_, job)| job.held.is_some()).count();
+    let ranked =
+        |controller: &Controller| controller.tx.core.jobs().filter(|(_, job)| job.request.priority == -5).count();
+    let left = |controller: &Controller| controller.tx.core.jobs().count();
     bench.say(owner, change(Change::Hold(all())));
     assert_eq!(turns(&mut bench, held), [500, 1_000, 1_500]);
     bench.say(owner, change(Change::Priority { jobs: all(), priority: -5 }));
@@ -77,7 +78,7 @@ fn jobs_with_large_environments_are_cancelled_in_smaller_slices() {
     bench.heard(owner);
     bench.slow_turns = true;
     bench.say(owner, change(Change::Cancel((1..=60).map(JobId).collect())));
-    let left = |controller: &Controller| controller.core.jobs().count();
+    let left = |controller: &Controller| controller.tx.core.jobs().count();
     assert_eq!(left(&bench.controller), 18, "so few jobs need no turn for the first slice");
     assert_eq!(turns(&mut bench, left), [0]);
     assert_eq!(words(&bench.heard(owner)).last().map(String::as_str), Some("Answer"));

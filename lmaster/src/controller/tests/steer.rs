@@ -41,7 +41,7 @@ fn running_for(requeue: bool, limit: Option<Span>) -> (Bench, PeerId, JobId) {
 }
 
 fn draw(bench: &Bench) -> Power {
-    bench.controller.core.node_draw(limo_model::NodeId(0))
+    bench.controller.tx.core.node_draw(limo_model::NodeId(0))
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_job_is_suspended_and_continues() {
     assert_eq!(words(&bench.orders(node)), ["Resume", "Caps"]);
     assert_eq!(bench.jobs()[0].state, JobState::Running);
     bench.report(node, ended(job, attempt, 0));
-    assert!(bench.controller.core.job(job).is_none());
+    assert!(bench.controller.tx.core.job(job).is_none());
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_requeued_job_that_is_cancelled_meanwhile_does_not_run_again() {
     let owner = bench.client(7);
     bench.say(owner, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
     bench.report(node, ended(job, Attempt(1), 143));
-    assert!(bench.controller.core.job(job).is_none());
+    assert!(bench.controller.tx.core.job(job).is_none());
     limit(&mut bench, 200);
     assert!(!words(&bench.orders(node)).contains(&"DoExec".to_owned()));
 }
@@ -196,7 +196,7 @@ fn another_node_does_not_speak_for_a_job() {
     let (mut bench, _, job) = running(false);
     let other = bench.node("n2");
     bench.report(other, NodeToMaster::Paused { job, attempt: Attempt(1), paused: true });
-    assert!(!bench.controller.core.node_named("n2").expect("known").is_connected());
+    assert!(!bench.controller.tx.core.node_named("n2").expect("known").is_connected());
 }
 
 /// Sends a change as the user `uid`; returns the refusal, or a note that it is done.

@@ -42,7 +42,7 @@ fn undo(bench: &mut Bench, number: u64) -> Result<(), String> {
 
 /// Returns everything that operators change.
 fn state(bench: &Bench) -> String {
-    let core = &bench.controller.core;
+    let core = &bench.controller.tx.core;
     let nodes: Vec<_> = core.nodes().iter().map(|node| node.drained().map(|drained| &drained.reason)).collect();
     let job = core.job(JobId(1)).map(|job| (job.request.priority, job.held.is_some()));
     format!("{:?}\n{:?}\n{nodes:?} {job:?}", core.settings(), core.reservations())
@@ -144,7 +144,7 @@ fn items_of_one_change_are_undone_in_reverse_order() {
     done(&mut bench, root, drain(&["n1", "n1"], "fans"));
     let number = newest(&mut bench).number;
     assert_eq!(undo(&mut bench, number), Ok(()));
-    assert!(bench.controller.core.nodes()[0].drained().is_none());
+    assert!(bench.controller.tx.core.nodes()[0].drained().is_none());
 }
 
 #[test]
@@ -176,6 +176,7 @@ fn budgets_are_set_back_without_the_periods_that_are_over() {
     let until = bench.now + Span::from_secs(3 * 3_600 - 1);
     let periods: Vec<Time> = bench
         .controller
+        .tx
         .core
         .settings()
         .budgets
@@ -217,7 +218,7 @@ fn changes_of_feeds_and_the_configuration_are_not_by_operators() {
     let number = newest(&mut bench).number;
     bench.input(news(90_000));
     assert_eq!(undo(&mut bench, number), Ok(()));
-    assert_eq!(bench.controller.core.prices(), Some(&Curve::constant(Price::from_milli_per_mwh(90_000))));
+    assert_eq!(bench.controller.tx.core.prices(), Some(&Curve::constant(Price::from_milli_per_mwh(90_000))));
 }
 
 #[test]
@@ -273,9 +274,9 @@ fn nodes_are_added_all_or_none_and_stay_awake() {
     let spec = |name: &str| limo_model::NodeSpec { rest, ..slave(name, "boot", Vec::new()).slave.spec };
     let refused = change(&mut bench, root, Change::AddNodes(vec![spec("n1"), spec("n2"), spec("n1")]));
     assert_eq!(refusal(Some(&refused)), "there is a node `n1` already");
-    assert_eq!(bench.controller.core.nodes().len(), 0);
+    assert_eq!(bench.controller.tx.core.nodes().len(), 0);
     done(&mut bench, root, Change::AddNodes(vec![spec("n1"), spec("n2")]));
-    let nodes = bench.controller.core.nodes();
+    let nodes = bench.controller.tx.core.nodes();
     assert!(nodes.len() == 2 && nodes.iter().all(|node| node.spec().rest.is_none()), "{nodes:?}");
 }
 

@@ -37,7 +37,7 @@ impl World {
                 return self.pass(self.bench.settings.orphan_grace + Span::from_ms(1));
             }
         }
-        let jobs: Vec<_> = self.bench.controller.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
+        let jobs: Vec<_> = self.bench.controller.tx.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
         let records: Vec<_> = self.hosts.iter().map(|host| (&host.name, host.link, &host.records)).collect();
         let assignments = &self.bench.controller.assignments;
         panic!("it does not come to an end: {jobs:?}\n{records:?}\n{assignments:?}");
@@ -48,15 +48,15 @@ impl World {
         let quiet = self.hosts.iter().all(|host| host.records.is_empty() && host.link.is_some());
         let all = self.accepted.iter().all(|job| disk.finished.contains_key(job)) && disk.live.is_empty();
         let told = controller.is_quiet()
-            && controller.commits.trouble().is_none()
+            && controller.tx.commits.trouble().is_none()
             && answers.is_empty()
             && committing.is_empty();
-        quiet && all && told && controller.core.jobs().next().is_none() && controller.nodes.len().1 == NODES
+        quiet && all && told && controller.tx.core.jobs().next().is_none() && controller.nodes.len().1 == NODES
     }
 
     /// Removes everything that holds jobs back.
     fn clear_the_way(&mut self) {
-        let core = &self.bench.controller.core;
+        let core = &self.bench.controller.tx.core;
         let held: Vec<JobId> = core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id).collect();
         let paused = |job: &limo_sched::Job| job.causes().is_some_and(|causes| causes.by().is_some());
         let paused: Vec<JobId> = core.jobs().filter(|(_, job)| paused(job)).map(|(id, _)| id).collect();
@@ -112,16 +112,21 @@ impl World {
     /// Checks that finished jobs leave nothing behind.
     fn nothing_is_left(&self) {
         let controller = &self.bench.controller;
-        let Controller { submissions, assignments, questions, sessions, probes, .. } = controller;
+        let Controller { submissions, assignments, questions, sessions, .. } = controller;
+        let probes = &questions.probes;
         let left = (submissions.len(), assignments.len());
         assert_eq!(left, (0, 0), "{submissions:?} {assignments:?}");
         let waits = sessions.open_waits();
         assert_eq!((questions.len(), waits, probes.len()), (0, 0, 0), "{questions:?} {sessions:?}");
         assert!(!controller.has_turn() && !sessions.is_held_up(), "{sessions:?}");
         assert!(controller.routes.len() == 0 && controller.routes.next_orphan().is_none(), "{:?}", controller.routes);
-        assert_eq!((controller.nodes.len().0, controller.core.arrays().count()), (NODES, 0));
-        assert!(controller.core.nodes().iter().all(|node| node.held().is_empty()), "{:?}", controller.core.nodes());
-        let state = serde_json::to_value(controller.core.state()).expect("written");
+        assert_eq!((controller.nodes.len().0, controller.tx.core.arrays().count()), (NODES, 0));
+        assert!(
+            controller.tx.core.nodes().iter().all(|node| node.held().is_empty()),
+            "{:?}",
+            controller.tx.core.nodes()
+        );
+        let state = serde_json::to_value(controller.tx.core.state()).expect("written");
         for table in ["jobs", "queue", "blocked", "over_quota", "charges", "active", "arrays", "finished"] {
             let of = &state[table];
             // An empty collection may be omitted.

@@ -128,7 +128,7 @@ impl World {
             return self.seen.saw("acknowledged, and nobody waits for it");
         }
         if controller.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()) {
-            let is_task = controller.core.array_of(job).is_some();
+            let is_task = controller.tx.core.array_of(job).is_some();
             self.seen.saw("acknowledged, and shall not run any more");
             if is_task {
                 self.seen.saw("a task acknowledged, and shall not run any more");
@@ -181,7 +181,7 @@ impl World {
 
     /// Checks that at most the wanted number of tasks of an array start or run.
     fn at_a_time(&self, job: JobId) {
-        let core = &self.bench.controller.core;
+        let core = &self.bench.controller.tx.core;
         let Some((own, array)) = core.array_of(job) else { return };
         let Some(limit) = array.tasks.limit() else { return };
         let tasks = (own.0 + 1..=own.0 + u64::from(array.tasks.count())).filter_map(|task| core.job(JobId(task)));
@@ -193,7 +193,7 @@ impl World {
     /// it has sent the order.
     pub fn finish_one(&mut self, node: usize) {
         self.settle(node);
-        let core = &self.bench.controller.core;
+        let core = &self.bench.controller.tx.core;
         let is_unwanted = |job: JobId| {
             let stop = core.job(job).and_then(|job| job.assignment()?.stop.as_ref());
             stop.is_some_and(|(_, told)| *told)
@@ -284,7 +284,7 @@ impl World {
     /// Declares a node dead, as an operator who has seen its restart.
     fn declared_dead(&mut self, node: usize) {
         let name = self.hosts[node].name.clone();
-        let core = &self.bench.controller.core;
+        let core = &self.bench.controller.tx.core;
         let jobs = core.node_named(&name).map(|node| core.jobs_on(node.id())).unwrap_or_default();
         self.failed.extend(jobs);
         self.operator(Change::NodesLost(vec![name]));
@@ -324,7 +324,7 @@ impl World {
         let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::NodeFailed { .. });
         let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());
         let over = matches!(end, Some(JobEnd::Ran { outcome, .. }) if is_failed(outcome));
-        let assignment = self.bench.controller.core.job(job).and_then(|job| job.assignment());
+        let assignment = self.bench.controller.tx.core.job(job).and_then(|job| job.assignment());
         let parts = assignment.map(|assignment| assignment.ended.as_slice()).unwrap_or_default();
         self.failed.contains(&job) || over || parts.iter().any(|part| is_failed(&part.outcome))
     }

@@ -82,7 +82,7 @@ impl World {
 
     /// Returns an unfinished job, a task whose turn has not come, or any number, used or not.
     pub fn some_job(&mut self) -> JobId {
-        let core = &self.bench.controller.core;
+        let core = &self.bench.controller.tx.core;
         let live: Vec<JobId> = core.jobs().map(|(job, _)| job).collect();
         let last = core.next_job().0;
         let coming: Vec<JobId> = (1..last).map(JobId).filter(|job| core.state().is_coming(*job)).collect();
@@ -99,7 +99,7 @@ impl World {
     }
 
     fn some_active_job(&mut self, which: impl Fn(&Assignment) -> bool) -> JobId {
-        let jobs = self.bench.controller.core.jobs();
+        let jobs = self.bench.controller.tx.core.jobs();
         let active = jobs.filter(|(_, job)| job.assignment().is_some_and(&which)).map(|(job, _)| job).collect();
         self.one_of(active)
     }
@@ -173,12 +173,12 @@ impl World {
     /// Returns the phase of a job, to count actions by phase.
     fn stage(&self, job: JobId) -> &'static str {
         let controller = &self.bench.controller;
-        let is_task = controller.core.array_of(job).is_some();
-        let Some(found) = controller.core.job(job) else {
-            return if controller.core.state().is_coming(job) { "a task that is no job" } else { "none" };
+        let is_task = controller.tx.core.array_of(job).is_some();
+        let Some(found) = controller.tx.core.job(job) else {
+            return if controller.tx.core.state().is_coming(job) { "a task that is no job" } else { "none" };
         };
         match &found.phase {
-            _ if controller.core.array(job).is_some() => "an array",
+            _ if controller.tx.core.array(job).is_some() => "an array",
             Phase::Waiting(_) if is_task => "a waiting task",
             Phase::Waiting(_) => "a waiting job",
             Phase::Starting(_) if controller.assignments.is_awaited(job) && is_task => "an awaited task",
@@ -228,7 +228,7 @@ impl World {
     }
 
     fn hold_or_release(&mut self, job: JobId) {
-        let found = self.bench.controller.core.job(job);
+        let found = self.bench.controller.tx.core.job(job);
         let is_held = found.is_some_and(|job| job.held.is_some());
         let comes_back = found.is_some_and(|job| job.assignment().is_some_and(|assignment| assignment.stop.is_some()));
         self.seen.saw(match self.stage(job) {
@@ -264,9 +264,9 @@ impl World {
 
     fn suspend_or_resume(&mut self) {
         let paused = |job: &limo_sched::Job| job.causes().is_some_and(|causes| causes.by().is_some());
-        let again = self.bench.controller.core.jobs().find(|(_, job)| paused(job)).map(|(job, _)| job);
+        let again = self.bench.controller.tx.core.jobs().find(|(_, job)| paused(job)).map(|(job, _)| job);
         let job = again.filter(|_| self.dice.roll(2) == 0).unwrap_or_else(|| self.some_active_job(|_| true));
-        let suspended = self.bench.controller.core.job(job).and_then(|job| job.causes());
+        let suspended = self.bench.controller.tx.core.job(job).and_then(|job| job.causes());
         let by = suspended.map(|causes| causes.by().is_some());
         self.seen.saw(match by {
             Some(true) => "resumption by a person",

@@ -72,6 +72,21 @@ impl Axis {
         axis
     }
 
+    /// Makes an axis from `low` to `high`, both multiples of `step`, with a mark at each multiple.
+    pub fn stepped(low: f64, high: f64, step: f64) -> Self {
+        let mut axis = Self { low, high, logarithmic: false, marks: Vec::new() };
+        let steps = ((high - low) / step).round() as usize;
+        let mark = |index: usize| low + step * index as f64;
+        axis.marks = (0..=steps).map(|index| (axis.place(mark(index)), written(mark(index), step))).collect();
+        axis
+    }
+
+    /// Makes such an axis for zero and all `values`.
+    pub fn spanning(values: impl Iterator<Item = f64>, step: f64) -> Self {
+        let (low, high) = values.fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        Self::stepped((low / step).floor() * step, ((high / step).ceil() * step).max(step), step)
+    }
+
     pub fn is_logarithmic(&self) -> bool {
         self.logarithmic
     }
@@ -164,6 +179,8 @@ mod tests {
         assert_eq!(axis(&[3.0, 400.0], true).place(100.0), 2.0 / 3.0);
         let labels = Axis::of_labels(vec!["a".to_owned(), "b".to_owned()]);
         assert_eq!(labels.marks().iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0.25, 0.75]);
+        assert_eq!(marks(&Axis::spanning([-30.0, 60.0].into_iter(), 25.0)), "-50 -25 0 25 50 75");
+        assert_eq!(marks(&Axis::spanning([].into_iter(), 20.0)), "0 20");
         // An axis without values is valid.
         assert_eq!(axis(&[], true).place(0.0), 0.0);
     }

@@ -2,7 +2,6 @@
 //! works offline and has no script. Floating point is used only for drawing, with operations that give the same
 //! result everywhere.
 
-mod axis;
 mod figure;
 
 use std::fmt::Write as _;
@@ -11,11 +10,11 @@ use limo_model::decimal::divide;
 
 use super::file::{Period, Plan};
 use super::table::{Combination, Table};
+use crate::plot::{Axis, escaped};
 use crate::setup::Amount;
-use axis::Axis;
-use figure::{Figure, PlotLine, escaped, swatch};
+use figure::{Figure, PlotLine, swatch};
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("page/page.css");
 
 /// Line of the plot, in the order of the sweep's budgets.
 struct Curve<'t> {
