@@ -9,6 +9,7 @@ use crate::apply::{self, NodeCaps};
 use crate::books::Books;
 use crate::check::{Case, check};
 use crate::cluster::Cluster;
+use crate::facts::shares_at_start;
 #[cfg(debug_assertions)]
 use crate::index::Index;
 use crate::plan::{Plan, Start, Violation};
@@ -211,6 +212,8 @@ fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], ro
 fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     apply::dequeue(cluster, start.job);
     hold_new(cluster, now, &start.placement, round);
+    let waiting = cluster.state.jobs.get(start.job);
+    let shares = waiting.map(|job| shares_at_start(&cluster.state, job, &start.placement, start.estimate.power));
     let Some(job) = cluster.state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
@@ -222,7 +225,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         placement: start.placement.clone(),
         estimate: start.estimate,
         draw: start.estimate.power,
-        shares: Vec::new(),
+        shares: shares.unwrap_or_default(),
         held: Span::ZERO,
         assigned: now,
         hidden_since: now,

@@ -5,6 +5,7 @@ pub(super) mod capped;
 mod first_fit;
 pub(super) mod least_room;
 mod offers;
+mod packed;
 mod weigh;
 
 pub(super) use by_price::{Aim, aims_low};
