@@ -46,7 +46,7 @@ pub enum SpreadError {
 
 impl Spread {
     /// Returns the number of tasks of the node at `index` of `nodes`.
-    pub fn tasks_on(self, nodes: u32, index: u32) -> Range<u32> {
+    fn tasks_on(self, nodes: u32, index: u32) -> Range<u32> {
         let (each, more) = (self.tasks.get() / nodes.max(1), self.tasks.get() % nodes.max(1));
         let first = index * each + index.min(more);
         first..first + each + u32::from(index < more)
@@ -182,8 +182,8 @@ mod tests {
         let mut request = Request { spread, arrange: Arrange::Pack, ..Request::one_core("a") };
         assert_eq!(request.settle(vec![1]), Ok(()));
         assert_eq!((request.nodes.get(), request.cores), (8, Cores::Count(count(2))));
-        let tasks = request.tasks_by_node(&[part(5, 1, 4), part(0, 2, 6)]);
-        assert_eq!(tasks, Some(vec![0..3, 3..6, 6..8]));
+        let tasks = request.tasks_by_node(&[part(5, 1, 8), part(0, 2, 4)]);
+        assert_eq!(tasks, Some(vec![0..2, 2..4, 4..8]));
         let in_blocks = Request { arrange: Arrange::Spread, ..request.clone() };
         assert_eq!(in_blocks.tasks_by_node(&[part(0, 3, 6)]), Some(vec![0..3, 3..6, 6..8]));
         assert_eq!(Request { spread: None, ..request.clone() }.tasks_by_node(&[part(0, 1, 1)]), None);
