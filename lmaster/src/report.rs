@@ -8,7 +8,7 @@ use limo_feeds::grid::Mode;
 use limo_model::{Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, NodeSleep, NodeState, Status, Suspension, UnitReport,
+    NodeReport, NodeSleep, NodeState, PackedTasks, Status, Suspension, UnitReport,
 };
 use limo_sched::{Clock, Core, Finished, Job, Node, Phase, Sleep, cost_of, possibilities};
 
@@ -144,7 +144,13 @@ fn base(
         priority: None,
         unreachable: Vec::new(),
         suspended: None,
+        packed: packed(request, placement),
     }
+}
+
+fn packed(request: &Request, placement: &Placement) -> Option<PackedTasks> {
+    let per_node = || request.chunks_by_node(placement);
+    request.is_packed().then(|| PackedTasks { count: request.nodes.get(), per_node: per_node() })
 }
 
 fn suspension(causes: &Causes, (core, now): (&Core, Time)) -> Suspension {

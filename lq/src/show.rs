@@ -5,7 +5,7 @@ use limo_client::{
     plain,
 };
 use limo_model::{Allowance, Memory, WhenUsed};
-use limo_proto::{JobReport, Selector};
+use limo_proto::{JobReport, PackedTasks, Selector};
 
 use crate::columns::{places, time_run, unreachable};
 use crate::list::JobsJson;
@@ -58,8 +58,10 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("waits", job.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()));
     fact("command", Some(job.command.clone()));
     fact("application", Some(job.application.clone()));
-    fact("cores", Some(job.cores.to_string()));
-    fact("memory", (job.memory > Memory::ZERO).then(|| job.memory.to_string()));
+    let each = if job.packed.is_some() { " per task" } else { "" };
+    fact("tasks", job.packed.as_ref().map(|packed| tasks(job, packed)));
+    fact("cores", Some(format!("{}{each}", job.cores)));
+    fact("memory", (job.memory > Memory::ZERO).then(|| format!("{}{each}", job.memory)));
     fact("units", (!job.units.is_empty()).then(|| places(job)));
     fact("stdout", job.stdout.clone());
     fact("stderr", job.stderr.clone());
@@ -93,6 +95,14 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
         }),
     );
     text
+}
+
+/// Formats packed tasks with their nodes, such as `8, packed: n0 4, n1 2, n2 2`.
+fn tasks(job: &JobReport, packed: &PackedTasks) -> String {
+    let on = |(node, count): (&String, &u32)| format!("{node} {count}");
+    let places: Vec<String> = job.nodes.iter().zip(&packed.per_node).map(on).collect();
+    let places = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
+    format!("{}, packed{places}", packed.count)
 }
 
 /// Describes a measured energy: `, measured`, and if the node had other jobs `, measured, 75 % sure`.

@@ -137,6 +137,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         exclusive: args.resources.exclusive,
         accelerators: args.accelerators.count(),
         with_cores: args.accelerators.count().is_some() && args.resources.cores.is_some(),
+        arrange: args.tasks.arrange(),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use limo_client::Failure;
-use limo_model::{Cores, Spread};
+use limo_model::{Arrange, Cores, Spread};
 use limo_proto::Parallel;
 
 use crate::args::{Args, ResourceArgs};
@@ -21,6 +21,9 @@ pub struct TaskArgs {
     /// Run at most N tasks on one node
     #[arg(long, value_name = "N", hide = true)]
     pub ntasks_per_node: Option<NonZeroU32>,
+    /// Place each task where there is room, in whatever numbers per node; --mem and --gres are for one task
+    #[arg(long, requires = "ntasks", conflicts_with_all = ["nodes", "ntasks_per_node"])]
+    pub pack: bool,
     /// Begin each line of output with the number of its task
     #[arg(short, long, hide = true)]
     pub label: bool,
@@ -42,6 +45,11 @@ impl TaskArgs {
         let usual =
             if self.ntasks.is_none() && resources.exclusive { Cores::All } else { Cores::Count(NonZeroU32::MIN) };
         resources.cores.unwrap_or(usual)
+    }
+
+    /// Returns the arrangement of the tasks.
+    pub fn arrange(&self) -> Arrange {
+        if self.pack { Arrange::Pack } else { Arrange::Spread }
     }
 
     /// Returns the request for several nodes or tasks; `None` for one plain task.

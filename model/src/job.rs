@@ -1,12 +1,11 @@
 //! Requests, placements and ends of jobs.
 
-use std::fmt;
 use std::num::NonZeroU32;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::allowance::Allowance;
+use crate::chunk::{Arrange, Cores};
 use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
@@ -26,11 +25,11 @@ pub struct Request {
     pub application: String,
     /// Size class of the profile; empty if none was given.
     pub size: String,
-    /// Number of nodes, each with the same share of the job.
+    /// Number of its chunks. Spread ones are on as many nodes, packed ones on as many as have room.
     pub nodes: NonZeroU32,
-    /// Cores on each of its nodes. A job that requests accelerators takes them only with [`Request::with_cores`].
+    /// Cores of each chunk. A job that requests accelerators takes them only with [`Request::with_cores`].
     pub cores: Cores,
-    /// Memory on each of its nodes; zero if not requested.
+    /// Memory of each chunk; zero if not requested.
     pub memory: Memory,
     /// The job is ended after this time, if set.
     pub time_limit: Option<Span>,
@@ -79,13 +78,17 @@ pub struct Request {
     /// True if it shares no node with other jobs.
     #[serde(default)]
     pub exclusive: bool,
-    /// Whole accelerators of one type on each of its nodes, on which its main command runs unless it has a variant
-    /// for them. If unset, the job has one unit of a node: its CPU, or an accelerator for which it has a variant.
+    /// Whole accelerators of one type in each chunk, on which its main command runs unless it has a variant for them. If
+    /// unset, a chunk is on one unit of a node: its CPU, or an accelerator for which the job has a variant.
     #[serde(default)]
     pub accelerators: Option<NonZeroU32>,
-    /// True if it takes cores of the CPU of each node next to its accelerators. Has no effect without accelerators.
+    /// True if each chunk takes cores of the CPU of its node next to its accelerators. Has no effect without
+    /// accelerators.
     #[serde(default)]
     pub with_cores: bool,
+    /// The arrangement of its chunks on nodes.
+    #[serde(default)]
+    pub arrange: Arrange,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -132,48 +135,7 @@ impl Request {
             exclusive: false,
             accelerators: None,
             with_cores: false,
-        }
-    }
-}
-
-/// Cores of a CPU; an accelerator is always taken whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cores {
-    /// This number of cores.
-    Count(NonZeroU32),
-    /// Every core of the chosen unit.
-    All,
-}
-
-impl Cores {
-    /// Returns the number of cores taken from a unit with `total` cores.
-    pub fn on(self, total: u32) -> u32 {
-        match self {
-            Self::Count(count) => count.get(),
-            Self::All => total,
-        }
-    }
-}
-
-impl FromStr for Cores {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "all" => Ok(Self::All),
-            _ => text
-                .parse()
-                .map(Self::Count)
-                .map_err(|_| format!("`{text}` is not a number of cores: 1 or more, or `all`")),
-        }
-    }
-}
-
-impl fmt::Display for Cores {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Count(count) => count.fmt(f),
-            Self::All => f.write_str("all"),
+            arrange: Arrange::Spread,
         }
     }
 }
@@ -381,12 +343,5 @@ mod tests {
         check(&[part(1, 1, 3), part(2, 2, 1), part(3, 0, 3)], &[(1, 5)]);
         check(&[part(1, 1, 3), part(2, 2, 1)], &[(1, 3)]);
         check(&[], &[]);
-    }
-
-    #[test]
-    fn cores() {
-        assert_eq!("all".parse::<Cores>().map(|c| c.on(8)), Ok(8));
-        assert_eq!("3".parse::<Cores>().map(|c| c.on(8)), Ok(3));
-        assert_eq!("0".parse::<Cores>(), Err("`0` is not a number of cores: 1 or more, or `all`".into()));
     }
 }

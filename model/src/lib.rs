@@ -11,6 +11,7 @@ mod backoff;
 mod became;
 mod budget;
 mod causes;
+mod chunk;
 mod clock;
 mod conditions;
 mod curve;
@@ -57,6 +58,7 @@ pub use backoff::Backoff;
 pub use became::Became;
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use causes::{Cause, Causes};
+pub use chunk::{Arrange, Chunk, Cores};
 pub use clock::{Mono, Now, Wall};
 pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
@@ -69,9 +71,7 @@ pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name}
 pub use host_list::host_list;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
 pub use identity::{ClusterId, Epoch, Incarnation, JournalId};
-pub use job::{
-    Cores, Outcome, PRIORITY_LIMIT, Part, Placement, REASON_LIMIT, Request, Usage, Warning, nodes, runs, width,
-};
+pub use job::{Outcome, PRIORITY_LIMIT, Part, Placement, REASON_LIMIT, Request, Usage, Warning, nodes, runs, width};
 pub use lease::Lease;
 pub use memory::Memory;
 pub use mode::{Mode, ModeSetting};

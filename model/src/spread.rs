@@ -1,7 +1,7 @@
 //! The tasks of a job and their distribution over its nodes. A task is one process that runs the job's command.
 //!
-//! Tasks are dealt in blocks: the first nodes get the first tasks, and one more if their number does not divide evenly.
-//! A policy chooses the nodes.
+//! Spread tasks are dealt in blocks: the first nodes get the first tasks, and one more if their number does not divide
+//! evenly. Each packed task is a chunk of its own. A policy chooses the nodes.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -9,7 +9,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::job::{Cores, Request};
+use crate::chunk::{Arrange, Cores};
+use crate::job::{Part, Request, nodes};
 
 /// Most tasks of one job: a node keeps two pipes open for each of its tasks.
 const SPREAD_LIMIT: u32 = 100_000;
@@ -37,13 +38,15 @@ pub enum SpreadError {
     IdleNodes { nodes: u32, tasks: u32 },
     #[error("{tasks} tasks on {nodes} nodes are {on_one} on one of them: at most {per_node} were asked for")]
     Crowded { tasks: u32, nodes: u32, on_one: u32, per_node: u32 },
+    #[error("packed tasks go to as many nodes as have room: neither nodes nor tasks per node can be asked for")]
+    Packed,
     #[error("{tasks} tasks of {cores} cores do not fit: the {nodes} nodes that the job may use have {offered} cores")]
     NoRoom { tasks: u32, cores: Cores, nodes: usize, offered: u64 },
 }
 
 impl Spread {
     /// Returns the number of tasks of the node at `index` of `nodes`.
-    pub fn tasks_on(self, nodes: u32, index: u32) -> Range<u32> {
+    fn tasks_on(self, nodes: u32, index: u32) -> Range<u32> {
         let (each, more) = (self.tasks.get() / nodes.max(1), self.tasks.get() % nodes.max(1));
         let first = index * each + index.min(more);
         first..first + each + u32::from(index < more)
@@ -109,22 +112,49 @@ impl Spread {
 }
 
 impl Request {
-    /// Fixes the number of nodes and of cores on each. One task changes nothing.
+    /// Fixes the number of chunks and the cores of each from the wishes for its tasks: a spread job has a chunk on each
+    /// node for the tasks there, a packed one a chunk for each task.
     ///
     /// # Errors
     /// [`SpreadError`].
     pub fn settle(&mut self, offered: Vec<u32>) -> Result<(), SpreadError> {
-        if let Some(spread) = self.spread {
-            self.nodes = spread.width(offered)?;
-            self.cores = spread.cores_on_one(self.nodes.get());
+        let Some(spread) = self.spread else { return Ok(()) };
+        match self.arrange {
+            Arrange::Spread => {
+                self.nodes = spread.width(offered)?;
+                self.cores = spread.cores_on_one(self.nodes.get());
+            }
+            Arrange::Pack if spread.nodes.is_some() || spread.per_node.is_some() => return Err(SpreadError::Packed),
+            Arrange::Pack if spread.tasks.get() > SPREAD_LIMIT => {
+                return Err(SpreadError::TooMany { tasks: spread.tasks.get() });
+            }
+            Arrange::Pack => (self.nodes, self.cores) = (spread.tasks, spread.cores),
         }
         Ok(())
+    }
+
+    /// Returns the tasks on each node of a placement, in ascending order of nodes; `None` for one plain task.
+    pub fn tasks_by_node(&self, placement: &[Part]) -> Option<Vec<Range<u32>>> {
+        let spread = self.spread?;
+        if self.arrange == Arrange::Spread {
+            let width = u32::try_from(nodes(placement).count()).unwrap_or(u32::MAX);
+            return Some((0..width).map(|index| spread.tasks_on(width, index)).collect());
+        }
+        let mut first = 0;
+        let on_node = |chunks: u32| {
+            let tasks = first..first + chunks;
+            first = tasks.end;
+            tasks
+        };
+        Some(self.chunks_by_node(placement).into_iter().map(on_node).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::{NodeId, UnitId};
+    use crate::memory::Memory;
 
     fn count(count: u32) -> NonZeroU32 {
         NonZeroU32::new(count).expect("at least one")
@@ -140,6 +170,31 @@ mod tests {
         assert_eq!(dealt(7, 3), [0..3, 3..5, 5..7]);
         assert_eq!(dealt(4, 2), [0..2, 2..4]);
         assert_eq!(spread(3, 1).tasks_on(1, 0), 0..3);
+    }
+
+    #[test]
+    fn packed_tasks_are_where_their_chunks_are() {
+        let part = |node: u32, count: u32, cores: u32| {
+            let unit = UnitId { node: NodeId(node), unit: 0 };
+            Part { unit, count, cores, memory: Memory::ZERO, cap: None }
+        };
+        let spread = Some(spread(8, 2));
+        let mut request = Request { spread, arrange: Arrange::Pack, ..Request::one_core("a") };
+        assert_eq!(request.settle(vec![1]), Ok(()));
+        assert_eq!((request.nodes.get(), request.cores), (8, Cores::Count(count(2))));
+        let tasks = request.tasks_by_node(&[part(5, 1, 8), part(0, 2, 4)]);
+        assert_eq!(tasks, Some(vec![0..2, 2..4, 4..8]));
+        let in_blocks = Request { arrange: Arrange::Spread, ..request.clone() };
+        assert_eq!(in_blocks.tasks_by_node(&[part(0, 3, 6)]), Some(vec![0..3, 3..6, 6..8]));
+        assert_eq!(Request { spread: None, ..request.clone() }.tasks_by_node(&[part(0, 1, 1)]), None);
+        let refused = |change: fn(&mut Spread)| {
+            let mut request = request.clone();
+            request.spread.as_mut().map(change);
+            request.settle(Vec::new()).expect_err("it cannot be packed")
+        };
+        assert_eq!(refused(|spread| spread.nodes = Some(count(2))), SpreadError::Packed);
+        assert_eq!(refused(|spread| spread.per_node = Some(count(2))), SpreadError::Packed);
+        assert_eq!(refused(|spread| spread.tasks = count(100_001)), SpreadError::TooMany { tasks: 100_001 });
     }
 
     #[test]

@@ -29,9 +29,9 @@ pub struct JobReport {
     /// Command, formatted as shell input.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub command: String,
-    /// Cores on each of its nodes.
+    /// Cores on each of its nodes, or of each packed task.
     pub cores: Cores,
-    /// Memory on each of its nodes.
+    /// Memory on each of its nodes, or of each packed task.
     pub memory: Memory,
     /// Longest run, without suspensions.
     pub time_limit: Option<Span>,
@@ -108,6 +108,18 @@ pub struct JobReport {
     /// Suspension, while the job is suspended.
     #[serde(default)]
     pub suspended: Option<Suspension>,
+    /// Set for a job of packed tasks. Its cores and memory are those of each task.
+    #[serde(default)]
+    pub packed: Option<PackedTasks>,
+}
+
+/// The tasks of a job that are placed one by one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackedTasks {
+    /// Number of tasks.
+    pub count: u32,
+    /// Tasks on each of [`JobReport::nodes`]; empty before its first start.
+    pub per_node: Vec<u32>,
 }
 
 /// Causes for which a job is suspended.

@@ -1,5 +1,6 @@
 //! Checks a plan before it is executed. Uses the rules of the cluster, not the policies.
 
+mod packed;
 mod power;
 mod several;
 mod steer;
@@ -114,6 +115,12 @@ fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation
     for part in &start.placement {
         one_part(case, (id, job), part, found);
     }
+    if job.request.exclusive && !is_alone(case, &start.placement) {
+        found.push(Violation::NotAlone { job: id });
+    }
+    if job.request.is_packed() {
+        return packed::check(case, (id, &job.request), &start.placement, found);
+    }
     let several = wants_several(&job.request);
     let nodes = if several { several::nodes(&start.placement) } else { width(&start.placement) };
     if several && !several::accelerators_as_asked(case, &job.request, &start.placement) {
@@ -124,9 +131,6 @@ fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation
     }
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
-    }
-    if job.request.exclusive && !is_alone(case, &start.placement) {
-        found.push(Violation::NotAlone { job: id });
     }
     if !several && overlap(&start.placement) {
         found.push(Violation::NodeTwice { job: id });
@@ -178,7 +182,7 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
         if let Some(reservation) = kept_by(case, &job.request, node) {
             found.push(Violation::Reserved { job: id, reservation: reservation.to_owned() });
         }
-        if part.cores != cores_on(&job.request, unit) {
+        if part.cores != cores_on(&job.request, unit) && !job.request.is_packed() {
             found.push(Violation::Cores { job: id, cores: part.cores });
         }
         let obeyed = |cap: &Power| unit.caps.is_some_and(|(low, high)| (low..=high).contains(cap));
@@ -186,7 +190,7 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
             found.push(Violation::Cap { job: id, cap });
         }
     }
-    if part.memory != job.request.memory && !wants_several(&job.request) {
+    if part.memory != job.request.memory && !wants_several(&job.request) && !job.request.is_packed() {
         found.push(Violation::Memory { job: id, memory: part.memory });
     }
 }

@@ -123,4 +123,6 @@ pub enum Violation {
     HostCores { job: JobId },
     #[error("job {job} is resumed while a person suspends it")]
     SuspendedByPerson { job: JobId },
+    #[error("job {job} gets {chunks} chunks and not what it asked for")]
+    Chunks { job: JobId, chunks: u64 },
 }

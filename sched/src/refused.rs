@@ -35,6 +35,8 @@ pub enum Refused {
     TooLarge { cores: Cores, memory: Memory, node: String, offered_cores: u32, offered_memory: Memory },
     #[error("the job asks for {nodes} nodes: {offered} could run a part of it")]
     TooWide { nodes: u32, offered: usize },
+    #[error("the job asks for {chunks} packed tasks: the nodes that it may use have room for {offered}")]
+    TooManyChunks { chunks: u32, offered: usize },
     #[error("the included and excluded nodes leave none")]
     NoneLeft,
     #[error("the {what} at {at} ms has already passed")]
@@ -73,6 +75,8 @@ pub enum Refused {
     ReservationEnds { reservation: String, left: Span },
     #[error("the job asks for {nodes} nodes: {offered} of the reservation `{reservation}` could run a part of it")]
     ReservationTooSmall { reservation: String, nodes: u32, offered: usize },
+    #[error("the job asks for {chunks} packed tasks: the reservation `{reservation}` has room for {offered}")]
+    ReservationLacksRoom { reservation: String, chunks: u32, offered: usize },
     #[error("the reservation `{reservation}` would end before it begins, or has ended already")]
     ReservationOver { reservation: String },
     #[error("node `{node}` is reserved in that time already: {other}")]

@@ -39,6 +39,8 @@ pub struct Treatment {
     pub whole_unit: bool,
     /// Accelerators of one type that the job takes on each of its nodes, besides its processors.
     pub accelerators: u32,
+    /// True if each of its processors may be on any node, with its accelerators.
+    pub packed: bool,
 }
 
 /// Application of jobs, if the workload names it.

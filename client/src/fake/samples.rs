@@ -67,6 +67,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         priority: Some(limo_model::Standing::default()),
         unreachable: Vec::new(),
         suspended: None,
+        packed: None,
     }
 }
 

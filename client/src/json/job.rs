@@ -1,7 +1,7 @@
 //! A job as JSON.
 
 use limo_model::{Cores, JobEnd, Outcome, Tasks, Time};
-use limo_proto::{ArrayReport, JobReport};
+use limo_proto::{ArrayReport, JobReport, PackedTasks};
 use serde::Serialize;
 
 use super::EstimateJson;
@@ -77,6 +77,21 @@ pub struct JobJson {
     suspended_by: Option<String>,
     /// True while the upper limit leaves no room for the suspended job.
     suspended_for_limit: Option<bool>,
+    /// Present for a job of packed tasks; `cores` and `memory_bytes` are those of each task.
+    packed: Option<PackedJson>,
+}
+
+/// Packed tasks: their number, and those on each of the job's nodes.
+#[derive(Debug, Serialize)]
+pub struct PackedJson {
+    tasks: u32,
+    tasks_per_node: Vec<u32>,
+}
+
+impl From<&PackedTasks> for PackedJson {
+    fn from(packed: &PackedTasks) -> Self {
+        Self { tasks: packed.count, tasks_per_node: packed.per_node.clone() }
+    }
 }
 
 /// Unreachable node of a job.
@@ -179,6 +194,7 @@ impl JobJson {
             suspended_unix_ms: job.suspended.as_ref().map(|suspended| suspended.since.unix_ms()),
             suspended_by: job.suspended.as_ref().and_then(|suspended| suspended.by.clone()),
             suspended_for_limit: job.suspended.as_ref().map(|suspended| suspended.limit.is_some()),
+            packed: job.packed.as_ref().map(PackedJson::from),
         }
     }
 }

@@ -40,14 +40,16 @@ pub(super) fn lesson(finished: &Finished, request: &limo_model::Request, nodes: 
     let [part @ limo_model::Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
     let node = nodes.get(part.unit.node.0 as usize)?;
     let unit = node.spec().units.get(usize::from(part.unit.unit))?;
+    // A profile is of one chunk.
+    let chunks = request.chunks_by_node(&finished.placement).first().copied().unwrap_or(1).max(1);
     let key = limo_model::ProfileKey {
         application: request.application.clone(),
         size: request.size.clone(),
         hardware: unit.hardware.clone(),
-        cores: Some(part.cores),
+        cores: Some(part.cores / chunks),
         cap: part.cap,
     };
-    let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?);
+    let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?.scaled(1, i64::from(chunks)));
     let confidence = finished.usage.confidence;
     (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, duration, energy, confidence })
 }

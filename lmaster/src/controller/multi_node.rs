@@ -72,14 +72,13 @@ pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
 impl Controller {
     /// Returns the work of the node at `index` in a job of several tasks.
     pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
-        let spread = live.request.spread?;
+        let assignment = self.tx.core.job(job)?.assignment()?;
+        let tasks = live.request.tasks_by_node(&assignment.placement)?;
         let name = |node: &NodeId| self.tx.core.node(*node).map(|node| node.spec().name.clone());
-        let width = u32::try_from(nodes.len()).ok()?;
-        let tasks = (0..width).map(|index| u32::try_from(spread.tasks_on(width, index).len()).unwrap_or(0));
         Some(Share {
             nodes: nodes.iter().filter_map(name).collect(),
             index: u32::try_from(index).ok()?,
-            tasks: tasks.collect(),
+            tasks: tasks.into_iter().map(|tasks| tasks.end - tasks.start).collect(),
             grace: self.grace_of(job),
         })
     }
@@ -108,11 +107,11 @@ impl Controller {
         };
         let mut nodes = nodes_of(assignment);
         let live = self.live_of(job);
-        let reader = live.and_then(|live| live.request.spread.zip(live.launch.parallel?.reader));
-        if let Some((spread, task)) = reader {
-            let width = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-            let reads = |place: u32| spread.tasks_on(width, place).contains(&task);
-            nodes = (0..width).zip(nodes).filter(|(place, _)| reads(*place)).map(|(_, node)| node).collect();
+        let reader =
+            live.and_then(|live| live.request.tasks_by_node(&assignment.placement).zip(live.launch.parallel?.reader));
+        if let Some((tasks, task)) = reader {
+            let own = tasks.into_iter().zip(nodes).filter(|(tasks, _)| tasks.contains(&task));
+            nodes = own.map(|(_, node)| node).collect();
         }
         nodes.retain(|node| !has_ended(assignment, *node));
         nodes

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use limo_model::{Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
+use limo_model::{Arrange, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
 use limo_trace::{Application, Job, Platform, Treatment};
 
@@ -46,17 +46,18 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
 }
 
 /// Makes the request of a job: a share of one node if one has enough processors. Otherwise whole nodes, as many as
-/// the cores of the most frequent kind require.
+/// the cores of the most frequent kind require. A packed job has a chunk for each processor.
 pub fn request(platform: &Platform, job: &Job, application: Option<&Application>) -> Request {
     let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);
     let (nodes, cores) = match NonZeroU32::new(job.processors) {
+        _ if job.treatment.packed => (job.processors, Cores::Count(NonZeroU32::MIN)),
         Some(_) if job.treatment.whole_unit && job.processors <= largest => (1, Cores::All),
         Some(processors) if job.processors <= largest => (1, Cores::Count(processors)),
         _ if usual == 1 => (job.processors, Cores::Count(NonZeroU32::MIN)),
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
-    let Treatment { may_suspend, may_requeue, filler, accelerators, .. } = job.treatment;
+    let Treatment { may_suspend, may_requeue, filler, accelerators, packed, .. } = job.treatment;
     let (name, variants) =
         application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
     Request {
@@ -69,7 +70,36 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         filler,
         accelerators: NonZeroU32::new(accelerators),
         with_cores: accelerators > 0,
+        arrange: if packed { Arrange::Pack } else { Arrange::Spread },
         // The user does not matter to the core, because rows are made from the workload.
         ..Request::one_core(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::Span;
+    use limo_trace::Treatment;
+
+    use super::*;
+
+    #[test]
+    fn a_packed_job_has_a_chunk_for_each_processor() {
+        let platform = Platform::taurus(2);
+        let treatment = Treatment { packed: true, accelerators: 1, ..Treatment::default() };
+        let job = Job {
+            number: 1,
+            submit: Span::ZERO,
+            wait: None,
+            run: Span::from_secs(1),
+            walltime: None,
+            processors: 8,
+            user: -1,
+            application: -1,
+            treatment,
+        };
+        let found = request(&platform, &job, None);
+        assert_eq!((found.nodes.get(), found.is_packed()), (8, true));
+        assert_eq!((found.cores.on(99), found.accelerators, found.with_cores), (1, NonZeroU32::new(1), true));
     }
 }

@@ -1,10 +1,10 @@
 //! Random messages of every kind.
 
 use limo_model::{
-    Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,
-    Incarnation, JobId, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part, Power,
-    Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec, Usage, Wait, Wake, Warning,
-    WhenUsed,
+    Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency,
+    Energy, Incarnation, JobId, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part,
+    Power, Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec, Usage, Wait, Wake,
+    Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -109,6 +109,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             exclusive: immediate,
             accelerators: immediate.then_some(std::num::NonZeroU32::MAX),
             with_cores: immediate,
+            arrange: if immediate { Arrange::Pack } else { Arrange::Spread },
         },
     )
 }

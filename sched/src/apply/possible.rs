@@ -3,7 +3,10 @@
 use limo_model::{Request, UnitKind, UnitSpec};
 
 use crate::cluster::Cluster;
-use crate::facts::{allows_node, allows_unit, first_fit, fits_node, may_be_denied, units_like, wants_host_cores};
+use crate::facts::{
+    allows_node, allows_unit, chunks_on_node, first_fit, may_be_denied, unit_and_chunks, units_like, wants_host_cores,
+};
+use crate::index::Class;
 use crate::refused::Refused;
 use crate::state::Node;
 
@@ -40,9 +43,12 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
     if let Some(refused) = too_few_accelerators(request, &allowed) {
         return Err(refused);
     }
-    let wide = allowed.iter().filter(|node| fits_node(request, node)).count();
+    let wide: usize = allowed.iter().map(|node| chunks_on_node(request, node) as usize).sum();
     if wide >= request.nodes.get() as usize {
         return Ok(());
+    }
+    if wide > 0 && request.is_packed() {
+        return Err(Refused::TooManyChunks { chunks: request.nodes.get(), offered: wide });
     }
     if wide > 0 {
         return Err(Refused::TooWide { nodes: request.nodes.get(), offered: wide });
@@ -76,9 +82,12 @@ fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
     if may_be_denied(request) {
         return false;
     }
+    let chunks = |class: &Class| {
+        let (_, chunks) = unit_and_chunks(request, (&class.units, class.memory))?;
+        Some(class.nodes.len().saturating_mul(chunks as usize))
+    };
     let classes = cluster.index.classes.all().iter();
-    let able = classes.filter(|class| request.memory <= class.memory && first_fit(request, &class.units).is_some());
-    able.map(|class| class.nodes.len()).sum::<usize>() >= request.nodes.get() as usize
+    classes.filter_map(chunks).fold(0, usize::saturating_add) >= request.nodes.get() as usize
 }
 
 /// Returns the node with the most accelerators of one type, if all nodes have fewer than the job needs.

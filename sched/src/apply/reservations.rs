@@ -8,7 +8,7 @@
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
 use crate::cluster::Cluster;
-use crate::facts::{MARGIN, allows_node, begin_of, fits_node, longest};
+use crate::facts::{MARGIN, allows_node, begin_of, chunks_on_node, fits_node, longest};
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, State};
 
@@ -58,12 +58,13 @@ pub(crate) fn reason(cluster: &Cluster, now: Time, request: &Request) -> Option<
         return None;
     }
     let able = |node: &&Node| node.is_available(now) && allows_node(request, node) && fits_node(request, node);
-    let (mut able_to, mut may_have, mut first) = (0, 0, None);
+    let (mut able_to, mut may_have, mut first) = (0_u32, 0_u32, None);
     for node in cluster.state.nodes.iter().filter(able) {
-        able_to += 1;
+        let chunks = chunks_on_node(request, node);
+        able_to = chunks.saturating_add(able_to);
         match bar(cluster, now, request, node) {
             Some(name) => drop(first.get_or_insert((node, name))),
-            None => may_have += 1,
+            None => may_have = chunks.saturating_add(may_have),
         }
         if may_have >= request.nodes.get() {
             return None;
@@ -99,10 +100,13 @@ pub(super) fn check(state: &State, now: Time, request: &Request) -> Result<(), R
     }
     let fits =
         |node: &&Node| of.nodes.contains(&node.spec.name) && allows_node(request, node) && fits_node(request, node);
-    let offered = state.nodes.iter().filter(fits).count();
+    let offered: usize = state.nodes.iter().filter(fits).map(|node| chunks_on_node(request, node) as usize).sum();
     if offered < request.nodes.get() as usize {
-        let nodes = request.nodes.get();
-        return Err(Refused::ReservationTooSmall { reservation: name.clone(), nodes, offered });
+        let (reservation, nodes) = (name.clone(), request.nodes.get());
+        return Err(match request.is_packed() {
+            true => Refused::ReservationLacksRoom { reservation, chunks: nodes, offered },
+            false => Refused::ReservationTooSmall { reservation, nodes, offered },
+        });
     }
     Ok(())
 }

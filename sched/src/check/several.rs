@@ -19,10 +19,10 @@ pub(super) fn is_host(request: &Request, unit: &UnitSpec) -> bool {
 }
 
 /// A part of a job on one node, with its unit if there is one.
-type OnNode<'a> = (&'a Part, Option<&'a UnitSpec>);
+pub(super) type OnNode<'a> = (&'a Part, Option<&'a UnitSpec>);
 
 /// Returns the parts of a placement on each of its nodes.
-fn by_node<'a>(case: Case<'a>, placement: &'a [Part]) -> BTreeMap<NodeId, Vec<OnNode<'a>>> {
+pub(super) fn by_node<'a>(case: Case<'a>, placement: &'a [Part]) -> BTreeMap<NodeId, Vec<OnNode<'a>>> {
     let mut by_node: BTreeMap<NodeId, Vec<OnNode<'a>>> = BTreeMap::new();
     for (part, node) in placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
         let unit = case.node(node).and_then(|node| node.spec.units.get(usize::from(part.unit.unit)));

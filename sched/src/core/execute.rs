@@ -9,6 +9,7 @@ use crate::apply::{self, NodeCaps};
 use crate::books::Books;
 use crate::check::{Case, check};
 use crate::cluster::Cluster;
+use crate::facts::shares_at_start;
 #[cfg(debug_assertions)]
 use crate::index::Index;
 use crate::plan::{Plan, Start, Violation};
@@ -229,6 +230,8 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     }
     after.sort_unstable();
     after.dedup();
+    let waiting = cluster.state.jobs.get(start.job);
+    let shares = waiting.map(|job| shares_at_start(&cluster.state, job, &start.placement, start.estimate.power));
     let Some(job) = cluster.state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
@@ -240,7 +243,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         placement: start.placement.clone(),
         estimate: start.estimate,
         draw: start.estimate.power,
-        shares: Vec::new(),
+        shares: shares.unwrap_or_default(),
         held: Span::ZERO,
         assigned: now,
         hidden_since: now,

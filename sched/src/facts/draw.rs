@@ -2,6 +2,7 @@
 
 use limo_model::{Estimate, Part, Power, Request, Span, UnitId, UnitSpec};
 
+use super::chunks::{chunks_in, divided};
 use super::estimate::{Known, under_cap};
 use super::fits::allows_unit;
 use crate::state::{Job, Node, Sleep, State};
@@ -22,7 +23,8 @@ pub(crate) fn expected(
 ) -> Option<Estimate> {
     let measured = job.running().map_or(1_000, |running| running.measured_permille);
     let unit = state.unit(part.unit)?;
-    Some(under_cap(Known::of(state), request, unit, (cap, measured)))
+    let chunks = chunks_in(request, unit, part);
+    Some(under_cap(Known::of(state), request, unit, (cap, measured)).times(chunks as usize))
 }
 
 /// Returns the draw of an active job on one unit with that unit at `cap`, as if it were not suspended.
@@ -52,12 +54,12 @@ pub(crate) fn expected_of_units(
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
     let mut as_started = true;
     // Adjacent parts are usually equal.
-    let mut last: Option<(&UnitSpec, Option<Power>, Power)> = None;
+    let mut last: Option<(&UnitSpec, Option<Power>, u32, Power)> = None;
     for (id, part) in assignment.units() {
         let (unit, cap) = (state.unit(id)?, cap_of(id));
         as_started &= cap == part.cap;
         let draw = match last {
-            Some((alike, at, draw)) if at == cap && alike == unit => draw,
+            Some((alike, at, cores, draw)) if at == cap && cores == part.cores && alike == unit => draw,
             _ => {
                 let part = Part { unit: id, ..*part };
                 if allows_unit(&request, unit) {
@@ -66,16 +68,32 @@ pub(crate) fn expected_of_units(
                 expected(state, job, (&job.request, &part), cap)?.power
             }
         };
-        last = Some((unit, cap, draw));
+        last = Some((unit, cap, part.cores, draw));
         shares.push(draw);
     }
     if assignment.sole_part().is_some() {
         return Some(Expected { draw: shares.into_iter().sum(), shares: Vec::new(), duration });
     }
     Some(match as_started {
-        true => Expected { draw: assignment.estimate.power, shares: Vec::new(), duration },
+        true => {
+            let draw = assignment.estimate.power;
+            Expected { draw, shares: divided(&job.request, draw, &shares), duration }
+        }
         false => Expected { draw: shares.iter().copied().sum(), shares, duration },
     })
+}
+
+/// Returns the division of a job's draw at its start among its units, in the order of its placement; empty for an even
+/// one.
+pub(crate) fn shares_at_start(state: &State, job: &Job, placement: &[Part], draw: Power) -> Vec<Power> {
+    let is_on_one = matches!(placement, [part] if part.count == 1);
+    if !job.request.is_packed() || is_on_one {
+        return Vec::new();
+    }
+    let units = placement.iter().flat_map(|part| part.units().map(move |unit| Part { unit, ..*part }));
+    let expected = units.map(|part| expected(state, job, (&job.request, &part), part.cap));
+    let weights: Vec<Power> = expected.map(|of| of.map_or(Power::ZERO, |of| of.power)).collect();
+    divided(&job.request, draw, &weights)
 }
 
 /// Returns the draw of an active job under the present caps of its units, as if it were not suspended.

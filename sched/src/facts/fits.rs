@@ -1,7 +1,8 @@
 //! Checks if a job could run on an empty node. Ignores running jobs.
 
-use limo_model::{Cores, Request, Span, UnitKind, UnitSpec};
+use limo_model::{Cores, Memory, Request, Span, UnitKind, UnitSpec};
 
+use super::chunks::most_chunks;
 use crate::state::Node;
 
 pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
@@ -12,6 +13,11 @@ pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
 /// Returns true if a unit of the empty node could run the job.
 pub(crate) fn fits_node(request: &Request, node: &Node) -> bool {
     request.memory <= node.spec.memory && first_fit(request, &node.spec.units).is_some()
+}
+
+/// Returns the number of chunks of the job that the empty node could run, at most one unless it is packed.
+pub(crate) fn chunks_on_node(request: &Request, node: &Node) -> u32 {
+    unit_and_chunks(request, (&node.spec.units, node.spec.memory)).map_or(0, |(_, chunks)| chunks)
 }
 
 /// Returns true if some nodes may be denied to the job. If not, [`allows_node`] is always true.
@@ -30,14 +36,15 @@ pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
     constrained && has_command
 }
 
-/// Returns the number of units that the job takes on each of its nodes, apart from its [`HostCores`].
+/// Returns the number of units that each chunk of the job takes, apart from its [`HostCores`].
 pub(crate) fn units_wanted(request: &Request) -> usize {
     request.accelerators.map_or(1, |count| count.get() as usize)
 }
 
-/// Returns true if the job takes several units on each of its nodes.
+/// Returns true if the job may take several units on each of its nodes.
 pub(crate) fn wants_several(request: &Request) -> bool {
-    wants_host_cores(request) || units_wanted(request) > 1
+    let packs_accelerators = request.accelerators.is_some() && request.is_packed();
+    wants_host_cores(request) || units_wanted(request) > 1 || packs_accelerators
 }
 
 /// Cores of a node's CPU that a job takes next to its accelerators.
@@ -72,20 +79,36 @@ pub(crate) fn units_like(units: &[UnitSpec], like: u16) -> impl Iterator<Item = 
     (0..).zip(units).filter(move |(_, unit)| same(unit)).map(|(index, _)| index)
 }
 
-/// Returns the first of a node's units that could run the job. A job on several units needs enough others of that type,
-/// and a job with cores next to accelerators needs a CPU that has them.
+/// Returns the first of a node's units that could run the job.
 pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> {
+    fitting(request, units).next()
+}
+
+/// Returns the units of a node that could run the job. A job on several units needs enough others of that type, and a job
+/// with cores next to accelerators needs a CPU that has them.
+fn fitting<'a>(request: &'a Request, units: &'a [UnitSpec]) -> impl Iterator<Item = usize> + use<'a> {
     let wanted = units_wanted(request);
-    if wants_host_cores(request) && host_cores(request, units).is_none() {
-        return None;
-    }
-    let fits = |index: &usize| {
+    let lacks_cores = wants_host_cores(request) && host_cores(request, units).is_none();
+    let fits = move |index: &usize| {
         let unit = &units[*index];
         let like = u16::try_from(*index).unwrap_or(u16::MAX);
         let enough = wanted == 1 || units_like(units, like).count() >= wanted;
         allows_unit(request, unit) && cores_on(request, unit) <= unit.cores && enough
     };
-    (0..units.len()).find(fits)
+    (0..if lacks_cores { 0 } else { units.len() }).filter(fits)
+}
+
+/// Returns the unit by which a job gets an empty node, and the number of its chunks there: the first that could run it;
+/// for a packed job, the first with the most chunks.
+pub(crate) fn unit_and_chunks(request: &Request, (units, memory): (&[UnitSpec], Memory)) -> Option<(usize, u32)> {
+    if request.memory > memory {
+        return None;
+    }
+    if !request.is_packed() {
+        return first_fit(request, units).map(|unit| (unit, 1));
+    }
+    let each = fitting(request, units).map(|unit| (unit, most_chunks(request, (units, memory), unit)));
+    each.max_by_key(|(unit, chunks)| (*chunks, std::cmp::Reverse(*unit)))
 }
 
 /// Returns the cores of a unit that the job takes; an accelerator is taken whole.

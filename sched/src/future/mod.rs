@@ -6,12 +6,14 @@ mod chances;
 mod count;
 mod now;
 mod open;
+mod packed;
 mod planned;
 mod power;
 mod powered;
 mod rooms;
 mod seats;
 mod slack;
+mod stairs;
 #[cfg(test)]
 mod tests;
 mod then;
@@ -28,11 +30,13 @@ use power::Draw;
 use powered::Powered;
 
 pub(crate) use chances::{Chance, Chances};
-pub(crate) use now::{add, asks_each, could_have, free, has_room};
+pub(crate) use now::{add, asks_each, chunks, could_have, free, has_room};
+pub(crate) use packed::{add_chunks, host_of, in_order};
 pub(crate) use planned::{Asker, Planned, Planner};
 pub(crate) use rooms::Room;
 pub(crate) use seats::{NodeNeed, Seats, Units, bytes};
 pub(crate) use slack::PowerRoom;
+pub(crate) use stairs::{Stair, additions, first_time, stairs};
 
 /// Assumed delay of an overdue event, or of one at an unknown time.
 pub(crate) const SOON: Span = Span::from_ms(1);

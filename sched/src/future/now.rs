@@ -32,22 +32,41 @@ pub(crate) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -
         return free;
     }
     let (class, then) = (view.index().classes.class(way.class), then::now(view));
-    let serves = |at: &u32| then.serves(job, (way, class.nodes[*at as usize]), &[]);
-    let others: Vec<u32> = free.iter().filter(|at| !serves(at)).collect();
+    let is_away = |at: &u32| then.chunks(job, (way, class.nodes[*at as usize]), &[]) == 0;
+    let others: Vec<u32> = free.iter().filter(is_away).collect();
     for at in others {
         free.remove(at);
     }
     free
 }
 
-/// Returns true if there are enough nodes for a job now, regardless of reservations for others.
-pub(crate) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
+/// Returns true if there is enough room for a job now, regardless of reservations for others.
+pub(crate) fn has_room(view: &View<'_>, asker: Asker<'_>) -> bool {
+    let Asker { job, shape } = asker;
     let wanted = job.request.nodes.get();
     if !asks_each(view, shape) {
         return wanted <= shape.room();
     }
-    let each = shape.ways.iter().map(|way| could_have(view, shape, way, job).count());
-    wanted <= each.sum()
+    wanted <= room(view, asker)
+}
+
+/// Returns the number of chunks that a job could have now, at most one on each node unless it is packed. Each node is
+/// checked.
+pub(crate) fn room(view: &View<'_>, asker: Asker<'_>) -> u32 {
+    let each = asker.shape.ways.iter().flat_map(|way| chunks(view, asker, way));
+    each.fold(0, |sum, (_, chunks)| sum.saturating_add(chunks))
+}
+
+/// Returns the positions of a class that a job could have now, awake or asleep, each with the number of its chunks there.
+pub(crate) fn chunks<'a>(
+    view: &View<'a>,
+    Asker { job, shape }: Asker<'a>,
+    way: &'a Way,
+) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+    let (class, view) = (view.index().classes.class(way.class), *view);
+    let free: Vec<u32> = free(&view, shape, way).iter().collect();
+    let of = move |at| (at, then::now(&view).chunks(job, (way, class.nodes[at as usize]), &[]));
+    free.into_iter().map(of).filter(|(_, chunks)| *chunks > 0)
 }
 
 /// Returns the positions of a class that are falling asleep or waking, and will be free then.

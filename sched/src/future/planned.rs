@@ -6,6 +6,8 @@
 //! the time from which to check. The plan considers cores, accelerators, memory, named and reserved nodes,
 //! neighbours, and nodes that sleep. It ignores power.
 
+mod packed;
+
 use limo_model::{Placement, Span, Time};
 
 use super::open::{Open, OpenNodes};
@@ -50,6 +52,8 @@ struct PlannedNode {
     way: usize,
     open: Open,
     at: Time,
+    /// Number of chunks; 1 unless the job is packed.
+    chunks: u32,
 }
 
 impl Asker<'_> {
@@ -57,6 +61,7 @@ impl Asker<'_> {
         self.job.request.nodes.get() as usize
     }
 
+    /// Returns the need of one chunk.
     fn need(&self, way: &Way) -> NodeNeed {
         let of = if self.job.request.exclusive {
             Units::All
@@ -98,12 +103,18 @@ impl<'a> Planner<'a> {
         let (now, request) = (self.view.now(), &asker.job.request);
         let span = request.time_limit.unwrap_or(self.view.options().default_duration).max(Span::from_ms(1));
         let all = &asker.shape.ways[..];
-        let each = all.iter().map(std::slice::from_ref);
-        let in_one = each.filter_map(|ways| Some((self.earliest(asker, ways, span)?, ways)));
-        let in_one = in_one.min_by_key(|((at, _), _)| *at);
-        let ((at, seat), ways) = in_one.or_else(|| Some((self.earliest(asker, all, span)?, all)))?;
+        let ((at, seat), ways) = match request.is_packed() {
+            true => ((self.earliest_packed(asker, span)?, None), all),
+            false => {
+                let each = all.iter().map(std::slice::from_ref);
+                let in_one = each.filter_map(|ways| Some((self.earliest(asker, ways, span)?, ways)));
+                let in_one = in_one.min_by_key(|((at, _), _)| *at);
+                in_one.or_else(|| Some((self.earliest(asker, all, span)?, all)))?
+            }
+        };
         let seats = match seat {
             Some(seat) => vec![seat],
+            None if request.is_packed() => self.choose_packed(asker, (at, span)),
             None if self.is_counted(ways) => Vec::new(),
             None => self.choose(asker, ways, (at, span))?,
         };
@@ -128,7 +139,7 @@ impl<'a> Planner<'a> {
                 Room::Counted(line) => Some((line.earliest(asker.cores(way), span)?, None)),
                 Room::Named(_) if asker.nodes() == 1 && !self.has_to_ask(asker) => {
                     let (at, open) = self.first_node(way, &asker.need(way), span)?;
-                    Some((at, Some(PlannedNode { way: 0, open, at })))
+                    Some((at, Some(PlannedNode { way: 0, open, at, chunks: 1 })))
                 }
                 Room::Named(_) => self.earliest_of_all(asker, ways, span).map(|at| (at, None)),
             },
@@ -198,7 +209,7 @@ impl<'a> Planner<'a> {
             let need = asker.need(way);
             for open in &self.open[way.class].all {
                 let at = self.earliest_on(asker, (*open, &need), (from, span));
-                found.extend(at.map(|at| PlannedNode { way: index, open: *open, at }));
+                found.extend(at.map(|at| PlannedNode { way: index, open: *open, at, chunks: 1 }));
             }
         }
         found
@@ -262,6 +273,9 @@ impl<'a> Planner<'a> {
         (span, seats): (Span, &[PlannedNode]),
     ) -> Option<Placement> {
         let (job, now) = (asker.job, self.view.now());
+        if job.request.is_packed() {
+            return Some(self.packed_placement(asker, ways, (span, seats)));
+        }
         if let [way] = ways
             && self.is_counted(ways)
         {
@@ -305,7 +319,7 @@ impl<'a> Planner<'a> {
         for seat in seats {
             let until = at + span + seat.open.wake;
             let way = &ways[seat.way];
-            self.future.take(seat.open.node, (at, until), &asker.need(way));
+            self.future.take(seat.open.node, (at, until), &asker.need(way).times(seat.chunks));
             let Some(seats) = self.future.rooms[way.class].seats() else { continue };
             let changed =
                 seats.first_cores(seat.open.position as usize).filter(|(step, _)| (at..=until).contains(step));

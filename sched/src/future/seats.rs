@@ -25,6 +25,21 @@ pub(crate) enum Units {
     All,
 }
 
+impl NodeNeed {
+    /// Returns the need of a number of equal chunks on one node.
+    pub fn times(self, chunks: u32) -> Self {
+        let of = match self.of {
+            Units::Cores { unit, cores } => Units::Cores { unit, cores: cores.saturating_mul(chunks) },
+            Units::Any { like, count, host } => {
+                let host = host.map(|host| HostCores { cores: host.cores.saturating_mul(chunks), ..host });
+                Units::Any { like, count: count.saturating_mul(chunks as usize), host }
+            }
+            Units::All => Units::All,
+        };
+        Self { of, memory: self.memory.saturating_mul(i64::from(chunks)) }
+    }
+}
+
 /// The free resources of each node of a class: the cores of each unit, then the bytes of memory. The line of a node
 /// has a step for each change: its time in ms, and the free resources from then on.
 #[derive(Debug, Clone)]

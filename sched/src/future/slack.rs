@@ -26,8 +26,9 @@ pub(crate) trait PowerRoom {
 struct Walk<'a> {
     view: View<'a>,
     head: Asker<'a>,
-    /// Number of nodes that the job requests.
+    /// Number of chunks that the job requests: of nodes, unless it is packed.
     wanted: u32,
+    /// Number of chunks for which there is room.
     count: u32,
     freed: Power,
     gains: Gains,
@@ -149,22 +150,24 @@ impl HeadReservation {
         }
     }
 
-    /// Returns the number of nodes that `placement` would take from `head` at that time.
+    /// Returns the number of nodes that `placement` would take from `head` at that time; the number of chunks, if
+    /// `head` is packed.
     fn cost(&self, view: &View<'_>, head: JobId, (placement, alone): (&Placement, bool)) -> u32 {
         if self.by_node {
             let Some(job) = view.job(head) else { return 0 };
-            return nodes(placement).filter(|(node, parts)| self.loses(view, job, (*node, parts, alone))).count()
-                as u32;
+            return nodes(placement).map(|(node, parts)| self.loses(view, job, (node, parts, alone))).sum();
         }
         same_nodes(placement).map(|parts| self.cost_in_cores(view, (parts, alone))).sum()
     }
 
-    /// Returns true if the first job could have a node then, but not together with another job that has `parts` of
-    /// it.
-    fn loses(&self, view: &View<'_>, head: &Job, (node, parts, alone): (NodeId, &[Part], bool)) -> bool {
-        let Some(way) = way_on(view, self.ways(view), node) else { return false };
+    /// Returns the number of chunks of the first job that would lose their room on a node then, if another job has `parts`
+    /// of it.
+    fn loses(&self, view: &View<'_>, head: &Job, (node, parts, alone): (NodeId, &[Part], bool)) -> u32 {
+        let Some(way) = way_on(view, self.ways(view), node) else { return 0 };
         let then = Then { view: *view, gains: &self.gains };
-        then.serves(head, (way, node), &[]) && (alone || !then.serves(head, (way, node), parts))
+        let before = then.chunks(head, (way, node), &[]);
+        let beside = if alone || before == 0 { 0 } else { then.chunks(head, (way, node), parts) };
+        before.saturating_sub(beside)
     }
 
     /// Does the same for a first job that requests cores only. The nodes are those of some parts of a job, which may
@@ -233,10 +236,12 @@ impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: Asker<'a>) -> Self {
         let asks_each = now::asks_each(view, head.shape);
         let by_node = asks_each || !head.shape.ask.is_plain();
-        let contiguous = view.options().allocation == Allocation::Contiguous;
-        let free: Option<Vec<Bits>> = (asks_each || contiguous)
+        let is_packed = head.job.request.is_packed();
+        let contiguous = view.options().allocation == Allocation::Contiguous && !is_packed;
+        let free: Option<Vec<Bits>> = ((asks_each || contiguous) && !is_packed)
             .then(|| head.shape.ways.iter().map(|way| now::could_have(view, head.shape, way, head.job)).collect());
         let count = match &free {
+            _ if is_packed => now::room(view, head),
             Some(free) if asks_each => free.iter().map(Bits::count).sum(),
             _ => head.shape.room(),
         };
@@ -255,10 +260,11 @@ impl<'a> Walk<'a> {
             let class = self.view.index().classes.class(way.class);
             for at in now::soon(&self.view, way) {
                 let node = class.nodes[at as usize];
-                if self.by_node && !self.serves(way, node) {
+                let chunks = if self.by_node { self.chunks(way, node) } else { 1 };
+                if chunks == 0 {
                     continue;
                 }
-                self.count += 1;
+                self.count = self.count.saturating_add(chunks);
                 if let Some(free) = &mut self.free {
                     free[index].insert(at);
                 }
@@ -345,18 +351,19 @@ impl<'a> Walk<'a> {
             let Some((class, position)) = classes.place_of(node) else { continue };
             let ways = &self.head.shape.ways;
             let Some(index) = ways.iter().position(|way| way.class == class) else { continue };
-            let before = self.serves(&ways[index], node);
+            let before = self.chunks(&ways[index], node);
             gain_of(&self.view, &mut self.gains, (node, parts, assignment.alone));
-            if !before && self.serves(&ways[index], node) {
-                self.count += 1;
+            let more = self.chunks(&ways[index], node).saturating_sub(before);
+            if more > 0 {
+                self.count = self.count.saturating_add(more);
                 self.free_again(index, position..position + 1);
             }
         }
     }
 
-    /// Returns true if the first job could have the node once the jobs seen so far have ended.
-    fn serves(&self, way: &Way, node: NodeId) -> bool {
-        Then { view: self.view, gains: &self.gains }.serves(self.head.job, (way, node), &[])
+    /// Returns the chunks that the first job could have on the node once the jobs seen so far have ended.
+    fn chunks(&self, way: &Way, node: NodeId) -> u32 {
+        Then { view: self.view, gains: &self.gains }.chunks(self.head.job, (way, node), &[])
     }
 }
 

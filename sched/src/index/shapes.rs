@@ -4,27 +4,26 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use limo_model::{Cores, Memory, Request};
+use limo_model::{Chunk, Memory, Request};
 
 use super::Classes;
 use crate::facts::{
-    HostCores, Known, cores_on, estimate, first_fit, host_cores, host_power, may_be_denied, units_wanted,
+    HostCores, Known, cores_on, estimate, host_cores, host_power, may_be_denied, unit_and_chunks, units_wanted,
 };
 use crate::structure::{Need, Waiting};
 
 /// The resources that a job needs on each of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ShapeKey {
-    cores: Cores,
-    memory: Memory,
+    chunk: Chunk,
+    /// For a packed job the number of its chunks, which bounds those on one node.
+    packed: Option<NonZeroU32>,
     include: Vec<String>,
     exclude: Vec<String>,
     hardware: Vec<String>,
     variants: Vec<String>,
     reservation: Option<String>,
     exclusive: bool,
-    accelerators: Option<NonZeroU32>,
-    with_cores: bool,
 }
 
 /// The fit of a shape to a class: the unit, the number of cores that must be free, and the number that is taken.
@@ -36,6 +35,8 @@ pub(crate) struct Way {
     pub takes: u32,
     /// Cores taken next to accelerators.
     pub host: Option<HostCores>,
+    /// Most chunks of a packed job on an empty node; 1 for other jobs. The cores above are those of one chunk.
+    pub most: u32,
 }
 
 /// The demands of a job on each node, apart from cores.
@@ -52,7 +53,8 @@ pub(crate) struct NodeDemand {
 pub(crate) struct Shape {
     /// Index among the shapes.
     pub number: usize,
-    /// True if each node must be checked: jobs of the shape name nodes or a reservation, or reservations exist.
+    /// True if each node must be checked: jobs of the shape are packed, or name nodes or a reservation, or
+    /// reservations exist.
     pub asks_each: bool,
     pub ask: NodeDemand,
     pub ways: Vec<Way>,
@@ -72,7 +74,7 @@ pub(crate) struct Shapes {
     counted: Vec<u64>,
     /// True if each node must be checked for every job.
     asks_each: bool,
-    /// Largest number of nodes that an inserted job requests.
+    /// Largest number of nodes that an inserted job requests. Packed jobs do not count.
     pub widest: u32,
 }
 
@@ -80,16 +82,14 @@ fn is_key(key: &ShapeKey, request: &Request) -> bool {
     // Usually, all of them are empty.
     let same =
         |names: &[String], others: &[String]| names.len() == others.len() && (names.is_empty() || names == others);
-    key.cores == request.cores
-        && key.memory == request.memory
+    key.chunk == request.chunk()
+        && key.packed == packed(request)
         && same(&key.include, &request.include)
         && same(&key.exclude, &request.exclude)
         && same(&key.hardware, &request.hardware)
         && same(&key.variants, &request.variants)
         && key.reservation == request.reservation
         && key.exclusive == request.exclusive
-        && key.accelerators == request.accelerators
-        && key.with_cores == request.with_cores
 }
 
 impl NodeDemand {
@@ -104,18 +104,20 @@ impl NodeDemand {
     }
 }
 
+fn packed(request: &Request) -> Option<NonZeroU32> {
+    request.is_packed().then_some(request.nodes)
+}
+
 fn key(request: &Request) -> ShapeKey {
     ShapeKey {
-        cores: request.cores,
-        memory: request.memory,
+        chunk: request.chunk(),
+        packed: packed(request),
         include: request.include.clone(),
         exclude: request.exclude.clone(),
         hardware: request.hardware.clone(),
         variants: request.variants.clone(),
         reservation: request.reservation.clone(),
         exclusive: request.exclusive,
-        accelerators: request.accelerators,
-        with_cores: request.with_cores,
     }
 }
 
@@ -123,11 +125,11 @@ fn key(request: &Request) -> ShapeKey {
 /// checked with the node.
 fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
-        let unit = first_fit(request, &class.units).filter(|_| request.memory <= class.memory)?;
+        let (unit, most) = unit_and_chunks(request, (&class.units, class.memory))?;
         let takes = cores_on(request, &class.units[unit]);
         let cores = if request.exclusive { class.units[unit].cores } else { takes };
         let host = host_cores(request, &class.units);
-        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes, host })
+        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes, host, most })
     };
     classes.all().iter().enumerate().filter_map(way).collect()
 }
@@ -166,7 +168,7 @@ impl Shapes {
             let key = key(request);
             self.all.push(Shape {
                 number: self.all.len(),
-                asks_each: self.asks_each || may_be_denied(request),
+                asks_each: self.asks_each || may_be_denied(request) || request.is_packed(),
                 ask: NodeDemand::of(request),
                 ways: ways(classes, request),
                 free: Vec::new(),
@@ -185,7 +187,7 @@ impl Shapes {
         if shape.free.len() != shape.ways.len() {
             shape.free = shape.ways.iter().map(|way| free_on(classes, way, &shape.ask)).collect();
         }
-        self.widest = self.widest.max(request.nodes.get());
+        self.widest = self.widest.max(packed(request).map_or(request.nodes.get(), |_| 1));
         shape.waiting.insert(place, need(known, classes, &shape.ways, request));
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Band, Cores, Curve, JobId, Memory, Meter, NodeSpec, Power, Preset, Request, Span, Time, UnitKind, UnitSpec, Wait,
+    Arrange, Band, Cores, Curve, JobId, Memory, Meter, NodeSpec, Power, Preset, Request, Span, Time, UnitKind,
+    UnitSpec, Wait,
 };
 use limo_sched::{Allocation, Command, Event, Options, Phase};
 use proptest::prelude::*;
@@ -23,6 +24,8 @@ struct Ask {
     with_cores: bool,
     memory: u64,
     exclusive: bool,
+    /// Number of chunks beyond that of nodes, if the job is packed.
+    packed: Option<u32>,
     /// A node that the job excludes, if it exists.
     exclude: Option<usize>,
     walltime: i64,
@@ -45,9 +48,13 @@ fn nodes() -> impl Strategy<Value = Vec<Node>> {
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
     let accelerators = (prop_oneof![2 => Just(0), 2 => 1..=2_u32], any::<bool>());
     let size = (1..=3_u32, 1..=4_u32, accelerators, prop_oneof![Just(0), 1..=8_u64]);
-    let more = (proptest::bool::weighted(0.1), proptest::option::weighted(0.2, 0..4_usize));
-    let ask =
-        (0..6_i64, size, more, 1..8_i64, 0..20_i64).prop_map(|(gap, size, (exclusive, exclude), walltime, early)| {
+    let more = (
+        proptest::bool::weighted(0.1),
+        proptest::option::weighted(0.2, 0..4_usize),
+        proptest::option::weighted(0.3, 0..5_u32),
+    );
+    let ask = (0..6_i64, size, more, 1..8_i64, 0..20_i64).prop_map(
+        |(gap, size, (exclusive, exclude, packed), walltime, early)| {
             let (nodes, cores, (accelerators, with_cores), memory) = size;
             let gap = (gap - 3).max(0);
             Ask {
@@ -58,17 +65,20 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
                 with_cores,
                 memory,
                 exclusive,
+                packed,
                 exclude,
                 walltime: 5 * walltime,
                 early,
             }
-        });
+        },
+    );
     proptest::collection::vec(ask, 1..25)
 }
 
 fn request(ask: &Ask) -> Request {
     Request {
-        nodes: NonZeroU32::new(ask.nodes).expect("at least one"),
+        nodes: NonZeroU32::new(ask.nodes + ask.packed.unwrap_or(0)).expect("at least one"),
+        arrange: if ask.packed.is_some() { Arrange::Pack } else { Arrange::Spread },
         cores: Cores::Count(NonZeroU32::new(ask.cores).expect("at least one")),
         accelerators: NonZeroU32::new(ask.accelerators),
         with_cores: ask.with_cores,

@@ -13,6 +13,7 @@ mod ends;
 mod golden;
 mod gres;
 mod overshoot;
+mod packed;
 mod properties;
 mod random;
 mod readings;

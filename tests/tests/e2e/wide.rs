@@ -45,6 +45,65 @@ fn tasks_are_dealt_to_nodes_in_blocks() {
     submitter.lrun(&["-N", "3", "-n", "2", "true"]).failed("3 nodes for 2 tasks: each node needs one");
 }
 
+/// Three nodes of four cores, of which two and one are taken on the last two.
+#[test]
+fn packed_tasks_go_wherever_there_is_room() {
+    let cluster = three(4);
+    let submitter = cluster.submitter();
+    let tell = "echo $LIMO_PROCID/$LIMO_LOCALID on $LIMO_NODE, $LIMO_NODEID of $LIMO_NNODES, $LIMO_TASKS_PER_NODE \
+                on $LIMO_NODELIST, $LIMO_CPUS_ON_NODE cores";
+    // `easy` takes the fullest nodes first, the others the first nodes.
+    for (policy, dealt) in [("fifo", [4, 2, 2]), ("limo", [4, 2, 2]), ("conservative", [4, 2, 2]), ("easy", [3, 2, 3])]
+    {
+        submitter.lconf(&["set", "policy", policy]).succeeded();
+        let others = [("n2", "2"), ("n3", "1")].map(|(node, cores)| {
+            let job = submitter.detach(&["-w", node, "-c", cores, "sleep", "1000"]);
+            until("it runs", || (submitter.state(job) == "running").then_some(()));
+            job
+        });
+        let said = submitter.lrun(&["-n", "8", "--pack", "sh", "-c", tell]).succeeded();
+        let per_node = if policy == "easy" { "3,2,3" } else { "4,2(x2)" };
+        let (mut task, mut expected) = (0, String::new());
+        for (index, count) in dealt.into_iter().enumerate() {
+            for place in 0..count {
+                expected +=
+                    &format!("{task}/{place} on n{}, {index} of 3, {per_node} on n[1-3], {count} cores\n", index + 1);
+                task += 1;
+            }
+        }
+        assert_eq!(sorted_lines(&said), expected, "{policy}");
+        others.iter().for_each(|job| drop(submitter.lq(&["cancel", &job.to_string()]).succeeded()));
+        others.iter().for_each(|job| until("it is over", || (submitter.state(*job) == "cancelled").then_some(())));
+    }
+}
+
+#[test]
+fn a_packed_job_is_shown_and_fed_by_its_tasks() {
+    let cluster = three(4);
+    let submitter = cluster.submitter();
+    submitter.lconf(&["set", "policy", "fifo"]).succeeded();
+    // Tasks 4 to 7 are on n2; equal blocks would have 7 on n3.
+    let count = "n=$(wc -l); echo $LIMO_PROCID $LIMO_NODE $n";
+    let said = submitter.shell(&format!("echo one line | $LRUN -n 10 --pack -i 7 sh -c '{count}'")).succeeded();
+    let expected = "0 n1 0\n1 n1 0\n2 n1 0\n3 n1 0\n4 n2 0\n5 n2 0\n6 n2 0\n7 n2 1\n8 n3 0\n9 n3 0\n";
+    assert_eq!(sorted_lines(&said), expected);
+    let job = submitter.detach(&["-n", "5", "-c", "2", "--pack", "--mem", "1M", "sleep", "1000"]);
+    until("it runs", || (submitter.state(job) == "running").then_some(()));
+    let report = submitter.job(job);
+    let expected = serde_json::json!({ "tasks": 5, "tasks_per_node": [2, 2, 1] });
+    assert_eq!((&report["packed"], &report["cores"]), (&expected, &serde_json::json!(2)));
+    let shown = submitter.lq(&["show", &job.to_string()]).succeeded();
+    for line in ["tasks        5, packed: n1 2, n2 2, n3 1", "cores        2 per task", "memory       1 MiB per task"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    // Two cores are left, on n3.
+    submitter.lrun(&["-I", "-n", "3", "--pack", "true"]).failed("refused because it could not start at once");
+    submitter.lrun(&["-I", "-n", "2", "--pack", "true"]).succeeded();
+    let too_many = "the job asks for 13 packed tasks: the nodes that it may use have room for 12";
+    submitter.lrun(&["-n", "13", "--pack", "true"]).failed(too_many);
+    submitter.lq(&["cancel", &job.to_string()]).succeeded();
+}
+
 #[test]
 fn output_of_all_nodes_comes_by_lines_and_to_files() {
     let cluster = three(2);

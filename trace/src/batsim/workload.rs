@@ -1,6 +1,6 @@
 //! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may have further keys that Batsim ignores:
 //! `application` is the job's application, `variants` the accelerators for which it has a command. `whole_unit`,
-//! `may_suspend`, `may_requeue` and `filler` are as in [`Treatment`].
+//! `may_suspend`, `may_requeue`, `filler`, `accelerators` and `packed` are as in [`Treatment`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -62,6 +62,8 @@ struct JobText {
     whole_unit: bool,
     #[serde(default)]
     accelerators: u32,
+    #[serde(default)]
+    packed: bool,
     #[serde(default)]
     may_suspend: bool,
     #[serde(default)]
@@ -191,6 +193,7 @@ impl Reading<'_> {
                 filler: text.filler,
                 whole_unit: text.whole_unit,
                 accelerators: text.accelerators,
+                packed: text.packed,
             },
         })
     }
@@ -296,20 +299,21 @@ mod tests {
     fn fields_of_limo_are_read() {
         let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
             "whole_unit": true, "may_suspend": true},
-            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "accelerators": 2},
+            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "accelerators": 2,
+            "packed": true},
             {"id": 3, "subtime": 0, "res": 1, "profile": "d", "filler": true},
             {"id": 4, "subtime": 0, "res": 1, "profile": "d", "application": "cg"}"#;
         let workload = read(&document(jobs, DELAY), None).expect("a workload");
         let shown = |job: &Job| {
-            let Treatment { may_suspend, may_requeue, filler, whole_unit, accelerators } = job.treatment;
+            let Treatment { may_suspend, may_requeue, filler, whole_unit, accelerators, packed } = job.treatment;
             let name = workload.application(job).map(|application| application.name.as_str());
-            (name.unwrap_or("-").to_owned(), [may_suspend, may_requeue, filler, whole_unit], accelerators)
+            (name.unwrap_or("-").to_owned(), [may_suspend, may_requeue, filler, whole_unit, packed], accelerators)
         };
         let expected = [
-            ("ft".to_owned(), [true, false, false, true], 0),
-            ("cg".to_owned(), [false, true, false, false], 2),
-            ("-".to_owned(), [false, false, true, false], 0),
-            ("cg".to_owned(), [false; 4], 0),
+            ("ft".to_owned(), [true, false, false, true, false], 0),
+            ("cg".to_owned(), [false, true, false, false, true], 2),
+            ("-".to_owned(), [false, false, true, false, false], 0),
+            ("cg".to_owned(), [false; 5], 0),
         ];
         assert_eq!(workload.jobs.iter().map(shown).collect::<Vec<_>>(), expected);
         assert_eq!(workload.applications.len(), 2);

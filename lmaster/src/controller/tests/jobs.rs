@@ -255,6 +255,36 @@ fn only_good_runs_teach() {
     assert_eq!(lesson.energy.over(lesson.duration), Power::from_watts(60));
 }
 
+/// The whole run draws 60 W.
+#[test]
+fn a_packed_run_teaches_what_one_task_needs() {
+    let mut bench = Bench::new();
+    let mut registration = slave("n1", "boot", Vec::new());
+    registration.slave.spec.units[0].cores = 2;
+    let node = bench.peer();
+    bench.input(Input::NodeConnected(node));
+    bench.register(node, registration);
+    let client = bench.client(7);
+    let submission = exec_with(1, |exec| {
+        let tasks = NonZeroU32::new(2).expect("two");
+        let cores = Cores::Count(NonZeroU32::MIN);
+        exec.request.spread = Some(limo_model::Spread { tasks, cores, nodes: None, per_node: None });
+        exec.request.arrange = limo_model::Arrange::Pack;
+        exec.launch.parallel = Some(limo_proto::Parallel::default());
+    });
+    bench.say(client, submission);
+    let orders = bench.orders(node);
+    let Some(MasterToNode::DoExec(exec)) = orders.last() else { panic!("{orders:?}") };
+    assert_eq!(exec.share.as_ref().map(limo_proto::Share::own), Some((0, 2)));
+    let (job, attempt) = (JobId(1), Attempt(1));
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    bench.report(node, NodeToMaster::Started { job, attempt });
+    bench.report(node, ended(job, attempt, 0));
+    let [lesson] = bench.lessons.as_slice() else { panic!("{:?}", bench.lessons) };
+    assert_eq!(lesson.key.to_string(), "cg on xeon, 1 core");
+    assert_eq!(lesson.energy.over(lesson.duration), Power::from_watts(30));
+}
+
 #[test]
 fn bad_submissions_are_refused() {
     let mut bench = Bench::new();

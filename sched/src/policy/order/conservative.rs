@@ -6,7 +6,7 @@
 //! early end moves them forward. Constraints: walltimes are the expected durations, and end the jobs. A job without a
 //! walltime is expected to take `default_duration`. A plan counts everything that a job requests on a node: cores,
 //! accelerators, memory, and the permission to use the node then. A job is planned within one class of nodes, unless
-//! it needs more nodes than any class has. Ignores: power, price, budgets, deadlines. A job that reservations exclude
+//! it needs more nodes than any class has or is packed. Ignores: power, price, budgets, deadlines. A job that reservations exclude
 //! now is not planned. Cost: considered jobs (at most `depth`) x running and planned jobs, and x nodes if jobs take
 //! parts of nodes. Options: `allocation`, `default_duration`, `depth`.
 
@@ -134,5 +134,8 @@ pub(super) fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
 /// Returns the start of a job that may have any nodes of the classes on which it could run.
 pub(super) fn later(Asker { job, shape }: Asker<'_>, at: Time) -> Later {
     let classes = shape.ways.iter().map(|way| way.class).collect();
-    Later { at, wanted: Wanted::Some { count: job.request.nodes.get(), classes } }
+    let chunks = job.request.nodes.get();
+    // So many idle nodes have room for all chunks of a packed job.
+    let least = shape.ways.iter().map(|way| way.most).min().unwrap_or(1).max(1);
+    Later { at, wanted: Wanted::Some { count: chunks.div_ceil(least), classes } }
 }

@@ -2,7 +2,7 @@
 
 use limo_model::{Estimate, Placement, Power, UnitKind};
 
-use crate::facts::{Known, wants_host_cores};
+use crate::facts::{Known, chunks_in, wants_host_cores};
 use crate::policy::placement::least_room;
 use crate::state::Job;
 use crate::view::View;
@@ -13,11 +13,11 @@ pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Est
     let (known, classes) = (Known::of(view.state()), &view.index().classes);
     let mut power = Power::ZERO;
     let (mut source, mut runs) = (limo_model::EstimateSource::Nameplate, 0);
-    let mut last: Option<((usize, u16), Power)> = None;
+    let mut last: Option<((usize, u16, u32), Power)> = None;
     for part in placement {
         // Adjacent parts usually have one class.
         let class = classes.place_of(part.unit.node).map_or(usize::MAX, |(class, _)| class);
-        let key = (class, part.unit.unit);
+        let key = (class, part.unit.unit, part.cores);
         let each = match last {
             Some((known, each)) if known == key => each,
             _ => {
@@ -27,8 +27,9 @@ pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Est
                 if !(wants_host_cores(&job.request) && unit.kind == UnitKind::Cpu) {
                     (source, runs) = (estimate.source, estimate.runs);
                 }
-                last = Some((key, estimate.power));
-                estimate.power
+                let power = estimate.times(chunks_in(&job.request, unit, part) as usize).power;
+                last = Some((key, power));
+                power
             }
         };
         power += Power::from_mw(each.mw().saturating_mul(i64::from(part.count)));

@@ -1,12 +1,13 @@
 //! The nodes that a job gets: those with the fewest sufficient free cores, the lowest first and sleeping nodes last;
-//! or a run of neighbours.
+//! or a run of neighbours. Packed jobs are in [`super::packed`].
 
 use std::ops::Range;
 
-use limo_model::{NodeId, Part, Placement, Span, UnitId};
+use limo_model::{NodeId, Part, Placement, Request, Span, UnitId};
 
+use super::packed;
 use crate::facts::{units_like, units_wanted};
-use crate::future::{add, asks_each, could_have, free};
+use crate::future::{Asker, add, asks_each, could_have, free};
 use crate::index::{HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::state::{Job, Sleep};
@@ -40,6 +41,9 @@ pub(in crate::policy) fn find(
     reservation: Option<&HeadReservation>,
 ) -> Option<Placement> {
     let wanted = job.request.nodes.get();
+    if job.request.is_packed() {
+        return packed::find(view, Asker { job, shape }, reservation);
+    }
     if !asks_each(view, shape) && wanted > shape.room() {
         return None;
     }
@@ -100,16 +104,17 @@ fn add_some(
     found
 }
 
-/// Returns the free units of a candidate's type on a node, as many as the job requests.
-fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u16> {
+/// Returns the free units of a candidate's type on a node, as many as this number of chunks needs.
+pub(super) fn free_units(view: &View<'_>, request: &Request, (way, node): (&Way, NodeId), chunks: u32) -> Vec<u16> {
     let units = view.node(node).map_or(&[][..], |node| &node.spec.units);
     let is_free = |unit: &u16| view.index().cores_used(UnitId { node, unit: *unit }) == 0;
-    units_like(units, way.unit).filter(is_free).take(units_wanted(&job.request)).collect()
+    let wanted = units_wanted(request).saturating_mul(chunks as usize);
+    units_like(units, way.unit).filter(is_free).take(wanted).collect()
 }
 
 /// Adds the job's accelerators on a node on which it fits.
 fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
-    let units = free_units(view, job, (way, node));
+    let units = free_units(view, &job.request, (way, node), 1);
     placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory), way.host));
 }
 

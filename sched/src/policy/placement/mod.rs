@@ -6,6 +6,7 @@ mod first_fit;
 mod least_energy;
 pub(super) mod least_room;
 mod offers;
+mod packed;
 mod weigh;
 
 pub(super) use by_price::{Aim, aims_low};

@@ -2,54 +2,35 @@
 //!
 //! A job on several nodes gets the same hardware, the same cores and the same cap on each of them. Only if no single
 //! type of hardware has enough nodes, it gets mixed types, uncapped. It gets the first nodes that are free together,
-//! in order; neighbours become one part. The order part of the policy decides about the time.
+//! in order; neighbours become one part. The order part of the policy decides about the time. A packed job
+//! gets on each node as many chunks as fit there.
 
 mod fitted;
+mod packed;
 mod pools;
 mod several;
+mod source;
 mod ways;
 
 use limo_model::{Estimate, NodeId, Power, Request, Span, Time, UnitSpec};
 
 use crate::facts::{Known, allows_unit, cores_on, host_power, units_wanted, wants_several};
-use crate::future::{Future, NodeNeed, Respect, Units, bytes};
+use crate::future::{Future, Respect, bytes};
 use crate::view::{Choice, View};
 
 use pools::{PoolKind, Waking, looked_up};
-use several::Host;
+use source::Source;
 
 pub(in crate::policy) use pools::Pools;
 pub(in crate::policy) use ways::{Against, AllWays, Room, Ways};
-
-/// Nodes on which a part of a job could be, all with the same estimate.
-#[derive(Debug, Clone)]
-struct Source {
-    kind: PoolKind,
-    /// The allowed nodes, if not all nodes of the kind are allowed.
-    named: Option<Vec<NodeId>>,
-    /// True if the job is alone on its nodes.
-    alone: bool,
-    /// Memory in bytes.
-    memory: i64,
-    /// Number of free cores that the job needs on the unit, for itself and for the cap.
-    taken: u32,
-    cores: u32,
-    /// Units of one type.
-    units: usize,
-    /// Cores of the CPU next to the units.
-    host: Option<Host>,
-    /// Number of cores of the whole unit.
-    total: u32,
-    each: Estimate,
-    /// The waking of its nodes, if they sleep.
-    wakes: Option<Waking>,
-}
 
 /// A candidate: a set of equal possibilities to run a job.
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct Offer {
     sources: Vec<Source>,
+    /// Number of chunks: of nodes, unless the job is packed.
     nodes: usize,
+    is_packed: bool,
     cap: Option<Power>,
     /// Index among the caps of a unit, in the order in which they are offered.
     rank: usize,
@@ -91,6 +72,8 @@ struct Seat {
     at: Time,
     node: NodeId,
     source: usize,
+    /// Number of chunks; 1 unless the job is packed.
+    chunks: u32,
 }
 
 /// Returns every candidate on the nodes of `pools`, free or not. With `caps`, it adds each cap with a profile.
@@ -132,8 +115,28 @@ pub(in crate::policy) fn offers<'a>(
                 let draw = |waking: Waking| if kind.shared.is_some() { Power::ZERO } else { waking.draw };
                 let wakes = kind.waking.map(|waking| Waking { draw: draw(waking), ..waking });
                 let total = unit.cores;
-                let source = Source { kind, named, alone, memory, taken, cores, units, host, total, each, wakes };
-                ways.push((unit, cap, rank, source));
+                let is_single = !wants_several(request);
+                let most = packed::most(request, class, usize::from(kind.unit));
+                ways.push((
+                    unit,
+                    cap,
+                    rank,
+                    Source {
+                        kind,
+                        named,
+                        alone,
+                        memory,
+                        taken,
+                        cores,
+                        units,
+                        is_single,
+                        most,
+                        host,
+                        total,
+                        each,
+                        wakes,
+                    },
+                ));
             }
         }
     }
@@ -142,7 +145,8 @@ pub(in crate::policy) fn offers<'a>(
         let wake = sources.iter().filter_map(|source| source.wakes).map(|wakes| wakes.span).max().unwrap_or_default();
         let least = sum_of_least(&sources, nodes);
         let estimate = Estimate { duration: least.duration + wake, ..least };
-        Offer { sources, nodes, cap, rank, memory: request.memory, alone: request.exclusive, wake, estimate }
+        let (is_packed, memory, alone) = (request.is_packed(), request.memory, request.exclusive);
+        Offer { sources, nodes, is_packed, cap, rank, memory, alone, wake, estimate }
     };
     if nodes == 1 {
         return ways.into_iter().map(|(_, cap, rank, source)| offer(vec![source], cap, rank)).collect();
@@ -160,7 +164,7 @@ pub(in crate::policy) fn offers<'a>(
             None => alike.push((unit, *cap, *rank, vec![source.clone()])),
         }
     }
-    let enough = |sources: &[Source]| distinct(pools, sources) >= nodes;
+    let enough = |sources: &[Source]| packed::capacity(pools, sources) >= nodes;
     // Adds, to a candidate with sleeping nodes, the same candidate on awake nodes.
     let all_awake: Vec<_> =
         alike.iter().filter_map(|(unit, cap, rank, of)| Some((*unit, *cap, *rank, awake(of)?))).collect();
@@ -210,13 +214,6 @@ fn nodes_of<'p>(pools: &'p Pools<'_>, source: &'p Source) -> &'p [NodeId] {
     nodes.map_or(&[], Vec::as_slice)
 }
 
-fn distinct(pools: &Pools<'_>, sources: &[Source]) -> usize {
-    let mut nodes: Vec<NodeId> = sources.iter().flat_map(|source| nodes_of(pools, source)).copied().collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes.len()
-}
-
 /// Returns the estimate of a job on `nodes` nodes: if the sources differ, the lowest possible draw and the longest
 /// duration.
 fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
@@ -233,30 +230,6 @@ fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
     let power = Power::from_mw(least.power.mw().saturating_mul(count));
     let energy = limo_model::Energy::from_mj(least.energy.mj().saturating_mul(count));
     Estimate { duration: slowest, power, energy, ..least }
-}
-
-impl Source {
-    /// Returns true if the job has one unit of each node.
-    fn is_single(&self) -> bool {
-        self.units == 1 && self.host.is_none()
-    }
-
-    fn need(&self, ask: &Ask) -> NodeNeed {
-        match self.alone {
-            true => NodeNeed { of: Units::All, memory: self.memory },
-            false => self.units_need(ask),
-        }
-    }
-
-    /// Returns the need for the units that the job gets.
-    fn units_need(&self, ask: &Ask) -> NodeNeed {
-        let unit = self.kind.unit;
-        let of = match self.is_single() {
-            true => Units::Cores { unit, cores: if ask.whole { self.total } else { self.taken } },
-            false => Units::Any { like: unit, count: self.units, host: self.host.map(|host| host.need(ask.whole)) },
-        };
-        NodeNeed { of, memory: self.memory }
-    }
 }
 
 impl Offer {
@@ -292,7 +265,7 @@ impl Offer {
 
     /// Returns the first seat of the first start, apart from power, and the draw of all seats.
     fn seated(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
-        if self.nodes == 1 && self.sources.iter().all(Source::is_single) {
+        if self.nodes == 1 && self.sources.iter().all(|source| source.is_single) {
             let seat = self.first_seat(future, pools, ask)?;
             return Some((seat, self.draw(&[seat])));
         }
@@ -302,6 +275,9 @@ impl Offer {
 
     /// Returns the seats of the first start, apart from power, in order of nodes.
     fn seats(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
+        if self.is_packed {
+            return self.packed_seats(future, pools, ask);
+        }
         let mut at = ask.from;
         loop {
             let mut seats = self.all_seats(future, pools, Ask { from: at, ..ask });
@@ -331,9 +307,9 @@ impl Offer {
         let mut best: Option<Seat> = None;
         for (index, source) in self.sources.iter().enumerate() {
             let before = best.map_or((ask.latest, NodeId(u32::MAX)), |best| (best.at, best.node));
-            let (need, nodes) = (source.need(&ask), nodes_of(pools, source));
+            let (need, nodes) = (source.need(&ask, 1), nodes_of(pools, source));
             if let Some((at, node)) = future.first_on(nodes, &need, (ask.from, ask.span), before) {
-                best = Some(Seat { at, node, source: index });
+                best = Some(Seat { at, node, source: index, chunks: 1 });
             }
         }
         best
@@ -343,10 +319,10 @@ impl Offer {
     fn all_seats(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Vec<Seat> {
         let mut seats = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
-            let need = source.need(&ask);
+            let need = source.need(&ask, 1);
             for node in nodes_of(pools, source) {
                 let at = future.earliest_on(*node, &need, ask.from, ask.span);
-                seats.extend(at.map(|at| Seat { at, node: *node, source: index }));
+                seats.extend(at.map(|at| Seat { at, node: *node, source: index, chunks: 1 }));
             }
         }
         let unit = |seat: &Seat| self.sources[seat.source].kind.unit;
@@ -355,8 +331,13 @@ impl Offer {
         seats
     }
 
+    /// Returns the estimate of a seat.
+    fn each(&self, seat: &Seat) -> Estimate {
+        self.sources[seat.source].each.times(seat.chunks as usize)
+    }
+
     fn draw(&self, seats: &[Seat]) -> Power {
-        seats.iter().map(|seat| self.sources[seat.source].each.power).sum::<Power>() + self.waking(seats)
+        seats.iter().map(|seat| self.each(seat).power).sum::<Power>() + self.waking(seats)
     }
 
     /// Returns the additional draw of the nodes of these seats that have to be woken.
@@ -374,7 +355,7 @@ impl Found<'_> {
             _ => offer.seats(future, pools, self.ask)?,
         };
         let placement = several::placement(offer, future, &seats, &self.ask);
-        let each = || seats.iter().map(|seat| offer.sources[seat.source].each);
+        let each = || seats.iter().map(|seat| offer.each(seat));
         let duration = each().map(|each| each.duration).max().unwrap_or_default() + offer.wake;
         let waking = offer.waking(&seats);
         let (power, energy) = (each().map(|each| each.power).sum(), each().map(|each| each.energy).sum());

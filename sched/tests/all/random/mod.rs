@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use crate::world::World;
 use limo_model::{
-    Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Profile, ProfileKey, Release, Request,
-    Reservation, Span, Time, Warning,
+    Arrange, Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Profile, ProfileKey, Release,
+    Request, Reservation, Span, Time, Warning,
 };
 use limo_sched::{Allocation, Core, Event, RestRule};
 use proptest::prelude::*;
@@ -92,6 +92,8 @@ pub struct Ask {
     pub accelerators: u32,
     /// True if the job takes cores next to its accelerators.
     pub with_cores: bool,
+    /// True if several chunks of the job may share a node.
+    pub packed: bool,
     /// Kind of condition before the start, usually none, and its number.
     pub conditions: (u8, u8),
     /// One of two requested reservations, usually none.
@@ -139,6 +141,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             exclusive: more.1.0,
             accelerators: more.1.1,
             with_cores: false,
+            packed: false,
             tasks: more.1.2.and_then(|(count, limit)| Some((NonZeroU32::new(count)?, limit))),
         },
     )
@@ -220,6 +223,14 @@ pub fn with_cores(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = S
             Step::Submit(Ask { accelerators: accelerators.unwrap_or(ask.accelerators), with_cores, ..ask })
         }
         step => step,
+    })
+}
+
+/// Makes some jobs packed, some of them with more chunks than there are nodes. The golden worlds do not have them.
+pub fn with_packs(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    (steps, proptest::option::weighted(0.25, 0..5_u32)).prop_map(|(step, more)| match (step, more) {
+        (Step::Submit(ask), Some(more)) => Step::Submit(Ask { nodes: ask.nodes + more, packed: true, ..ask }),
+        (step, _) => step,
     })
 }
 
@@ -331,6 +342,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         exclusive: ask.exclusive,
         accelerators: std::num::NonZeroU32::new(ask.accelerators),
         with_cores: ask.with_cores,
+        arrange: if ask.packed { Arrange::Pack } else { Arrange::Spread },
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Fairshare, JobEnd, Lease, Quota, Reservation, Span, TaskCounts, Time};
+use limo_model::{
+    Band, Curve, Fairshare, JobEnd, JobId, Lease, NodeId, Part, Quota, Reservation, Span, TaskCounts, Time,
+};
 use limo_sched::{Command, Event, Round};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
@@ -171,6 +173,22 @@ impl Story {
         self.apply(Event::FairshareSet { fairshare, by: "root".into() });
     }
 
+    /// Names each node of a packed job with the number of chunks there, and units other than the first: `n0:2 n1:1/gpu0`.
+    fn packed(&self, job: JobId, placement: &[Part]) -> String {
+        let request = &self.world.core.job(job).expect("it starts").request;
+        let on = |(node, chunks): (NodeId, u32)| {
+            let spec = self.world.core.node(node).expect("a node").spec();
+            let here = || placement.iter().filter(|part| part.is_on(node));
+            let names = here().map(|part| spec.units[usize::from(part.unit.unit)].name.as_str());
+            let names = names.collect::<Vec<_>>().join("+");
+            let cap = here().find_map(|part| part.cap).map_or(String::new(), |cap| format!(" cap {cap}"));
+            let units = if here().all(|part| part.unit.unit == 0) { String::new() } else { format!("/{names}") };
+            format!("{}:{chunks}{units}{cap}", spec.name)
+        };
+        let nodes = limo_model::nodes(placement).zip(request.chunks_by_node(placement));
+        nodes.map(on).collect::<Vec<_>>().join(" ")
+    }
+
     fn tell(&mut self, round: &Round) {
         let mode = self.world.core.settings().mode;
         if self.shows_mode && self.mode != Some(mode) {
@@ -180,6 +198,11 @@ impl Story {
         for command in &round.commands {
             let text = match command {
                 Command::Release { job, .. } => format!("release {}", self.name_of(*job)),
+                Command::Start { job, placement, .. }
+                    if self.world.core.job(*job).is_some_and(|job| job.request.is_packed()) =>
+                {
+                    format!("start {} {}", self.name_of(*job), self.packed(*job, placement))
+                }
                 Command::Start { job, placement, .. } => {
                     let part = placement[0];
                     let node = self.world.core.node(part.unit.node).expect("a node").spec();

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory,
-    Meter, Mode, NodeId, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Tasks, Time,
-    UnitKind, UnitSpec, Warning, WhenUsed,
+    Allowance, Arrange, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId,
+    Memory, Meter, Mode, NodeId, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest, Span, Switch,
+    Tasks, Time, UnitKind, UnitSpec, Warning, WhenUsed,
 };
 use limo_sched::{Event, Options, PriceRule, RestRule};
 
@@ -296,7 +296,7 @@ impl Story {
             name: given.get("named").copied().unwrap_or(name).to_owned(),
             application,
             size: String::new(),
-            nodes: given.get("nodes").map_or(std::num::NonZeroU32::MIN, |text| parse(text)),
+            nodes: given.get("chunks").or(given.get("nodes")).map_or(std::num::NonZeroU32::MIN, |text| parse(text)),
             cores: given.get("cores").map_or(Cores::All, |text| parse(text)),
             memory: given.get("memory").map_or(Memory::ZERO, |text| parse(text)),
             time_limit: given.get("limit").map(|text| parse(text)),
@@ -320,6 +320,7 @@ impl Story {
             exclusive: given.contains_key("exclusive"),
             accelerators: given.get("gpus").map(|text| parse(text)),
             with_cores: given.contains_key("cores"),
+            arrange: if given.contains_key("pack") { Arrange::Pack } else { Arrange::Spread },
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

@@ -13,7 +13,7 @@ impl Offer {
     pub fn fitted(&self, view: &View<'_>, request: &Request, power: Power) -> Option<Self> {
         let [source] = &self.sources[..] else { return None };
         let can_be = source.kind.obeys && source.kind.shared.is_none() && self.cap.is_none();
-        if !can_be || self.nodes != 1 || !source.is_single() {
+        if !can_be || self.nodes != 1 || !source.is_single {
             return None;
         }
         let unit = view.index().classes.class(source.kind.class).units.get(usize::from(source.kind.unit))?;

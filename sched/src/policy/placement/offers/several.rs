@@ -1,11 +1,11 @@
 //! The parts of a job at its seats: one unit of each node, or several of one type, perhaps with cores of the CPU next
 //! to them. Decides nothing.
 
-use limo_model::{NodeId, Part, Placement, Request, UnitSpec};
+use limo_model::{Memory, NodeId, Part, Placement, Request, UnitSpec};
 
 use super::{Ask, Offer, PoolKind, Pools, Seat, Source};
 use crate::facts::{HostCores, host_cores, units_like, wants_host_cores};
-use crate::future::Future;
+use crate::future::{Future, host_of};
 use crate::view::{View, on_units};
 
 /// Returns the nodes for a job that requests several units of each: those of the class, regardless of taken units. It
@@ -38,9 +38,11 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Returns the cores that must be free; with `whole`, no other job may be on the CPU.
-    pub fn need(self, whole: bool) -> HostCores {
-        HostCores { cores: if whole { self.total } else { self.needs }, ..self.takes }
+    /// Returns the cores that must be free for a number of chunks; with `whole`, no other job may be on the CPU.
+    pub fn need(self, whole: bool, chunks: u32) -> HostCores {
+        let is_alone = whole || self.needs > self.takes.cores;
+        let cores = if is_alone { self.total } else { self.takes.cores.saturating_mul(chunks) };
+        HostCores { cores, ..self.takes }
     }
 }
 
@@ -74,22 +76,28 @@ pub(super) fn by_host(
 /// unit.
 pub(super) fn placement(offer: &Offer, future: &Future<'_>, seats: &[Seat], ask: &Ask) -> Placement {
     let mut placement = Placement::new();
-    let mut last: Option<(usize, NodeId, Vec<u16>)> = None;
+    let mut last: Option<(usize, NodeId, u32, Vec<u16>)> = None;
     for seat in seats {
         let source = &offer.sources[seat.source];
         let Source { kind, cores, .. } = source;
-        let units = future.units_at(seat.node, &source.units_need(ask), (ask.from, ask.span));
+        let chunks = seat.chunks;
+        let units = future.units_at(seat.node, &source.units_need(ask, chunks), (ask.from, ask.span));
         let before = NodeId(seat.node.0.wrapping_sub(1));
-        let follows =
-            last.as_ref().is_some_and(|(class, node, of)| (*class, *node, of) == (kind.class, before, &units));
+        let follows = last.as_ref().is_some_and(|(class, node, count, of)| {
+            (*class, *node, *count, of) == (kind.class, before, chunks, &units)
+        });
         if follows {
             let first = placement.len() - units.len() - usize::from(source.host.is_some());
             placement[first..].iter_mut().for_each(|part: &mut Part| part.count += 1);
         } else {
-            let parts = on_units((seat.node, 1), &units, (*cores, offer.memory), source.host.map(|host| host.takes));
+            // An accelerator is taken whole by one chunk.
+            let cores = if source.is_single { cores.saturating_mul(chunks) } else { *cores };
+            let host = host_of(source.host.map(|host| host.takes), chunks);
+            let memory = Memory::from_bytes(offer.memory.bytes().saturating_mul(u64::from(chunks)));
+            let parts = on_units((seat.node, 1), &units, (cores, memory), host);
             placement.extend(parts.map(|part| Part { cap: offer.cap, ..part }));
         }
-        last = Some((kind.class, seat.node, units));
+        last = Some((kind.class, seat.node, chunks, units));
     }
     placement
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use limo_model::{Cores, Memory, Power, Request, Span};
+use limo_model::{Chunk, Power, Request, Span};
 
 use super::{Offer, Pools, offers};
 use crate::future::{Future, Respect};
@@ -43,11 +43,9 @@ impl Deref for Ways {
 /// Everything except the time limit on which candidates depend: jobs with equal keys have the same candidates.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct WaysKey<'a> {
-    cores: Cores,
+    chunk: Chunk,
     nodes: NonZeroU32,
-    memory: Memory,
-    accelerators: Option<NonZeroU32>,
-    with_cores: bool,
+    is_packed: bool,
     exclusive: bool,
     application: &'a str,
     size: &'a str,
@@ -78,11 +76,9 @@ impl<'a> AllWays<'a> {
     pub fn of(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Rc<Ways> {
         let is_named = view.may_be_denied(request);
         let asked = WaysKey {
-            cores: request.cores,
+            chunk: request.chunk(),
             nodes: request.nodes,
-            memory: request.memory,
-            accelerators: request.accelerators,
-            with_cores: request.with_cores,
+            is_packed: request.is_packed(),
             exclusive: request.exclusive,
             application: &request.application,
             size: &request.size,
@@ -122,7 +118,8 @@ impl<'a> AllWays<'a> {
     pub fn forget(&mut self, others: bool) {
         let one = NonZeroU32::MIN;
         let is_plain = |asked: &WaysKey<'_>| {
-            asked.nodes == one && asked.accelerators.is_none_or(|count| count == one && !asked.with_cores)
+            let Chunk { accelerators, with_cores, .. } = asked.chunk;
+            asked.nodes == one && accelerators.is_none_or(|count| count == one && !with_cores)
         };
         self.0.get_mut().retain(|asked, _| !others && is_plain(asked) && asked.named.is_none());
     }
@@ -150,7 +147,7 @@ impl Offer {
         let has_room = self.sources.iter().any(|source| {
             let most = room.0.get(&(source.kind.class, source.kind.unit));
             // A job on several units may get other units of the type.
-            !source.is_single() || most.is_some_and(|most| i64::from(source.taken) <= *most)
+            !source.is_single || most.is_some_and(|most| i64::from(source.taken) <= *most)
         });
         has_room && (respect == Respect::Resources || future.has_power_now(self.estimate.power))
     }
@@ -162,7 +159,8 @@ mod tests {
     use crate::options::Options;
     use crate::{Core, Event};
     use limo_model::{
-        EstimateSource, Meter, NodeId, NodeSpec, Part, Preset, Profile, ProfileKey, Time, UnitId, UnitKind, UnitSpec,
+        Cores, EstimateSource, Memory, Meter, NodeId, NodeSpec, Part, Preset, Profile, ProfileKey, Time, UnitId,
+        UnitKind, UnitSpec,
     };
     use proptest::prelude::*;
 
