@@ -5,12 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use limo_feeds::grid::Mode;
-use limo_model::{Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId};
+use limo_model::{
+    Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId, clip, host_list,
+};
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, NodeSleep, NodeState, PackedTasks, Status, Suspension, UnitReport,
+    NodeReport, NodeSleep, NodeState, PackedTasks, Planned, Status, Suspension, UnitReport,
 };
-use limo_sched::{Clock, Core, Finished, Job, Node, Phase, Sleep, cost_of, possibilities};
+use limo_sched::{Clock, Core, Finished, Job, Node, Phase, PlannedPlace, Sleep, cost_of, possibilities};
 
 use crate::budget::account;
 use crate::controller::Live;
@@ -315,8 +317,23 @@ pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) ->
     let since = core.job(job.job).map_or(now, Job::eligible);
     let mut candidates = candidates(core, (now, since), request);
     let more = shorten(&mut candidates);
-    Explanation { candidates, more, job, mode: view.mode(), price: view.price(), draw: view.draw(), band: view.band() }
+    let planned = core.planned_start(now, job.job).map(|planned| Planned {
+        at: core.clock().shown(planned.at),
+        place: match planned.place {
+            PlannedPlace::Named(nodes) => {
+                let nodes = nodes.into_iter().filter_map(|node| core.node(node));
+                clip(host_list(nodes.map(|node| node.spec().name.as_str())), PLACE_LIMIT)
+            }
+            PlannedPlace::Any(1) => "1 node".to_owned(),
+            PlannedPlace::Any(count) => format!("{count} nodes"),
+        },
+    });
+    let (mode, price, draw, band) = (view.mode(), view.price(), view.draw(), view.band());
+    Explanation { candidates, more, job, mode, price, draw, band, planned }
 }
+
+/// Longest text for the nodes of a planned start, in bytes.
+const PLACE_LIMIT: usize = 4_096;
 
 /// Returns every unit that could run a request.
 pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request) -> Vec<Candidate> {

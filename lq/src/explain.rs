@@ -5,7 +5,7 @@ use limo_client::{
     Clock, Failure, Master, answer, answer_json, candidate_table, dependencies, end_in_words, exit, marked, plain,
 };
 use limo_model::Power;
-use limo_proto::{Explanation, JobReport, JobState, Selector};
+use limo_proto::{Explanation, JobReport, JobState, Planned, Selector};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -22,6 +22,10 @@ struct ExplanationJson {
     candidates: Vec<CandidateJson>,
     /// Number of further candidates.
     candidates_left_out: u32,
+    /// The start that the policy plans; `null` if it plans none.
+    planned_start_unix_ms: Option<i64>,
+    /// Nodes of the planned start, or their number.
+    planned_on: Option<String>,
 }
 
 /// Explains each job; in JSON one per line.
@@ -56,11 +60,13 @@ fn as_json(explanation: &Explanation, clock: &Clock) -> ExplanationJson {
         band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),
         candidates: explanation.candidates.iter().map(|candidate| CandidateJson::new(candidate, clock)).collect(),
         candidates_left_out: explanation.more,
+        planned_start_unix_ms: explanation.planned.as_ref().map(|planned| planned.at.unix_ms()),
+        planned_on: explanation.planned.as_ref().map(|planned| planned.place.clone()),
     }
 }
 
 fn as_text(explanation: &Explanation, clock: &Clock) -> String {
-    let Explanation { job, mode, price, draw, band, candidates, more } = explanation;
+    let Explanation { job, mode, price, draw, band, candidates, more, planned } = explanation;
     let mut text = format!("{}\n\n", headline(job, clock));
     let price = price.map_or_else(|| "no price is known".into(), |price| format!("energy costs {price}"));
     let left = if band.high().is_unlimited() {
@@ -73,6 +79,9 @@ fn as_text(explanation: &Explanation, clock: &Clock) -> String {
         text += &format!("lower limit  {}\n", band.low());
     }
     text += &format!("mode         {mode}; {price}\n");
+    if let Some(Planned { at, place }) = planned {
+        text += &format!("planned      {} on {}\n", clock.show(*at), plain(place));
+    }
     if let Some(deadline) = job.deadline {
         text += &format!("deadline     {}\n", clock.show(deadline));
     }

@@ -1,6 +1,6 @@
 //! Places where a job could run: the master's answer about a waiting job, or about one that was not submitted yet.
 
-use limo_model::{Band, Estimate, Mode, Money, Power, Price, Wait};
+use limo_model::{Band, Estimate, Mode, Money, Power, Price, Time, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::report::JobReport;
@@ -22,6 +22,17 @@ pub struct Explanation {
     pub candidates: Vec<Candidate>,
     /// Number of omitted candidates.
     pub more: u32,
+    /// The start that the policy plans for the job, if it plans one.
+    pub planned: Option<Planned>,
+}
+
+/// A planned start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Its time.
+    pub at: Time,
+    /// Its nodes, such as `n[1-3]`, or their number; at most 4 KiB.
+    pub place: String,
 }
 
 /// Most candidates in one answer.

@@ -40,7 +40,7 @@ mod writer;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
-pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation};
+pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation, Planned};
 pub use connection::{Connection, ConnectionError, Greeted, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{

@@ -17,6 +17,7 @@ pub(crate) enum Verdict {
 
 /// A start that is planned for later.
 pub(crate) struct Later {
+    pub job: JobId,
     pub at: Time,
     pub wanted: Wanted,
 }

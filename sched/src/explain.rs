@@ -1,12 +1,13 @@
 //! Answers `lq explain` and `--dry-run`: every unit on which a job could run, and the obstacle on each.
 
-use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId, Wait};
+use limo_model::{Estimate, JobId, Money, NodeId, Power, Request, Time, UnitId, Wait};
 
 use crate::apply::bar;
 use crate::core::Core;
+use crate::engine::Wanted;
 use crate::facts::{Known, Looked};
 use crate::future::{Future, Respect};
-use crate::policy::{Weighed, weigh};
+use crate::policy::{Weighed, planned, weigh};
 use crate::round::Command;
 use crate::view::{Choice, View};
 
@@ -96,7 +97,33 @@ pub enum Prospect {
     Refused(Wait),
 }
 
+/// A start that the policy plans for a waiting job. The next round may plan it otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedStart {
+    pub at: Time,
+    pub place: PlannedPlace,
+}
+
+/// The place of a planned start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedPlace {
+    Named(Vec<NodeId>),
+    /// This many nodes that are chosen at the start.
+    Any(u32),
+}
+
 impl Core {
+    /// Returns the start that the policy plans for a waiting job; `None` if it plans none, or looks at too few jobs. Costs
+    /// as much as a round.
+    pub fn planned_start(&self, now: Time, job: JobId) -> Option<PlannedStart> {
+        let later = planned(&self.view(now)).into_iter().find(|later| later.job == job)?;
+        let place = match later.wanted {
+            Wanted::Named(nodes) => PlannedPlace::Named(nodes),
+            Wanted::Some { count, .. } => PlannedPlace::Any(count),
+        };
+        Some(PlannedStart { at: later.at, place })
+    }
+
     /// Tries a request on a copy of the state.
     ///
     /// # Errors

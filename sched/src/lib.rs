@@ -32,7 +32,7 @@ mod view;
 pub use account::{Bill, cost_of};
 pub use core::Core;
 pub use event::Event;
-pub use explain::{Possibility, Prospect, possibilities};
+pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};
 pub use options::{Allocation, Horizon, Options, Preempt, PriceRule, RestRule};
 pub use plan::{Plan, Start, Violation};
 pub use policy::Weighed;

@@ -61,6 +61,7 @@ async fn explain_a_waiting_job() {
         band: Band::new(Power::from_watts(40), Power::from_watts(60)).expect("a band"),
         candidates: vec![candidate(Some(wait)), candidate(None)],
         more: 7,
+        planned: job.deadline.map(|at| limo_proto::Planned { at, place: "n[1-2]".into() }),
         job,
     };
     let (output, asked) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
@@ -70,6 +71,7 @@ async fn explain_a_waiting_job() {
          draw         18.5 W; the upper limit 60.0 W leaves 41.5 W\n\
          lower limit  40.0 W\n\
          mode         high; energy costs 80 EUR/MWh\n\
+         planned      2017-10-26 21:00 on n[1-2]\n\
          deadline     2017-10-26 21:00\n\n\
          UNIT    HARDWARE  CAP  DURATION  POWER   ENERGY      COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
          {cells}{reason}\n\

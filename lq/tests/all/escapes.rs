@@ -84,6 +84,7 @@ async fn names_and_reasons_of_others_are_escaped_wherever_they_are_shown() {
             ..candidate(Some(reserved()))
         }],
         more: 0,
+        planned: Some(limo_proto::Planned { at: limo_model::Time::from_unix_ms(0), place: text() }),
     };
     check(&["explain", "1"], answer(Answer::Explanation(Box::new(explanation)))).await;
     let mut shown = node(HOSTILE);

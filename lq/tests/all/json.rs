@@ -95,6 +95,7 @@ async fn an_explanation_without_limits() {
         band: Band::UNLIMITED,
         candidates: vec![candidate(None)],
         more: 7,
+        planned: Some(limo_proto::Planned { at: limo_model::Time::from_unix_ms(60_000), place: "2 nodes".into() }),
         job,
     };
     let found = parsed(&["explain", "3", "--json"], answer(Answer::Explanation(Box::new(explanation)))).await;
@@ -107,4 +108,5 @@ async fn an_explanation_without_limits() {
         "waiting_eur": 0.0003, "band_eur": -0.0001, "obstacle": null,
     }]);
     assert_eq!((&found["candidates"], &found["candidates_left_out"]), (&expected, &json!(7)));
+    assert_eq!((&found["planned_start_unix_ms"], &found["planned_on"]), (&json!(60_000), &json!("2 nodes")));
 }

@@ -16,25 +16,33 @@ pub(crate) use steer::{look_again, steer};
 
 use limo_model::{OrderRule, PlacementRule};
 
-use crate::engine::{self, Pass};
+use crate::engine::{self, Later, Pass};
 use crate::index::PlanCache;
 use crate::plan::Plan;
 use crate::view::View;
 
-/// Plans by the parts of the policy in force. Without waiting jobs a plan only puts nodes to sleep, if the parts
-/// allow it. Also returns the cache for the next plan.
-pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
+/// Returns the loop of the policy in force over the waiting jobs.
+fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
     let parts = view.parts();
     match (parts.order, parts.placement) {
-        (OrderRule::Easy, _) => run(view, order::EasyPass::of(view)),
-        (OrderRule::Conservative, PlacementRule::LeastRoom) => run(view, order::ConservativePass::of(view)),
-        _ => run(view, order::PlanBuilder::of(view)),
+        (OrderRule::Easy, _) => Box::new(order::EasyPass::of(view)),
+        (OrderRule::Conservative, PlacementRule::LeastRoom) => Box::new(order::ConservativePass::of(view)),
+        _ => Box::new(order::PlanBuilder::of(view)),
     }
 }
 
-/// Makes the plan of a pass; if it starts nothing, adds the idle nodes that go to sleep.
-fn run<'a>(view: &View<'a>, mut pass: impl Pass<'a>) -> (Plan, Option<PlanCache>) {
-    let (mut plan, cache) = engine::plan(&mut pass);
+/// Returns the later starts that the policy plans.
+pub(crate) fn planned(view: &View<'_>) -> Vec<Later> {
+    let mut pass = pass(view);
+    engine::plan(&mut *pass);
+    pass.later()
+}
+
+/// Plans by the parts of the policy in force. A plan that starts nothing puts idle nodes to sleep, if the parts allow it.
+/// Also returns the cache for the next plan.
+pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
+    let mut pass = pass(view);
+    let (mut plan, cache) = engine::plan(&mut *pass);
     relief::hold(view, &mut plan);
     if plan.is_followed() || !view.parts().powers_off() {
         return (plan, cache);

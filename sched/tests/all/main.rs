@@ -14,6 +14,7 @@ mod golden;
 mod gres;
 mod overshoot;
 mod packed;
+mod planned;
 mod properties;
 mod random;
 mod readings;

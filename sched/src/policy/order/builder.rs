@@ -139,7 +139,7 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
             Decision::Wait { wait, .. } | Decision::Later { wait, .. } if job.request.immediate => Verdict::Wait(wait),
             Decision::Later { choice, at, wait } => {
                 let wanted = limo_model::nodes(&choice.placement).collect();
-                self.later.push(Later { at, wanted: Wanted::Named(wanted) });
+                self.later.push(Later { job: id, at, wanted: Wanted::Named(wanted) });
                 match self.parts.order {
                     OrderRule::Conservative => {
                         self.planned.plan(&choice, at);

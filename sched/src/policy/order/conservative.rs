@@ -78,7 +78,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
                 return Verdict::Start(Start { job: id, placement, estimate, waits_for_relief: false });
             }
             Some(Planned::Later(at)) => {
-                self.planned.extend(asker.map(|asker| later(asker, at)));
+                self.planned.extend(asker.map(|asker| later(asker, (id, at))));
                 Some(at)
             }
             Some(Planned::Soon) | None => None,
@@ -132,10 +132,10 @@ pub(super) fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
 }
 
 /// Returns the start of a job that may have any nodes of the classes on which it could run.
-pub(super) fn later(Asker { job, shape }: Asker<'_>, at: Time) -> Later {
+pub(super) fn later(Asker { job, shape }: Asker<'_>, (id, at): (JobId, Time)) -> Later {
     let classes = shape.ways.iter().map(|way| way.class).collect();
     let chunks = job.request.nodes.get();
     // So many idle nodes have room for all chunks of a packed job.
     let least = shape.ways.iter().map(|way| way.most).min().unwrap_or(1).max(1);
-    Later { at, wanted: Wanted::Some { count: chunks.div_ceil(least), classes } }
+    Later { job: id, at, wanted: Wanted::Some { count: chunks.div_ceil(least), classes } }
 }

@@ -128,8 +128,9 @@ impl<'a> Pass<'a> for EasyPass<'a> {
     }
 
     fn later(&mut self) -> Vec<Later> {
-        let later =
-            self.head.and_then(|(head, at)| asker(&self.view, self.view.job(head)?).map(|head| later(head, at)));
+        let later = self
+            .head
+            .and_then(|(head, at)| asker(&self.view, self.view.job(head)?).map(|asker| later(asker, (head, at))));
         later.into_iter().collect()
     }
 }
