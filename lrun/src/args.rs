@@ -191,10 +191,10 @@ pub struct HowArgs {
     /// Print the job's number and exit
     #[arg(long, visible_alias = "parsable")]
     pub detach: bool,
-    /// Like --detach, but wait until the job is over and exit with its exit code
+    /// Like --detach, but wait for the end and exit with its code
     #[arg(short = 'W', long)]
     pub wait: bool,
-    /// Show when and where the job would start; submit nothing
+    /// Show when and where the job would start
     #[arg(long, visible_alias = "test-only", conflicts_with_all = ["detach", "wait"])]
     pub dry_run: bool,
     /// Print JSON (with --detach or --dry-run)

@@ -21,8 +21,8 @@ pub struct TaskArgs {
     /// Run at most N tasks on one node
     #[arg(long, value_name = "N", hide = true)]
     pub ntasks_per_node: Option<NonZeroU32>,
-    /// Place each task where there is room, in whatever numbers per node; --mem and --gres are for one task
-    #[arg(long, requires = "ntasks", conflicts_with_all = ["nodes", "ntasks_per_node"])]
+    /// Place each task where there is room, so nodes may get different numbers; --mem and --gres are per task
+    #[arg(long, hide = true, requires = "ntasks", conflicts_with_all = ["nodes", "ntasks_per_node"])]
     pub pack: bool,
     /// Begin each line of output with the number of its task
     #[arg(short, long, hide = true)]

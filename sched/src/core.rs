@@ -6,6 +6,7 @@ mod execute;
 mod jobs;
 mod pause;
 mod reasons;
+mod stops;
 mod warn;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use limo_model::{
     Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Profile, ProfileKey, Request, Reservation, Span,
-    Standing, StopReason, Time, UnitId,
+    Standing, Time, UnitId,
 };
 
 use crate::apply;
@@ -25,11 +26,12 @@ use crate::options::Options;
 use crate::plan::{Plan, Violation};
 use crate::policy::look_again;
 use crate::refused::Refused;
-use crate::round::{Command, Round};
-use crate::state::{Array, Clock, Job, Node, Phase, Reliefs, Settings, State, Sums, Used};
+use crate::round::Round;
+use crate::state::{Array, Clock, Job, Node, Reliefs, Settings, State, Sums, Used};
 use crate::view::View;
 
 use execute::plan_once;
+use stops::{releases, stops};
 use warn::warnings;
 
 /// The scheduling core. The same calls give the same results, byte for byte.
@@ -380,39 +382,4 @@ fn next_time(cluster: &Cluster, now: Time) -> Option<Time> {
         .into_iter()
         .flatten()
         .min()
-}
-
-/// Returns starts whose last confirmation has come.
-fn releases(cluster: &mut Cluster) -> Vec<Command> {
-    let jobs = std::mem::take(&mut cluster.state.to_release);
-    let release = |job: JobId| match &cluster.state.jobs.get(job)?.phase {
-        Phase::Starting(assignment) if assignment.stop.is_none() && assignment.after.is_empty() => {
-            Some(Command::Release { job, attempt: assignment.attempt })
-        }
-        _ => None,
-    };
-    jobs.iter().filter_map(release).collect()
-}
-
-/// Returns the jobs that must end: by request, or because their time is up. Each is reported once.
-fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
-    while let Some((at, id)) = cluster.index.limits.first().copied().filter(|(at, _)| *at <= now) {
-        apply::with_times(cluster, id, |job| {
-            let limit = job.request.time_limit.unwrap_or_default();
-            if let Some(assignment) = job.assignment_mut() {
-                assignment.stop = Some((StopReason::TimeLimit { limit }, false));
-            }
-        });
-        cluster.index.limits.remove(&(at, id));
-        cluster.index.to_stop.insert(id);
-    }
-    let mut commands = Vec::new();
-    for id in std::mem::take(&mut cluster.index.to_stop).iter() {
-        let Some(assignment) = cluster.state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { continue };
-        if let Some((why, told @ false)) = &mut assignment.stop {
-            *told = true;
-            commands.push(Command::Stop { job: id, attempt: assignment.attempt, why: why.clone() });
-        }
-    }
-    commands
 }

@@ -65,12 +65,12 @@ fn a_backup_overwrites_nothing_and_leaves_nothing_where_it_fails() {
     let mut cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter().clone();
     fs::write(submitter.path("mine"), "do not touch").expect("writable");
-    submitter.lconf(&["backup", "mine"]).failed("mine exists already");
+    submitter.lconf(&["backup", "mine"]).failed("mine already exists");
     assert_eq!(submitter.read("mine"), "do not touch");
     submitter.lconf(&["backup", "nowhere/limo.tar"]).failed("cannot write nowhere/limo.tar: No such file or directory");
     // A link to elsewhere is not followed.
     std::os::unix::fs::symlink("mine", submitter.path("link")).expect("a link");
-    submitter.lconf(&["backup", "link"]).failed("link exists already");
+    submitter.lconf(&["backup", "link"]).failed("link already exists");
     submitter.lconf(&["--json", "backup", "other.tar"]).failed("--json works only with");
     cluster.terminate_master();
     submitter.lconf(&["backup", "other.tar"]).failed("cannot");

@@ -100,6 +100,6 @@ fn reservations_that_cannot_be_are_refused_by_name() {
     refused(&["a/b", "--nodes", "n1", "--duration", "1h"], "a/b");
     refused(&["a", "--nodes", "n1", "--duration", "1h", "--users", "a b"], "not the name of a user");
     reserve(submitter, &["a", "--nodes", "n1", "--duration", "1h"]);
-    refused(&["a", "--nodes", "n1", "--start", "now+9h", "--duration", "1h"], "there is a reservation `a` already");
+    refused(&["a", "--nodes", "n1", "--start", "now+9h", "--duration", "1h"], "the reservation `a` already exists");
     refused(&["b", "--nodes", "n1", "--duration", "2h"], "node `n1` is reserved in that time already: a");
 }

@@ -86,7 +86,7 @@ fn times_out_of_range_are_refused() {
 #[test]
 fn too_little_and_too_much_are_refused() {
     check(&["jobs", "span"], &["none of `jobs`, `span` and `utilisation`", "give two"]);
-    check(&["span"], &["`jobs` 1000", "do not say how many"]);
+    check(&["span"], &["`jobs` 1000", "do not define the number"]);
     check(&["utilisation = 0.5"], &["`jobs` 1000 and `span` 1d and `utilisation` 0.5", "more than can hold"]);
     let exponential = "arrivals.exponential = { mean-gap = \"1min\" }";
     check(&[exponential], &["`exponential.mean-gap` 1min and `jobs` 1000 and `span` 1d", "more than can hold"]);

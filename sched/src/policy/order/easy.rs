@@ -32,8 +32,7 @@ use crate::structure::Need;
 use crate::view::View;
 
 impl PlanCache {
-    /// Returns true if the first job would still draw the power that is reserved for it. After a start, it may be on
-    /// other nodes.
+    /// Returns true if the first job, which may now be on other nodes, would still draw the power reserved for it.
     fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
         self.wait.is_some() || self.reservation.power == head_power(view, head)
     }

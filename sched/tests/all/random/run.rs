@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Band, Curve, Energy, JobId, ModeSetting, NodeId, Part, Power, Preset, Quotas, Span, Time, UnitId};
-use limo_sched::{Allocation, Event, Job, Options, Phase, Refused, Round, Sleep};
+use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
@@ -45,6 +45,7 @@ pub fn keeps_in(
 
 mod again;
 mod asks;
+mod nodes;
 mod pauses;
 mod reasons;
 mod settings;
@@ -326,23 +327,6 @@ impl Run {
             Step::Rest(rest) => self.choose(|options| options.rest = *rest),
             Step::Allocation(allocation) => self.choose(|options| options.allocation = *allocation),
         };
-    }
-
-    /// Loses a node. The believed draw stays the same as before the jobs of the node ended.
-    fn lose(&mut self, node: NodeId) -> Result<(), Refused> {
-        let before = self.world.core.node_draw(node);
-        self.world.lose(node)?;
-        assert_eq!(self.world.core.node_draw(node), before, "what may still be drawn is held");
-        Ok(())
-    }
-
-    fn up(&mut self, node: NodeId, more: u32) -> Result<(), Refused> {
-        let mut spec = self.world.core.node(node).expect("a node").spec().clone();
-        spec.units[0].cores += more;
-        self.world.silent.remove(&node);
-        self.world.apply(Event::NodeUp { spec })?;
-        self.world.registered(node);
-        Ok(())
     }
 
     /// Takes back the first job that has not begun, if there is one.

@@ -1,0 +1,43 @@
+//! Commands about attempts that were assigned before: those that must end, and those that may begin.
+
+use limo_model::{JobId, StopReason, Time};
+
+use crate::apply;
+use crate::cluster::Cluster;
+use crate::round::Command;
+use crate::state::Phase;
+
+/// Returns starts whose last confirmation has come.
+pub(super) fn releases(cluster: &mut Cluster) -> Vec<Command> {
+    let jobs = std::mem::take(&mut cluster.state.to_release);
+    let release = |job: JobId| match &cluster.state.jobs.get(job)?.phase {
+        Phase::Starting(assignment) if assignment.stop.is_none() && assignment.after.is_empty() => {
+            Some(Command::Release { job, attempt: assignment.attempt })
+        }
+        _ => None,
+    };
+    jobs.iter().filter_map(release).collect()
+}
+
+/// Returns the jobs that must end: by request, or because their time is up. Each is reported once.
+pub(super) fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
+    while let Some((at, id)) = cluster.index.limits.first().copied().filter(|(at, _)| *at <= now) {
+        apply::with_times(cluster, id, |job| {
+            let limit = job.request.time_limit.unwrap_or_default();
+            if let Some(assignment) = job.assignment_mut() {
+                assignment.stop = Some((StopReason::TimeLimit { limit }, false));
+            }
+        });
+        cluster.index.limits.remove(&(at, id));
+        cluster.index.to_stop.insert(id);
+    }
+    let mut commands = Vec::new();
+    for id in std::mem::take(&mut cluster.index.to_stop).iter() {
+        let Some(assignment) = cluster.state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { continue };
+        if let Some((why, told @ false)) = &mut assignment.stop {
+            *told = true;
+            commands.push(Command::Stop { job: id, attempt: assignment.attempt, why: why.clone() });
+        }
+    }
+    commands
+}

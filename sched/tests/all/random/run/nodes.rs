@@ -1,0 +1,25 @@
+//! Nodes that are lost, and nodes that register.
+
+use limo_model::NodeId;
+use limo_sched::{Event, Refused};
+
+use super::Run;
+
+impl Run {
+    /// Loses a node. The believed draw stays the same as before the jobs of the node ended.
+    pub(super) fn lose(&mut self, node: NodeId) -> Result<(), Refused> {
+        let before = self.world.core.node_draw(node);
+        self.world.lose(node)?;
+        assert_eq!(self.world.core.node_draw(node), before, "what may still be drawn is held");
+        Ok(())
+    }
+
+    pub(super) fn up(&mut self, node: NodeId, more: u32) -> Result<(), Refused> {
+        let mut spec = self.world.core.node(node).expect("a node").spec().clone();
+        spec.units[0].cores += more;
+        self.world.silent.remove(&node);
+        self.world.apply(Event::NodeUp { spec })?;
+        self.world.registered(node);
+        Ok(())
+    }
+}
