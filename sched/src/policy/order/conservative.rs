@@ -40,7 +40,7 @@ pub(crate) struct ConservativePass<'a> {
     /// True if the last start was a task of an array.
     is_task: bool,
     /// The later planned starts.
-    planned: Vec<Later>,
+    planned: Vec<(Asker<'a>, (JobId, Time))>,
 }
 
 impl<'a> ConservativePass<'a> {
@@ -78,7 +78,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
                 return Verdict::Start(Start { job: id, placement, estimate, waits_for_relief: false });
             }
             Some(Planned::Later(at)) => {
-                self.planned.extend(asker.map(|asker| later(asker, (id, at))));
+                self.planned.extend(asker.map(|asker| (asker, (id, at))));
                 Some(at)
             }
             Some(Planned::Soon) | None => None,
@@ -120,7 +120,7 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
     }
 
     fn later(&mut self) -> Vec<Later> {
-        std::mem::take(&mut self.planned)
+        std::mem::take(&mut self.planned).into_iter().map(|(asker, at)| later(asker, at)).collect()
     }
 }
 
