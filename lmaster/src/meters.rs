@@ -1,5 +1,5 @@
-//! Meters of the master, each of which measures several nodes or the whole cluster. Reads them beside the loop and
-//! passes their readings to it. `split` divides the readings; the controller draws the conclusions.
+//! Meters of the master, each of which measures several nodes or the whole cluster. Reads them outside of the
+//! loop and passes their readings to it. `split` divides the readings; the controller uses the results.
 
 mod split;
 

@@ -257,7 +257,7 @@ impl Parts {
         self.order == OrderRule::Easy || self.placement == PlacementRule::LeastRoom
     }
 
-    /// Returns what these parts promise, in words. The plan checker, or the order itself, sees to it.
+    /// Returns the promises of these parts, in words. The plan checker or the order keeps them.
     pub fn promises(self) -> Vec<&'static str> {
         // Power and energy that a job waits for may go to others: these promises are about nodes alone.
         let reserves = |order| self.order == order && self.admission == AdmissionRule::Resources;

@@ -1,4 +1,4 @@
-//! What reaches the master from outside the cluster: limits of the grid, prices of feeds and jumps of the wall clock. They
+//! Inputs from outside the cluster: limits of the grid, prices of feeds and jumps of the wall clock. They
 //! become events when they change what is in force, so that a replay of the journal has them.
 
 use std::collections::BTreeMap;
@@ -152,7 +152,7 @@ impl Signals {
     }
 }
 
-/// Returns the operator whose prices hold. Old journals name no author of prices that an operator set.
+/// Returns the operator whose prices hold. Old journals do not name the operator who set prices.
 pub(super) fn prices_by_operator(tx: &Tx) -> Option<String> {
     let settings = tx.core.settings();
     match settings.prices_by.as_str() {

@@ -23,7 +23,7 @@ pub struct LoadedPlatform {
 /// Reads Limo's TOML or SimGrid's XML, depending on the first character.
 ///
 /// # Errors
-/// Those of the readers.
+/// The errors of the readers.
 pub fn platform(path: &Path) -> Result<LoadedPlatform> {
     if first_character(path)? == Some(b'<') {
         let batsim = batsim::platform(path)?;

@@ -147,7 +147,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
             |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job),
         );
     }
-    // An end confirms what the attempt was ordered.
+    // The end of an attempt confirms all orders to it.
     awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job: of, .. } if *of == job));
     cluster.state.sums.pending -= assignment.pending;
     // No user pays for a node without draw.
