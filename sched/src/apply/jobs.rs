@@ -156,7 +156,8 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
     let job = attempt(&mut cluster.state, id, number)?;
     let begin = |job: &mut Job| {
         if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            let assignment = Assignment { after: Vec::new(), ..pending.unwrap_or(assignment) };
+            let mut assignment = pending.unwrap_or(assignment);
+            assignment.after = Vec::new();
             job.phase = Phase::Running(assignment, Running::from(now));
         }
     };

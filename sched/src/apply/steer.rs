@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::facts::{Expected, draw_at, draw_if_on, expected_of_units};
 use crate::refused::Refused;
 use crate::round::Await;
-use crate::state::{Assignment, Change, Job, Phase, Running, State};
+use crate::state::{Change, Job, Phase, Running, State};
 
 /// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow.
 const MEASURED: (i64, i64) = (1, 100_000);
@@ -163,8 +163,10 @@ pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: C
 
 pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
     with_times(cluster, id, |job| {
-        if let Phase::Suspended(assignment, running, causes) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            let assignment = Assignment { held: assignment.held + (now - causes.since()), ..assignment };
+        if let Phase::Suspended(mut assignment, running, causes) =
+            std::mem::replace(&mut job.phase, Phase::Waiting(None))
+        {
+            assignment.held = assignment.held + (now - causes.since());
             job.phase = Phase::Running(assignment, Running { resumed: now, ..running });
         }
     });

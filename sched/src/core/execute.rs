@@ -264,7 +264,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     apply::take(cluster, now, start.job, &assignment);
     apply::placed(cluster, now, start.job, &assignment);
     let sleeping = apply::wake(cluster, now, &assignment.placement);
-    apply::with_times(cluster, start.job, |job| job.phase = Phase::Starting(assignment));
+    apply::with_times(cluster, start.job, |job| job.phase = Phase::Starting(Box::new(assignment)));
     if !sleeping.is_empty() {
         round.commands.push(Command::Wake { nodes: sleeping });
     }

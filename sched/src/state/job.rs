@@ -40,17 +40,17 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The phase of a job. A finished job is no longer in the state.
+/// The phase of a job. A finished job is no longer in the state. Most jobs wait, so they do not pay for an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Waiting, with the last reason given by a round.
     Waiting(Option<Wait>),
     /// Assigned; its node has not reported that it runs.
-    Starting(Assignment),
-    Running(Assignment, Running),
+    Starting(Box<Assignment>),
+    Running(Box<Assignment>, Running),
     /// Suspended for these causes; it keeps its cores and its memory.
-    Suspended(Assignment, Running, Causes),
+    Suspended(Box<Assignment>, Running, Causes),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
