@@ -195,7 +195,7 @@ fn lower_limit(world: &World, of: While, text: &str) -> bool {
 }
 
 fn cheaper(text: &str) -> bool {
-    if text.starts_with("all in all") {
+    if text.starts_with("a start at ") && text.ends_with("costs less in total") {
         return true;
     }
     let prices = text.split_once(" -> ").map(|(now, then)| {

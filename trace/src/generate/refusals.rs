@@ -87,12 +87,12 @@ fn times_out_of_range_are_refused() {
 fn too_little_and_too_much_are_refused() {
     check(&["jobs", "span"], &["none of `jobs`, `span` and `utilisation`", "give two"]);
     check(&["span"], &["`jobs` 1000", "do not define the number"]);
-    check(&["utilisation = 0.5"], &["`jobs` 1000 and `span` 1d and `utilisation` 0.5", "more than can hold"]);
+    check(&["utilisation = 0.5"], &["`jobs` 1000 and `span` 1d and `utilisation` 0.5", "contradict each other"]);
     let exponential = "arrivals.exponential = { mean-gap = \"1min\" }";
-    check(&[exponential], &["`exponential.mean-gap` 1min and `jobs` 1000 and `span` 1d", "more than can hold"]);
-    check(&[exponential, "span", "utilisation = 0.5"], &["`utilisation` 0.5", "more than can hold"]);
-    check(&[exponential, "jobs", "span"], &["`exponential.mean-gap` 1min", "do not say"]);
-    check(&["arrivals.lublin = {}", "jobs", "span", "utilisation = 1.0"], &["`utilisation` 1", "do not say"]);
+    check(&[exponential], &["`exponential.mean-gap` 1min and `jobs` 1000 and `span` 1d", "contradict each other"]);
+    check(&[exponential, "span", "utilisation = 0.5"], &["`utilisation` 0.5", "contradict each other"]);
+    check(&[exponential, "jobs", "span"], &["`exponential.mean-gap` 1min", "do not define"]);
+    check(&["arrivals.lublin = {}", "jobs", "span", "utilisation = 1.0"], &["`utilisation` 1", "do not define"]);
     let slow = "arrivals.exponential = { mean-gap = \"36525d\" }";
     check(&[slow, "span"], &["`exponential.mean-gap` 36525d and `jobs` 1000 takes longer than 36525 d"]);
 }

@@ -47,6 +47,8 @@ pub struct World {
     held: BTreeMap<(Time, JobId), Held>,
     /// Jobs that wait until they are released.
     unreleased: BTreeMap<JobId, Held>,
+    /// Jobs that were assigned to silent nodes, which do not know them.
+    unheard: BTreeSet<JobId>,
 }
 
 /// A job that is about to begin.
@@ -77,6 +79,7 @@ impl World {
             switches: BTreeMap::new(),
             held: BTreeMap::new(),
             unreleased: BTreeMap::new(),
+            unheard: BTreeSet::new(),
         }
     }
 
@@ -99,9 +102,13 @@ impl World {
 
     fn obey(&mut self, command: &Command) {
         match command {
-            Command::Start { placement, .. }
-                if placement.iter().flat_map(|part| part.nodes()).any(|node| self.silent.contains(&node)) => {}
+            Command::Start { job, placement, .. }
+                if placement.iter().flat_map(|part| part.nodes()).any(|node| self.silent.contains(&node)) =>
+            {
+                self.unheard.insert(*job);
+            }
             Command::Start { job, attempt, estimate, placement, after } => {
+                self.unheard.remove(job);
                 let nodes = || placement.iter().flat_map(|part| part.nodes());
                 let waking = nodes().filter_map(|node| self.awake_at(node)).max();
                 let (takes, placement) = (self.takes.get(job).copied(), placement.clone());
@@ -118,6 +125,7 @@ impl World {
                     None => self.start(*job, held(takes.unwrap_or(duration))),
                 }
             }
+            Command::Release { job, .. } if self.unheard.contains(job) => {}
             Command::Release { job, attempt } => {
                 let held = self.unreleased.remove(job).filter(|held| held.attempt == *attempt);
                 let held = held.expect("it was assigned, and waits");
