@@ -57,7 +57,7 @@ pub fn price_in_words(status: &Status, clock: &Clock) -> String {
     text
 }
 
-/// Formats the time of the next change of the limits, or of their end if there is no change; follows the present
+/// Formats the time of the next change of the limits, or of their end if they do not change; follows the present
 /// limits.
 pub fn limits_to_come(status: &Status, clock: &Clock) -> String {
     let mut text = String::new();

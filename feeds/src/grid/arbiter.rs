@@ -7,7 +7,7 @@
 //! 2. It narrows the operator's band. It replaces that band only if its source may widen and has a lower number than
 //!    the operator.
 //! 3. All limits of obligatory sources and all emergencies narrow the result, regardless of their numbers.
-//! 4. During an emergency there is no lower limit. A lower limit above the upper one is reduced to it.
+//! 4. During an emergency no lower limit applies. A lower limit above the upper one is reduced to it.
 //!
 //! The curve assumes that every source continues as it is: the end of failsafe is foreseen, the loss of a source is
 //! not.

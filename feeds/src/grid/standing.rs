@@ -15,7 +15,7 @@ const RETURN: Span = Span::from_secs(120);
 pub enum Mode {
     /// The messages of the source arrive.
     Ok,
-    /// Lost without a replacement: there is no failsafe limit, or its time is over.
+    /// Lost without a replacement: no failsafe limit is configured, or its time is over.
     Stale,
     /// Lost; the failsafe limit has held since `since`. `back` is the time at which the heartbeat returned.
     Failsafe { since: Time, back: Option<Time> },

@@ -75,7 +75,7 @@ fn filters_and_parts() {
         let journal = journal_of_rows(dir.path()).await;
         assert_eq!(journal.finished(FinishedQuery::newest(1)).await, Ok(vec![rows().remove(6)]));
         check_filters(&journal).await;
-        // The list is read in parts of two, one of which begins between two equal ends.
+        // The list is read in parts of two. One part begins between two equal ends.
         let (mut after, mut seen) = (None, Vec::new());
         while seen.len() < 20 {
             let query = FinishedQuery { after, ..FinishedQuery::newest(1) };

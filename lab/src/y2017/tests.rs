@@ -108,7 +108,7 @@ fn under_a_cap_at_the_idle_draw_nothing_starts_before_the_window_ends() {
     assert_eq!(outcome.summary.budgets[0].spent, Power::from_mw(190_000) * Span::from_secs(3 * 86_400));
 }
 
-/// Tests ten nodes, five of which may be busy under the cap. Saved energy lets eight be busy until 100 s. The head
+/// Tests ten nodes; five of them may be busy under the cap. Saved energy lets eight be busy until 100 s. The head
 /// needs the same energy again.
 fn start_of_head(sign_error: bool) -> (intervals::Interval, i64) {
     let window = counter::Window { from: 0, until: 1_000_000, cap_mw: 1_515_600 };

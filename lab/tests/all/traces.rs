@@ -42,7 +42,7 @@ fn the_weeks_of_energy_budget_2017() {
         assert!(compat.jobs.is_sorted_by_key(|job| job.submit), "{name}");
         cleaned += compat.jobs.len();
     }
-    // The reference, section 1, has 400,969 jobs after cleaning. The files have 404,593 lines, of which 3,616 run for
+    // The reference, section 1, has 400,969 jobs after cleaning. The files have 404,593 lines; 3,616 of them run for
     // 0 s and 8 have a number with an exponent.
     assert_eq!((lines, cleaned), (404_593, 400_969));
 }

@@ -59,7 +59,7 @@ fn a_job_beyond_the_depth_of_a_round_has_that_reason() {
     assert_eq!(wait(&mut bench, jobs[1]), Some(Wait::Depth { depth: 1 }));
 }
 
-/// Lets two jobs want both nodes, one of which is busy; the third must not delay them.
+/// Lets two jobs request both nodes while one node is busy; the third must not delay them.
 #[test]
 fn a_job_that_waited_for_another_which_is_gone() {
     let mut bench = Bench::new();
