@@ -1,9 +1,14 @@
 //! The future of the cluster: free resources from now on, with running jobs until their expected ends and planned
 //! jobs, and the expected draw. Computes the earliest start of a job. Decides nothing.
 
+mod balance;
 mod bounds;
 mod chances;
 mod count;
+mod ledger;
+mod line;
+#[cfg(test)]
+mod naive;
 mod now;
 mod open;
 mod packed;
@@ -26,10 +31,11 @@ use limo_model::{Band, NodeId, Power, Span, Time, UnitKind};
 use crate::facts::HostCores;
 use crate::view::{Choice, View};
 use bounds::Bounds;
-use power::Draw;
-use powered::Powered;
+use line::PowerLine;
 
 pub(crate) use chances::{Chance, Chances};
+pub(crate) use ledger::{Ledger, Obstacle};
+pub(crate) use line::Ceiling;
 pub(crate) use now::{add, asks_each, chunks, could_have, free, has_room};
 pub(crate) use packed::{add_chunks, host_of, in_order};
 pub(crate) use planned::{Asker, Planned, Planner};
@@ -68,19 +74,10 @@ pub(crate) struct Future<'a> {
     bounds: RefCell<BTreeMap<bounds::BoundKey, Bounds>>,
 }
 
-/// The expected draw, with the upper limit minus the reserve.
-#[derive(Debug, Clone)]
-struct PowerLine {
-    draw: Draw,
-    /// True if there is any upper limit.
-    is_limited: bool,
-    powered: RefCell<Powered>,
-}
-
 impl<'a> Future<'a> {
     /// Makes the future with every class node by node, and the draw.
     pub(crate) fn new(view: &View<'a>) -> Self {
-        Self { power: Some(PowerLine::of(view)), ..Self::without_draw(view) }
+        Self { power: Some(line_of(view)), ..Self::without_draw(view) }
     }
 
     /// Makes the future node by node, without the draw.
@@ -153,7 +150,7 @@ impl<'a> Future<'a> {
         }
         // Without limits and prices, no job depends on the later draw.
         let has_prices = self.view.prices().is_some();
-        if let Some(power) = self.power.as_mut().filter(|power| at <= self.now || power.is_limited || has_prices) {
+        if let Some(power) = self.power.as_mut().filter(|power| at <= self.now || power.is_limited() || has_prices) {
             power.add((at, end), choice.estimate.power + choice.waking);
         }
     }
@@ -182,15 +179,12 @@ impl<'a> Future<'a> {
     /// Returns the first time from `from` on at which the limits leave `need` for all of `span`; it may return `None`
     /// for a time after `latest`.
     pub(crate) fn earliest_power(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
-        match self.line().filter(|line| line.is_limited) {
-            Some(line) => line.powered.borrow_mut().earliest(&line.draw, need, (from, latest), span),
-            None => Some(from),
-        }
+        self.line().map_or(Some(from), |line| line.earliest(need, (from, latest), span))
     }
 
     /// Returns true if the limits leave `need` now, for any duration.
     pub(crate) fn has_power_now(&self, need: Power) -> bool {
-        let line = self.line().filter(|line| line.is_limited);
+        let line = self.line().filter(|line| line.is_limited());
         line.is_none_or(|line| line.draw.earliest(need, (self.now, self.now), SOON).is_some())
     }
 
@@ -252,30 +246,16 @@ impl<'a> Future<'a> {
     /// Returns the least power that the upper limit leaves for `span` from now on.
     pub(crate) fn headroom_for(&self, span: Span) -> Power {
         let end = self.now + span.max(SOON);
-        self.line().map_or(Power::MAX, |line| line.draw.least_left(self.now, end))
+        self.line().map_or(Power::MAX, |line| line.least_left(self.now, end))
     }
 }
 
-impl PowerLine {
-    fn of(view: &View<'_>) -> Self {
-        let ceilings = ceilings(view);
-        let ends = |job: &crate::state::Job| Some((job.expected_end(view.now())?, job.assignment()?.draw));
-        // The draw already contains the job, so only its end is added.
-        let falls = view.active().filter_map(|(_, job)| ends(job)).map(|(end, draw)| (end, draw.mw().saturating_neg()));
-        Self {
-            draw: Draw::of(view.draw().mw(), falls.collect(), &ceilings),
-            is_limited: ceilings.iter().any(|(_, ceiling)| !ceiling.is_unlimited()),
-            powered: RefCell::default(),
-        }
-    }
-
-    fn add(&mut self, (from, to): (Time, Time), draw: Power) {
-        self.draw.add(from, to, draw.mw());
-        if draw < Power::ZERO {
-            // A job that had too little power may have enough now.
-            self.powered.get_mut().forget();
-        }
-    }
+/// Returns the draw of the running jobs until their expected ends.
+fn line_of(view: &View<'_>) -> PowerLine {
+    let ends = |job: &crate::state::Job| Some((job.expected_end(view.now())?, job.assignment()?.draw));
+    // The draw already contains the job, so only its end is added.
+    let falls = view.active().filter_map(|(_, job)| ends(job)).map(|(end, draw)| (end, draw.mw().saturating_neg()));
+    PowerLine::new(view.draw(), falls.collect(), &ceilings(view))
 }
 
 /// Returns the upper limit minus the reserve, now and from each of its changes on.

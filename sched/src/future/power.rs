@@ -124,15 +124,16 @@ impl Draw {
         self.place(at)
     }
 
-    /// Adds `amount` from `from` until `to`, which is later.
+    /// Adds `amount` from `from` until `to`, which is later; [`Time::MAX`] has no end.
     pub fn add(&mut self, from: Time, to: Time, amount: i64) {
         self.cut(from);
-        let (last_block, last) = self.cut(to);
+        let end = (self.blocks.len() - 1, usize::MAX);
+        let (last_block, last) = if to < Time::MAX { self.cut(to) } else { end };
         let (first_block, first) = self.place(from);
         for of in first_block..=last_block {
             let block = &mut self.blocks[of];
             let begin = if of == first_block { first } else { 0 };
-            let end = if of == last_block { last } else { block.pieces.len() };
+            let end = if of == last_block { last.min(block.pieces.len()) } else { block.pieces.len() };
             if begin < end {
                 block.add(begin, end, amount);
             }
@@ -182,7 +183,7 @@ impl Draw {
                 }
             }
         }
-        start.filter(|start| Time::MAX - *start >= span)
+        start
     }
 
     /// Returns the least power that the ceiling leaves from `from` until before `to`; [`Power::MAX`] if the time is

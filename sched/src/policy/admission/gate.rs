@@ -10,8 +10,7 @@
 
 use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
 
-use crate::budget::{Ledger, Obstacle};
-use crate::future::PowerRoom;
+use crate::future::{Ceiling, Ledger, Obstacle, PowerRoom};
 use crate::index::HeadReservation;
 use crate::options::Horizon;
 use crate::view::View;
@@ -163,7 +162,7 @@ impl<'a> Gate<'a> {
             PowerLimit::Ledger => match self.ledger().admits(power, end) {
                 Ok(()) => None,
                 Err(Obstacle::Power { needs, left }) => Some(Wait::Band { needs, left, until }),
-                Err(Obstacle::Energy { needs, left, .. }) => Some(Wait::Budget { needs, left, until }),
+                Err(Obstacle::Energy { needs, left }) => Some(Wait::Budget { needs, left, until }),
             },
         }
     }
@@ -228,25 +227,22 @@ fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
         endless |= !release.is_sure;
         release.is_sure
     });
-    let mut ledger = Ledger::new(now, draw, sure.map(|((end, _), release)| (*end, release.power)));
+    let is_rate = view.parts().admission == AdmissionRule::Rate;
+    let mut limits = vec![Ceiling { steps: vec![(now, high)], until: Time::MAX }];
+    limits[0].steps.extend(view.limits().bands(now).map(|(at, band)| (at, band.high())));
+    if is_rate {
+        limits.extend(periods.iter().map(|budget| Ceiling { steps: view.release_of(budget), until: budget.until }));
+    }
+    let falls = sure.map(|((end, _), release)| (*end, release.power));
+    let mut ledger = Ledger::new(now, draw, falls, &limits);
     if endless {
         ledger.endless();
     }
     if view.options().horizon == Horizon::Job {
         ledger.short();
     }
-    let mut steps = vec![(now, high)];
-    steps.extend(view.limits().bands(now).map(|(at, band)| (at, band.high())));
-    if steps.iter().any(|(_, high)| !high.is_unlimited()) {
-        ledger.limit(&steps, Time::MAX);
-    }
-    for budget in periods {
-        let release = view.release_of(budget);
-        if view.parts().admission == AdmissionRule::Rate {
-            ledger.limit(&release, budget.until);
-        } else {
-            ledger.budget(budget.from, budget.until, view.available(budget), &release);
-        }
+    for budget in periods.iter().filter(|_| !is_rate) {
+        ledger.budget((budget.from, budget.until), view.available(budget), view.release_of(budget));
     }
     ledger
 }

@@ -4,7 +4,7 @@
 use limo_model::{Power, Span, Time};
 use proptest::prelude::*;
 
-use super::Ledger;
+use super::{Ceiling, Ledger};
 
 /// End of the test; nothing changes after it.
 const END: i64 = 120;
@@ -99,19 +99,18 @@ impl World {
 
     fn ledger(&self) -> Ledger {
         let steps = |steps: &[(i64, i64)]| steps.iter().map(|(ms, mw)| (time(*ms), power(*mw))).collect::<Vec<_>>();
-        let mut ledger = Ledger::new(time(self.now), power(self.draw), steps(&self.falls).into_iter());
+        let limit = self.limit.iter().map(|(limit, until)| Ceiling { steps: steps(limit), until: time(*until) });
+        let limits: Vec<_> = limit.collect();
+        let mut ledger = Ledger::new(time(self.now), power(self.draw), steps(&self.falls).into_iter(), &limits);
         if self.endless {
             ledger.endless();
         }
         if self.short {
             ledger.short();
         }
-        if let Some((limit, until)) = &self.limit {
-            ledger.limit(&steps(limit), time(*until));
-        }
         for period in &self.periods {
-            let release = steps(&period.release);
-            ledger.budget(time(period.from), time(period.until), i128::from(period.available), &release);
+            let times = (time(period.from), time(period.until));
+            ledger.budget(times, i128::from(period.available), steps(&period.release));
         }
         ledger
     }

@@ -8,53 +8,60 @@
 
 use limo_model::{Energy, Power, Span, Time};
 
+use super::SOON;
 use super::balance::Balance;
-use super::headroom::Headroom;
-use super::steps::Steps;
-use super::{UJ_PER_MJ, narrow};
+use super::line::{Ceiling, PowerLine};
+use crate::budget::{UJ_PER_MJ, narrow};
 
 /// Reason why a load does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
-    /// The load exceeds the lowest power that a limit leaves.
+pub(crate) enum Obstacle {
+    /// The load exceeds the lowest power that the limits leave.
     Power { needs: Power, left: Power },
-    /// Up to `until` the load uses `needs` (rounded up), but the budget then has only `left` (rounded down). `left`
+    /// Up to some time the load uses `needs` (rounded up), but the budget then has only `left` (rounded down). `left`
     /// is negative if the budget is already in debt.
-    Energy { needs: Energy, left: Energy, until: Time },
+    Energy { needs: Energy, left: Energy },
 }
 
-/// The committed draw of the cluster over time. Made anew in each round: `new`, then the limits and budgets, then
-/// questions and commitments in any order.
+/// The committed draw of the cluster over time. Made anew in each round: `new`, then the budgets, then questions and
+/// commitments in any order.
 ///
 /// Let n be the number of expected ends and of steps of limits and releases. A commitment costs O(n), and so does the
-/// first question about a period after it. Other questions cost O(log n). [`Ledger::earliest`] costs O(n) for each
-/// period before the result.
+/// first question about a period after it. Other questions cost O(log n), and O(√n) under limits. [`Ledger::earliest`]
+/// costs O(n) for each period before the result.
 ///
 /// Within each period, budgets are checked until the end of the load in question or until the **horizon**, whichever
 /// is later. The horizon is the last end of all committed loads. So no debt arises while a job runs (IV-B). A debt
 /// after the last known end arises because less is released than the cluster's believed draw without jobs. It blocks
 /// no job.
 #[derive(Debug, Clone)]
-pub struct Ledger {
-    now: i64,
-    draw: Steps,
+pub(crate) struct Ledger {
+    now: Time,
+    line: PowerLine,
+    /// End of the last committed load with a known end, in ms.
+    last_end: i64,
     /// True if a committed load has no known end: the horizon is then the end of each period.
     endless: bool,
     /// True to ignore debts after the end of the tested load.
     short: bool,
-    limits: Vec<Headroom>,
     balances: Vec<Balance>,
 }
 
 impl Ledger {
     /// Makes a ledger. `draw` is the believed draw of the cluster now; it falls by each of `falls` at its time, when a
     /// load ends. An overdue end is expected for the next millisecond. Ascending times are fastest, any order is
-    /// allowed. Loads without a known end are not in `falls`: see [`Ledger::endless`].
-    pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>) -> Self {
-        let now = now.unix_ms();
-        let mut draw = Steps::constant(draw.mw(), falls.size_hint().0);
-        draw.lower(falls.map(|(at, fall)| (at.unix_ms().max(now.saturating_add(1)), fall.mw())));
-        Self { now, draw, endless: false, short: false, limits: Vec::new(), balances: Vec::new() }
+    /// allowed. Loads without a known end are not in `falls`: see [`Ledger::endless`]. All limits hold at the same
+    /// time.
+    pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>, limits: &[Ceiling]) -> Self {
+        let mut last_end = now.unix_ms();
+        let falls = falls.map(|(at, fall)| {
+            let at = at.max(now + SOON);
+            last_end = last_end.max(at.unix_ms());
+            (at, fall.mw().saturating_neg())
+        });
+        let falls = falls.collect();
+        let line = PowerLine::new(draw, falls, &Ceiling::lowest(limits));
+        Self { now, line, last_end, endless: false, short: false, balances: Vec::new() }
     }
 
     /// Declares that some load has no known end: the horizon is then the end of each period.
@@ -69,21 +76,12 @@ impl Ledger {
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
-    /// Limits the draw to `steps` from the first of them until `until`; outside of that time it is unlimited. The
-    /// times of `steps` ascend. All limits hold at the same time.
-    pub fn limit(&mut self, steps: &[(Time, Power)], until: Time) {
-        let Some((first, _)) = steps.first() else { return };
-        let start = first.unix_ms().max(self.now);
-        self.limits.push(Headroom::new(start, until.unix_ms(), Steps::new(i64::MAX, steps)));
-    }
-
     /// Adds a period: the released minus the used energy must never be negative up to the horizon. It starts with
     /// `available` µJ at the later of now and `from`, and grows by the mW of `release` from then on. Nothing is
     /// released before the first step; the times ascend. May be called for successive periods, in ascending order;
     /// unused energy is not carried over.
-    pub fn budget(&mut self, from: Time, until: Time, available: i128, release: &[(Time, Power)]) {
-        let start = from.unix_ms().max(self.now);
-        self.balances.push(Balance::new(start, until.unix_ms(), available, Steps::new(0, release)));
+    pub fn budget(&mut self, (from, until): (Time, Time), available: i128, release: Vec<(Time, Power)>) {
+        self.balances.push(Balance::new((from.max(self.now), until), available, release));
     }
 
     /// Checks that one more load of `extra` may run from now until `to`, or without a known end. A load runs for at
@@ -94,27 +92,24 @@ impl Ledger {
     /// # Errors
     /// The first [`Obstacle`]: limits come before budgets, earlier budgets before later ones.
     pub fn admits(&mut self, extra: Power, to: Option<Time>) -> Result<(), Obstacle> {
-        if extra <= Power::ZERO || (self.limits.is_empty() && self.balances.is_empty()) {
+        if extra <= Power::ZERO {
             return Ok(());
         }
-        let to = to.map_or(i64::MAX, |to| self.after_now(to));
-        let horizon = self.horizon();
-        for limit in &mut self.limits {
-            limit.prepare(&self.draw);
-            let left = Power::from_mw(limit.left(to));
-            if extra > left {
-                return Err(Obstacle::Power { needs: extra, left: left.at_least_zero() });
-            }
+        let to = to.map_or(Time::MAX, |to| to.max(self.now + SOON));
+        let left = self.line.least_left(self.now, to);
+        if extra > left {
+            return Err(Obstacle::Power { needs: extra, left: left.at_least_zero() });
         }
+        let (to, horizon) = (to.unix_ms(), self.horizon());
         for balance in &mut self.balances {
             if balance.start() >= to {
                 break;
             }
-            balance.prepare(&self.draw, horizon);
+            balance.prepare(&self.line.draw, horizon);
             if let Some(debt) = balance.debt(extra.mw(), to) {
                 let needs = Energy::from_mj(narrow(debt.needs.saturating_add(UJ_PER_MJ - 1).div_euclid(UJ_PER_MJ)));
                 let left = Energy::from_mj(narrow(debt.left.div_euclid(UJ_PER_MJ)));
-                return Err(Obstacle::Energy { needs, left, until: Time::from_unix_ms(debt.at) });
+                return Err(Obstacle::Energy { needs, left });
             }
         }
         Ok(())
@@ -123,11 +118,13 @@ impl Ledger {
     /// Adds a load from `from` (now, or later for a reservation) until `to`, or without end. Does not test if it fits.
     /// The horizon is not before its end from then on.
     pub fn commit(&mut self, extra: Power, from: Time, to: Option<Time>) {
-        let first_end = from.unix_ms().max(self.now).saturating_add(1);
-        let from = if from.unix_ms() <= self.now { i64::MIN } else { from.unix_ms() };
-        self.draw.raise(from, to.map(|to| to.unix_ms().max(first_end)), extra.mw());
-        self.endless |= to.is_none();
-        self.limits.iter_mut().for_each(Headroom::forget);
+        let from = from.max(self.now);
+        let to = to.map(|to| to.max(from + SOON));
+        self.line.add((from, to.unwrap_or(Time::MAX)), extra);
+        match to {
+            Some(to) => self.last_end = self.last_end.max(to.unix_ms()),
+            None => self.endless = true,
+        }
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
@@ -136,48 +133,43 @@ impl Ledger {
     /// matter; neither do debts after both its end and the horizon. After the last period and the last limit every
     /// load is admitted. Returns `None` only if a limit without end forbids the load.
     pub fn earliest(&mut self, extra: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
-        let mut at = not_before.unix_ms().max(self.now);
-        let span = span.map_or(i64::MAX, |span| span.ms().max(1));
-        let extra = extra.mw();
-        if extra <= 0 {
-            return Some(Time::from_unix_ms(at));
+        let mut at = not_before.max(self.now);
+        let span = span.map_or(Span::MAX, |span| span.max(SOON));
+        if extra <= Power::ZERO {
+            return Some(at);
         }
         let horizon = self.horizon();
-        self.limits.iter_mut().for_each(|limit| limit.prepare(&self.draw));
         // A start is impossible before the time of each step below, so the first time that needs no step is the result.
-        while at < i64::MAX {
-            let end = at.saturating_add(span);
-            let limits = self.limits.iter().map(|limit| limit.clear_from(extra, span, at));
-            let touched = self.balances.iter_mut().filter(|balance| at < balance.until() && balance.start() < end);
-            let budgets = touched.map(|balance| {
-                balance.prepare(&self.draw, horizon);
-                if balance.start() <= at {
-                    balance.clear_from(extra, span, at)
-                } else if balance.debt(extra, end).is_some() {
+        loop {
+            let from = self.line.earliest(extra, (at, Time::MAX), span)?.unix_ms();
+            let end = from.saturating_add(span.ms());
+            let touched = self.balances.iter_mut().filter(|balance| from < balance.until() && balance.start() < end);
+            let next = touched.fold(from, |next, balance| {
+                balance.prepare(&self.line.draw, horizon);
+                next.max(if balance.start() <= from {
+                    balance.clear_from(extra.mw(), span.ms(), from)
+                } else if balance.debt(extra.mw(), end).is_some() {
                     // The later the load starts before the period, the more of it falls into the period.
                     balance.start()
                 } else {
-                    at
-                }
+                    from
+                })
             });
-            let next = limits.chain(budgets).fold(at, i64::max);
-            if next == at {
-                return Some(Time::from_unix_ms(at));
+            at = Time::from_unix_ms(next);
+            if next == from {
+                return Some(at);
             }
-            at = next;
+            if at == Time::MAX {
+                return None;
+            }
         }
-        None
-    }
-
-    fn after_now(&self, at: Time) -> i64 {
-        at.unix_ms().max(self.now.saturating_add(1))
     }
 
     fn horizon(&self) -> i64 {
         if self.short {
-            return self.now;
+            return self.now.unix_ms();
         }
-        if self.endless { i64::MAX } else { self.draw.last_change().unwrap_or(self.now) }
+        if self.endless { i64::MAX } else { self.last_end }
     }
 }
 
@@ -193,39 +185,43 @@ mod tests {
         Power::from_watts(watts)
     }
 
+    fn limited(limits: &[Ceiling]) -> Ledger {
+        Ledger::new(at(0), watts(500), [(at(50_000), watts(100))].into_iter(), limits)
+    }
+
     /// Makes a cluster with four nodes of 100 W idle and 200 W computing, one of them computing until 50 s: 500 W, then
     /// 400 W.
     fn cluster() -> Ledger {
-        Ledger::new(at(0), watts(500), [(at(50_000), watts(100))].into_iter())
+        limited(&[])
     }
 
     /// Makes a budget of 500 W for 100 s: the balance is constant until 50 s and then grows by 100 W, 5,000 J in total.
     fn with_budget(joules: i128) -> Ledger {
         let mut ledger = cluster();
-        ledger.budget(at(0), at(100_000), joules * 1_000_000, &[(at(0), watts(500))]);
+        ledger.budget((at(0), at(100_000)), joules * 1_000_000, vec![(at(0), watts(500))]);
         ledger
     }
 
     #[test]
     fn a_load_is_never_in_debt() {
-        let check = |at_hand, load, to: Option<i64>, debt: Option<(i64, i64, i64)>| {
-            let expected = debt.map_or(Ok(()), |(needs, left, until)| {
+        let check = |at_hand, load, to: Option<i64>, debt: Option<(i64, i64)>| {
+            let expected = debt.map_or(Ok(()), |(needs, left)| {
                 let (needs, left) = (Energy::from_joules(needs), Energy::from_joules(left));
-                Err(Obstacle::Energy { needs, left, until: at(until) })
+                Err(Obstacle::Energy { needs, left })
             });
             assert_eq!(with_budget(at_hand).admits(watts(load), to.map(at)), expected, "{at_hand} J {load} W {to:?}");
         };
         // The balance is zero until 50 s, although 5,000 J are left at 100 s.
-        check(0, 100, Some(30_000), Some((3_000, 0, 30_000)));
-        check(0, 100, None, Some((5_000, 0, 50_000)));
+        check(0, 100, Some(30_000), Some((3_000, 0)));
+        check(0, 100, None, Some((5_000, 0)));
         check(0, 0, None, None);
         check(3_000, 100, Some(30_000), None);
-        check(2_999, 100, Some(30_000), Some((3_000, 2_999, 30_000)));
+        check(2_999, 100, Some(30_000), Some((3_000, 2_999)));
         // 5,000 J are used at 50 s; from then on the release equals the draw.
         check(5_000, 100, None, None);
-        check(5_000, 101, None, Some((5_050, 5_000, 50_000)));
+        check(5_000, 101, None, Some((5_050, 5_000)));
         // A budget in debt starts nothing.
-        check(-1, 1, Some(1_000), Some((0, -1, 0)));
+        check(-1, 1, Some(1_000), Some((0, -1)));
         check(-1, -1, Some(1_000), None);
     }
 
@@ -253,34 +249,33 @@ mod tests {
     /// The release is 300 W, and the idle cluster draws 400 W. Of 12,000 J, 2,000 J are left at 50 s, the last known
     /// end. None are left at 70 s, and 3,000 J would be missing at 100 s.
     fn below_rest(endless: bool) -> Ledger {
-        let falls = [(at(50_000), watts(100))].into_iter();
-        let mut ledger = Ledger::new(at(0), watts(500), falls);
+        let mut ledger = cluster();
         if endless {
             ledger.endless();
         }
-        ledger.budget(at(0), at(100_000), 12_000_000_000, &[(at(0), watts(300))]);
+        ledger.budget((at(0), at(100_000)), 12_000_000_000, vec![(at(0), watts(300))]);
         ledger
     }
 
     #[test]
     fn a_debt_after_the_last_load_rejects_no_load() {
         let mut ledger = below_rest(false);
-        let mut check = |load, to: Option<i64>, debt: Option<(i64, i64, i64)>| {
-            let expected = debt.map_or(Ok(()), |(needs, left, until)| {
+        let mut check = |load, to: Option<i64>, debt: Option<(i64, i64)>| {
+            let expected = debt.map_or(Ok(()), |(needs, left)| {
                 let (needs, left) = (Energy::from_joules(needs), Energy::from_joules(left));
-                Err(Obstacle::Energy { needs, left, until: at(until) })
+                Err(Obstacle::Energy { needs, left })
             });
             assert_eq!(ledger.admits(watts(load), to.map(at)), expected, "{load} W {to:?}");
         };
         // The running load keeps its energy until 50 s.
         check(100, Some(20_000), None);
-        check(100, Some(21_000), Some((2_100, 2_000, 50_000)));
+        check(100, Some(21_000), Some((2_100, 2_000)));
         check(10, Some(60_000), None);
-        check(10, Some(70_000), Some((700, 0, 70_000)));
-        check(1, None, Some((100, -3_000, 100_000)));
+        check(10, Some(70_000), Some((700, 0)));
+        check(1, None, Some((100, -3_000)));
         // A load without a known end runs to the end of the period, so no other load may start.
         let missing = Energy::from_joules(-3_000);
-        let obstacle = Obstacle::Energy { needs: Energy::from_joules(1), left: missing, until: at(100_000) };
+        let obstacle = Obstacle::Energy { needs: Energy::from_joules(1), left: missing };
         assert_eq!(below_rest(true).admits(watts(1), Some(at(1_000))), Err(obstacle));
     }
 
@@ -291,7 +286,7 @@ mod tests {
         // At 65 s 500 J are left without that load, and 400 J with it.
         assert_eq!(ledger.admits(watts(10), Some(at(40_000))), Ok(()));
         let (needs, left) = (Energy::from_joules(500), Energy::from_joules(400));
-        let obstacle = Obstacle::Energy { needs, left, until: at(65_000) };
+        let obstacle = Obstacle::Energy { needs, left };
         assert_eq!(ledger.admits(watts(10), Some(at(50_000))), Err(obstacle));
         ledger.commit(watts(10), at(0), None);
         assert!(ledger.admits(watts(1), Some(at(1_000))).is_err());
@@ -317,7 +312,7 @@ mod tests {
     fn a_load_that_crosses_into_the_next_period_must_fit_there_too() {
         // The second period releases 450 W: the balance begins at 0, not at the 5,000 J left over, and grows by 50 W.
         let mut ledger = with_budget(0);
-        ledger.budget(at(100_000), at(200_000), 0, &[(at(100_000), watts(450))]);
+        ledger.budget((at(100_000), at(200_000)), 0, vec![(at(100_000), watts(450))]);
         let mut check = |load, secs, expected| {
             let found = ledger.earliest(watts(load), Some(Span::from_secs(secs)), at(0));
             assert_eq!(found, Some(at(expected)), "{load} W {secs} s");
@@ -339,8 +334,8 @@ mod tests {
 
     #[test]
     fn a_limit_holds_in_its_window_only() {
-        let mut ledger = cluster();
-        ledger.limit(&[(at(20_000), watts(600))], at(70_000));
+        let window = Ceiling { steps: vec![(at(20_000), watts(600))], until: at(70_000) };
+        let mut ledger = limited(std::slice::from_ref(&window));
         assert_eq!(ledger.admits(watts(150), Some(at(20_000))), Ok(()));
         let obstacle = Obstacle::Power { needs: watts(150), left: watts(100) };
         assert_eq!(ledger.admits(watts(150), Some(at(20_001))), Err(obstacle));
@@ -351,15 +346,15 @@ mod tests {
         check(150, 20, 0);
         check(150, 21, 50_000);
         check(250, 21, 70_000);
-        ledger.limit(&[(at(0), watts(400))], Time::MAX);
-        assert_eq!(ledger.earliest(watts(1), Some(Span::from_secs(1)), at(0)), None);
+        let always = Ceiling { steps: vec![(at(0), watts(400))], until: Time::MAX };
+        assert_eq!(limited(&[window, always]).earliest(watts(1), Some(Span::from_secs(1)), at(0)), None);
     }
 
     #[test]
     fn an_overdue_end_is_expected_at_once() {
         let falls = [(at(3), watts(1)), (at(10), watts(1))];
-        let mut ledger = Ledger::new(at(10), watts(2), falls.into_iter());
-        ledger.limit(&[(at(0), watts(2))], at(100));
+        let limit = Ceiling { steps: vec![(at(0), watts(2))], until: at(100) };
+        let mut ledger = Ledger::new(at(10), watts(2), falls.into_iter(), &[limit]);
         assert_eq!(ledger.earliest(watts(2), Some(Span::from_secs(1)), at(0)), Some(at(11)));
     }
 }

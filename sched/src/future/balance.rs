@@ -6,8 +6,10 @@
 //! run of points bisection finds the point with the highest demand, without preparation. Only the demands of whole
 //! runs are stored: preparation takes O(n) additions, an answer O(log n).
 
-use super::narrow;
-use super::steps::{Steps, differences};
+use limo_model::{Power, Time};
+
+use super::power::Draw;
+use crate::budget::narrow;
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
@@ -44,7 +46,8 @@ pub(super) struct Balance {
     start: i64,
     until: i64,
     available: i128,
-    release: Steps,
+    /// Release in mW, from each time on; nothing is released before the first one.
+    release: Vec<(Time, Power)>,
     ready: bool,
     /// Points from `start` to `until`, both included. Empty if the period is over.
     points: Vec<Point>,
@@ -55,8 +58,9 @@ pub(super) struct Balance {
 }
 
 impl Balance {
-    /// Makes a balance. `start` is not before now.
-    pub(super) fn new(start: i64, until: i64, available: i128, release: Steps) -> Self {
+    /// Makes a balance. Its start is not before now.
+    pub(super) fn new((start, until): (Time, Time), available: i128, release: Vec<(Time, Power)>) -> Self {
+        let (start, until) = (start.unix_ms(), until.unix_ms());
         Self { start, until, available, release, ready: false, points: Vec::new(), runs: Vec::new(), planned: 0 }
     }
 
@@ -73,8 +77,8 @@ impl Balance {
         self.ready = false;
     }
 
-    /// Computes the points. `horizon` is the end of the last load, the last change of `draw`, or the end of time.
-    pub(super) fn prepare(&mut self, draw: &Steps, horizon: i64) {
+    /// Computes the points. `horizon` is the end of the last load, or the end of time.
+    pub(super) fn prepare(&mut self, draw: &Draw, horizon: i64) {
         if self.ready {
             return;
         }
@@ -86,11 +90,10 @@ impl Balance {
             self.planned = 0;
             return;
         }
-        points.reserve(self.release.len() + draw.len() + 1);
         let run = |begin| Run { begin, tightest_before: None, lowest_after: None };
         runs.push(run(0));
         let (mut last, mut rate, mut balance) = (self.start, i64::MIN, self.available);
-        differences(&self.release, draw, self.start, self.until, |at, slope| {
+        differences(&self.release, draw, (self.start, self.until), |at, slope| {
             if slope < rate {
                 runs.push(run(points.len()));
             }
@@ -288,5 +291,26 @@ impl Point {
         let slope = i128::from(self.slope.max(1));
         let missing = level.saturating_sub(self.balance);
         self.at.saturating_add(narrow((missing.saturating_add(slope - 1)).div_euclid(slope)))
+    }
+}
+
+/// Calls back with the pieces of `[from, until)` in which `release - draw` is constant, in order: their start and the
+/// difference.
+fn differences(release: &[(Time, Power)], draw: &Draw, (from, until): (i64, i64), mut piece: impl FnMut(i64, i64)) {
+    let current = release.partition_point(|(at, _)| at.unix_ms() <= from);
+    let mut high = current.checked_sub(1).map_or(0, |current| release[current].1.mw());
+    let mut steps = release[current..].iter().map(|(at, level)| (at.unix_ms(), level.mw())).peekable();
+    let mut pieces = draw.pieces(Time::from_unix_ms(from)).map(|(at, level)| (at.unix_ms(), level)).peekable();
+    let (mut at, mut low) = (from, 0);
+    while at < until {
+        while let Some((_, level)) = pieces.next_if(|(start, _)| *start <= at) {
+            low = level;
+        }
+        while let Some((_, level)) = steps.next_if(|(start, _)| *start <= at) {
+            high = level;
+        }
+        piece(at, high.saturating_sub(low));
+        let next = [pieces.peek(), steps.peek()].map(|next| next.map_or(i64::MAX, |(start, _)| *start));
+        at = next[0].min(next[1]);
     }
 }
