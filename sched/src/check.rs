@@ -23,10 +23,15 @@ use crate::state::{Job, Node, Phase, Sleep, State};
 pub(crate) struct Case<'a> {
     pub state: &'a State,
     pub books: &'a Books,
+    pub parts: Parts,
     pub now: Time,
 }
 
 impl<'a> Case<'a> {
+    pub fn of(state: &'a State, books: &'a Books, now: Time) -> Self {
+        Self { state, books, parts: state.settings.parts(), now }
+    }
+
     fn job(&self, id: JobId) -> Option<&'a Job> {
         self.state.jobs.get(id).map(Box::as_ref)
     }
@@ -41,10 +46,6 @@ impl<'a> Case<'a> {
     }
 
     /// Returns the promises of the policy.
-    fn parts(&self) -> Parts {
-        self.state.settings.parts()
-    }
-
     fn high(&self) -> Power {
         self.state.settings.limits.band(self.now).high()
     }
@@ -89,7 +90,7 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let is_missing = |job: &JobId| seen.binary_search(job).is_err();
     let queue = || case.state.queue.iter();
     let is_untold = |job: &JobId| case.job(*job).is_some_and(|job| matches!(job.phase, Phase::Waiting(None)));
-    let forgotten: Vec<JobId> = match case.parts().starts_one_by_one() {
+    let forgotten: Vec<JobId> = match case.parts.starts_one_by_one() {
         // Another plan follows one with starts; a reason stays valid until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
         // Another plan also follows one that changes running jobs.
@@ -274,7 +275,7 @@ fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Par
 
 /// Checks that presets with this promise start nothing that raises the draw above the upper limit.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if !case.parts().keeps_upper_limit() {
+    if !case.parts.keeps_upper_limit() {
         return;
     }
     let switched = switched_draw(case, plan);

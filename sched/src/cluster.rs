@@ -2,7 +2,7 @@
 
 mod requests;
 
-use limo_model::{JobId, Meter, NodeId, Time};
+use limo_model::{JobId, Meter, NodeId, Parts, Time};
 
 use crate::books::Books;
 use crate::index::Index;
@@ -17,6 +17,8 @@ pub(crate) struct Cluster {
     pub books: Books,
     /// The requests of jobs; equal requests are stored once.
     pub requests: Requests,
+    /// The parts of the policy in force, as the settings give them.
+    pub parts: Parts,
 }
 
 impl Cluster {
@@ -30,7 +32,8 @@ impl Cluster {
             }
         }
         let (index, books) = (Index::of(&state, now), Books::of(&state, now));
-        Self { state, index, books, requests }
+        let parts = state.settings.parts();
+        Self { state, index, books, requests, parts }
     }
 
     /// Recomputes all data derived from the record.

@@ -127,16 +127,20 @@ impl Core {
         let used = allowance::used_up(cluster, now);
         let mut round = Round {
             now,
-            commands: stops(cluster, now),
+            commands: Vec::new(),
             waits: Vec::new(),
             finished: Vec::new(),
             wake_at: None,
             violations: Vec::new(),
         };
-        round.commands.extend(pause::suspensions(cluster).into_iter().chain(warnings(cluster, now)));
+        stops(cluster, now, &mut round.commands);
+        pause::suspensions(cluster, &mut round.commands);
+        warnings(cluster, now, &mut round.commands);
         round.commands.extend(used);
-        round.commands.extend(releases(cluster));
-        execute::lift(cluster, now, &silent, &mut round);
+        releases(cluster, &mut round.commands);
+        if !silent.is_empty() {
+            execute::lift(cluster, now, &silent, &mut round);
+        }
         if cluster.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut cluster.state.settings, now);
             let next = cluster.state.settings.prices.as_ref().and_then(|prices| prices.next_change(now));

@@ -50,9 +50,8 @@ pub(crate) trait Pass<'a> {
     fn later(&mut self) -> Vec<Later>;
 }
 
-/// Makes one plan, with the cache for the next one.
-pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized)) -> (Plan, Option<PlanCache>) {
-    let mut plan = Plan::default();
+/// Makes one plan, which is empty at first. Returns the cache for the next one.
+pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
     while let Some((id, job)) = pass.next() {
         match pass.place((id, job)) {
             Verdict::Start(start) => plan.starts.push(start),
@@ -60,11 +59,10 @@ pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized)) -> (Plan, Option<Pla
             Verdict::Wait(wait) => plan.waits.push((id, wait)),
             Verdict::Untold => plan.is_unfinished = true,
         }
-        if pass.is_over(&plan) {
+        if pass.is_over(plan) {
             plan.is_unfinished = true;
             break;
         }
     }
-    let cache = pass.close(&mut plan);
-    (plan, cache)
+    pass.close(plan)
 }

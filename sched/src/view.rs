@@ -89,7 +89,7 @@ impl<'a> View<'a> {
     }
 
     pub fn parts(&self) -> Parts {
-        self.cluster.state.settings.parts()
+        self.cluster.parts
     }
 
     pub fn mode(&self) -> Mode {

@@ -15,6 +15,9 @@ use crate::state::State;
 
 /// Records a confirmation: later starts need not wait for it, and those that waited for nothing else are released.
 pub(super) fn confirmed(cluster: &mut Cluster, is_over: impl Fn(&Await) -> bool) {
+    if cluster.index.awaiting.is_empty() && cluster.state.reliefs.is_empty() {
+        return;
+    }
     cluster.state.reliefs.take(&is_over);
     for id in cluster.index.awaiting.clone() {
         let Some(job) = cluster.state.jobs.get_mut(id) else { continue };
@@ -86,6 +89,9 @@ fn overdue_at(state: &State, id: JobId) -> Option<Time> {
 
 /// Returns the time at which the first wait for a confirmation has taken too long.
 pub(crate) fn next_overdue(cluster: &Cluster) -> Option<Time> {
+    if cluster.index.awaiting.is_empty() {
+        return None;
+    }
     cluster.index.awaiting.iter().filter_map(|job| overdue_at(&cluster.state, *job)).min()
 }
 

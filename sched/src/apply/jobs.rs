@@ -29,7 +29,7 @@ pub(super) fn check_submission(
         }
     }
     check_request(cluster, request)?;
-    check_depth(&cluster.state, request)?;
+    check_depth(cluster, request)?;
     reservations::check(&cluster.state, now, request)?;
     rank::check_priority(request.priority)?;
     eligible::check(&cluster.state, request)?;
@@ -37,9 +37,10 @@ pub(super) fn check_submission(
 }
 
 /// Refuses an immediate job that is beyond the depth of the policy.
-fn check_depth(state: &State, request: &Request) -> Result<(), Refused> {
+fn check_depth(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
+    let state = &cluster.state;
     let depth = state.settings.options.depth;
-    if !request.immediate || state.settings.parts().starts_one_by_one() {
+    if !request.immediate || cluster.parts.starts_one_by_one() {
         return Ok(());
     }
     let last = state.queue.iter().nth(depth.saturating_sub(1) as usize).and_then(|id| state.jobs.get(id));
@@ -59,8 +60,9 @@ pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Ar
 
 /// Returns true if a submitted job can change the plan. It cannot if more than `depth` jobs are before it: the policy
 /// already knows that more jobs wait.
-pub(super) fn matters(state: &State, id: JobId) -> bool {
-    let looks_at_all = state.settings.parts().starts_one_by_one();
+pub(super) fn matters(cluster: &Cluster, id: JobId) -> bool {
+    let state = &cluster.state;
+    let looks_at_all = cluster.parts.starts_one_by_one();
     let is_last = state.queue.contains(id) && !state.ranking.mixed;
     looks_at_all || !is_last || state.queue.len() <= state.settings.options.depth as usize + 1
 }

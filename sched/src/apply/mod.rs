@@ -124,6 +124,6 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
 /// Records [`Event::Submitted`]. A new job in the queue does not invalidate the cache of the last plan.
 pub(crate) fn submit(cluster: &mut Cluster, now: Time, job: JobId, request: Arc<Request>) -> Result<(), Refused> {
     jobs::submitted(cluster, now, job, request)?;
-    cluster.state.dirty |= jobs::matters(&cluster.state, job);
+    cluster.state.dirty |= jobs::matters(cluster, job);
     Ok(())
 }

@@ -47,13 +47,14 @@ pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) ->
     if let Some(why) = parts.senseless() {
         return Err(Refused::Senseless { why });
     }
-    let before = cluster.state.settings.parts();
+    let before = cluster.parts;
     // No reason depends on the rule for idle nodes.
     if preset != cluster.state.settings.preset || (Parts { idle: before.idle, ..parts }) != before {
         forget_reasons(cluster);
     }
     cluster.state.settings.preset = preset;
     cluster.state.settings.options = options;
+    cluster.parts = parts;
     cluster.books.count_ends(&cluster.state);
     cluster.index.mode_until = None;
     cluster.index.queue_again(&cluster.state);

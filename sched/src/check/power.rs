@@ -22,7 +22,7 @@ struct PlanLoad {
 /// debt.
 pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let more = plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
-    if !case.parts().keeps_budget() || more <= Power::ZERO {
+    if !case.parts.keeps_budget() || more <= Power::ZERO {
         return;
     }
     let (now, settings, spending) = (case.now, &case.state.settings, &case.state.spending);
@@ -41,7 +41,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
     for budget in budgets.iter().take_while(|budget| budget.from < load.end) {
         let release = spending.release_of(budget, case.books.idle, settings.prices.as_ref());
-        found.extend(if case.parts().admission == AdmissionRule::Rate {
+        found.extend(if case.parts.admission == AdmissionRule::Rate {
             load.above(&release, budget.until).map(|(draw, rate)| Violation::ReleaseRate { draw, rate })
         } else {
             load.debt(budget, &release, spending.available(budget))

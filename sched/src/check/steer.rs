@@ -63,7 +63,7 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 /// jobs.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     // Without the right to change running jobs, a policy resumes all of them.
-    if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() || !case.parts().steers() {
+    if plan.resumes.is_empty() || !case.parts.keeps_upper_limit() || !case.parts.steers() {
         return;
     }
     let more = plan.resumes.iter().filter_map(|job| case.job(*job));

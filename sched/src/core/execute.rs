@@ -23,7 +23,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     if let Some(steered) = steer_once(cluster, now, round) {
         return steered;
     }
-    if cluster.state.queue.is_empty() && !cluster.state.settings.parts().powers_off() {
+    if cluster.state.queue.is_empty() && !cluster.parts.powers_off() {
         // Without jobs to start and nodes that may sleep, the plan of every policy would be empty.
         (cluster.state.wake_at, cluster.index.cache) = (None, None);
         cluster.state.spending.reserve(Energy::ZERO);
@@ -54,7 +54,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
 
 /// Returns every rule that a plan breaks.
 pub(super) fn violations(cluster: &Cluster, now: Time, plan: &Plan) -> Vec<Violation> {
-    check(Case { state: &cluster.state, books: &cluster.books, now }, plan)
+    check(Case::of(&cluster.state, &cluster.books, now), plan)
 }
 
 /// Largest cluster, in nodes and jobs, whose books are compared: comparing more would take most of a test's time.
@@ -64,7 +64,8 @@ const COMPARED: usize = 200;
 /// Checks index and books against a recomputation.
 #[cfg(debug_assertions)]
 fn compare(cluster: &Cluster, now: Time) {
-    let Cluster { state, index, books, .. } = cluster;
+    let Cluster { state, index, books, parts, .. } = cluster;
+    assert_eq!(*parts, state.settings.parts(), "the parts differ from those of the settings");
     if state.nodes.len() + state.jobs.len() <= COMPARED {
         assert_eq!(*books, Books::of(state, now), "the books differ from a recount");
         assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index differs from a new one");

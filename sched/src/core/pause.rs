@@ -9,8 +9,10 @@ use crate::refused::Refused;
 use crate::round::Command;
 use crate::state::Phase;
 
-pub(super) fn suspensions(cluster: &mut Cluster) -> Vec<Command> {
-    let mut commands = Vec::new();
+pub(super) fn suspensions(cluster: &mut Cluster, commands: &mut Vec<Command>) {
+    if cluster.state.to_suspend.is_empty() {
+        return;
+    }
     for job in std::mem::take(&mut cluster.state.to_suspend).iter() {
         // A suspended job that must end is resumed, so that it ends sooner.
         if let Some(Phase::Suspended(assignment, ..)) = cluster.state.jobs.get(job).map(|job| &job.phase)
@@ -19,7 +21,6 @@ pub(super) fn suspensions(cluster: &mut Cluster) -> Vec<Command> {
             commands.push(Command::Suspend { job, attempt: assignment.attempt });
         }
     }
-    commands
 }
 
 impl Core {

@@ -80,7 +80,7 @@ impl Core {
 
     /// Returns true if the last round found enough nodes for the job; false if it did not count them.
     fn has_room(&self, id: JobId) -> bool {
-        if self.cluster.state.settings.parts().takes_whole_units() || !self.cluster.index.capped.is_empty() {
+        if self.cluster.parts.takes_whole_units() || !self.cluster.index.capped.is_empty() {
             return false;
         }
         let shape = self.job(id).and_then(|job| Some((self.cluster.index.shapes.find(&job.request)?, job)));
@@ -104,7 +104,7 @@ impl Core {
     /// Returns the draw without jobs: the idle draw, or the measured one if that is lower. It is zero if nodes may
     /// sleep.
     fn floor(&self) -> Power {
-        match self.cluster.state.settings.parts().powers_off() {
+        match self.cluster.parts.powers_off() {
             false => self.idle().min(self.cluster.state.sums.draw),
             true => Power::ZERO,
         }
@@ -123,11 +123,11 @@ impl Core {
 
     /// Returns true if no known limit ever leaves so much power.
     fn never_leaves(&self, now: Time, needs: Power) -> bool {
-        let (settings, limits) = (&self.cluster.state.settings, &self.cluster.state.settings.limits);
+        let (parts, limits) = (self.cluster.parts, &self.cluster.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);
-        settings.parts().heeds_upper_limit()
+        parts.heeds_upper_limit()
             // Algorithm 3.3 of limo-2018 starts a job below the lower limit, regardless of the upper one.
-            && (settings.parts().keeps_upper_limit() || settings.parts().keeps_budget())
+            && (parts.keeps_upper_limit() || parts.keeps_budget())
             && !leaves(limits.band(now).high())
             && !limits.bands(now).any(|(_, band)| leaves(band.high()))
     }

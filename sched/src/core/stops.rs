@@ -7,8 +7,11 @@ use crate::cluster::Cluster;
 use crate::round::Command;
 use crate::state::Phase;
 
-/// Returns starts whose last confirmation has come.
-pub(super) fn releases(cluster: &mut Cluster) -> Vec<Command> {
+/// Adds starts whose last confirmation has come.
+pub(super) fn releases(cluster: &mut Cluster, commands: &mut Vec<Command>) {
+    if cluster.state.to_release.is_empty() {
+        return;
+    }
     let jobs = std::mem::take(&mut cluster.state.to_release);
     let release = |job: JobId| match &cluster.state.jobs.get(job)?.phase {
         Phase::Starting(assignment) if assignment.stop.is_none() && assignment.after.is_empty() => {
@@ -16,11 +19,11 @@ pub(super) fn releases(cluster: &mut Cluster) -> Vec<Command> {
         }
         _ => None,
     };
-    jobs.iter().filter_map(release).collect()
+    commands.extend(jobs.iter().filter_map(release));
 }
 
-/// Returns the jobs that must end: by request, or because their time is up. Each is reported once.
-pub(super) fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
+/// Adds the jobs that must end: by request, or because their time is up. Each is reported once.
+pub(super) fn stops(cluster: &mut Cluster, now: Time, commands: &mut Vec<Command>) {
     while let Some((at, id)) = cluster.index.limits.first().copied().filter(|(at, _)| *at <= now) {
         apply::with_times(cluster, id, |job| {
             let limit = job.request.time_limit.unwrap_or_default();
@@ -31,7 +34,9 @@ pub(super) fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
         cluster.index.limits.remove(&(at, id));
         cluster.index.to_stop.insert(id);
     }
-    let mut commands = Vec::new();
+    if cluster.index.to_stop.is_empty() {
+        return;
+    }
     for id in std::mem::take(&mut cluster.index.to_stop).iter() {
         let Some(assignment) = cluster.state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { continue };
         if let Some((why, told @ false)) = &mut assignment.stop {
@@ -39,5 +44,4 @@ pub(super) fn stops(cluster: &mut Cluster, now: Time) -> Vec<Command> {
             commands.push(Command::Stop { job: id, attempt: assignment.attempt, why: why.clone() });
         }
     }
-    commands
 }

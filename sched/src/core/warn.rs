@@ -5,8 +5,7 @@ use limo_model::Time;
 use crate::cluster::Cluster;
 use crate::round::Command;
 
-pub(super) fn warnings(cluster: &mut Cluster, now: Time) -> Vec<Command> {
-    let mut commands = Vec::new();
+pub(super) fn warnings(cluster: &mut Cluster, now: Time, commands: &mut Vec<Command>) {
     while let Some((at, id)) = cluster.index.warnings.first().copied().filter(|(at, _)| *at <= now) {
         cluster.index.warnings.remove(&(at, id));
         let Some(job) = cluster.state.jobs.get_mut(id) else { continue };
@@ -16,5 +15,4 @@ pub(super) fn warnings(cluster: &mut Cluster, now: Time) -> Vec<Command> {
             commands.push(Command::Signal { job: id, attempt: assignment.attempt, signal: warning.signal });
         }
     }
-    commands
 }

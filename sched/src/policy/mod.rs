@@ -34,32 +34,33 @@ fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
 /// Returns the later starts that the policy plans.
 pub(crate) fn planned(view: &View<'_>) -> Vec<Later> {
     let mut pass = pass(view);
-    engine::plan(&mut *pass);
+    engine::plan(&mut *pass, &mut Plan::default());
     pass.later()
 }
 
 /// Plans by the parts of the policy in force. A plan that starts nothing puts idle nodes to sleep, if the parts allow it.
 /// Also returns the cache for the next plan.
 pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
-    match view.parts().order {
+    let mut plan = Plan::default();
+    let cache = match view.parts().order {
         // The order with the shortest rounds gets a loop without calls that are chosen at run time.
-        OrderRule::Easy => finished(view, &mut order::EasyPass::of(view)),
-        OrderRule::Strict | OrderRule::Conservative => finished(view, &mut *pass(view)),
-    }
+        OrderRule::Easy => finish(view, &mut order::EasyPass::of(view), &mut plan),
+        OrderRule::Strict | OrderRule::Conservative => finish(view, &mut *pass(view), &mut plan),
+    };
+    (plan, cache)
 }
 
-/// Makes the plan of a pass; if it starts nothing, adds the idle nodes that go to sleep.
-fn finished<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized)) -> (Plan, Option<PlanCache>) {
-    let (mut plan, cache) = engine::plan(pass);
-    relief::hold(view, &mut plan);
+/// Runs a pass; if its plan starts nothing, adds the idle nodes that go to sleep.
+fn finish<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
+    let cache = engine::plan(pass, plan);
+    relief::hold(view, plan);
     if plan.is_followed() || !view.parts().powers_off() {
-        return (plan, cache);
+        return cache;
     }
     // In journals without this part, nodes do not stay awake for a planned start.
     let is_alias = view.options().overrides().idle.is_none() && !view.settings().preset.parts().powers_off();
     let later = if is_alias { Vec::new() } else { pass.later() };
-    idle::power_off(view, later, &mut plan);
+    idle::power_off(view, later, plan);
     // Results that use the nodes that go to sleep are not valid for the next plan.
-    let cache = cache.filter(|_| plan.sleeps.is_empty());
-    (plan, cache)
+    cache.filter(|_| plan.sleeps.is_empty())
 }

@@ -46,7 +46,7 @@ struct SharedUnit {
 fn concerns(view: &View<'_>) -> bool {
     let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
-    held || (state.settings.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
+    held || (view.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
 /// Returns the changes to running jobs; `None` if there are none.

@@ -4,6 +4,7 @@ mod builder;
 mod conservative;
 mod easy;
 mod expected;
+mod trial;
 
 pub(super) use builder::{AskedJob, Decision, PlanBuilder};
 pub(super) use conservative::ConservativePass;

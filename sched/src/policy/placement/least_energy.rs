@@ -8,8 +8,6 @@
 //! it. On several nodes the sum over the nodes counts. Ignores: prices, the lower limit, nodes that will be free soon,
 //! and the energy for waking a node. Cost: one estimate for each type of node. No options.
 
-use std::borrow::Cow;
-
 use limo_model::{Energy, Placement, PlacementRule, Request};
 
 use super::least_room;
@@ -23,8 +21,9 @@ use crate::view::View;
 pub(in crate::policy) struct Placements<'a> {
     view: View<'a>,
     job: &'a Job,
-    /// The shape of the job, with the types of node that are left.
-    shape: Cow<'a, Shape>,
+    shape: &'a Shape,
+    /// The shape in place of that of the job: for unshared units, or with the types of node that are left.
+    own: Option<Box<Shape>>,
     by_energy: bool,
     has_ended: bool,
 }
@@ -32,18 +31,20 @@ pub(in crate::policy) struct Placements<'a> {
 impl<'a> Placements<'a> {
     /// Placements on nodes with enough free cores.
     pub fn of(view: &View<'a>, shape: &'a Shape, job: &'a Job) -> Self {
-        Self::on(view, Cow::Borrowed(shape), job)
+        Self::on(view, (shape, None), job)
     }
 
     /// Placements on units without any job, so that they can be held at a cap of the job.
-    pub fn unshared(view: &View<'a>, shape: &Shape, job: &'a Job) -> Self {
-        Self::on(view, Cow::Owned(shape.unshared(&view.index().classes)), job)
+    pub fn unshared(view: &View<'a>, shape: &'a Shape, job: &'a Job) -> Self {
+        Self::on(view, (shape, Some(Box::new(shape.unshared(&view.index().classes)))), job)
     }
 
-    fn on(view: &View<'a>, shape: Cow<'a, Shape>, job: &'a Job) -> Self {
+    fn on(view: &View<'a>, (shape, mut own): (&'a Shape, Option<Box<Shape>>), job: &'a Job) -> Self {
         let by_energy = view.parts().placement == PlacementRule::LeastEnergy;
-        let shape = if by_energy { Cow::Owned(ordered(view, &shape, &job.request)) } else { shape };
-        Self { view: *view, job, shape, by_energy, has_ended: false }
+        if by_energy {
+            own = Some(Box::new(ordered(view, own.as_deref().unwrap_or(shape), &job.request)));
+        }
+        Self { view: *view, job, shape, own, by_energy, has_ended: false }
     }
 
     /// Returns the next placement. By least room there is one.
@@ -51,14 +52,15 @@ impl<'a> Placements<'a> {
         if self.has_ended {
             return None;
         }
-        let placement = least_room::find(&self.view, &self.shape, self.job, reservation)?;
-        self.has_ended = !self.by_energy;
-        if self.by_energy {
+        let shape = self.own.as_deref().unwrap_or(self.shape);
+        let placement = least_room::find(&self.view, shape, self.job, reservation)?;
+        self.has_ended = true;
+        if let Some(shape) = self.own.as_deref_mut().filter(|_| self.by_energy) {
             let first = placement.first().and_then(|part| self.view.index().classes.place_of(part.unit.node));
-            let place = self.shape.ways.iter().position(|way| first.is_some_and(|(class, _)| way.class == class));
-            match place {
-                Some(place) => self.shape.to_mut().remove_way(place),
-                None => self.has_ended = true,
+            let place = shape.ways.iter().position(|way| first.is_some_and(|(class, _)| way.class == class));
+            if let Some(place) = place {
+                shape.remove_way(place);
+                self.has_ended = false;
             }
         }
         Some(placement)

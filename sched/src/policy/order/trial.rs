@@ -1,0 +1,183 @@
+//! The tests of the order `easy`: which waiting job may start now, beside the reservation of the first one.
+
+use limo_model::{CapRule, Estimate, JobId, Placement, Power, Span, Time, Wait};
+
+use super::easy::is_kept_away;
+use super::expected::estimate;
+use crate::facts::Known;
+use crate::future::{Asker, has_room};
+use crate::index::{HeadReservation, PlanCache, Shape};
+use crate::plan::Start;
+use crate::policy::admission::Gate;
+use crate::policy::placement::{Placements, capped, least_room};
+use crate::state::Job;
+use crate::structure::Need;
+use crate::view::View;
+
+/// Decides whether a job may start now.
+pub(super) struct Trial<'a> {
+    view: View<'a>,
+    pub gate: Gate<'a>,
+    /// True if a job may start at a cap of its profile.
+    has_caps: bool,
+}
+
+/// A waiting job that the loop of a plan considers.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub id: JobId,
+    /// Place in the queue.
+    pub place: u64,
+    pub job: &'a Job,
+    shape: &'a Shape,
+    need: Need,
+}
+
+impl<'a> Trial<'a> {
+    pub fn of(view: &View<'a>) -> Self {
+        Self { view: *view, gate: Gate::of(view), has_caps: view.parts().caps == CapRule::FromProfile }
+    }
+
+    pub fn reserve(&mut self, cache: &PlanCache) {
+        let since = self.view.job(cache.head).map_or(Time::MAX, Job::eligible);
+        self.gate.reserve(&self.view, &cache.reservation, since);
+    }
+
+    fn candidate(&self, shape: &'a Shape, (place, need): (u64, Need)) -> Option<Candidate<'a>> {
+        let id = self.view.job_at(place);
+        self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
+    }
+
+    /// Returns the first job in the queue that could ever run on a known node, and does not wait for reservations. A
+    /// job that waits for them delays no other job. Checks at most `depth` jobs.
+    pub fn first(&self) -> Option<Candidate<'a>> {
+        let mut from = 0;
+        for _ in 0..self.view.options().depth {
+            let first = self.first_from(from)?;
+            if !is_kept_away(&self.view, first.job) {
+                return Some(first);
+            }
+            from = first.place + 1;
+        }
+        self.first_from(from)
+    }
+
+    fn first_from(&self, from: u64) -> Option<Candidate<'a>> {
+        let shapes = self.view.index().shapes.all().iter().filter(|shape| !shape.ways.is_empty());
+        let first = |shape: &'a Shape| {
+            let first = if from == 0 { shape.waiting.first() } else { shape.waiting.next(from, |_| true) };
+            first.map(|first| (first.0, first.1, shape))
+        };
+        let (key, need, shape) = shapes.filter_map(first).min_by_key(|(key, _, _)| *key)?;
+        self.candidate(shape, (key, need))
+    }
+
+    /// Starts the job now if it fits in addition to the reservation; at a cap if necessary.
+    pub fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
+        let reservation = cache.map(|cache| &cache.reservation);
+        let mut placements = Placements::of(&self.view, candidate.shape, candidate.job);
+        let mut has_room = false;
+        while let Some(placement) = placements.next(reservation) {
+            let estimate = estimate(&self.view, candidate.job, &placement);
+            if self.leaves_room(candidate, cache, (&placement, &estimate)) {
+                return Some(Start { job: candidate.id, placement, estimate, waits_for_relief: false });
+            }
+            has_room = true;
+        }
+        if !has_room || !self.has_caps || candidate.need.parts > 1 {
+            return None;
+        }
+        let mut placements = Placements::unshared(&self.view, candidate.shape, candidate.job);
+        std::iter::from_fn(|| placements.next(reservation))
+            .find_map(|placement| self.start_capped(candidate, cache, placement))
+    }
+
+    /// Starts the job on a placement at the highest cap of its profile at which it fits.
+    fn start_capped(
+        &mut self,
+        candidate: &Candidate<'_>,
+        cache: Option<&PlanCache>,
+        mut placement: Placement,
+    ) -> Option<Start> {
+        let (view, job) = (self.view, candidate.job);
+        let full = estimate(&view, job, &placement);
+        let at = |power| Estimate { power, energy: power * full.duration, ..full };
+        let caps = capped::caps(&view, job, &placement);
+        let (cap, power) =
+            caps.into_iter().find(|(_, power)| self.leaves_room(candidate, cache, (&placement, &at(*power))))?;
+        placement.iter_mut().for_each(|part| part.cap = Some(cap));
+        Some(Start { job: candidate.id, placement, estimate: at(power), waits_for_relief: false })
+    }
+
+    /// Returns true if a start does not affect the reservation of the first job, and enough power and energy are
+    /// left.
+    fn leaves_room(
+        &mut self,
+        candidate: &Candidate<'_>,
+        cache: Option<&PlanCache>,
+        (placement, estimate): (&Placement, &Estimate),
+    ) -> bool {
+        let end = self.view.now() + estimate.duration;
+        let start = (placement, candidate.job.request.exclusive);
+        if cache.is_some_and(|cache| !cache.reservation.leaves_room(&self.view, cache.head, start, end)) {
+            return false;
+        }
+        let known_end = candidate.job.request.time_limit.map(|_| end);
+        self.gate.admits(estimate.power, known_end)
+    }
+
+    /// Returns the known facts about the first job, which cannot start now.
+    pub fn cache(&mut self, head: &Candidate<'_>) -> PlanCache {
+        let (view, power) = (self.view, head_power(&self.view, head));
+        let asker = Asker { job: head.job, shape: head.shape };
+        let reservation = HeadReservation::of(&view, asker, power, &mut self.gate);
+        let until = reservation.expected();
+        let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
+        let until = self.gate.until(&self.view);
+        PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
+    }
+
+    /// Returns the first job from `cache.next` on that looks possible: the earliest of the heads of all shapes.
+    pub fn next_possible(&mut self, cache: &PlanCache) -> Option<Candidate<'a>> {
+        let now = self.view.now();
+        let mut best: Option<(u64, Need, &'a Shape)> = None;
+        for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(cache.next)) {
+            let (room, spare) = least_room::room(&self.view, shape, &cache.reservation);
+            let (gate, has_caps) = (&mut self.gate, self.has_caps);
+            let looks_possible = |need: &Need| {
+                let end = now + Span::from_ms(need.span);
+                let passes = end <= cache.reservation.at || need.parts <= spare;
+                // At a cap the job may need less power.
+                let has_power = |gate: &mut Gate<'_>| {
+                    (has_caps && need.parts == 1) || gate.admits_at_least(Power::from_mw(need.power), end)
+                };
+                passes && need.parts <= room && has_power(gate)
+            };
+            let found = shape.waiting.next(cache.next, looks_possible);
+            if let Some((key, need)) = found.filter(|(key, _)| best.as_ref().is_none_or(|best| *key < best.0)) {
+                best = Some((key, need, shape));
+            }
+        }
+        let (key, need, shape) = best?;
+        self.candidate(shape, (key, need))
+    }
+
+    /// Returns the obstacle to a job now, apart from the reservation: the number of nodes, then power and energy.
+    pub fn obstacle(&mut self, job: &Job, until: Option<Time>) -> Option<Wait> {
+        let shape = self.view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty());
+        let Some(shape) = shape else { return Some(Wait::NoNode) };
+        if !has_room(&self.view, Asker { job, shape }) {
+            return Some(Wait::Resources { until });
+        }
+        let need = shape.need(Known::of(self.view.state()), &self.view.index().classes, &job.request);
+        let end = job.request.time_limit.map(|limit| self.view.now() + limit);
+        self.gate.obstacle(Power::from_mw(need.power), end, until)
+    }
+}
+
+/// Returns the future draw of the first job: on its planned nodes if they are known, else the lowest possible one.
+pub(super) fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
+    let placement = Placements::of(view, head.shape, head.job).next(None);
+    let known = placement.map(|placement| estimate(view, head.job, &placement).power);
+    known.unwrap_or(Power::from_mw(head.need.power))
+}
