@@ -16,9 +16,10 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let running = client.submit(1).await.expect("accepted");
     let exec = node.assignment().await;
     node.start(&exec).await;
-    // The commit of the start is over by then. It must not meet the half-full disk, for which jobs are refused for
-    // another reason.
+    // The commits of the start are over when the status is answered. They must not meet the full disk: the master would
+    // refuse jobs because it is almost full.
     client.hear_of(|message| matches!(message, MasterToClient::Running { .. }).then_some(())).await;
+    client.ask(Query::Status(StatusQuery)).await;
 
     disk.fill();
     let (mut accepted, mut key) = (vec![running], 1);
