@@ -1,6 +1,7 @@
 //! Describes this node's hardware: the real machine as the kernel shows it, or an emulated one from a file.
 
 use std::fs;
+use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context;
@@ -40,7 +41,7 @@ pub fn describe(settings: &Settings) -> anyhow::Result<(NodeSpec, Option<Machine
     if let Some(cores) = settings.cpus {
         machine = machine.with_cores(cores.get());
     }
-    let rest = settings.sleep.as_ref().map(|sleep| sleep.rest(machine.spec.idle));
+    let rest = settings.sleep.as_ref().map(|sleep| Arc::new(sleep.rest(machine.spec.idle)));
     let spec = NodeSpec { name: settings.name.clone(), rest, ..machine.spec.clone() };
     spec.check()?;
     Ok((spec, Some(machine)))
@@ -75,7 +76,7 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
         memory: memory()?,
         idle,
         meter: settings.meter.as_ref().map_or(Meter::None, MeterChoice::kind),
-        rest: settings.sleep.as_ref().map(|sleep| sleep.rest(idle)),
+        rest: settings.sleep.as_ref().map(|sleep| Arc::new(sleep.rest(idle))),
     })
 }
 

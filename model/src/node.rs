@@ -1,5 +1,7 @@
 //! The hardware of a node, as its daemon describes it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -22,8 +24,8 @@ pub struct NodeSpec {
     pub idle: Power,
     /// The source of its measured draw.
     pub meter: Meter,
-    /// Sleep state, if the node can be switched off and on.
-    pub rest: Option<Rest>,
+    /// Sleep state, if the node can be switched off and on. Thousands of equal nodes may share it.
+    pub rest: Option<Arc<Rest>>,
 }
 
 /// The sleep state of a node (energy-budget-2017, section II-B: the states of a processor).
@@ -134,6 +136,11 @@ pub enum SpecError {
 }
 
 impl NodeSpec {
+    /// Returns its sleep state, if it can be switched off and on.
+    pub fn rest(&self) -> Option<Rest> {
+        self.rest.as_deref().copied()
+    }
+
     /// Checks the description.
     ///
     /// # Errors

@@ -300,7 +300,7 @@ fn switched_draw(case: Case<'_>, plan: &Plan) -> Power {
     let placed = plan.starts.iter().flat_map(|start| nodes(&start.placement)).filter_map(|node| case.node(node));
     let woken: BTreeSet<NodeId> = placed.filter(|node| !node.is_awake()).map(|node| node.id).collect();
     let waking: Power = woken.into_iter().filter_map(|node| case.node(node)).map(waking_draw).sum();
-    let down = |node: &Node| node.spec.rest.map_or(Power::ZERO, |rest| (rest.down.draw - node.own).at_least_zero());
+    let down = |node: &Node| node.spec.rest().map_or(Power::ZERO, |rest| (rest.down.draw - node.own).at_least_zero());
     let sleeping = runs(plan).filter_map(|node| case.node(node)).map(down).sum::<Power>();
     waking + sleeping
 }

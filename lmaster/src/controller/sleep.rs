@@ -315,7 +315,7 @@ impl Controller {
 
 fn wake_order(tx: &Tx, spec: &NodeSpec) -> Option<WakeOrder> {
     let idle = &tx.settings.idle;
-    match spec.rest?.wake? {
+    match spec.rest()?.wake? {
         Wake::Command => {
             let command = idle.wake_command.clone()?;
             Some(WakeOrder::Command { command, node: spec.name.clone() })
@@ -336,7 +336,7 @@ fn sleep_of(tx: &Tx, node: NodeId) -> Sleep {
 }
 
 fn span_of(tx: &Tx, node: NodeId, of: fn(limo_model::Rest) -> Span) -> Span {
-    tx.core.node(node).and_then(|node| node.spec().rest).map_or(Span::ZERO, of)
+    tx.core.node(node).and_then(|node| node.spec().rest()).map_or(Span::ZERO, of)
 }
 
 fn wakes(core: &limo_sched::Core, assignment: &Assignment) -> bool {

@@ -1,6 +1,7 @@
 //! Converts nodes and jobs into the types of the core.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use limo_model::{Arrange, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
@@ -8,10 +9,14 @@ use limo_trace::{Application, Job, Platform, Treatment};
 
 /// Returns the nodes of a platform in order, as the scheduler believes them to be.
 pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
-    platform.groups.iter().flat_map(|group| (0..group.count).map(move |index| spec(group, index)))
+    platform.groups.iter().flat_map(|group| {
+        let spec = spec(group);
+        (0..group.count).map(move |index| NodeSpec { name: group.node_name(index), ..spec.clone() })
+    })
 }
 
-fn spec(group: &Group, index: u32) -> NodeSpec {
+/// Returns the nodes of a group, without their names.
+fn spec(group: &Group) -> NodeSpec {
     let sole = || UnitSpec {
         name: "cpu".into(),
         hardware: group.hardware.clone(),
@@ -36,12 +41,12 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
         wake: None,
     });
     NodeSpec {
-        name: group.node_name(index),
+        name: String::new(),
         units: if group.units.is_empty() { vec![sole()] } else { units.collect() },
         memory: group.memory.unwrap_or(Memory::ZERO),
         idle: group.believed.idle,
         meter: Meter::None,
-        rest,
+        rest: rest.map(Arc::new),
     }
 }
 

@@ -376,7 +376,7 @@ fn group(spec: &NodeSpec) -> Group {
     let cores = spec.units.iter().map(|unit| unit.cores).sum();
     let nameplate: Power = spec.units.iter().map(|unit| unit.nameplate).sum();
     let draw = Draw { idle: spec.idle, busy: spec.idle + nameplate };
-    let rest = spec.rest.map(|rest| Rest {
+    let rest = spec.rest().map(|rest| Rest {
         draw: rest.draw,
         down_time: rest.down.span,
         down_draw: rest.down.draw,

@@ -67,7 +67,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.suspect_until = None;
         node.sleep = Sleep::Awake;
         node.awake_until = None;
-        node.slept = Default::default();
+        node.slept = None;
         node.reading = None;
         node.caps = Default::default();
         node.unseen.clear();

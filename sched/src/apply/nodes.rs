@@ -225,7 +225,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             node.caps.failed.clear();
             // A daemon that answers proves that its node is awake.
             cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
-            node.slept = node.slept(now);
+            node.slept = Some(Box::new(node.slept(now)));
             node.sleep = Sleep::Awake;
             node.idle_since = now;
             hide_jobs(cluster, id, now);
@@ -359,7 +359,7 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     if to == Sleep::Awake {
         node.idle_since = now;
     }
-    node.slept = node.slept(now);
+    node.slept = Some(Box::new(node.slept(now)));
     node.sleep = to;
     // The reading was taken before the change.
     if let Some(reading) = node.reading.take() {

@@ -10,7 +10,7 @@ use crate::state::{Job, Node, Sleep, State};
 /// Returns the largest additional draw of a sleeping node when it is woken, without jobs. It is zero for a node that
 /// is awake or waking.
 pub(crate) fn waking_draw(node: &Node) -> Power {
-    let rest = node.spec.rest.filter(|_| node.sleep == Sleep::Asleep);
+    let rest = node.spec.rest().filter(|_| node.sleep == Sleep::Asleep);
     rest.map_or(Power::ZERO, |rest| (rest.up.draw.max(node.spec.idle) - rest.draw).at_least_zero())
 }
 

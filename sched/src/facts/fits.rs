@@ -124,6 +124,6 @@ pub(crate) const MARGIN: Span = Span::from_secs(60);
 
 /// Returns the longest time on the node of a job that starts now; `None` without a limit.
 pub(crate) fn longest(request: &Request, node: &Node) -> Option<Span> {
-    let waking = node.spec.rest.map_or(Span::ZERO, |rest| rest.down.span + rest.up.span);
+    let waking = node.spec.rest().map_or(Span::ZERO, |rest| rest.down.span + rest.up.span);
     request.time_limit.map(|limit| limit + MARGIN + waking)
 }

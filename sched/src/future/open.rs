@@ -33,7 +33,7 @@ impl OpenNodes {
         let open = |(position, node): (u32, &NodeId)| {
             let is_switching = class.switching.contains(position);
             let sleeps = is_switching || class.asleep.contains(position);
-            let rest = view.node(*node).and_then(|node| node.spec.rest).filter(|_| sleeps);
+            let rest = view.node(*node).and_then(|node| node.spec.rest()).filter(|_| sleeps);
             let wake = rest.map_or(Span::ZERO, |rest| rest.up.span);
             Open { node: *node, position, wake, from: if is_switching { view.now() + SOON } else { view.now() } }
         };

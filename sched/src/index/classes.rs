@@ -327,7 +327,7 @@ impl Classes {
 }
 
 fn wake(node: &Node) -> Span {
-    node.spec.rest.map_or(Span::ZERO, |rest| rest.up.span)
+    node.spec.rest().map_or(Span::ZERO, |rest| rest.up.span)
 }
 
 fn last_node(part: &Part) -> NodeId {

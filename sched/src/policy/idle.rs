@@ -37,7 +37,7 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node
     };
     let nodes =
         first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
-    nodes.filter_map(|node| Some((node, node.spec.rest?)))
+    nodes.filter_map(|node| Some((node, node.spec.rest()?)))
 }
 
 /// Returns true if sleeping saves more energy than falling asleep costs before the budget's period ends.

@@ -40,9 +40,9 @@ pub struct Node {
     /// Time before which it is not put to sleep, because it failed to sleep as ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) awake_until: Option<Time>,
-    /// Energy at the beginning of its present power state.
-    #[serde(default, skip_serializing_if = "Slept::is_nothing")]
-    pub(crate) slept: Slept,
+    /// Energy at the beginning of its present power state; `None` before the first change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slept: Option<Box<Slept>>,
 }
 
 /// The draw of an attempt that was reported as ended although its node did not confirm it.

@@ -15,19 +15,13 @@ pub struct Slept {
     mark: Energy,
 }
 
-impl Slept {
-    pub(crate) fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl Node {
     /// Returns its energy asleep and while switching, until `now`.
     pub fn slept(&self, now: Time) -> Slept {
         let mut bill = self.bill;
         bill.add(self.own, self.since, now, None);
-        let (drawn, mark) = (bill.energy() - self.slept.mark, bill.energy());
-        let Slept { asleep, switching, .. } = self.slept;
+        let Slept { asleep, switching, mark } = self.slept.as_deref().copied().unwrap_or_default();
+        let (drawn, mark) = (bill.energy() - mark, bill.energy());
         match self.sleep {
             Sleep::Awake => Slept { asleep, switching, mark },
             Sleep::Asleep => Slept { asleep: asleep + drawn, switching, mark },

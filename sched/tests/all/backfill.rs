@@ -9,6 +9,7 @@ use crate::world::World;
 use limo_model::{Memory, Meter, NodeSpec, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_sched::{Allocation, Event, Options, RestRule};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// Makes six nodes of four classes. The last has an accelerator, and every other one can sleep. Two of three
 /// applications have profiles.
@@ -47,7 +48,7 @@ fn built(preset: Preset, options: Options, draws: [i64; 6], caps: Option<(Power,
             memory: Memory::from_bytes(2),
             idle: Power::from_watts(10),
             meter: if index == 3 { Meter::Emulated } else { Meter::None },
-            rest: (index % 2 == 1).then_some(rest),
+            rest: (index % 2 == 1).then_some(Arc::new(rest)),
         };
         world.apply(Event::NodeUp { spec }).expect("a node");
     }

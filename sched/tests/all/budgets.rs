@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use crate::random::{Period, allocation, budgets, cases, config, hold_after, period, rest_rule};
 use crate::world::World;
@@ -79,7 +80,7 @@ fn cluster(case: &Case, preset: Preset) -> World {
             nameplate: Power::from_watts(30),
             caps: case.options.parts.caps.map(|_| (Power::from_watts(4), Power::from_watts(30))),
         };
-        let (memory, rest) = (Memory::from_bytes(1), sleeps.then_some(rest));
+        let (memory, rest) = (Memory::from_bytes(1), sleeps.then_some(Arc::new(rest)));
         let name = format!("n{index}");
         let spec = NodeSpec { name, units: vec![cpu], memory, idle: IDLE, meter: Meter::None, rest };
         world.apply(Event::NodeUp { spec }).expect("a node");
@@ -146,7 +147,7 @@ impl<'a> Truth<'a> {
     /// Returns the true draw. Idle nodes draw two watts less than believed.
     fn draw(&self) -> Power {
         let core = &self.world.core;
-        let node = |node: &limo_sched::Node| match (node.sleep(), node.spec().rest) {
+        let node = |node: &limo_sched::Node| match (node.sleep(), node.spec().rest()) {
             (Sleep::GoingDown, Some(rest)) => rest.down.draw,
             (Sleep::Asleep, Some(rest)) => rest.draw,
             (Sleep::Waking, Some(rest)) => rest.up.draw,

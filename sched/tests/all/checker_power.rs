@@ -6,6 +6,7 @@ use limo_model::{
     Part, Power, Preset, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation};
+use std::sync::Arc;
 
 const JOB: JobId = JobId(1);
 
@@ -30,8 +31,8 @@ fn core(preset: Preset, limit: Option<i64>) -> Core {
     };
     let switch = Switch { span: Span::from_secs(5), draw: watts(10) };
     for (name, sleeps) in [("n0", true), ("n1", true), ("n2", false)] {
-        let (memory, rest) =
-            (Memory::ZERO, sleeps.then_some(Rest { draw: watts(1), down: switch, up: switch, wake: None }));
+        let rest = Arc::new(Rest { draw: watts(1), down: switch, up: switch, wake: None });
+        let (memory, rest) = (Memory::ZERO, sleeps.then_some(rest));
         let idle = if sleeps { watts(10) } else { Power::ZERO };
         let spec = NodeSpec { name: name.into(), units: vec![cpu.clone()], memory, idle, meter: Meter::None, rest };
         core.apply(at(0), &Event::NodeUp { spec }).expect("a node");

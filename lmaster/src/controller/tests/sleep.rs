@@ -3,6 +3,7 @@
 use limo_model::{Mac, NodeSpec, Rest, Switch, Wake};
 use limo_proto::{Change, JobState, NodeReport, NodeSleep, NodeState};
 use limo_sched::RestRule;
+use std::sync::Arc;
 
 use super::*;
 
@@ -28,7 +29,7 @@ fn sleepy() -> Bench {
 
 fn wakeable(name: &str, boot: &str, wake: Wake) -> Registration {
     let mut registration = slave(name, boot, Vec::new());
-    registration.slave.spec = NodeSpec { rest: Some(rest(wake)), ..registration.slave.spec };
+    registration.slave.spec = NodeSpec { rest: Some(Arc::new(rest(wake))), ..registration.slave.spec };
     registration
 }
 

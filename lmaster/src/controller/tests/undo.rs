@@ -4,6 +4,7 @@ use limo_model::{
     Budget, Budgets, Curve, EstimateSource, Price, Profile, ProfileKey, QuotaLimit, Release, Reservation,
 };
 use limo_proto::{Change, ChangeReport, ChangesQuery, FairshareChange, Undo, UsersChange};
+use std::sync::Arc;
 
 use super::*;
 use crate::controller::News;
@@ -270,8 +271,8 @@ fn nodes_are_added_all_or_none_and_stay_awake() {
     let mut bench = Bench::new();
     let root = bench.client(0);
     let switch = limo_model::Switch { span: Span::from_secs(1), draw: Power::ZERO };
-    let rest = Some(limo_model::Rest { draw: Power::ZERO, down: switch, up: switch, wake: None });
-    let spec = |name: &str| limo_model::NodeSpec { rest, ..slave(name, "boot", Vec::new()).slave.spec };
+    let rest = Some(Arc::new(limo_model::Rest { draw: Power::ZERO, down: switch, up: switch, wake: None }));
+    let spec = |name: &str| limo_model::NodeSpec { rest: rest.clone(), ..slave(name, "boot", Vec::new()).slave.spec };
     let refused = change(&mut bench, root, Change::AddNodes(vec![spec("n1"), spec("n2"), spec("n1")]));
     assert_eq!(refusal(Some(&refused)), "there is a node `n1` already");
     assert_eq!(bench.controller.tx.core.nodes().len(), 0);

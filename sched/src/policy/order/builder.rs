@@ -185,7 +185,7 @@ fn hold_switching(view: &View<'_>, future: &mut Future<'_>) {
         return;
     }
     for node in view.nodes() {
-        let Some(rest) = node.spec.rest else { continue };
+        let Some(rest) = node.spec.rest() else { continue };
         let span = match node.sleep {
             Sleep::Awake | Sleep::Asleep => continue,
             Sleep::GoingDown => rest.down.span + rest.up.span,

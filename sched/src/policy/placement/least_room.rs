@@ -151,7 +151,7 @@ pub(in crate::policy) fn waking(view: &View<'_>, placement: &Placement) -> Span 
     }
     let each = |part: &Part| {
         let sleeping = part.nodes().filter_map(|node| view.node(node)).filter(|node| node.sleep == Sleep::Asleep);
-        sleeping.filter_map(|node| node.spec.rest.map(|rest| rest.up.span)).max()
+        sleeping.filter_map(|node| node.spec.rest().map(|rest| rest.up.span)).max()
     };
     let parts = placement.iter().map(|part| view.index().classes.waking(part).or_else(|| each(part)));
     parts.map(Option::unwrap_or_default).max().unwrap_or(Span::ZERO)

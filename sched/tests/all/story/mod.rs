@@ -4,6 +4,7 @@ mod happen;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use limo_model::{
     Allowance, Arrange, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId,
@@ -233,7 +234,7 @@ impl Story {
             memory,
             idle: watts(&value("idle", "0W")),
             meter: Meter::None,
-            rest: given.get("asleep").map(|draw| rest(draw, &given)),
+            rest: given.get("asleep").map(|draw| Arc::new(rest(draw, &given))),
         };
         self.apply(Event::NodeUp { spec });
     }

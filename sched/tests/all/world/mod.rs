@@ -216,7 +216,7 @@ impl World {
 
     fn switch(&mut self, nodes: &[(NodeId, u32)], up: bool) {
         for (first, count) in nodes {
-            let rest = self.core.node(*first).and_then(|node| node.spec().rest).expect("only nodes that can sleep");
+            let rest = self.core.node(*first).and_then(|node| node.spec().rest()).expect("only nodes that can sleep");
             let span = if up { rest.up.span } else { rest.down.span };
             self.switches.entry((self.now + span, up)).or_default().push((*first, *count));
         }

@@ -32,7 +32,7 @@ pub(super) struct Waking {
 
 impl Waking {
     fn of(node: &Node) -> Option<Self> {
-        let rest = node.spec.rest.filter(|_| node.sleep == Sleep::Asleep)?;
+        let rest = node.spec.rest().filter(|_| node.sleep == Sleep::Asleep)?;
         Some(Self { span: rest.up.span, draw: waking_draw(node) })
     }
 }
