@@ -14,8 +14,6 @@ const UNTIL: Span = Span::from_secs(5 * 86_400);
 
 /// Returns the published algorithm for a setup.
 ///
-///
-///
 /// # Errors
 /// If the policy is missing or was not published, or the published code does not have an option.
 pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
@@ -50,8 +48,6 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
 }
 
 /// Returns the configuration of the published simulator.
-///
-///
 ///
 /// # Errors
 /// If the published code does not have the budgets or the rules for idle nodes.

@@ -26,8 +26,6 @@ pub struct Arguments {
 
 /// Runs `lab run`.
 ///
-///
-///
 /// # Errors
 /// If a file cannot be read or written, the simulation fails, or the published code does not have an option.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

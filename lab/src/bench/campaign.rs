@@ -21,8 +21,6 @@ const CAMPAIGN_S: f64 = 600.0;
 
 /// Runs one week of each trace, and estimates the whole campaign from them.
 ///
-///
-///
 /// # Errors
 /// If a run fails.
 pub fn measure(traces: &Path, quick: bool) -> Result<Report> {

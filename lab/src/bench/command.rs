@@ -27,8 +27,6 @@ pub struct Arguments {
 
 /// Runs `lab bench`.
 ///
-///
-///
 /// # Errors
 /// If a file cannot be read or written, or a simulation fails. A missed limit is not an error: the machine may be busy.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

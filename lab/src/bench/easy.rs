@@ -49,8 +49,6 @@ const MB: f64 = 1e6;
 impl Oracle {
     /// Runs the trace as often as configured, and compares its waits with the oracle.
     ///
-    ///
-    ///
     /// # Errors
     /// If a run fails, or a file is invalid.
     pub fn measure(&self, traces: &Path) -> Result<Report> {

@@ -57,8 +57,6 @@ pub struct Watch {
 impl Watch {
     /// Starts to measure.
     ///
-    ///
-    ///
     /// # Errors
     /// If the kernel does not answer.
     pub fn start() -> Result<Self> {

@@ -86,8 +86,6 @@ struct Found {
 
 /// Runs `lab reproduce`.
 ///
-///
-///
 /// # Errors
 /// If a trace cannot be read, or a simulation fails.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {

@@ -210,8 +210,6 @@ impl World {
 
     /// Returns the history of a job.
     ///
-    ///
-    ///
     /// # Panics
     /// If the journal names a job that was not submitted.
     fn job(&mut self, job: u64) -> &mut JobHistory {

@@ -67,8 +67,6 @@ enum Name {
 
 /// Runs `cargo xtask bench`.
 ///
-///
-///
 /// # Errors
 /// If the programs cannot be built, a daemon fails, or a measured event never happens.
 pub fn run(arguments: &Arguments) -> Result<()> {

@@ -18,8 +18,6 @@ pub struct Slurm {
 impl Slurm {
     /// Starts a Slurm.
     ///
-    ///
-    ///
     /// # Errors
     /// If the script fails, or does not print the path of the configuration.
     pub fn start(script: &Path) -> Result<Self> {

@@ -90,8 +90,6 @@ impl Report {
 
     /// Formats the report as JSON.
     ///
-    ///
-    ///
     /// # Errors
     /// Never, because all figures are numbers.
     pub fn json(&self) -> serde_json::Result<String> {

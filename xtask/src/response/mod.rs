@@ -65,8 +65,6 @@ struct Figure {
 
 /// Runs `cargo xtask response`.
 ///
-///
-///
 /// # Errors
 /// If the programs cannot be built, a daemon fails, or the draw does not fall.
 pub fn run(arguments: &Arguments) -> Result<()> {
