@@ -9,10 +9,14 @@ use limo_shepherd::Handle;
 
 use crate::faults::{self, Fault};
 use crate::records::{End, Found};
+use crate::survivor::Resumed;
 
 /// Number of finished jobs that are remembered to answer late messages. A master sends none after `EndedAck` or
 /// `Drop`, so this is only a second safeguard and may be short.
 const REMEMBERED: usize = 4096;
+
+/// Reason given for jobs whose `lshepherd` was killed.
+pub const SHEPHERD_KILLED: &str = "lshepherd, which ran the job on its node, was killed";
 
 /// Newest attempt of one job.
 #[derive(Debug)]
@@ -77,6 +81,8 @@ pub struct Starting {
     pub stage: Stage,
     /// True if the job is to end.
     pub stopping: bool,
+    /// State of a command that an earlier daemon has launched.
+    pub resumed: Resumed,
     /// Messages that need a running command, in order.
     pub deferred: Vec<MasterToNode>,
 }
@@ -252,6 +258,8 @@ impl Attempts {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Recovered {
     Held,
+    /// A shepherd holds the attempt, which goes on.
+    Alive,
     Ended(End),
     /// The attempt is lost. Its processes must be killed before the report.
     Lost {
@@ -259,9 +267,20 @@ pub enum Recovered {
     },
 }
 
+/// Fate of the shepherd of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// No shepherd has ever taken the attempt.
+    Never,
+    /// A shepherd holds it.
+    Alive,
+    /// Its shepherd was killed.
+    Killed,
+}
+
 /// Interprets a record; `boot` is the kernel's current boot id. A command that may have been started is never started
 /// again.
-pub fn recovered(found: &Found, boot: &str) -> Recovered {
+pub fn recovered(found: &Found, boot: &str, fate: Fate) -> Recovered {
     if let Some(end) = &found.end {
         if let (Outcome::Exited(code), true) = (&end.outcome, faults::has(Fault::CodeChanged)) {
             return Recovered::Ended(End { outcome: Outcome::Exited(code ^ 1), usage: end.usage });
@@ -274,9 +293,10 @@ pub fn recovered(found: &Found, boot: &str) -> Recovered {
         // Nothing was flushed to the disk, so the record of a start may be missing, and an intent alone proves
         // nothing.
         Some(intent) if intent.boot != boot => Recovered::Lost { reason: "the node was restarted" },
-        Some(_) if found.going && !faults::has(Fault::StartedAgain) => {
-            Recovered::Lost { reason: "the node daemon was killed while the job ran" }
-        }
+        Some(_) if faults::has(Fault::StartedAgain) => Recovered::Held,
+        Some(_) if fate == Fate::Alive => Recovered::Alive,
+        Some(_) if fate == Fate::Killed => Recovered::Lost { reason: SHEPHERD_KILLED },
+        Some(_) if found.going => Recovered::Lost { reason: "the node daemon was killed while the job ran" },
         Some(_) => Recovered::Held,
     }
 }
@@ -367,11 +387,20 @@ mod tests {
 
     #[test]
     fn after_a_restart() {
-        let check = |intent: Option<&str>, going, ended: bool, expected| {
-            let intent = intent.map(|boot| Intent { exec: exec(1), cookie: String::new(), boot: boot.into() });
+        let intent = |boot: &str| Intent { exec: exec(1), cookie: String::new(), boot: boot.into() };
+        let check = |of: Option<&str>, going, ended: bool, expected| {
             let end = ended.then(|| lost("before"));
-            assert_eq!(recovered(&Found { intent, going, end }, "this boot"), expected);
+            let found = Found { intent: of.map(intent), going, released: None, end };
+            assert_eq!(recovered(&found, "this boot", Fate::Never), expected);
         };
+        let released = |boot, fate| {
+            let released = Some(limo_model::Power::ZERO);
+            recovered(&Found { intent: Some(intent(boot)), going: false, released, end: None }, "this boot", fate)
+        };
+        assert_eq!(released("this boot", Fate::Never), Recovered::Held, "no shepherd has taken it");
+        assert_eq!(released("this boot", Fate::Alive), Recovered::Alive);
+        assert_eq!(released("this boot", Fate::Killed), Recovered::Lost { reason: SHEPHERD_KILLED });
+        assert_eq!(released("other", Fate::Alive), Recovered::Lost { reason: "the node was restarted" });
         check(Some("this boot"), false, false, Recovered::Held);
         check(
             Some("this boot"),

@@ -212,6 +212,13 @@ impl Inbox {
         Self { received: offset, consumed: offset, acknowledged: offset, ended: false }
     }
 
+    /// Continues a stream of an earlier receiver, which has taken all bytes below `received` and consumed those below
+    /// `consumed`. Both count the end if it has `ended`.
+    pub fn resumed(received: u64, consumed: u64, ended: bool) -> Self {
+        let consumed = consumed.min(received);
+        Self { received, consumed, acknowledged: consumed, ended }
+    }
+
     /// Accepts a frame. Returns its new bytes, empty at the end of the stream; `None` if all its bytes are known.
     ///
     /// # Errors

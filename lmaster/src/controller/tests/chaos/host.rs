@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use limo_model::{Incarnation, JournalId};
 use limo_node::{Connected, Effect as Deed, Found, Input as Happened, Intent, LaunchOrder, Moment, Node, Parts};
-use limo_node::{Record, Rhythm, Ticket};
+use limo_node::{Record, Recovery, Resumed, Rhythm, Survivor, Ticket};
 use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Ended, Handle, Identity, Order, Why};
 
@@ -31,6 +31,10 @@ pub struct Host {
     /// Inputs that the daemon gets later.
     later: VecDeque<Happened>,
     pub processes: BTreeMap<Handle, Process>,
+    /// Shepherds that hold an attempt.
+    shepherds: BTreeMap<Handle, Herd>,
+    /// Attempts whose shepherds were killed before a release.
+    abandoned: BTreeSet<Key>,
     /// Number of effects after which the daemon is killed.
     pub doomed: Option<usize>,
     /// Generation of the caps that are set.
@@ -43,6 +47,39 @@ pub struct Host {
     pub out: VecDeque<NodeToMaster>,
     /// Messages that have reached the master.
     pub said: Vec<NodeToMaster>,
+}
+
+/// A shepherd that holds an attempt.
+#[derive(Debug)]
+struct Herd {
+    key: Key,
+    cookie: String,
+    /// Answers about the attempt, which the next daemon gets again.
+    told: Vec<Told>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    Started,
+    NotStarted,
+    Stopping(Why),
+    Exited(Ended),
+    Emptied,
+}
+
+impl Told {
+    fn input(self, handle: Handle) -> Happened {
+        match self {
+            Self::Started => {
+                let leader = i32::try_from(handle.0).expect("few");
+                Happened::Started { handle, leader, connected: Connected::default() }
+            }
+            Self::NotStarted => Happened::NotStarted { handle, code: 127, reason: "not found".into() },
+            Self::Stopping(why) => Happened::Stopping { handle, why },
+            Self::Exited(ended) => Happened::Exited { handle, ended },
+            Self::Emptied => Happened::Emptied { handle, left: 0 },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -99,6 +136,8 @@ impl Host {
             is_stuck: false,
             later: VecDeque::new(),
             processes: BTreeMap::new(),
+            shepherds: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             doomed: None,
             capped: None,
             silent_since: None,
@@ -114,6 +153,7 @@ impl Host {
         match record {
             Record::Intent(intent) => self.records.entry(key).or_default().intent = Some(*intent),
             Record::Going { .. } => self.records.entry(key).or_default().going = true,
+            Record::Released { expected, .. } => self.records.entry(key).or_default().released = Some(expected),
             Record::End { end, .. } => self.records.entry(key).or_default().end = Some(*end),
             Record::Forget { .. } => {
                 self.records.remove(&key);
@@ -153,14 +193,19 @@ impl Host {
         self.node.deadline()
     }
 
+    /// Returns true if a shepherd holds an attempt.
+    pub fn has_jobs(&self) -> bool {
+        !self.shepherds.is_empty()
+    }
+
     /// Returns true if the attempt's command may have run and its end is not on the disk.
     pub fn is_open(&self, key: Key) -> bool {
-        self.records.get(&key).is_some_and(|found| found.going && found.end.is_none())
+        self.records.get(&key).is_some_and(|found| found.released.is_some() && found.end.is_none())
     }
 }
 
 impl World {
-    /// Starts a daemon with the records on its disk.
+    /// Starts a daemon with the records on its disk, which continues with the shepherds.
     pub fn begin_daemon(&mut self, index: usize) {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
@@ -169,12 +214,25 @@ impl World {
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();
-        host.processes.clear();
-        let records = host.records.clone();
-        self.happens(index, Happened::Recovered(records));
+        let survivors = host.shepherds.iter().map(|(&handle, herd)| {
+            let frozen = host.processes.get(&handle).is_some_and(|process| process.is_frozen);
+            let resumed = Resumed { frozen, ..Resumed::default() };
+            (herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams: None })
+        });
+        let (survivors, found) = (survivors.collect(), host.records.clone());
+        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone() };
+        let told = host.shepherds.iter().flat_map(|(&handle, herd)| herd.told.iter().map(move |told| told.input(handle)));
+        let told: Vec<_> = told.collect();
+        if !told.is_empty() {
+            self.seen.saw("a job that goes on");
+        }
+        self.happens(index, Happened::Recovered(recovery));
+        for input in self.soon(index, told) {
+            self.happens(index, input);
+        }
     }
 
-    /// Kills the daemon with `kill -9`: `lshepherd` ends the jobs. Records that were being written may be on the disk.
+    /// Kills the daemon with `kill -9`: its jobs go on. Records that were being written may be on the disk.
     pub fn kill_daemon(&mut self, index: usize) {
         self.seen.saw("kill of a node's daemon");
         let count = self.dice.roll(self.hosts[index].writes.len() + 1);
@@ -183,10 +241,32 @@ impl World {
             let (_, record) = host.writes.pop_front().expect("no more than there are");
             host.write(record);
         }
-        let open: Vec<Key> = host.records.keys().copied().filter(|key| host.is_open(*key)).collect();
-        self.cut_down.extend(open.into_iter().map(|(job, _)| job));
         self.part(index);
         self.begin_daemon(index);
+    }
+
+    /// Kills a shepherd with `kill -9`: its job is lost, and no other one. The daemon may be killed with it.
+    pub fn kill_shepherd(&mut self, index: usize, and_daemon: bool) {
+        let host = &mut self.hosts[index];
+        let count = host.shepherds.len();
+        if count == 0 {
+            return;
+        }
+        self.seen.saw("kill of a shepherd");
+        // Together they strike the newest job, of whose start the master may not know.
+        let place = if and_daemon { count - 1 } else { self.dice.roll(count) };
+        let host = &mut self.hosts[index];
+        let handle = *host.shepherds.keys().nth(place).expect("within the count");
+        let Herd { key, .. } = host.shepherds.remove(&handle).expect("it is there");
+        host.processes.remove(&handle);
+        host.abandoned.insert(key);
+        self.cut_down.insert(key.0);
+        if and_daemon {
+            return self.kill_daemon(index);
+        }
+        for input in self.soon(index, vec![Happened::ShepherdLost { handle }]) {
+            self.happens(index, input);
+        }
     }
 
     /// Boots another kernel: nothing runs, and data that was not flushed to the disk is lost.
@@ -194,6 +274,9 @@ impl World {
         let host = &mut self.hosts[index];
         host.boot += 1;
         host.records.retain(|_, _| self.dice.roll(2) == 0);
+        host.processes.clear();
+        let ended = std::mem::take(&mut host.shepherds).into_values().map(|herd| herd.key);
+        host.abandoned.extend(ended.filter(|_| self.dice.roll(2) == 0));
         self.part(index);
         self.begin_daemon(index);
     }
@@ -234,6 +317,7 @@ impl World {
                 return self.soon(index, vec![Happened::UserFound { uid, result: Ok(identity) }]);
             }
             Deed::Launch(order) => return self.launches(index, *order),
+            Deed::Release { job, attempt, handle } => self.releases(index, (job, attempt), handle),
             Deed::Order(order) => return self.ordered(index, order),
             Deed::Sweep { job, .. } => return self.soon(index, vec![Happened::Swept { job, left: 0 }]),
             Deed::Reach { job, .. } => return self.soon(index, vec![Happened::Reached { job }]),
@@ -283,17 +367,18 @@ impl World {
     }
 
     fn launches(&mut self, index: usize, order: LaunchOrder) -> Vec<Happened> {
-        let LaunchOrder { launch, exec, .. } = order;
+        let LaunchOrder { launch, exec, cookie, .. } = order;
         let (key, name) = ((exec.job, exec.attempt), self.hosts[index].name.clone());
         let (job, attempt) = key;
         assert_eq!(exec.journal, self.bench.disk.journal, "job {job} of another journal is started on {name}");
         assert!(self.hosts[index].is_open(key), "attempt {attempt} of job {job} is started on {name} without a record");
         let runs = |host: &Host| host.processes.values().any(|other| other.key.0 == job && other.key.1 != attempt);
         assert!(!self.hosts.iter().any(runs), "attempt {attempt} of job {job} is released while another one runs");
+        let handle = launch.handle;
+        self.hosts[index].shepherds.insert(handle, Herd { key, cookie, told: Vec::new() });
         if self.rarely(24) {
             self.seen.saw("not started");
-            let not_started = Happened::NotStarted { handle: launch.handle, code: 127, reason: "not found".into() };
-            return self.soon(index, vec![not_started]);
+            return self.answers(index, handle, &[Told::NotStarted]);
         }
         let starts = self.starts.entry(job).or_default().entry((attempt, name.clone())).or_default();
         *starts += 1;
@@ -308,9 +393,25 @@ impl World {
             is_told_to_stop: false,
             is_frozen: false,
         };
-        self.hosts[index].processes.insert(launch.handle, process);
-        let (handle, leader) = (launch.handle, i32::try_from(launch.handle.0).expect("few"));
-        self.soon(index, vec![Happened::Started { handle, leader, connected: Connected::default() }])
+        self.hosts[index].processes.insert(handle, process);
+        self.answers(index, handle, &[Told::Started])
+    }
+
+    /// Gives the answers of a shepherd, which keeps them for the next daemon.
+    fn answers(&mut self, index: usize, handle: Handle, told: &[Told]) -> Vec<Happened> {
+        if let Some(herd) = self.hosts[index].shepherds.get_mut(&handle) {
+            herd.told.extend(told);
+        }
+        self.soon(index, told.iter().map(|told| told.input(handle)).collect())
+    }
+
+    /// Lets a shepherd forget its attempt.
+    fn releases(&mut self, index: usize, key: Key, handle: Option<Handle>) {
+        let host = &mut self.hosts[index];
+        match handle {
+            Some(handle) => drop(host.shepherds.remove(&handle)),
+            None => drop(host.abandoned.remove(&key)),
+        }
     }
 
     fn ordered(&mut self, index: usize, order: Order) -> Vec<Happened> {
@@ -356,11 +457,11 @@ impl World {
         let outcome = if why == Why::Limit { outcome.at_limit() } else { outcome };
         self.exits.insert((job, attempt, host.name.clone()), outcome);
         let ended = Ended { status, elapsed: 0, user_cpu: 0, system_cpu: 0, max_rss: 0, why };
-        let mut inputs = vec![Happened::Exited { handle, ended }, Happened::Emptied { handle, left: 0 }];
+        let mut told = vec![Told::Exited(ended), Told::Emptied];
         if matches!(why, Why::Limit | Why::Lease) {
-            inputs.insert(0, Happened::Stopping { handle, why });
+            told.insert(0, Told::Stopping(why));
         }
-        self.soon(index, inputs)
+        self.answers(index, handle, &told)
     }
 
     /// Fires time limits, leases and the ends of graces, which `lshepherd` enforces.
