@@ -80,6 +80,9 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut tim
         if connection.as_ref().is_some_and(|socket| !answer(shepherd, socket)) {
             connection = None;
         }
+        if shepherd.has_failed {
+            return Ok(());
+        }
         if connection.is_none() {
             // What matters of these is repeated for the next `lslave`.
             shepherd.answers.clear();
@@ -159,7 +162,9 @@ fn wait(shepherd: &Shepherd, (socket, ended): (Option<&OwnedFd>, &SignalFd), tim
     all.extend(shepherd.home.iter().map(|(home, _)| (Source::Calls, readable(home.listener()))));
     all.extend(shepherd.launching().map(|(handle, pipe)| (Source::Launch(handle), readable(pipe))));
     let streams = shepherd.streams().into_iter();
-    all.extend(streams.map(|(handle, index, stream, flags)| (Source::Stream(handle, index), PollFd::new(stream, flags))));
+    all.extend(
+        streams.map(|(handle, index, stream, flags)| (Source::Stream(handle, index), PollFd::new(stream, flags))),
+    );
     let (sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = all.into_iter().unzip();
     match poll(&mut fds, PollTimeout::NONE) {
         Ok(_) | Err(Errno::EINTR) => {}

@@ -49,6 +49,8 @@ pub struct Shepherd {
     lock: Vec<OwnedFd>,
     /// Memory of the streams, and the place where a later `lslave` finds this process; `None` if it ends with `lslave`.
     pub home: Option<(Home, Rings)>,
+    /// True if this process cannot do its work, and ends.
+    pub has_failed: bool,
     /// True if `lslave` is to be told when another job can be launched.
     is_ready_due: bool,
     pub answers: VecDeque<Answer>,
@@ -66,6 +68,7 @@ impl Shepherd {
             files,
             lock: Vec::new(),
             home: None,
+            has_failed: false,
             is_ready_due: false,
             answers: VecDeque::new(),
         }

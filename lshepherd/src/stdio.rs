@@ -87,7 +87,11 @@ impl Stdio {
                 return true;
             }
             // `lslave` may move the stream between these two lines, so this looks again.
-            if index == STDIN { ring.reader_waits() } else { ring.writer_waits() }
+            if index == STDIN {
+                ring.reader_waits()
+            } else {
+                ring.writer_waits()
+            }
             can()
         };
         let open = self.streams.iter().zip(&rings.0).enumerate();

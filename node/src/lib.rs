@@ -17,6 +17,7 @@ mod energy;
 mod exchange;
 mod faults;
 mod foreign;
+mod held;
 mod io;
 mod lease;
 mod master;
@@ -47,17 +48,18 @@ pub use faults::Fault;
 #[cfg(feature = "faults")]
 pub use faults::inject;
 use foreign::Link;
+use held::Holding;
 use io::JobIo;
 use lease::Leased;
 use meter::Meter;
 pub use meter::Rhythm;
 pub use probe::line;
 pub use process::LAUNCH_DEADLINE_S;
-use process::{Holding, Writing};
+use process::Writing;
 pub use records::{End, Found, Intent, Record};
-pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use recover::Leftover;
 use stop::Closing;
+pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use users::Users;
 
 /// One node, for the life of its daemon.

@@ -7,38 +7,25 @@ use std::time::Duration;
 use limo_model::{Attempt as Number, JobId, Memory, Outcome, Power, Span, Usage};
 use limo_power::Attributed;
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
-use limo_shepherd::processes::Mark;
 use limo_shepherd::{Claim, Ended, Handle, Identity, Kept, Launch, Order, Why};
 use nix::libc;
 use tracing::{debug, error, info, warn};
 
 use super::Node;
+use super::held::Holding;
 use super::lease::ms;
-use crate::attempt::{Attempt, Recording, Running, SHEPHERD_KILLED, Stage, Starting, State, Swept, lost};
+use crate::attempt::{Attempt, Recording, Running, Stage, Starting, State, Swept};
 use crate::exchange::{Connected, Effect, LaunchOrder, Ticket};
 use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::survivor::Resumed;
 use crate::users::{self, Known, PATIENCE_S, UserError};
 
-/// Time for the other processes of a job to disappear after KILL; only an uninterruptible wait takes longer.
-const SWEEP: Duration = Duration::from_secs(5);
-
 /// Deadline for entering a job's directory, opening its files and executing its program, in seconds.
 pub const LAUNCH_DEADLINE_S: u64 = 30;
 
 /// Most messages that wait for a command to run; more are dropped.
 const DEFERRED: usize = 64;
-
-/// Attempt that a shepherd holds, or held when it was killed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Holding {
-    pub(super) number: Number,
-    /// Name at the shepherd; `None` if the shepherd was killed.
-    pub(super) handle: Option<Handle>,
-    /// User of the job's processes.
-    pub(super) uid: u32,
-}
 
 /// Record that is being written while its attempt waits.
 #[derive(Debug, Clone, Copy)]
@@ -216,7 +203,7 @@ impl Node {
     }
 
     /// Returns the job with this name at `lshepherd`.
-    fn job_of(&self, handle: Handle) -> Option<(JobId, Number)> {
+    pub(super) fn job_of(&self, handle: Handle) -> Option<(JobId, Number)> {
         let mut known = self.attempts.known.iter();
         let found = known.find(|(_, attempt)| attempt.handle() == Some(handle));
         if found.is_none() {
@@ -233,7 +220,8 @@ impl Node {
         if faults::has(Fault::ReleasedEarly) {
             self.effects.push(Effect::Release { job, attempt: number, handle: Some(handle) });
         }
-        let running = Running { handle, leader, uid: starting.uid, halted: starting.resumed.halted, terminal: starting.terminal };
+        let running =
+            Running { handle, leader, uid: starting.uid, halted: starting.resumed.halted, terminal: starting.terminal };
         let (work, deferred) = (starting.work.take(), std::mem::take(&mut starting.deferred));
         let expected = starting.expected;
         let resumed = starting.resumed;
@@ -378,43 +366,6 @@ impl Node {
             (end.usage.energy, end.usage.confidence) = (Some(energy), confidence);
         }
         self.ended(job, number, end);
-    }
-
-    /// Handles a killed shepherd: its job is killed, and the outcome is unknown.
-    pub(super) fn shepherd_lost(&mut self, handle: Handle) {
-        self.effect(Effect::KillOrphans);
-        let held = self.holding.iter_mut().find(|(_, held)| held.handle == Some(handle));
-        let uid = held.map(|(_, held)| {
-            held.handle = None;
-            held.uid
-        });
-        let (Some((job, number)), Some(uid)) = (self.job_of(handle), uid) else { return };
-        error!(%job, attempt = %number, "lshepherd was killed; its job is lost");
-        let Some(attempt) = self.attempts.find(job, number) else { return };
-        let mark = Mark { cookie: attempt.cookie.clone(), uid };
-        attempt.state = match &attempt.state {
-            State::Sweeping(swept) => State::Sweeping(Swept { handle: None, ..swept.clone() }),
-            _ => State::Sweeping(Swept { end: lost(SHEPHERD_KILLED), handle: None }),
-        };
-        self.energy_ends(job, None);
-        self.work_ends(job, None);
-        if let Some(streams) = self.streams.get_mut(&job) {
-            // The streams of a command that never ran end here.
-            streams.close_unused();
-        }
-        self.send_output(job);
-        if !faults::has(Fault::LossUntold) {
-            self.effect(Effect::Sweep { job, mark, patience: SWEEP });
-        }
-    }
-
-    /// Lets the shepherd of an attempt forget it: the end is recorded, or the master has it.
-    pub(super) fn release(&mut self, job: JobId, number: Number) {
-        if let Some(held) = self.holding.get(&job).filter(|held| held.number == number) {
-            let handle = held.handle;
-            self.holding.remove(&job);
-            self.effect(Effect::Release { job, attempt: number, handle });
-        }
     }
 
     /// Sends a signal to the job's process group.

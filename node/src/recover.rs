@@ -10,14 +10,14 @@ use limo_shepherd::{Handle, Order};
 use tracing::{info, warn};
 
 use super::Node;
-use crate::attempt::{Attempt, Fate, Recovered, Stage, Starting, State, Swept, lost, recovered};
+use crate::attempt::{Attempt, Stage, Starting, State, Swept, lost};
 use crate::exchange::Effect;
 use crate::faults::{self, Fault};
+use crate::held::Holding;
 use crate::io::JobIo;
 use crate::lease::Leased;
-use crate::process::Holding;
 use crate::records::{Found, Intent};
-use crate::survivor::{Recovery, Survivor};
+use crate::survivor::{Fate, Recovered, Recovery, Survivor, recovered};
 
 /// Time for the processes of a lost job to disappear.
 const LEFTOVERS: Duration = Duration::from_secs(2);

@@ -248,8 +248,7 @@ fn a_job_with_a_shepherd_goes_on_and_is_released_after_its_end() {
     bench.told();
     bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default() });
     assert_eq!(bench.told(), [NodeToMaster::Started { job: JOB, attempt: ATTEMPT }]);
-    let ended =
-        Ended { status: 3 << 8, elapsed: 5, user_cpu: 0, system_cpu: 0, max_rss: 0, why: Why::OfItself };
+    let ended = Ended { status: 3 << 8, elapsed: 5, user_cpu: 0, system_cpu: 0, max_rss: 0, why: Why::OfItself };
     bench.input(Input::Exited { handle: Handle(9), ended });
     bench.input(Input::Emptied { handle: Handle(9), left: 0 });
     let is_release = |effect: &Effect| matches!(effect, Effect::Release { handle: Some(Handle(9)), .. });
@@ -261,9 +260,8 @@ fn a_job_with_a_shepherd_goes_on_and_is_released_after_its_end() {
 #[test]
 fn a_shepherd_with_another_cookie_is_ended_and_its_attempt_is_lost() {
     let mut bench = Bench::recovered(Some(released(Io::Detached)), Some(survivor("other", None)));
-    let stops = |effect: &Effect| {
-        matches!(effect, Effect::Order(limo_shepherd::Order::Stop { handle: Handle(9), grace: 0 }))
-    };
+    let stops =
+        |effect: &Effect| matches!(effect, Effect::Order(limo_shepherd::Order::Stop { handle: Handle(9), grace: 0 }));
     assert!(bench.effects.iter().any(stops), "{:?}", bench.effects);
     bench.input(Input::Swept { job: JOB, left: 0 });
     bench.durable();
@@ -300,7 +298,8 @@ fn streams_continue_at_their_offsets() {
     assert_eq!((reports[0].stdin_offset, kept.stdin, kept.stdout, kept.stderr), (10, 30, 100, 8));
     let stream = |channel| limo_proto::StreamId::new(JOB, channel);
     let reads = |effect: &Effect| matches!(effect, Effect::Read { stream: of, .. } if *of == stream(Channel::Stdout));
-    let reads_errors = |effect: &Effect| matches!(effect, Effect::Read { stream: of, .. } if *of == stream(Channel::Stderr));
+    let reads_errors =
+        |effect: &Effect| matches!(effect, Effect::Read { stream: of, .. } if *of == stream(Channel::Stderr));
     assert!(bench.effects.iter().any(reads) && !bench.effects.iter().any(reads_errors), "{:?}", bench.effects);
     bench.master(MasterToNode::Registered);
     bench.effects.clear();

@@ -74,9 +74,8 @@ impl Ring {
         }
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses a free place, and the file has this length and cannot shrink.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

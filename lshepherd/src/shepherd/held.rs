@@ -26,16 +26,18 @@ impl Shepherd {
 
     /// Listens in a directory, so that jobs outlive the connection.
     pub(super) fn settle_in(&mut self, name: String, descriptors: Vec<OwnedFd>) {
-        let Some(directory) = descriptors.into_iter().next() else {
-            return self.trouble("no directory came with the first order".into());
-        };
-        match Home::open(directory, name).and_then(|home| Ok((home, Rings::new()?))) {
+        let directory =
+            descriptors.into_iter().next().ok_or_else(|| io::Error::other("no directory came with the order"));
+        match directory.and_then(|directory| Ok((Home::open(directory, name)?, Rings::new()?))) {
             Ok(home) => {
                 self.home = Some(home);
                 leave_stderr();
                 self.greet();
             }
-            Err(error) => self.trouble(format!("cannot listen for a later lslave: {error}")),
+            Err(error) => {
+                self.has_failed = true;
+                self.trouble(format!("cannot listen for a later lslave: {error}"));
+            }
         }
     }
 

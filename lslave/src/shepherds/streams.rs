@@ -124,7 +124,8 @@ impl JobStreams {
             let count = taken - std::mem::replace(&mut self.stdin_told, taken);
             inputs.push(Input::StdinTaken { job, count });
         }
-        let outputs = [(Channel::Stdout, &self.rings[1], &mut self.stdout), (Channel::Stderr, &self.rings[2], &mut self.stderr)];
+        let outputs =
+            [(Channel::Stdout, &self.rings[1], &mut self.stdout), (Channel::Stderr, &self.rings[2], &mut self.stderr)];
         for (channel, ring, reading) in outputs {
             if let Some(bytes) = reading.continued(ring, self.is_over) {
                 inputs.push(Input::Output { stream: StreamId::new(job, channel), bytes });

@@ -223,7 +223,8 @@ async fn a_job_inherits_nothing_of_its_daemon() {
 #[tokio::test]
 async fn a_killed_shepherd_loses_only_its_own_job() {
     let (mut node, _daemon) = node().await;
-    as_other(&mut node, shell(1, "setsid sleep 1000 & env -i /usr/bin/setsid /bin/sleep 1001 & echo $$ $!; wait")).await;
+    as_other(&mut node, shell(1, "setsid sleep 1000 & env -i /usr/bin/setsid /bin/sleep 1001 & echo $$ $!; wait"))
+        .await;
     let processes = numbers(&mut node, 1).await;
     as_other(&mut node, shell(2, "echo $$; read line; exit 3")).await;
     numbers(&mut node, 2).await;

@@ -44,15 +44,8 @@ fn orders() -> Vec<(&'static str, Order)> {
 
 fn answers() -> Vec<(&'static str, Answer)> {
     let handle = HANDLE;
-    let holds = Holds {
-        handle,
-        claim: CLAIM,
-        cookie: "cookie".into(),
-        kept: KEPT,
-        frozen: true,
-        halted: true,
-        elapsed: 12,
-    };
+    let holds =
+        Holds { handle, claim: CLAIM, cookie: "cookie".into(), kept: KEPT, frozen: true, halted: true, elapsed: 12 };
     let ended = Ended { status: 256, elapsed: 1, user_cpu: 2, system_cpu: 3, max_rss: 4, why: Why::Limit };
     vec![
         ("ready", Answer::Ready),

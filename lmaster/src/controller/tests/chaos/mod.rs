@@ -10,6 +10,7 @@ mod host;
 mod nodes;
 mod people;
 mod seen;
+mod shepherds;
 
 use std::collections::BTreeSet;
 
