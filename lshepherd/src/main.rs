@@ -78,7 +78,8 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut tim
     let mut connection = Some(socket);
     loop {
         if connection.as_ref().is_some_and(|socket| !answer(shepherd, socket)) {
-            connection = None;
+            // Nobody reads answers, but orders may have come before.
+            obey(shepherd, connection.take().as_ref(), usize::MAX)?;
         }
         if shepherd.has_failed {
             return Ok(());

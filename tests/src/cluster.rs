@@ -306,6 +306,11 @@ impl Cluster {
         self.daemon(name).terminate()
     }
 
+    /// Ends the daemon and its jobs with SIGINT, and waits for its end.
+    pub fn interrupt_node(&mut self, name: &str) -> ExitStatus {
+        self.daemon(name).end(Signal::SIGINT)
+    }
+
     /// Kills the shepherds of all jobs on the node. Their jobs are lost.
     pub fn kill_shepherds(&self, node: &str) {
         let all = processes(MARK, &self.submitter.mark);

@@ -22,6 +22,9 @@ use super::process::{Rings, open_rings};
 /// Longest wait for the answer of a shepherd. One that does not answer is killed, with its job.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Longest search. Without every answer, a job could be started twice.
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// Pause before a socket is tried again.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -51,14 +54,15 @@ enum Answered {
 /// Connects to every shepherd in the directory; removes the sockets of those that ended without an attempt.
 ///
 /// # Errors
-/// If the directory cannot be read.
+/// If the directory cannot be read, or the state of a socket cannot be found out.
 pub fn attach(path: &Path, directory: BorrowedFd<'_>) -> io::Result<Attached> {
     let mut attached = Attached::default();
     let mut known = BTreeSet::new();
-    let end = Instant::now() + PATIENCE;
+    let begin = Instant::now();
     loop {
+        let end = Instant::now() + PATIENCE;
         let mut calls = BTreeMap::new();
-        let mut again = false;
+        let mut again = None;
         for entry in fs::read_dir(path)? {
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if known.contains(&name) {
@@ -74,10 +78,12 @@ pub fn attach(path: &Path, directory: BorrowedFd<'_>) -> io::Result<Attached> {
                     }
                     known.insert(name);
                 }
-                Err(_) => again = true,
+                Err(error) => again = Some(error),
             }
         }
-        again |= !calls.is_empty();
+        if !calls.is_empty() {
+            again.get_or_insert(Errno::EAGAIN);
+        }
         for (name, socket) in calls {
             if let Answered::Found(found) = answered(&name, socket, end) {
                 // A name may have changed before the answer, but it does not change afterwards.
@@ -86,8 +92,10 @@ pub fn attach(path: &Path, directory: BorrowedFd<'_>) -> io::Result<Attached> {
                 attached.found.push(found);
             }
         }
-        if !again || Instant::now() > end + PATIENCE {
-            return Ok(attached);
+        match again {
+            None => return Ok(attached),
+            Some(error) if begin.elapsed() > LONGEST => return Err(error.into()),
+            Some(_) => {}
         }
         thread::sleep(PAUSE);
     }

@@ -9,7 +9,7 @@ use limo_requirements::SmallDisk;
 use nix::sys::signal::Signal;
 
 use crate::kill::numbers;
-use crate::master::{Daemon, Master, New, Session, command, is_running, shell, within};
+use crate::master::{Daemon, Master, New, Session, command, is_running, shell, shepherds, within};
 
 /// Runs a job that prints a line, then waits for one and prints that, and ends with 7.
 const ECHO: &str = "echo $$; read line; echo \"$line\"; exit 7";
@@ -278,6 +278,9 @@ async fn a_full_disk_refuses_new_jobs() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
     node.acknowledge_end(1).await;
     child.kill().and_then(|()| child.wait()).expect("it ends");
+    for pid in shepherds(disk.path()) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).expect("it runs");
+    }
 }
 
 /// Records contain their format, which is independent of the protocol version.
