@@ -10,7 +10,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::poll::PollFlags;
 
-/// Size of the pipes of outputs: larger reads cost fewer wake-ups.
+/// Size of the pipes: larger pieces cost fewer wake-ups.
 const PIPE: i32 = 256 << 10;
 
 /// Longest piece of an output that is dropped at once.
@@ -67,9 +67,9 @@ impl Stdio {
             let flags = OFlag::from_bits_retain(fcntl(stream, FcntlArg::F_GETFL)?);
             fcntl(stream, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
         }
-        for output in streams[1..].iter().flatten().filter(|_| terminal.is_none()) {
+        for pipe in streams.iter().flatten().filter(|_| terminal.is_none()) {
             // A user with very many pipes gets no larger ones.
-            let _ = fcntl(output, FcntlArg::F_SETPIPE_SZ(PIPE));
+            let _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(PIPE));
         }
         Ok(Self { kept, streams: streams.map(|stream| stream.map(File::from)), terminal, work, discards: false })
     }

@@ -89,7 +89,9 @@ impl Shepherds {
 
     /// Gives the waiting jobs to ready shepherds, and starts more shepherds if few are left.
     pub(super) fn hand_over(&mut self) -> Vec<Input> {
-        while let (false, Some(id)) = (self.waiting.is_empty(), self.ready.pop()) {
+        while !self.waiting.is_empty()
+            && let Some(id) = self.ready.pop()
+        {
             let Some(shepherd) = self.all.get_mut(&id) else { continue };
             let Some(Waiting { handle, messages }) = self.waiting.pop_front() else { break };
             let Some(job) = self.jobs.get_mut(&handle) else { continue };
