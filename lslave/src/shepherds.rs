@@ -86,6 +86,7 @@ impl Shepherds {
     /// # Errors
     /// If the directory cannot be used, or no shepherd can be started.
     pub fn open(path: &Path, recovery: &mut Recovery, events: &mpsc::Sender<Event>) -> anyhow::Result<Self> {
+        let was_missing = !path.exists();
         make_directory(path, 0o700)?;
         let failed = |what| move |source| ShepherdError::Directory { what, path: path.to_owned(), source };
         let directory = OwnedFd::from(fs::File::open(path).map_err(failed("open"))?);
@@ -111,6 +112,11 @@ impl Shepherds {
         };
         let key = |claim: Claim| (JobId(claim.job), Attempt(claim.attempt));
         recovery.abandoned = attached.abandoned.into_iter().map(key).collect();
+        if was_missing {
+            // Without the directory nobody knows which of these were started.
+            let released = recovery.found.iter().filter(|(_, found)| found.released.is_some() && found.end.is_none());
+            recovery.abandoned.extend(released.map(|(key, _)| *key));
+        }
         for found in attached.found {
             if let Some((claim, survivor)) = shepherds.adopt(found, events)? {
                 recovery.survivors.insert(key(claim), survivor);

@@ -118,6 +118,22 @@ async fn a_time_limit_holds_without_a_daemon() {
     assert_eq!(node.ended(1).await.0, Outcome::SignaledAtLimit(15));
 }
 
+/// Without the directory, the daemon does not know what was started, and starts nothing again.
+#[tokio::test]
+async fn a_job_is_lost_with_the_directory_of_the_shepherds() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    node.run(shell(1, "echo $$; exec sleep 1000")).await;
+    let leader = numbers(&mut node, 1).await[0];
+    daemon.kill();
+    fs::remove_dir_all(daemon.path("state/shepherds")).expect("there");
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
+    assert!(!is_running(leader));
+}
+
 /// A job whose records are gone belongs to nobody.
 #[tokio::test]
 async fn a_job_without_a_record_is_ended() {
