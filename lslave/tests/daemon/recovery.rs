@@ -68,32 +68,37 @@ async fn a_job_that_ends_without_a_daemon_keeps_its_code_and_output() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
-    node.run(shell(1, "echo $$; while [ ! -e go ]; do sleep 0.01; done; head -c 100000 /dev/zero; exit 42")).await;
+    let go = daemon.path("go");
+    let script =
+        format!("echo $$; while [ ! -e {} ]; do sleep 0.01; done; head -c 100000 /dev/zero; exit 42", go.display());
+    node.run(shell(1, &script)).await;
     let leader = numbers(&mut node, 1).await[0];
-    let cwd = fs::read_link(format!("/proc/{leader}/cwd")).expect("it runs");
     daemon.kill();
     drop(node);
-    fs::write(cwd.join("go"), "").expect("written");
-    let gone = async {
-        let mut between = tokio::time::interval(std::time::Duration::from_millis(5));
-        while is_running(leader) {
-            between.tick().await;
-        }
-    };
-    within(gone).await;
-    fs::remove_file(cwd.join("go")).expect("written before");
+    fs::write(go, "").expect("written");
+    gone(leader).await;
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
     let (outcome, usage) = node.ended(1).await;
     assert_eq!(outcome, Outcome::Exited(42));
-    assert_eq!(node.read_all(1, Channel::Stdout).await.len(), leader.to_string().len() + 1 + 100_000);
-    // Once more, after the end is recorded and before all is acknowledged.
+    // Once more, after the end is recorded and before any output is acknowledged.
     daemon.kill();
     daemon.restart(&master);
     let (mut node, new) = master.welcome().await;
     assert_eq!(new.attempts[0].state, AttemptState::Ended { outcome, usage });
     node.acknowledge_end(1).await;
     assert_eq!(node.read_all(1, Channel::Stdout).await.len(), leader.to_string().len() + 1 + 100_000);
+}
+
+/// Waits for the end of a process.
+async fn gone(pid: i32) {
+    let look = async {
+        let mut between = tokio::time::interval(std::time::Duration::from_millis(5));
+        while is_running(pid) {
+            between.tick().await;
+        }
+    };
+    within(look).await;
 }
 
 #[tokio::test]
@@ -106,13 +111,7 @@ async fn a_time_limit_holds_without_a_daemon() {
     node.run(job).await;
     let leader = numbers(&mut node, 1).await[0];
     daemon.kill();
-    let gone = async {
-        let mut between = tokio::time::interval(std::time::Duration::from_millis(5));
-        while is_running(leader) {
-            between.tick().await;
-        }
-    };
-    within(gone).await;
+    gone(leader).await;
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
     assert_eq!(node.ended(1).await.0, Outcome::SignaledAtLimit(15));
@@ -147,13 +146,9 @@ async fn a_job_without_a_record_is_ended() {
     daemon.restart(&master);
     let (mut node, new) = master.welcome().await;
     assert!(new.attempts.is_empty(), "{:?}", new.attempts);
-    let gone = async {
-        let mut between = tokio::time::interval(std::time::Duration::from_millis(5));
-        while processes.iter().any(|pid| is_running(*pid)) {
-            between.tick().await;
-        }
-    };
-    within(gone).await;
+    for pid in processes {
+        gone(pid).await;
+    }
     node.run(shell(2, "exit 5")).await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(5));
 }
