@@ -3,13 +3,14 @@
 use std::os::fd::OwnedFd;
 
 use limo_shepherd::processes::Mark;
-use limo_shepherd::{BootTime, Ended, Identity, Launch, Plan, Why};
+use limo_shepherd::{Answer, BootTime, Claim, Ended, Handle, Holds, Identity, Launch, Plan, Why};
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::child::Launching;
 use crate::reap::Collected;
+use crate::stdio::Stdio;
 use crate::watch::Watch;
 
 /// A launch and the job that it became.
@@ -24,6 +25,21 @@ pub struct Attempt {
     pub terminal: bool,
     /// Time at which the launch is abandoned.
     pub launch_by: BootTime,
+    pub stdio: Stdio,
+    /// Time at which outputs end, even if a hidden process holds them open: the command is over.
+    pub close_by: Option<BootTime>,
+    /// The attempt, if it is held until it is released.
+    pub claim: Option<Claim>,
+    /// Answers that a later `lslave` gets again.
+    pub told: Vec<Answer>,
+    pub is_frozen: bool,
+    pub is_halted: bool,
+    /// True if nothing is left of the attempt.
+    pub is_over: bool,
+    /// True if `lslave` needs nothing more of the attempt.
+    pub is_released: bool,
+    /// Time at which the command was started.
+    since: Option<BootTime>,
 }
 
 pub enum Phase {
@@ -48,7 +64,7 @@ pub enum Phase {
 
 impl Attempt {
     /// Makes a launch of `plan` that has not begun.
-    pub fn new(launch: &Launch, plan: &Plan, now: BootTime) -> Self {
+    pub fn new(launch: &Launch, plan: &Plan, stdio: Stdio, now: BootTime) -> Self {
         Self {
             phase: Phase::Idle,
             watch: Watch::new(launch),
@@ -57,7 +73,35 @@ impl Attempt {
             carried: plan.carried.as_ref().map(|carried| carried.directory.clone()),
             terminal: plan.terminal,
             launch_by: now.plus(launch.launch_deadline),
+            stdio,
+            close_by: None,
+            claim: launch.claim,
+            told: Vec::new(),
+            is_frozen: false,
+            is_halted: false,
+            is_over: false,
+            is_released: false,
+            since: None,
         }
+    }
+
+    /// Starts the time limit: the command runs since `since`.
+    pub fn begins(&mut self, since: BootTime) {
+        self.since = Some(since);
+        self.watch.begins(since);
+    }
+
+    /// Returns the report of a held attempt.
+    pub fn holds(&self, handle: Handle, now: BootTime) -> Option<Holds> {
+        Some(Holds {
+            handle,
+            claim: self.claim?,
+            cookie: self.mark.cookie.clone(),
+            kept: self.stdio.kept(),
+            frozen: self.is_frozen,
+            halted: self.is_halted,
+            elapsed: self.since.map_or(0, |since| now.0.saturating_sub(since.0)),
+        })
     }
 
     /// Returns the process that is the job's leader, or will be.
@@ -75,7 +119,7 @@ impl Attempt {
             Phase::Launching { .. } => Some(self.launch_by),
             // The worker has its own deadline.
             Phase::Carrying { .. } | Phase::Running { .. } => None,
-            Phase::Idle => return None,
+            Phase::Idle => return self.close_by,
         };
         [launch, self.watch.deadline(lease)].into_iter().flatten().min()
     }

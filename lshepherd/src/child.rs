@@ -234,6 +234,8 @@ unsafe fn prepare(birth: &Birth) -> Done {
             done(call(libc::SYS_setresgid, [gid, gid, gid, 0, 0]))?;
             done(call(libc::SYS_setresuid, [uid, uid, uid, 0, 0]))?;
         }
+        // If this process's parent is killed, nobody would stop the job at its limit. A change of user resets this.
+        call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0]);
         call(libc::SYS_umask, [birth.umask as usize, 0, 0, 0, 0]);
         check(Step::Directory, call(libc::SYS_chdir, [birth.directory.as_ptr() as usize, 0, 0, 0, 0]))?;
         if let Some(name) = &birth.stdin {

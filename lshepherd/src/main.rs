@@ -1,5 +1,6 @@
-//! `lshepherd`: launches the jobs of one node and enforces their time limits, leases and stops, even while `lslave`
-//! is stopped. `lslave` starts it and sends it orders. It ends with `lslave`, and then ends every job.
+//! `lshepherd`: launches a job of a node, holds its streams and its exit code, and enforces its time limit, lease and
+//! stops, even while `lslave` is stopped or gone. `lslave` starts it and sends it orders. A later `lslave` finds it by
+//! its socket (`home`) and continues. Without a directory for its socket it ends with `lslave`, and then ends every job.
 //!
 //! It has one thread, and one loop that never waits for a user's file or process. Launches happen in children. All
 //! other accesses to a user's files and processes happen in workers with a deadline.
@@ -7,21 +8,23 @@
 mod attempt;
 mod carried;
 mod child;
+mod home;
 mod raw;
 mod reap;
 mod removals;
 mod shepherd;
+mod stdio;
 mod surroundings;
 mod watch;
 mod worker;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use limo_shepherd::processes::children;
-use limo_shepherd::{BootTime, Handle, receive, send};
+use limo_shepherd::{Answer, BootTime, Handle, receive, send};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
@@ -57,7 +60,10 @@ fn run() -> anyhow::Result<()> {
     let timer = Timer::new()?;
     let files = child::file_limit().context("cannot read the limit on open files")?;
     let mut shepherd = Shepherd::new(files);
-    let result = serve(&mut shepherd, (&socket, &ended), timer);
+    let result = serve(&mut shepherd, (socket, &ended), timer);
+    if let Some((home, _)) = shepherd.home.as_ref().filter(|_| shepherd.is_idle()) {
+        home.leave();
+    }
     let end = BootTime::now().plus(LAST_SWEEP.as_millis().try_into().unwrap_or(u64::MAX));
     // Children of killed processes become children of this process, so this repeats until there are none.
     while children().is_some_and(|children| !children.is_empty()) && BootTime::now() < end {
@@ -67,62 +73,124 @@ fn run() -> anyhow::Result<()> {
     result
 }
 
-/// Runs the loop until `lslave` has ended.
-fn serve(shepherd: &mut Shepherd, (socket, ended): (&OwnedFd, &SignalFd), mut timer: Timer) -> anyhow::Result<()> {
+/// Runs the loop until `lslave` has ended, and until no attempt is held.
+fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut timer: Timer) -> anyhow::Result<()> {
+    let mut connection = Some(socket);
     loop {
-        if !answer(shepherd, socket) {
+        if connection.as_ref().is_some_and(|socket| !answer(shepherd, socket)) {
+            // Nobody reads answers, but orders may have come before.
+            obey(shepherd, connection.take().as_ref(), usize::MAX)?;
+        }
+        if shepherd.has_failed {
             return Ok(());
         }
+        if connection.is_none() {
+            // What matters of these is repeated for the next `lslave`.
+            shepherd.answers.clear();
+            if shepherd.home.is_none() || shepherd.is_idle() {
+                return Ok(());
+            }
+        }
         timer.set(shepherd.deadline())?;
-        let ready = wait(shepherd, (socket, ended), &timer)?;
+        let ready = wait(shepherd, (connection.as_ref(), ended), &timer)?;
         if ready.time {
             shepherd.time_passed(BootTime::now());
         }
         for handle in ready.reported {
             shepherd.child_reported(handle);
         }
+        for (handle, index) in ready.streams {
+            shepherd.stream_ready(handle, index);
+        }
         if ready.ended {
             while matches!(ended.read_signal(), Ok(Some(_))) {}
             shepherd.collect();
         }
-        for _ in 0..if ready.orders { MESSAGES } else { 0 } {
-            match receive(socket.as_fd()) {
-                Ok(Some(received)) => shepherd.received(received),
-                Ok(None) => return Ok(()),
-                Err(error) if error.is_would_block() => break,
-                Err(error) => return Err(error.into()),
-            }
+        if ready.orders && !obey(shepherd, connection.as_ref(), MESSAGES)? {
+            connection = None;
+        }
+        if let Some(next) = shepherd.home.as_ref().filter(|_| ready.calls).and_then(|(home, _)| home.accept()) {
+            // Orders of the earlier `lslave`, which has ended, come first: one of them may be a launch.
+            obey(shepherd, connection.as_ref(), usize::MAX)?;
+            connection = Some(next);
+            shepherd.greet();
         }
     }
 }
 
+/// Handles up to `most` orders that have arrived; returns false at the end of the connection.
+fn obey(shepherd: &mut Shepherd, socket: Option<&OwnedFd>, most: usize) -> anyhow::Result<bool> {
+    let Some(socket) = socket else { return Ok(false) };
+    for _ in 0..most {
+        match receive(socket.as_fd()) {
+            Ok(Some(received)) => shepherd.received(received),
+            Ok(None) => return Ok(false),
+            Err(error) if error.is_would_block() => break,
+            Err(error) if shepherd.home.is_none() => return Err(error.into()),
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 /// An event of the loop.
+#[derive(Default)]
 struct Ready {
     time: bool,
     ended: bool,
     orders: bool,
+    calls: bool,
     reported: Vec<Handle>,
+    streams: Vec<(Handle, usize)>,
 }
 
-fn wait(shepherd: &Shepherd, (socket, ended): (&OwnedFd, &SignalFd), timer: &Timer) -> anyhow::Result<Ready> {
+/// The source of an event.
+#[derive(Clone, Copy)]
+enum Source {
+    Ended,
+    Time,
+    Orders,
+    Calls,
+    Launch(Handle),
+    Stream(Handle, usize),
+}
+
+fn wait(shepherd: &Shepherd, (socket, ended): (Option<&OwnedFd>, &SignalFd), timer: &Timer) -> anyhow::Result<Ready> {
     let orders = if shepherd.answers.is_empty() { PollFlags::POLLIN } else { PollFlags::POLLIN | PollFlags::POLLOUT };
     let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-    let (handles, pipes): (Vec<Handle>, Vec<BorrowedFd<'_>>) = shepherd.launching().unzip();
-    let mut fds = vec![PollFd::new(socket.as_fd(), orders), readable(ended.as_fd()), readable(timer.0.as_fd())];
-    fds.extend(pipes.into_iter().map(readable));
+    let mut all = vec![(Source::Ended, readable(ended.as_fd())), (Source::Time, readable(timer.0.as_fd()))];
+    all.extend(socket.map(|socket| (Source::Orders, PollFd::new(socket.as_fd(), orders))));
+    all.extend(shepherd.home.iter().map(|(home, _)| (Source::Calls, readable(home.listener()))));
+    all.extend(shepherd.launching().map(|(handle, pipe)| (Source::Launch(handle), readable(pipe))));
+    let streams = shepherd.streams().into_iter();
+    all.extend(
+        streams.map(|(handle, index, stream, flags)| (Source::Stream(handle, index), PollFd::new(stream, flags))),
+    );
+    let (sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = all.into_iter().unzip();
     match poll(&mut fds, PollTimeout::NONE) {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(error) => return Err(error).context("cannot wait"),
     }
-    let came = |index: usize| fds.get(index).and_then(PollFd::revents).is_some_and(|events| !events.is_empty());
-    let reported = handles.iter().enumerate().filter(|(index, _)| came(index + 3)).map(|(_, handle)| *handle);
-    Ok(Ready { orders: came(0), ended: came(1), time: came(2), reported: reported.collect() })
+    let mut ready = Ready::default();
+    let came = fds.iter().map(|fd| fd.revents().is_some_and(|events| !events.is_empty()));
+    for (source, _) in sources.into_iter().zip(came).filter(|(_, came)| *came) {
+        match source {
+            Source::Ended => ready.ended = true,
+            Source::Time => ready.time = true,
+            Source::Orders => ready.orders = true,
+            Source::Calls => ready.calls = true,
+            Source::Launch(handle) => ready.reported.push(handle),
+            Source::Stream(handle, index) => ready.streams.push((handle, index)),
+        }
+    }
+    Ok(ready)
 }
 
 /// Sends queued answers as far as they fit; returns true while the receiver listens.
 fn answer(shepherd: &mut Shepherd, socket: &OwnedFd) -> bool {
     while let Some(answer) = shepherd.answers.front() {
-        match send(socket.as_fd(), &answer.encode(), &[]) {
+        let memory = if let Answer::Hello { .. } = answer { shepherd.memory() } else { Vec::new() };
+        match send(socket.as_fd(), &answer.encode(), &memory) {
             Ok(()) => {
                 shepherd.answers.pop_front();
             }

@@ -1,20 +1,23 @@
 //! The state of this process and its reactions to orders, time and ended children. Never waits.
 
+mod held;
 mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use limo_shepherd::processes::{children, group, sweep};
-use limo_shepherd::{Answer, BootTime, Handle, Identity, Launch, Order, Plan, Received, Step, Why, take_plan};
+use limo_shepherd::{Answer, BootTime, Handle, Identity, Launch, Order, Plan, Received, Step, Taken, Why, take_plan};
 use nix::libc;
 use nix::unistd::{Pid, geteuid};
 
 use crate::attempt::{Attempt, Phase, ended};
 use crate::carried;
 use crate::child::{Launching, Progress, begin};
+use crate::home::Home;
 use crate::reap::{self, Collected};
 use crate::removals::{Removal, Removals};
+use crate::stdio::{Rings, Stdio};
 use crate::watch::Due;
 use crate::worker::{self, Worker};
 
@@ -23,6 +26,9 @@ const SWEEP: u64 = 5_000;
 
 /// Additional ms until a sweeping worker is killed itself, because a process of the job blocks it.
 const SWEEP_STUCK: u64 = 2_000;
+
+/// Longest time in ms for which a hidden process may hold a job's pipes open after the job's end.
+const AFTER_END: u64 = 2_000;
 
 /// The work of a worker.
 enum Work {
@@ -41,6 +47,12 @@ pub struct Shepherd {
     files: libc::rlimit64,
     /// Descriptors kept open until this process ends.
     lock: Vec<OwnedFd>,
+    /// Memory of the streams, and the place where a later `lslave` finds this process; `None` if it ends with `lslave`.
+    pub home: Option<(Home, Rings)>,
+    /// True if this process cannot do its work, and ends.
+    pub has_failed: bool,
+    /// True if `lslave` is to be told when another job can be launched.
+    is_ready_due: bool,
     pub answers: VecDeque<Answer>,
 }
 
@@ -55,6 +67,9 @@ impl Shepherd {
             lease: None,
             files,
             lock: Vec::new(),
+            home: None,
+            has_failed: false,
+            is_ready_due: false,
             answers: VecDeque::new(),
         }
     }
@@ -66,10 +81,11 @@ impl Shepherd {
     /// Handles a message of `lslave`.
     pub fn received(&mut self, received: Received) {
         match Order::decode(&received.bytes) {
-            Ok(Order::Hello) => {
+            Ok(Order::Hello { name: None }) => {
                 self.lock = received.descriptors;
-                self.answers.push_back(Answer::Hello { pid: std::process::id().cast_signed() });
+                self.greet();
             }
+            Ok(Order::Hello { name: Some(name) }) => self.settle_in(name, received.descriptors),
             Ok(Order::Launch(launch)) => self.launch(&launch, received),
             Ok(Order::Signal { handle, signal }) => {
                 if let Some(attempt) = self.attempts.get(&handle).filter(|_| signal > 0) {
@@ -79,8 +95,11 @@ impl Shepherd {
             Ok(Order::Stop { handle, grace }) => self.stop(handle, grace),
             Ok(Order::Lease { until }) => self.lease = Some(until),
             Ok(Order::Frozen { handle, on }) => {
-                if let Some(Attempt { watch, phase: Phase::Running { .. }, .. }) = self.attempts.get_mut(&handle) {
-                    watch.frozen(on, BootTime::now());
+                if let Some(attempt) = self.attempts.get_mut(&handle)
+                    && let Phase::Running { .. } = attempt.phase
+                {
+                    attempt.is_frozen = on;
+                    attempt.watch.frozen(on, BootTime::now());
                 }
             }
             Ok(Order::Extend { handle, limit }) => {
@@ -92,6 +111,20 @@ impl Shepherd {
                 let identity = geteuid().is_root().then(|| Identity { uid, gid: uid, groups: Vec::new() });
                 self.remove(Removal { directory, uid, identity });
             }
+            Ok(Order::Halted { handle, on }) => {
+                self.attempts.get_mut(&handle).into_iter().for_each(|attempt| attempt.is_halted = on);
+            }
+            Ok(Order::Wake { handle }) => self.woken(handle),
+            Ok(Order::DropStreams { handle }) => {
+                self.attempts.get_mut(&handle).into_iter().for_each(|attempt| attempt.stdio.discard());
+            }
+            Ok(Order::Resize { handle, rows, columns }) => {
+                self.attempts.get(&handle).into_iter().for_each(|attempt| attempt.stdio.resize(rows, columns));
+            }
+            Ok(Order::EndWork { handle }) => {
+                self.attempts.get_mut(&handle).into_iter().for_each(|attempt| attempt.stdio.end_work());
+            }
+            Ok(Order::Release { handle }) => self.release(handle),
             Err(error) => self.trouble(format!("an order is not understood: {error}")),
         }
     }
@@ -101,15 +134,20 @@ impl Shepherd {
         if self.attempts.contains_key(&handle) {
             return self.trouble(format!("launch {handle} was ordered twice"));
         }
-        let (plan, descriptors) = match take_plan(received) {
+        let Taken { plan, descriptors, kept } = match take_plan(received) {
             Ok(taken) => taken,
             Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
         };
         // All jobs share the end of the lease; a new job does not make it earlier.
         self.lease = self.lease.max(launch.lease);
         let now = BootTime::now();
+        let stdio = self.claimed(launch.claim).and_then(|()| Stdio::new(launch.kept, kept));
+        match stdio {
+            Ok(stdio) => drop(self.attempts.insert(handle, Attempt::new(launch, &plan, stdio, now))),
+            Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
+        }
         if plan.carried.is_none() {
-            return self.begin(launch, plan, descriptors, now);
+            return self.begin(handle, plan, descriptors, now);
         }
         let deadline = now.plus(launch.launch_deadline);
         let identity = plan.identity.clone();
@@ -121,21 +159,20 @@ impl Shepherd {
             Ok(worker) => {
                 let pid = worker.pid;
                 self.workers.insert(pid, (worker, Work::Carry(handle)));
-                let mut attempt = Attempt::new(launch, &plan, now);
-                attempt.phase = Phase::Carrying { worker: pid, plan: Box::new(plan), descriptors };
-                self.attempts.insert(handle, attempt);
+                if let Some(attempt) = self.attempts.get_mut(&handle) {
+                    attempt.phase = Phase::Carrying { worker: pid, plan: Box::new(plan), descriptors };
+                }
             }
             Err(error) => self.not_started(handle, Step::Spawn, error as i32, String::new()),
         }
     }
 
-    fn begin(&mut self, launch: &Launch, plan: Plan, descriptors: Vec<OwnedFd>, now: BootTime) {
-        let handle = launch.handle;
-        let mut attempt = Attempt::new(launch, &plan, now);
+    fn begin(&mut self, handle: Handle, plan: Plan, descriptors: Vec<OwnedFd>, now: BootTime) {
         match begin(plan, descriptors, self.files) {
             Ok(child) => {
-                attempt.phase = Phase::Launching { child: Box::new(child), since: now };
-                self.attempts.insert(handle, attempt);
+                if let Some(attempt) = self.attempts.get_mut(&handle) {
+                    attempt.phase = Phase::Launching { child: Box::new(child), since: now };
+                }
             }
             Err(error) => self.cannot_begin(handle, &error),
         }
@@ -149,10 +186,8 @@ impl Shepherd {
 
     /// Handles a launch that did not start, or was killed before the first instruction of its program.
     fn not_started(&mut self, handle: Handle, step: Step, errno: i32, reason: String) {
-        if let Some(attempt) = self.attempts.remove(&handle) {
-            self.remove_carried(attempt);
-        }
-        self.answers.push_back(Answer::NotStarted { handle, step: step as u8, errno, reason });
+        self.tell(handle, Answer::NotStarted { handle, step: step as u8, errno, reason });
+        self.over(handle);
     }
 
     fn stop(&mut self, handle: Handle, grace: u64) {
@@ -169,12 +204,13 @@ impl Shepherd {
     }
 
     pub fn time_passed(&mut self, now: BootTime) {
-        let mut late = Vec::new();
-        for (&handle, attempt) in &mut self.attempts {
+        let (mut late, mut stopping) = (Vec::new(), Vec::new());
+        let running = self.attempts.iter_mut().filter(|(_, attempt)| !matches!(attempt.phase, Phase::Idle));
+        for (&handle, attempt) in running {
             match attempt.watch.due(self.lease, now) {
                 Some(Due::Warn(signal)) => attempt.signal(signal),
                 Some(Due::Term(why)) => {
-                    self.answers.push_back(Answer::Stopping { handle, why });
+                    stopping.push((handle, why));
                     attempt.terminate();
                 }
                 // The other processes of the job follow when the leader is reaped.
@@ -185,9 +221,13 @@ impl Shepherd {
                 late.push(handle);
             }
         }
+        for (handle, why) in stopping {
+            self.tell(handle, Answer::Stopping { handle, why });
+        }
         for handle in late {
             self.give_up(handle);
         }
+        self.close_outputs(now);
         let mut stuck = Vec::new();
         for (worker, work) in self.workers.values_mut().filter(|(worker, _)| worker.deadline <= now) {
             worker.kill();
@@ -235,19 +275,19 @@ impl Shepherd {
 
     /// Handles a child that may have left this memory.
     pub fn child_reported(&mut self, handle: Handle) {
-        let Some(Attempt { phase, watch, .. }) = self.attempts.get_mut(&handle) else { return };
-        let Phase::Launching { child, since } = phase else { return };
+        let Some(attempt) = self.attempts.get_mut(&handle) else { return };
+        let Phase::Launching { child, since } = &mut attempt.phase else { return };
         match child.progress() {
             Progress::Open => {}
             Progress::Left => {
                 let (leader, since) = (child.pid, *since);
                 // From here on no process shares this memory.
-                *phase = Phase::Running { leader, since };
-                watch.begins(since);
-                self.answers.push_back(Answer::Started { handle, leader: leader.as_raw() });
+                attempt.phase = Phase::Running { leader, since };
+                attempt.begins(since);
+                self.tell(handle, Answer::Started { handle, leader: leader.as_raw() });
             }
             Progress::Failed(step, errno) => {
-                if let Phase::Launching { child, .. } = std::mem::replace(phase, Phase::Idle) {
+                if let Phase::Launching { child, .. } = std::mem::replace(&mut attempt.phase, Phase::Idle) {
                     self.abandoned.push(*child);
                 }
                 self.not_started(handle, step, errno, String::new());
@@ -280,6 +320,7 @@ impl Shepherd {
                 (None, _) => return,
             }
         }
+        self.ready_if_settled();
     }
 
     fn leader_ended(&mut self, handle: Handle, collected: &Collected) {
@@ -288,10 +329,12 @@ impl Shepherd {
         let Phase::Running { since, .. } = attempt.phase else { return };
         let elapsed = now.0.saturating_sub(since.0);
         let ended = ended(collected, attempt.watch.why(), elapsed);
-        self.answers.push_back(Answer::Exited { handle, ended });
         let mark = attempt.mark.clone();
         // The process must no longer count as a leader.
         attempt.phase = Phase::Idle;
+        attempt.stdio.close_stdin();
+        attempt.close_by = attempt.stdio.is_open().then(|| now.plus(AFTER_END));
+        self.tell(handle, Answer::Exited { handle, ended });
         // Most jobs leave nothing behind, so reading all of /proc can be avoided.
         if self.is_alone_with_leaders() {
             return self.emptied(handle, 0);

@@ -142,7 +142,9 @@ mod tests {
     /// Makes timers; times are in milliseconds.
     fn timers(time_limit: Option<u64>, kill_grace: u64, leased: bool) -> Watch {
         let (handle, lease) = (Handle(1), leased.then_some(at(0)));
-        Watch::new(&Launch { handle, time_limit, warning: None, kill_grace, lease, launch_deadline: 1000 })
+        let launch_deadline = 1000;
+        let (claim, kept) = (None, limo_shepherd::Kept::default());
+        Watch::new(&Launch { handle, time_limit, warning: None, kill_grace, lease, launch_deadline, claim, kept })
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use limo_shepherd::{Answer, BootTime, Handle, Launch, Order, Plan, Why, pair, receive, send, send_launch};
+use limo_shepherd::{Answer, BootTime, Handle, Kept, Launch, Order, Plan, Why, pair, receive, send, send_launch};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -23,7 +23,7 @@ impl Shepherd {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lshepherd"));
         let child = command.stdin(Stdio::from(theirs)).spawn().expect("lshepherd starts");
         let shepherd = Self { child, socket };
-        shepherd.order(&Order::Hello);
+        shepherd.order(&Order::Hello { name: None });
         assert!(matches!(shepherd.answer(), Answer::Hello { .. }));
         shepherd
     }
@@ -96,7 +96,16 @@ fn cookie() -> String {
 }
 
 fn plain() -> Launch {
-    Launch { handle: Handle(1), time_limit: None, warning: None, kill_grace: 100, lease: None, launch_deadline: 30_000 }
+    Launch {
+        handle: Handle(1),
+        time_limit: None,
+        warning: None,
+        kill_grace: 100,
+        lease: None,
+        launch_deadline: 30_000,
+        claim: None,
+        kept: Kept::default(),
+    }
 }
 
 #[test]

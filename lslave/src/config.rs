@@ -34,11 +34,18 @@ const SHORTEST_INTERVAL: Span = Span::from_ms(20);
 const DEFAULT_METER_INTERVAL: Span = Span::from_secs(1);
 const DEFAULT_HEARTBEAT: Span = Span::from_secs(5);
 const HEARTBEATS: (Span, Span) = (Span::from_ms(100), Span::from_secs(60));
+/// Help about the signals of the daemon.
+const SIGNALS: &str = "\
+Signals:
+  SIGTERM  ends lslave; its jobs continue, and the next lslave continues with them
+  SIGINT   ends the jobs of this node, then lslave
+  SIGHUP   reads the settings again";
+
 pub const DEFAULT_SYSFS: &str = "/sys";
 pub const DEFAULT_DEV: &str = "/dev";
 
 #[derive(Debug, Clone, Parser)]
-#[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master")]
+#[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master", after_help = SIGNALS)]
 pub struct Arguments {
     /// Settings in TOML, with the names of these options and `_` for `-` [default: /etc/limo/lslave.toml, if it
     /// exists]

@@ -8,14 +8,14 @@ mod several;
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::io::{self, PipeWriter};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use limo_model::{FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames, Io, Launch};
-use limo_shepherd::{Carried, FIRST_INHERITED, Identity, Output, Plan};
+use limo_shepherd::{Carried, FIRST_INHERITED, Identity, Kept, Output, Plan};
 
 use environment::environment;
 pub use explain::{Explanation, LaunchError};
@@ -39,29 +39,36 @@ pub struct Surroundings<'a> {
 /// Launch that is ready to be ordered.
 pub struct Prepared {
     pub plan: Plan,
-    /// Stdin, stdout, stderr, and the descriptors that the job inherits.
+    /// Stdin, stdout, stderr, the descriptors that the job inherits, and those that its shepherd keeps.
     pub descriptors: Vec<OwnedFd>,
-    pub ours: Ours,
-}
-
-/// Part of a launch that stays with the daemon.
-#[derive(Debug)]
-pub struct Ours {
-    /// Other ends of the job's stdio; `None` if no client is attached.
-    pub pipes: Option<Pipes>,
-    /// On emulated hardware: closed when the job's work is done.
-    pub work: Option<PipeWriter>,
+    pub kept: Kept,
     pub explanation: Explanation,
 }
 
-/// Open pipes; other streams go to files.
-#[derive(Debug)]
-pub struct Pipes {
-    pub stdin: Option<OwnedFd>,
-    pub stdout: Option<OwnedFd>,
-    pub stderr: Option<OwnedFd>,
+/// Other ends of the job's stdio, in the order of [`Kept`]. Other streams go to files.
+#[derive(Default)]
+struct Pipes {
+    stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
     /// Terminal that replaces all three pipes.
-    pub terminal: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
+    /// On emulated hardware: closed when the job's work is done.
+    work: Option<OwnedFd>,
+}
+
+impl Pipes {
+    fn into_kept(self) -> (Kept, Vec<OwnedFd>) {
+        let Self { stdin, stdout, stderr, terminal, work } = self;
+        let kept = Kept {
+            stdin: stdin.is_some(),
+            stdout: stdout.is_some(),
+            stderr: stderr.is_some(),
+            terminal: terminal.is_some(),
+            work: work.is_some(),
+        };
+        (kept, [stdin, stdout, stderr, terminal, work].into_iter().flatten().collect())
+    }
 }
 
 /// Returns the directory of the file that came with a job.
@@ -78,9 +85,7 @@ pub fn carried_directory(cookie: &str) -> PathBuf {
 /// [`LaunchError`]; nothing is left behind then.
 pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchError> {
     let launch = &exec.launch;
-    let first = exec.placement.first().and_then(|part| around.spec.units.get(usize::from(part.unit.unit)));
-    let hardware = first.map_or("", |unit| unit.hardware.as_str());
-    let variant = launch.variants.iter().find(|(name, _)| name == hardware).map(|(_, argv)| argv);
+    let variant = variant(exec, around.spec);
     let Some((program, arguments)) = variant.unwrap_or(&launch.argv).split_first() else {
         return Err(LaunchError::NotFound { command: String::new() });
     };
@@ -113,8 +118,9 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         carried: carried.is_some(),
         several: several.is_some(),
     };
-    let (stdio, pipes) = stdio(launch, &files, around.identity.as_ref())?;
-    let mut descriptors = Vec::from(stdio);
+    let (stdio, mut pipes) = stdio(launch, &files, around.identity.as_ref())?;
+    pipes.work = work.map(OwnedFd::from);
+    let (stdio_count, mut descriptors) = (stdio.len(), Vec::from(stdio));
     descriptors.extend(work_end.map(OwnedFd::from));
     let until_exec = usize::from(several.is_some());
     if let Some(several) = several {
@@ -125,6 +131,9 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         return Err(LaunchError::Nul);
     }
     let output = |name: Option<Vec<u8>>, keep| name.map(|name| Output { name, keep: keep || launch.files.append });
+    let inherited = descriptors.len() - stdio_count;
+    let (kept, more) = pipes.into_kept();
+    descriptors.extend(more);
     let plan = Plan {
         paths: child.paths,
         argv: child.argv,
@@ -140,10 +149,30 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         blocked: share(exec).is_some(),
         cookie: around.cookie.to_owned(),
         carried,
-        inherited: descriptors.len() - 3,
+        inherited,
         until_exec,
     };
-    Ok(Prepared { plan, descriptors, ours: Ours { pipes, work, explanation } })
+    Ok(Prepared { plan, descriptors, kept, explanation })
+}
+
+/// Returns the command for the hardware of the job, if it differs.
+fn variant<'a>(exec: &'a DoExec, spec: &NodeSpec) -> Option<&'a Vec<Vec<u8>>> {
+    let first = exec.placement.first().and_then(|part| spec.units.get(usize::from(part.unit.unit)));
+    let hardware = first.map_or("", |unit| unit.hardware.as_str());
+    exec.launch.variants.iter().find(|(name, _)| name == hardware).map(|(_, argv)| argv)
+}
+
+/// Returns the explanation for a job that an earlier daemon has launched.
+pub fn explanation(exec: &DoExec, spec: &NodeSpec) -> Explanation {
+    let (launch, variant) = (&exec.launch, variant(exec, spec));
+    Explanation {
+        program: variant.unwrap_or(&launch.argv).first().cloned().unwrap_or_default(),
+        directory: launch.cwd.clone(),
+        uid: launch.uid,
+        files: launch.file_names(&facts(exec, spec, 0)),
+        carried: launch.carried.is_some() && variant.is_none(),
+        several: share(exec).is_some(),
+    }
 }
 
 fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
@@ -156,12 +185,12 @@ fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
     }
 }
 
-/// Makes the child's streams until its files are opened, and the daemon's side of the pipes.
+/// Makes the child's streams until its files are opened, and the other ends of the pipes.
 fn stdio(
     launch: &Launch,
     files: &FileNames,
     identity: Option<&Identity>,
-) -> Result<([OwnedFd; 3], Option<Pipes>), LaunchError> {
+) -> Result<([OwnedFd; 3], Pipes), LaunchError> {
     let attached = launch.io == Io::Attached;
     if let Some(size) = launch.terminal.filter(|_| attached) {
         let step = |source| LaunchError::Step { what: "make a terminal".into(), source };
@@ -169,7 +198,7 @@ fn stdio(
             terminal::open(size, identity.map(|identity| identity.uid)).map_err(step)?;
         let again = || jobs.try_clone().map_err(step);
         let ends = [again()?, again()?, again()?];
-        return Ok((ends, Some(Pipes { stdin: None, stdout: None, stderr: None, terminal: Some(ours) })));
+        return Ok((ends, Pipes { terminal: Some(ours), ..Pipes::default() }));
     }
     let (stdin, to_stdin) = match attached && files.stdin.is_none() {
         true => io::pipe().map(|(read, write)| (read.into(), Some(write.into()))),
@@ -182,8 +211,8 @@ fn stdio(
     };
     let (stdout, from_stdout) = output(&files.stdout).map_err(LaunchError::Spawn)?;
     let (stderr, from_stderr) = output(&files.stderr).map_err(LaunchError::Spawn)?;
-    let pipes = Pipes { stdin: to_stdin, stdout: from_stdout, stderr: from_stderr, terminal: None };
-    Ok(([stdin, stdout, stderr], attached.then_some(pipes)))
+    let pipes = Pipes { stdin: to_stdin, stdout: from_stdout, stderr: from_stderr, ..Pipes::default() };
+    Ok(([stdin, stdout, stderr], pipes))
 }
 
 fn null() -> io::Result<OwnedFd> {

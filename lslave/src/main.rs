@@ -6,14 +6,13 @@
 mod caps;
 mod config;
 mod hardware;
-mod io;
 mod launch;
 mod link;
 mod log;
 mod probe;
 mod reap;
 mod shell;
-mod shepherd;
+mod shepherds;
 mod sleep;
 mod spool;
 mod tasks;
@@ -25,7 +24,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use limo_node::{Input, Parts, Rhythm, duration};
+use limo_node::{Input, JobsAtExit, Parts, Rhythm, duration};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -34,7 +33,6 @@ use tracing::{error, info, warn};
 
 use crate::config::{Arguments, Settings};
 use crate::shell::{Event, Shell, Tools};
-use crate::shepherd::Shepherd;
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
@@ -43,6 +41,9 @@ const EVENTS: usize = 64;
 
 /// Longest time for work beside the loop when the daemon ends; a meter's command has 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
+
+/// Directory of the shepherds' sockets, in the state directory.
+const SHEPHERDS: &str = "shepherds";
 
 /// Score as low as that of other essential daemons: the kernel kills almost everything else first.
 const OOM_SCORE_ADJ: &str = "-900";
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     limo_program::run("lslave", Arguments::try_parse(), |arguments| run(&arguments).map(|()| ExitCode::SUCCESS))
 }
 
-/// Makes the kernel prefer other processes when memory runs out. `lshepherd` resets this for itself and the jobs.
+/// Makes the kernel prefer other processes when memory runs out. Shepherds reset this for themselves and the jobs.
 fn protect() {
     // Only root may do this; without the change, the kernel treats the daemon like any other process.
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
@@ -83,7 +84,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let boot =
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
-    // If `lshepherd` is killed, its jobs become children of the daemon, which ends them.
+    // If a shepherd is killed, its job becomes a child of the daemon, which ends it.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     // One thread is enough: waking another one takes longer than reading a message.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -103,7 +104,6 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             caps: caps.clone(),
             site: site.clone(),
         };
-        let shepherd = Shepherd::start(spool.lock(), &sender)?;
         let own = nix::unistd::geteuid();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)
@@ -121,8 +121,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             rhythm,
         };
         let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
-        let tools = Tools { spool, shepherd, meter, caps, running, sleeper: sleeper.clone() };
-        let shell = Shell::open(parts, tools, &sender)?;
+        let tools = Tools { spool, meter, caps, running, sleeper: sleeper.clone() };
+        let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
@@ -170,8 +170,8 @@ async fn serve(
                 reap::collect();
                 continue;
             }
-            _ = terminate.recv() => Input::Terminate,
-            _ = interrupt.recv() => Input::Terminate,
+            _ = terminate.recv() => Input::Terminate(JobsAtExit::Keep),
+            _ = interrupt.recv() => Input::Terminate(JobsAtExit::End),
             _ = hangup.recv() => match reload() {
                 Ok(rhythm) => Input::Reconfigured(rhythm),
                 Err(error) => {

@@ -5,26 +5,24 @@
 mod work;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::PipeWriter;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use limo_model::{JobId, NodeSpec};
-use limo_node::{Connected, Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts};
+use limo_model::NodeSpec;
+use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
-use limo_shepherd::processes::children;
-use limo_shepherd::{Answer, BootTime, Handle, Order, Step};
-use nix::sys::signal::{Signal, kill};
+use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, Step};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::caps::Shared;
-use crate::io::JobPipes;
-use crate::launch::{LaunchError, Ours, Surroundings, carried_directory, prepare};
+use crate::launch::{Explanation, LaunchError, Surroundings, carried_directory, explanation, prepare};
 use crate::link::Outgoing;
 use crate::probe::RunningDaemon;
-use crate::shepherd::Shepherd;
+use crate::shepherds::{ShepherdId, Shepherds};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
@@ -39,8 +37,9 @@ pub enum Event {
     FromMaster(Frame<MasterToNode>),
     /// Answer of the master to a ping that was sent at this time.
     Answered(Instant),
-    Shepherd(Answer),
-    ShepherdLost,
+    /// Answer of a shepherd, with descriptors.
+    Shepherd(ShepherdId, Answer, Vec<OwnedFd>),
+    ShepherdLost(ShepherdId),
     /// The meter was sampled at `at`, and answered.
     Metered {
         device: Device,
@@ -52,7 +51,6 @@ pub enum Event {
 /// Devices and processes that perform effects.
 pub struct Tools {
     pub spool: Spool,
-    pub shepherd: Shepherd,
     /// Meter of a real machine.
     pub meter: Option<Device>,
     /// Caps of a real machine.
@@ -73,11 +71,9 @@ pub struct Shell {
     link: Option<Outgoing>,
     /// True if the node knows that the master is slow.
     told_behind: bool,
-    /// Launches that `lshepherd` has not answered.
-    launching: BTreeMap<Handle, (JobId, Ours)>,
-    pipes: BTreeMap<JobId, JobPipes>,
-    /// On emulated hardware: jobs whose work is not done.
-    work: BTreeMap<JobId, PipeWriter>,
+    shepherds: Shepherds,
+    /// Launches that no shepherd has answered.
+    launching: BTreeMap<Handle, Explanation>,
     /// Sender for tasks that report back. Weak, so that the loop does not keep itself alive.
     events: mpsc::WeakSender<Event>,
     /// Result of the daemon, once it has ended.
@@ -91,12 +87,23 @@ fn now_s() -> i64 {
 }
 
 impl Shell {
-    /// Recovers the records of an earlier daemon, and kills its remaining processes.
+    /// Recovers the records of an earlier daemon, and continues with its shepherds.
     ///
     /// # Errors
-    /// If the records cannot be read.
-    pub fn open(parts: Parts, mut tools: Tools, events: &mpsc::Sender<Event>) -> anyhow::Result<Self> {
-        let found = tools.spool.recover()?;
+    /// If the records cannot be read, or no shepherd can be started.
+    pub fn open(
+        parts: Parts,
+        mut tools: Tools,
+        shepherds: &Path,
+        events: &mpsc::Sender<Event>,
+    ) -> anyhow::Result<Self> {
+        let mut recovery = Recovery { found: tools.spool.recover()?, ..Recovery::default() };
+        let shepherds = Shepherds::open(shepherds, &mut recovery, events)?;
+        let explained = recovery.survivors.iter().filter_map(|(key, survivor)| {
+            let intent = recovery.found.get(key)?.intent.as_ref()?;
+            Some((survivor.handle, explanation(&intent.exec, &parts.spec)))
+        });
+        let launching = explained.collect();
         let spec = parts.spec.clone();
         let node = Node::new(parts, Moment { since: Duration::ZERO, boot: BootTime::now() });
         let mut shell = Self {
@@ -106,13 +113,12 @@ impl Shell {
             tools,
             link: None,
             told_behind: false,
-            launching: BTreeMap::new(),
-            pipes: BTreeMap::new(),
-            work: BTreeMap::new(),
+            shepherds,
+            launching,
             events: events.downgrade(),
             result: None,
         };
-        shell.feed(Input::Recovered(found));
+        shell.feed(Input::Recovered(recovery));
         Ok(shell)
     }
 
@@ -141,13 +147,10 @@ impl Shell {
             }
             Event::FromMaster(frame) => Input::FromMaster(frame),
             Event::Answered(at) => Input::Answered { sent: at.saturating_duration_since(self.begin) },
-            Event::Shepherd(answer) => match self.answered(answer) {
-                Some(input) => input,
-                None => return,
-            },
-            Event::ShepherdLost => {
-                self.launching.clear();
-                Input::ShepherdLost
+            Event::Shepherd(id, answer, descriptors) => return self.answered(id, answer, descriptors),
+            Event::ShepherdLost(id) => {
+                let inputs = self.shepherds.lost(id);
+                return self.feed_all(inputs);
             }
             Event::Metered { device, at, reading } => {
                 self.tools.meter = Some(device);
@@ -157,43 +160,43 @@ impl Shell {
         self.feed(input);
     }
 
-    /// Translates an answer of `lshepherd` into an input.
-    fn answered(&mut self, answer: Answer) -> Option<Input> {
-        Some(match answer {
-            Answer::Hello { pid } => {
-                debug!(pid, "lshepherd is ready");
-                Input::ShepherdReady
+    /// Handles an answer of a shepherd.
+    fn answered(&mut self, id: ShepherdId, answer: Answer, descriptors: Vec<OwnedFd>) {
+        if Shepherds::handle_of(&answer).is_some_and(|handle| !self.shepherds.is_of(id, handle)) {
+            return debug!(?answer, "an answer about a job that is gone");
+        }
+        let input = match answer {
+            Answer::Hello { .. } => {
+                let inputs = self.shepherds.is_ready(id, Some(descriptors));
+                return self.feed_all(inputs);
             }
-            Answer::Trouble { text } => {
-                warn!("lshepherd: {text}");
-                return None;
+            Answer::Ready => {
+                let inputs = self.shepherds.is_ready(id, None);
+                return self.feed_all(inputs);
             }
+            Answer::Moved { handle } => {
+                let inputs = self.shepherds.moved(handle);
+                return self.feed_all(inputs);
+            }
+            Answer::Trouble { text } => return warn!("lshepherd: {text}"),
             Answer::Started { handle, leader } => {
-                let connected = self.connect(handle);
-                Input::Started { handle, leader, connected }
+                self.launching.remove(&handle);
+                Input::Started { handle, leader, connected: self.shepherds.connected(handle) }
             }
             Answer::NotStarted { handle, step, errno, reason } => {
-                let (_, ours) = self.launching.remove(&handle)?;
-                let error = ours.explanation.of((Step::of(step), errno), reason, LAUNCH_DEADLINE_S);
+                let Some(explanation) = self.launching.remove(&handle) else { return };
+                let error = explanation.of((Step::of(step), errno), reason, LAUNCH_DEADLINE_S);
                 Input::NotStarted { handle, code: error.code(), reason: error.to_string() }
             }
             Answer::Stopping { handle, why } => Input::Stopping { handle, why },
             Answer::Exited { handle, ended } => Input::Exited { handle, ended },
             Answer::Emptied { handle, left } => Input::Emptied { handle, left },
-        })
+        };
+        self.feed(input);
     }
 
-    /// Connects the pipes of a running job.
-    fn connect(&mut self, handle: Handle) -> Connected {
-        let Some((job, ours)) = self.launching.remove(&handle) else { return Connected::default() };
-        if let Some(work) = ours.work {
-            self.work.insert(job, work);
-        }
-        let (Some(pipes), Some(events)) = (ours.pipes, self.events.upgrade()) else { return Connected::default() };
-        let pipes = JobPipes::connect(job, pipes, &events);
-        let connected = pipes.connected();
-        self.pipes.insert(job, pipes);
-        connected
+    fn feed_all(&mut self, inputs: Vec<Input>) {
+        inputs.into_iter().for_each(|input| self.feed(input));
     }
 
     /// Passes an input to the node and performs the effects, and those of inputs that follow at once.
@@ -212,39 +215,36 @@ impl Shell {
         }
     }
 
-    /// Performs one effect; returns an input that follows from it at once.
-    fn perform(&mut self, effect: Effect) -> Option<Input> {
+    /// Performs one effect; returns the inputs that follow from it at once.
+    fn perform(&mut self, effect: Effect) -> Vec<Input> {
         match effect {
             Effect::Send(message) => self.put(Frame::Message(message)),
             Effect::SendData(data) => self.put(Frame::Data(data)),
             Effect::HangUp => self.link = None,
             Effect::Record { ticket, record } => {
                 let result = self.tools.spool.keep(&record).map_err(|error| error.to_string());
-                return Some(Input::Recorded { ticket, result });
+                return vec![Input::Recorded { ticket, result }];
             }
             Effect::LookUp { uid } => self.look_up(uid),
             Effect::Launch(order) => return self.launch(*order),
-            Effect::Order(order) => self.tools.shepherd.order(&order),
-            Effect::KillOrphans => kill_children(),
-            Effect::RestartShepherd => return self.restart_shepherd(),
+            Effect::Order(order) => self.shepherds.order(order),
+            Effect::Release { job, attempt, handle } => {
+                handle.map(|handle| self.launching.remove(&handle));
+                return self.shepherds.release(Claim { job: job.0, attempt: attempt.0 }, handle);
+            }
+            Effect::KillOrphans => self.shepherds.kill_orphans(),
             Effect::Sweep { job, mark, patience } => self.sweep(job, mark, patience),
             Effect::RemoveCarried { cookie, uid } => {
                 let directory = carried_directory(&cookie).into_os_string().into_encoded_bytes();
-                self.tools.shepherd.order(&Order::RemoveCarried { directory, uid });
+                self.shepherds.order(Order::RemoveCarried { directory, uid });
             }
             Effect::Reach { job, mark, leader, stop } => self.reach(job, (mark, leader), stop),
-            Effect::Stdin { job, bytes } => drop(self.pipes.get(&job).map(|pipes| pipes.write(bytes))),
-            Effect::Read { stream, most } => {
-                let _ = self.pipes.get(&stream.job).map(|pipes| pipes.read(stream.channel, most));
-            }
-            Effect::Resize { job, size } => {
-                if let Some(Err(error)) = self.pipes.get(&job).map(|pipes| pipes.resize(size)) {
-                    warn!(%job, %error, "the job's terminal keeps its size");
-                }
-            }
-            Effect::EndStreams { job } => drop(self.pipes.get_mut(&job).map(JobPipes::job_over)),
-            Effect::DropStreams { job } => drop(self.pipes.remove(&job)),
-            Effect::EndWork { job } => drop(self.work.remove(&job)),
+            Effect::Stdin { job, bytes } => self.shepherds.write(job, &bytes),
+            Effect::Read { stream, most } => return self.shepherds.read(stream, most).into_iter().collect(),
+            Effect::Acknowledged { stream, offset } => self.shepherds.acknowledge(stream, offset),
+            Effect::Resize { job, size } => self.shepherds.resize(job, size),
+            Effect::DropStreams { job } => return self.shepherds.drop_streams(job),
+            Effect::EndWork { job } => self.shepherds.end_work(job),
             Effect::ReadMeter => self.read_meter(),
             Effect::SetCaps { generation, caps } => self.set_caps(generation, caps),
             Effect::PutCapsBack => self.put_caps_back(),
@@ -252,7 +252,7 @@ impl Shell {
             Effect::Sleep => drop(self.tools.sleeper.as_ref().map(Sleeper::want)),
             Effect::Exit(result) => self.result = Some(result),
         }
-        None
+        Vec::new()
     }
 
     fn put(&self, frame: Frame<limo_proto::NodeToMaster>) {
@@ -262,40 +262,22 @@ impl Shell {
     }
 
     /// Orders a launch.
-    fn launch(&mut self, order: LaunchOrder) -> Option<Input> {
+    fn launch(&mut self, order: LaunchOrder) -> Vec<Input> {
         let LaunchOrder { launch, exec, cookie, identity, emulated_work } = order;
         let around = Surroundings { spec: &self.spec, cookie: &cookie, identity, emulated_work, now_s: now_s() };
         let ordered = prepare(&exec, around).and_then(|prepared| {
-            let ordered = self.tools.shepherd.launch(&launch, &prepared.plan, prepared.descriptors);
-            ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?;
-            Ok(prepared.ours)
+            let launch = Launch { kept: prepared.kept, ..launch };
+            let ordered = self.shepherds.launch(&launch, &prepared.plan, prepared.descriptors);
+            Ok((ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?, prepared.explanation))
         });
         match ordered {
-            Ok(ours) => {
-                self.launching.insert(launch.handle, (exec.job, ours));
-                None
+            Ok((inputs, explanation)) => {
+                self.launching.insert(launch.handle, explanation);
+                inputs
             }
             Err(error) => {
-                Some(Input::NotStarted { handle: launch.handle, code: error.code(), reason: error.to_string() })
+                vec![Input::NotStarted { handle: launch.handle, code: error.code(), reason: error.to_string() }]
             }
         }
-    }
-
-    fn restart_shepherd(&mut self) -> Option<Input> {
-        let events = self.events.upgrade()?;
-        match Shepherd::start(self.tools.spool.lock(), &events) {
-            Ok(shepherd) => {
-                self.tools.shepherd = shepherd;
-                None
-            }
-            Err(error) => Some(Input::ShepherdFailed(error.to_string())),
-        }
-    }
-}
-
-/// Kills the children that this process inherited from an ended `lshepherd`.
-fn kill_children() {
-    for child in children().unwrap_or_default() {
-        let _ = kill(child, Signal::SIGKILL);
     }
 }

@@ -59,7 +59,8 @@ pub struct Spool {
     files: BTreeSet<Key>,
     /// Random name, made once per state directory.
     pub instance: String,
-    lock: Flock<File>,
+    /// Excludes other daemons.
+    _lock: Flock<File>,
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolError {
@@ -67,8 +68,8 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolErr
     move |source| SpoolError::Io { what, path, source }
 }
 
-/// Longest wait for the lock. `lshepherd` of a killed daemon holds the lock until it has ended the jobs, which takes
-/// 3 s at most.
+/// Longest wait for the lock, which an ending daemon may still hold. `lshepherd` of an earlier release holds it until it
+/// has ended the jobs, which takes 3 s at most.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -117,7 +118,7 @@ impl Spool {
             }
         };
         let (log, entries) = Log::open(&state_dir.join(LOG))?;
-        Ok(Self { log, entries, attempts: state_dir.join("attempts"), files: BTreeSet::new(), instance, lock })
+        Ok(Self { log, entries, attempts: state_dir.join("attempts"), files: BTreeSet::new(), instance, _lock: lock })
     }
 
     /// Checks that records can be written.
@@ -126,12 +127,6 @@ impl Spool {
     /// If nothing can be written.
     pub fn probe(&mut self) -> Result<(), SpoolError> {
         Ok(self.log.probe()?)
-    }
-
-    /// Returns the file whose lock excludes other daemons. Every process with a copy of the open descriptor holds the
-    /// lock.
-    pub fn lock(&self) -> &File {
-        &self.lock
     }
 
     /// Writes a record.
@@ -174,6 +169,7 @@ impl Spool {
                     one.intent = Some(*intent);
                 }
                 Record::Going { .. } => one.going = true,
+                Record::Released { expected, .. } => one.released = Some(expected),
                 Record::End { end, .. } => one.end = Some(*end),
                 Record::Forget { .. } => {
                     known.remove(&key);

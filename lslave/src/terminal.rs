@@ -1,16 +1,14 @@
-//! Pseudo-terminal of a job: created here; the daemon's side is read and written without blocking.
+//! Pseudo-terminal of a job: created here, and kept by the job's shepherd.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, fchown};
-use std::sync::Arc;
 
 use limo_proto::WindowSize;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::OFlag;
 use nix::libc;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
-use tokio::io::unix::AsyncFd;
 
 /// Both sides of a pseudo-terminal.
 pub struct Pair {
@@ -41,57 +39,5 @@ fn resize(terminal: &OwnedFd, size: WindowSize) -> io::Result<()> {
     match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Daemon's side, for its reader and its writer.
-#[derive(Debug, Clone)]
-pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
-
-impl Terminal {
-    /// Registers the daemon's side with the runtime.
-    ///
-    /// # Errors
-    /// If the runtime refuses it.
-    pub fn new(ours: OwnedFd) -> io::Result<Self> {
-        let flags = OFlag::from_bits_retain(fcntl(&ours, FcntlArg::F_GETFL)?);
-        fcntl(&ours, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
-        // SAFETY: the descriptor is owned and stays open until this is dropped.
-        Ok(Self(Arc::new(unsafe { AsyncFd::register(ours) }?)))
-    }
-
-    /// Reads at least one byte of the job's output.
-    ///
-    /// # Errors
-    /// If no process has the terminal open.
-    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let mut ready = self.0.readable().await?;
-            if let Ok(done) = ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), buffer)?)) {
-                return done;
-            }
-        }
-    }
-
-    /// Writes bytes as if typed.
-    ///
-    /// # Errors
-    /// If no process has the terminal open.
-    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let mut ready = self.0.writable().await?;
-            if let Ok(done) = ready.try_io(|fd| Ok(nix::unistd::write(fd.get_ref(), bytes)?)) {
-                bytes = &bytes[done?..];
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets the size; the kernel signals the processes in the foreground.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn resize(&self, size: WindowSize) -> io::Result<()> {
-        resize(self.0.get_ref(), size)
     }
 }

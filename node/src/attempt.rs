@@ -7,8 +7,8 @@ use limo_model::{Attempt as Number, JobId, JournalId, Outcome, Usage};
 use limo_proto::{AttemptState, DoExec, MasterToNode};
 use limo_shepherd::Handle;
 
-use crate::faults::{self, Fault};
-use crate::records::{End, Found};
+use crate::records::End;
+use crate::survivor::Resumed;
 
 /// Number of finished jobs that are remembered to answer late messages. A master sends none after `EndedAck` or
 /// `Drop`, so this is only a second safeguard and may be short.
@@ -77,6 +77,8 @@ pub struct Starting {
     pub stage: Stage,
     /// True if the job is to end.
     pub stopping: bool,
+    /// State of a command that an earlier daemon has launched.
+    pub resumed: Resumed,
     /// Messages that need a running command, in order.
     pub deferred: Vec<MasterToNode>,
 }
@@ -248,53 +250,19 @@ impl Attempts {
     }
 }
 
-/// State of an attempt in the records of an earlier daemon.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Recovered {
-    Held,
-    Ended(End),
-    /// The attempt is lost. Its processes must be killed before the report.
-    Lost {
-        reason: &'static str,
-    },
-}
-
-/// Interprets a record; `boot` is the kernel's current boot id. A command that may have been started is never started
-/// again.
-pub fn recovered(found: &Found, boot: &str) -> Recovered {
-    if let Some(end) = &found.end {
-        if let (Outcome::Exited(code), true) = (&end.outcome, faults::has(Fault::CodeChanged)) {
-            return Recovered::Ended(End { outcome: Outcome::Exited(code ^ 1), usage: end.usage });
-        }
-        // Earlier daemons recorded reasons of any length.
-        return Recovered::Ended(End { outcome: end.outcome.clone().clipped(), usage: end.usage });
-    }
-    match &found.intent {
-        None => Recovered::Lost { reason: "the node cannot read its record of the job" },
-        // Nothing was flushed to the disk, so the record of a start may be missing, and an intent alone proves
-        // nothing.
-        Some(intent) if intent.boot != boot => Recovered::Lost { reason: "the node was restarted" },
-        Some(_) if found.going && !faults::has(Fault::StartedAgain) => {
-            Recovered::Lost { reason: "the node daemon was killed while the job ran" }
-        }
-        Some(_) => Recovered::Held,
-    }
-}
-
 /// Makes the end of a lost attempt, without other data.
 pub fn lost(reason: &str) -> End {
     End { outcome: Outcome::Lost { reason: reason.to_owned() }, usage: Usage::default() }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::records::Intent;
     use limo_proto::{Io, Launch};
 
     const JOB: JobId = JobId(7);
 
-    fn exec(number: u32) -> DoExec {
+    pub(crate) fn exec(number: u32) -> DoExec {
         DoExec {
             journal: JournalId::default(),
             job: JOB,
@@ -363,25 +331,5 @@ mod tests {
             attempts.remove(JobId(job));
         }
         assert_eq!(attempts.gone.len(), REMEMBERED);
-    }
-
-    #[test]
-    fn after_a_restart() {
-        let check = |intent: Option<&str>, going, ended: bool, expected| {
-            let intent = intent.map(|boot| Intent { exec: exec(1), cookie: String::new(), boot: boot.into() });
-            let end = ended.then(|| lost("before"));
-            assert_eq!(recovered(&Found { intent, going, end }, "this boot"), expected);
-        };
-        check(Some("this boot"), false, false, Recovered::Held);
-        check(
-            Some("this boot"),
-            true,
-            false,
-            Recovered::Lost { reason: "the node daemon was killed while the job ran" },
-        );
-        check(Some("other"), true, false, Recovered::Lost { reason: "the node was restarted" });
-        check(Some("other"), false, false, Recovered::Lost { reason: "the node was restarted" });
-        check(None, false, false, Recovered::Lost { reason: "the node cannot read its record of the job" });
-        check(Some("other"), true, true, Recovered::Ended(lost("before")));
     }
 }

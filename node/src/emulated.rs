@@ -26,9 +26,9 @@ impl Node {
         plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
     }
 
-    /// Starts the work of a job.
-    pub(super) fn work_begins(&mut self, job: JobId, plan: Plan) {
-        let now = self.model_time();
+    /// Starts the work of a job, whose command was started `elapsed` ago. The model counts that time without caps.
+    pub(super) fn work_begins(&mut self, job: JobId, plan: Plan, elapsed: Span) {
+        let now = self.model_time() - elapsed;
         if let Some(model) = self.model() {
             model.start(job.0, plan, now);
         }

@@ -1,6 +1,5 @@
 //! Inputs and effects of the node.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +10,8 @@ use limo_shepherd::processes::Mark;
 use limo_shepherd::{BootTime, Ended, Handle, Identity, Launch, Order, Why};
 
 use crate::meter::Rhythm;
-use crate::records::{Found, Record};
+use crate::records::Record;
+use crate::survivor::Recovery;
 
 /// Time of a step. The shell reads all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,8 +63,9 @@ pub struct Connected {
 /// Event for the node.
 #[derive(Debug)]
 pub enum Input {
-    /// Records of an earlier daemon. This is the first input of each node.
-    Recovered(BTreeMap<(JobId, Attempt), Found>),
+    /// Records of an earlier daemon, and the shepherds that it left. This is the first input of each node. Answers of
+    /// the shepherds about their jobs follow.
+    Recovered(Recovery),
     Connected(limo_proto::Identity),
     Disconnected,
     /// True if the master reads slowly. Comes at each change.
@@ -84,11 +85,11 @@ pub enum Input {
         uid: u32,
         result: Result<Identity, String>,
     },
-    /// `lshepherd` takes orders.
-    ShepherdReady,
-    /// `lshepherd` was killed or crashed.
-    ShepherdLost,
-    /// `lshepherd` cannot be started again.
+    /// The shepherd of a job was killed or crashed.
+    ShepherdLost {
+        handle: Handle,
+    },
+    /// No shepherd can be started.
     ShepherdFailed(String),
     Started {
         handle: Handle,
@@ -120,7 +121,7 @@ pub enum Input {
     Reached {
         job: JobId,
     },
-    /// Like `Emptied`, for a job without an `lshepherd`.
+    /// Like `Emptied`, for a job without a shepherd.
     Swept {
         job: JobId,
         left: usize,
@@ -154,9 +155,19 @@ pub enum Input {
     Reconfigured(Rhythm),
     /// The time of [`crate::Node::deadline`] has come.
     Deadline,
-    Terminate,
+    /// The daemon is to end.
+    Terminate(JobsAtExit),
     /// The machine was to sleep but is awake; contains the reason.
     SleepFailed(String),
+}
+
+/// Fate of the jobs when the daemon ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobsAtExit {
+    /// The jobs go on; the next daemon continues with them.
+    Keep,
+    /// The jobs are stopped first.
+    End,
 }
 
 /// Launch without the parts that only the shell can make: pipes, and the plan with its paths.
@@ -192,10 +203,15 @@ pub enum Effect {
     Launch(Box<LaunchOrder>),
     /// Sends `lshepherd` an order other than a launch.
     Order(Order),
-    /// Kills the processes that an ended `lshepherd` left behind.
+    /// Kills the processes that a killed shepherd left behind.
     KillOrphans,
-    /// Starts another `lshepherd`. [`Input::ShepherdFailed`] follows on failure.
-    RestartShepherd,
+    /// The end of an attempt is recorded, so that its shepherd can forget it once the streams are dropped. `handle` is
+    /// `None` if the shepherd was killed.
+    Release {
+        job: JobId,
+        attempt: Attempt,
+        handle: Option<Handle>,
+    },
     /// Kills processes with the mark, for up to `patience`. [`Input::Swept`] follows.
     Sweep {
         job: JobId,
@@ -224,13 +240,14 @@ pub enum Effect {
         stream: StreamId,
         most: usize,
     },
+    /// The receiver has the output up to `offset`, so that these bytes are no longer needed.
+    Acknowledged {
+        stream: StreamId,
+        offset: u64,
+    },
     Resize {
         job: JobId,
         size: WindowSize,
-    },
-    /// Closes the pipes of a job soon, even if a process holds them open: its command is over.
-    EndStreams {
-        job: JobId,
     },
     /// Ends the stdin of a job and drops its output, because its streams have no reader.
     DropStreams {

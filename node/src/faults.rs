@@ -7,7 +7,7 @@ pub enum Fault {
     ToldBeforeDurable,
     /// An end is forgotten before the master has acknowledged it.
     ForgottenEarly,
-    /// A command that an earlier daemon may have started is started again.
+    /// A command that a shepherd has started for an earlier daemon is started again.
     StartedAgain,
     /// The lease of an attempt is not enforced.
     LeaseForgotten,
@@ -19,11 +19,15 @@ pub enum Fault {
     CapsConfirmedEarly,
     /// An exit code from the records of an earlier daemon is reported wrongly.
     CodeChanged,
+    /// A shepherd may forget its job before the end is recorded.
+    ReleasedEarly,
+    /// The job of a killed shepherd is not reported.
+    LossUntold,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
         Self::StartedAgain,
@@ -32,6 +36,8 @@ impl Fault {
         Self::ForeignAdopted,
         Self::CapsConfirmedEarly,
         Self::CodeChanged,
+        Self::ReleasedEarly,
+        Self::LossUntold,
     ];
 }
 

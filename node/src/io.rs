@@ -8,6 +8,7 @@ use limo_model::JobId;
 use limo_proto::{CHUNK, Channel, Data, Inbox, Kept, NodeToMaster, Outbox, StreamError, StreamId, WINDOW};
 
 use crate::exchange::{Connected, Effect};
+use crate::survivor::{HeldOutput, HeldStreams};
 
 /// Ends of one job's streams, from its assignment until its output is delivered or dropped.
 pub struct JobIo {
@@ -50,9 +51,23 @@ impl JobIo {
         Self { job, stdin, stdout: Output::default(), stderr: Output::default() }
     }
 
+    /// Continues the streams of an earlier daemon.
+    pub fn resumed(job: JobId, held: &HeldStreams, effects: &mut Vec<Effect>) -> Self {
+        let inbox = Inbox::resumed(held.stdin, held.stdin_taken, held.stdin_ended);
+        let stdin = Stdin { inbox, taken: held.stdin_taken, pipe: Pipe::Later(Vec::new()) };
+        let [stdout, stderr] = [held.stdout, held.stderr].map(Output::resumed);
+        let mut streams = Self { job, stdin, stdout, stderr };
+        streams.start(held.connected, effects);
+        streams
+    }
+
     /// Starts the streams that have pipes. Other outputs are empty, and bytes for a missing stdin are dropped.
     pub fn start(&mut self, connected: Connected, effects: &mut Vec<Effect>) {
         let job = self.job;
+        if !matches!(self.stdin.pipe, Pipe::Later(_)) {
+            // They were started when the daemon found them.
+            return;
+        }
         let pipe = if connected.stdin { Pipe::Open } else { Pipe::Absent };
         if let Pipe::Later(waiting) = std::mem::replace(&mut self.stdin.pipe, pipe)
             && connected.stdin
@@ -76,7 +91,7 @@ impl JobIo {
         self.stderr.outbox.close();
     }
 
-    /// Closes the streams without a pipe: the job is over.
+    /// Closes the streams without a pipe: the command never ran.
     pub fn close_unused(&mut self) {
         for output in [&mut self.stdout, &mut self.stderr] {
             if !output.connected {
@@ -159,8 +174,7 @@ impl JobIo {
         let stream = StreamId::new(self.job, channel);
         let Some(output) = self.output(channel) else { return Ok(()) };
         output.outbox.acknowledge(offset)?;
-        output.acknowledged = output.acknowledged.max(offset);
-        output.ask_more(stream, effects);
+        output.acknowledged(stream, offset, effects);
         Ok(())
     }
 
@@ -173,8 +187,7 @@ impl JobIo {
             let stream = StreamId::new(self.job, channel);
             let Some(output) = self.output(channel) else { continue };
             output.outbox.resume(offset)?;
-            output.acknowledged = output.acknowledged.max(offset);
-            output.ask_more(stream, effects);
+            output.acknowledged(stream, offset, effects);
         }
         Ok(())
     }
@@ -200,6 +213,28 @@ impl JobIo {
 }
 
 impl Output {
+    fn resumed(held: HeldOutput) -> Self {
+        let HeldOutput { acknowledged, is_done } = held;
+        let mut outbox = Outbox::from(acknowledged.saturating_sub(u64::from(is_done)));
+        if is_done {
+            outbox.close();
+            // The end directly follows.
+            let _ = outbox.resume(acknowledged);
+        }
+        Self { outbox, acknowledged, connected: false, asked: false }
+    }
+
+    /// Notes that the receiver has everything below `offset`.
+    fn acknowledged(&mut self, stream: StreamId, offset: u64, effects: &mut Vec<Effect>) {
+        if offset > self.acknowledged {
+            self.acknowledged = offset;
+            if self.connected {
+                effects.push(Effect::Acknowledged { stream, offset });
+            }
+        }
+        self.ask_more(stream, effects);
+    }
+
     /// Requests a read of the pipe, as far as the stream has space.
     fn ask_more(&mut self, stream: StreamId, effects: &mut Vec<Effect>) {
         let most = self.outbox.room().min(CHUNK);

@@ -20,6 +20,12 @@ pub(super) struct Leased {
     is_over: bool,
 }
 
+impl Leased {
+    pub(super) fn new(number: Number, lease: Lease) -> Self {
+        Self { number, lease, is_over: false }
+    }
+}
+
 /// Returns the outcome of an attempt whose lease has expired.
 fn outcome(lease: Lease) -> Outcome {
     Outcome::NodeFailed { reason: format!("the node did not hear from the master for {}", lease.span) }
@@ -59,7 +65,7 @@ impl Node {
             self.never_runs(job, number, outcome(lease));
             return false;
         }
-        self.leases.insert(job, Leased { number, lease, is_over: false });
+        self.leases.insert(job, Leased::new(number, lease));
         true
     }
 

@@ -17,6 +17,7 @@ mod energy;
 mod exchange;
 mod faults;
 mod foreign;
+mod held;
 mod io;
 mod lease;
 mod master;
@@ -27,6 +28,7 @@ mod records;
 mod recover;
 mod stop;
 mod stream;
+mod survivor;
 mod suspend;
 mod users;
 
@@ -41,11 +43,12 @@ use tracing::info;
 use attempt::{Attempts, State};
 use caps::Caps;
 use cookies::Cookies;
-pub use exchange::{Connected, Effect, FailedCaps, Input, LaunchOrder, Moment, Parts, Ticket};
+pub use exchange::{Connected, Effect, FailedCaps, Input, JobsAtExit, LaunchOrder, Moment, Parts, Ticket};
 pub use faults::Fault;
 #[cfg(feature = "faults")]
 pub use faults::inject;
 use foreign::Link;
+use held::Holding;
 use io::JobIo;
 use lease::Leased;
 use meter::Meter;
@@ -56,6 +59,7 @@ use process::Writing;
 pub use records::{End, Found, Intent, Record};
 use recover::Leftover;
 use stop::Closing;
+pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use users::Users;
 
 /// One node, for the life of its daemon.
@@ -76,8 +80,10 @@ pub struct Node {
     clearing: BTreeMap<JobId, Option<Leftover>>,
     next_ticket: Ticket,
     next_handle: Handle,
-    /// True if `lshepherd` has answered since it was started.
-    shepherd_ready: bool,
+    /// Attempts that shepherds hold.
+    holding: BTreeMap<JobId, Holding>,
+    /// Attempts that the master has forgotten, but whose output is not delivered yet.
+    lingering: BTreeMap<JobId, Number>,
     /// Jobs whose processes are being stopped or continued. True if another pass must follow.
     reaching: BTreeMap<JobId, bool>,
     /// Streams of attached jobs, from the assignment until the output is delivered.
@@ -134,7 +140,8 @@ impl Node {
             clearing: BTreeMap::new(),
             next_ticket: Ticket(1),
             next_handle: Handle(1),
-            shepherd_ready: false,
+            holding: BTreeMap::new(),
+            lingering: BTreeMap::new(),
             reaching: BTreeMap::new(),
             streams: BTreeMap::new(),
             journal: None,
@@ -171,7 +178,7 @@ impl Node {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Recovered(found) => self.recover(found),
+            Input::Recovered(recovery) => self.recover(recovery),
             Input::Connected(identity) => self.connected(identity),
             Input::Disconnected => self.disconnected(),
             Input::Behind(is_behind) => self.is_behind = is_behind,
@@ -180,8 +187,7 @@ impl Node {
             Input::Answered { sent } => self.master_answered(sent),
             Input::Recorded { ticket, result } => self.recorded(ticket, result),
             Input::UserFound { uid, result } => self.user_found(uid, result),
-            Input::ShepherdReady => self.shepherd_ready = true,
-            Input::ShepherdLost => self.shepherd_lost(),
+            Input::ShepherdLost { handle } => self.shepherd_lost(handle),
             Input::ShepherdFailed(reason) => self.failed = Some(reason),
             Input::Started { handle, leader, connected } => self.started(handle, leader, connected),
             Input::NotStarted { handle, code, reason } => self.launch_failed(handle, code, reason),
@@ -198,7 +204,7 @@ impl Node {
             Input::Probed(report) => self.probed(report),
             Input::Reconfigured(rhythm) => self.reconfigured(rhythm),
             Input::Deadline => self.deadline_passed(),
-            Input::Terminate => self.terminate(),
+            Input::Terminate(jobs) => self.terminate(jobs),
             Input::SleepFailed(reason) => self.unslept = Some(reason),
         }
     }

@@ -2,6 +2,7 @@
 
 use limo_model::{Attempt as Number, JobId, Power};
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
+use limo_shepherd::Order;
 use nix::libc;
 use tracing::{debug, error, info, warn};
 
@@ -154,6 +155,8 @@ impl Node {
     }
 
     pub(super) fn expect_streams(&mut self, exec: &DoExec) {
+        // The streams of an earlier attempt have no reader any longer.
+        self.drop_streams(exec.job);
         if exec.launch.io == Io::Attached {
             self.streams.insert(exec.job, JobIo::new(exec.job));
         }
@@ -217,16 +220,28 @@ impl Node {
         }
         // Only `Resume` continues a suspended job. Other signals except KILL wait for that.
         if suspended && signal == libc::SIGCONT {
+            let handle = running.handle;
+            self.order(Order::Halted { handle, on: false });
             return debug!(%job, "no signal continues a suspended job");
         }
         let running = *running;
+        if let libc::SIGSTOP | libc::SIGCONT = signal {
+            self.order(Order::Halted { handle: running.handle, on: running.halted });
+        }
         info!(%job, signal, "signal");
         self.signal_group(&running, signal);
     }
 
     fn end_acknowledged(&mut self, job: JobId, number: Number) {
         if let Some(Attempt { state: State::Ended(_), .. }) = self.attempts.find(job, number) {
-            self.forget(job, number);
+            self.release(job, number);
+            if self.streams.contains_key(&job) {
+                // Without its records, a later daemon would not continue the output.
+                self.attempts.remove(job);
+                self.lingering.insert(job, number);
+            } else {
+                self.forget(job, number);
+            }
             self.tidy(job);
         }
     }

@@ -7,30 +7,25 @@ use std::time::Duration;
 use limo_model::{Attempt as Number, JobId, Memory, Outcome, Power, Span, Usage};
 use limo_power::Attributed;
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
-use limo_shepherd::processes::Mark;
-use limo_shepherd::{Ended, Handle, Identity, Launch, Order, Why};
+use limo_shepherd::{Claim, Ended, Handle, Identity, Kept, Launch, Order, Why};
 use nix::libc;
 use tracing::{debug, error, info, warn};
 
 use super::Node;
+use super::held::Holding;
 use super::lease::ms;
-use crate::attempt::{Attempt, Recording, Running, Stage, Starting, State, Swept, lost};
+use crate::attempt::{Attempt, Recording, Running, Stage, Starting, State, Swept};
 use crate::exchange::{Connected, Effect, LaunchOrder, Ticket};
 use crate::faults::{self, Fault};
 use crate::records::{End, Record};
+use crate::survivor::Resumed;
 use crate::users::{self, Known, PATIENCE_S, UserError};
-
-/// Time for the other processes of a job to disappear after KILL; only an uninterruptible wait takes longer.
-const SWEEP: Duration = Duration::from_secs(5);
 
 /// Deadline for entering a job's directory, opening its files and executing its program, in seconds.
 pub const LAUNCH_DEADLINE_S: u64 = 30;
 
 /// Most messages that wait for a command to run; more are dropped.
 const DEFERRED: usize = 64;
-
-/// Reason given for jobs whose `lshepherd` was killed.
-const SHEPHERD_KILLED: &str = "lshepherd, which ran the job on its node, was killed";
 
 /// Record that is being written while its attempt waits.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +48,7 @@ impl Node {
     pub(super) fn record(&mut self, record: Record) {
         let kind = match &record {
             Record::Intent(_) => Kind::Intent,
-            Record::Going { .. } => Kind::Going,
+            Record::Going { .. } | Record::Released { .. } => Kind::Going,
             Record::End { .. } => Kind::End,
             Record::Forget { .. } => Kind::Forget,
         };
@@ -97,10 +92,11 @@ impl Node {
             work,
             stage: Stage::Recording,
             stopping: false,
+            resumed: Resumed::default(),
             deferred: Vec::new(),
         }));
-        // From here on a later daemon assumes that the command has run.
-        self.record(Record::Going { job, attempt: number });
+        // From here on a later daemon asks the shepherds if the command has run.
+        self.record(Record::Released { job, attempt: number, expected });
     }
 
     fn going_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
@@ -174,6 +170,7 @@ impl Node {
             return;
         };
         let Some(exec) = starting.exec.take() else { return };
+        let uid = starting.uid;
         starting.stage = Stage::Ordered(handle);
         let launch = Launch {
             handle,
@@ -183,9 +180,14 @@ impl Node {
             kill_grace: ms(exec.kill_grace),
             lease: lease.filter(|_| !faults::has(Fault::LeaseForgotten)),
             launch_deadline: LAUNCH_DEADLINE_S * 1000,
+            claim: Some(Claim { job: job.0, attempt: number.0 }),
+            // The shell knows which streams the job has.
+            kept: Kept::default(),
         };
         let emulated_work = starting.work.as_ref().is_some_and(|plan| plan.work.is_some());
-        let order = LaunchOrder { launch, exec, cookie: cookie.clone(), identity, emulated_work };
+        let order_cookie = cookie.clone();
+        self.holding.insert(job, Holding { number, handle: Some(handle), uid });
+        let order = LaunchOrder { launch, exec, cookie: order_cookie, identity, emulated_work };
         self.effect(Effect::Launch(Box::new(order)));
     }
 
@@ -201,7 +203,7 @@ impl Node {
     }
 
     /// Returns the job with this name at `lshepherd`.
-    fn job_of(&self, handle: Handle) -> Option<(JobId, Number)> {
+    pub(super) fn job_of(&self, handle: Handle) -> Option<(JobId, Number)> {
         let mut known = self.attempts.known.iter();
         let found = known.find(|(_, attempt)| attempt.handle() == Some(handle));
         if found.is_none() {
@@ -215,15 +217,28 @@ impl Node {
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let State::Starting(starting) = &mut attempt.state else { return };
         info!(%job, attempt = %number, pid = leader, "job started");
-        let running = Running { handle, leader, uid: starting.uid, halted: false, terminal: starting.terminal };
+        if faults::has(Fault::ReleasedEarly) {
+            self.effects.push(Effect::Release { job, attempt: number, handle: Some(handle) });
+        }
+        let running =
+            Running { handle, leader, uid: starting.uid, halted: starting.resumed.halted, terminal: starting.terminal };
         let (work, deferred) = (starting.work.take(), std::mem::take(&mut starting.deferred));
         let expected = starting.expected;
-        attempt.state = if starting.stopping { State::Stopping(running) } else { State::Running(running) };
+        let resumed = starting.resumed;
+        attempt.state = match (starting.stopping, resumed.frozen) {
+            (true, _) => State::Stopping(running),
+            (false, true) => State::Suspended(running),
+            (false, false) => State::Running(running),
+        };
         self.connect_streams(job, connected);
         if let Some(work) = work {
-            self.work_begins(job, work);
+            self.work_begins(job, work, resumed.elapsed);
         }
         self.energy_begins(job, expected);
+        if resumed.frozen {
+            self.energy_paused(job, true);
+            self.work_paused(job, true);
+        }
         self.send(NodeToMaster::Started { job, attempt: number });
         self.send_reading();
         deferred.into_iter().for_each(|message| self.asked(message));
@@ -270,9 +285,10 @@ impl Node {
     }
 
     fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
-        if let Err(error) = result {
-            // The end is still reported. If the daemon is killed before that, the next one reports the job as lost.
-            warn!(%job, attempt = %number, error, "the end of the job is not recorded");
+        match result {
+            Ok(()) => self.release(job, number),
+            // The end is still reported. The shepherd keeps it until the master has it.
+            Err(error) => warn!(%job, attempt = %number, error, "the end of the job is not recorded"),
         }
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let State::Recording(Recording { end, ran }) = &attempt.state else { return };
@@ -317,7 +333,6 @@ impl Node {
         };
         let outcome = if ended.why == Why::Limit { outcome.at_limit() } else { outcome };
         info!(%job, ?outcome, elapsed = %usage.elapsed, "job ended");
-        self.end_streams(job);
         let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
         attempt.state = State::Sweeping(Swept { end: End { outcome, usage }, handle: Some(handle) });
     }
@@ -335,6 +350,8 @@ impl Node {
         if left > 0 {
             error!(%job, left, "processes of the job cannot be killed");
         }
+        // Hidden processes whose parents ended meanwhile are children of this daemon now.
+        self.effect(Effect::KillOrphans);
         self.cleared(job);
         self.swept(job);
     }
@@ -349,39 +366,6 @@ impl Node {
             (end.usage.energy, end.usage.confidence) = (Some(energy), confidence);
         }
         self.ended(job, number, end);
-    }
-
-    /// Handles a killed `lshepherd`: its jobs are killed, and their outcomes are unknown.
-    pub(super) fn shepherd_lost(&mut self) {
-        error!("lshepherd was killed; the jobs of this node are lost");
-        let mut sweeps = Vec::new();
-        for (&job, attempt) in self.attempts.known.iter_mut().filter(|(_, attempt)| attempt.handle().is_some()) {
-            let uid = match &attempt.state {
-                State::Starting(starting) => starting.uid,
-                _ => attempt.running().map_or(0, |running| running.uid),
-            };
-            sweeps.push((job, Mark { cookie: attempt.cookie.clone(), uid }));
-            attempt.state = match &attempt.state {
-                State::Sweeping(swept) => State::Sweeping(Swept { handle: None, ..swept.clone() }),
-                _ => State::Sweeping(Swept { end: lost(SHEPHERD_KILLED), handle: None }),
-            };
-        }
-        self.effect(Effect::KillOrphans);
-        for (job, mark) in sweeps {
-            self.energy_ends(job, None);
-            self.work_ends(job, None);
-            self.end_streams(job);
-            if let Some(streams) = self.streams.get_mut(&job) {
-                // The streams of a command that never ran end here.
-                streams.close_unused();
-            }
-            self.effect(Effect::Sweep { job, mark, patience: SWEEP });
-        }
-        if std::mem::take(&mut self.shepherd_ready) {
-            self.effect(Effect::RestartShepherd);
-        } else {
-            self.failed = Some("lshepherd ends as soon as it is started".to_owned());
-        }
     }
 
     /// Sends a signal to the job's process group.

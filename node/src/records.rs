@@ -1,6 +1,6 @@
 //! Records of attempts, which outlive the daemon: the intent to run, the start, the end.
 
-use limo_model::{Attempt, JobId, Outcome, Usage};
+use limo_model::{Attempt, JobId, Outcome, Power, Usage};
 use limo_proto::DoExec;
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,10 @@ pub struct End {
 pub struct Found {
     /// Intent; `None` if its record cannot be read.
     pub intent: Option<Intent>,
-    /// True if the command was about to be started.
+    /// True if the command was about to be started by an earlier daemon, whose jobs ended with it.
     pub going: bool,
+    /// Expected draw, if a shepherd may have started the command. Before that, it takes the attempt's name.
+    pub released: Option<Power>,
     pub end: Option<End>,
 }
 
@@ -35,7 +37,7 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     Intent(Box<Intent>),
-    /// The command is about to be started, so the attempt never runs again.
+    /// The command is about to be started, so the attempt never runs again. Written by earlier daemons.
     Going {
         job: JobId,
         attempt: Attempt,
@@ -50,6 +52,12 @@ pub enum Record {
         job: JobId,
         attempt: Attempt,
     },
+    /// A shepherd may start the command. It holds the attempt from before that until the end is recorded.
+    Released {
+        job: JobId,
+        attempt: Attempt,
+        expected: Power,
+    },
 }
 
 impl Record {
@@ -57,9 +65,10 @@ impl Record {
     pub fn key(&self) -> (JobId, Attempt) {
         match self {
             Self::Intent(intent) => (intent.exec.job, intent.exec.attempt),
-            Self::Going { job, attempt } | Self::End { job, attempt, .. } | Self::Forget { job, attempt } => {
-                (*job, *attempt)
-            }
+            Self::Going { job, attempt }
+            | Self::End { job, attempt, .. }
+            | Self::Forget { job, attempt }
+            | Self::Released { job, attempt, .. } => (*job, *attempt),
         }
     }
 }

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::Node;
 use crate::attempt::{Attempt, Running, Stage, State};
-use crate::exchange::Effect;
+use crate::exchange::{Effect, JobsAtExit};
 
 /// Time between TERM and KILL when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -21,6 +21,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Closing {
     /// Deadline for the master to take everything; set as soon as all processes have ended.
     pub(super) until: Option<Duration>,
+    /// True if the jobs go on.
+    keeps_jobs: bool,
     done: bool,
 }
 
@@ -83,9 +85,16 @@ impl Node {
         }
     }
 
-    /// Ends all jobs, because the daemon is to end.
-    pub(super) fn terminate(&mut self) {
-        if self.closing.is_some() {
+    /// Begins to end the daemon.
+    pub(super) fn terminate(&mut self, jobs: JobsAtExit) {
+        if let Some(closing) = &self.closing
+            && (!closing.keeps_jobs || closing.done || jobs == JobsAtExit::Keep)
+        {
+            return;
+        }
+        if jobs == JobsAtExit::Keep {
+            info!("the node ends; its jobs go on");
+            self.closing = Some(Closing { keeps_jobs: true, ..Closing::default() });
             return;
         }
         info!("the node ends; jobs are stopped");
@@ -108,13 +117,16 @@ impl Node {
         };
         let undelivered = self.streams.keys().any(|job| !held(job));
         let registered = self.is_registered();
+        let is_writing = !self.writing.is_empty();
         let Some(closing) = &mut self.closing else { return };
-        if alive || closing.done {
+        if (alive && !closing.keeps_jobs) || closing.done {
             return;
         }
         let now = self.now.since;
         let until = *closing.until.get_or_insert(now + FAREWELL);
-        if !registered || !(untold || undelivered) || now >= until {
+        // The next daemon tells what this one does not.
+        let is_waiting = if closing.keeps_jobs { is_writing } else { registered && (untold || undelivered) };
+        if !is_waiting || now >= until {
             closing.done = true;
             closing.until = Some(now + FAREWELL);
             self.link = None;

@@ -9,6 +9,7 @@ use super::Node;
 use crate::attempt::Attempt;
 use crate::exchange::{Connected, Effect};
 use crate::io;
+use crate::records::Record;
 
 impl Node {
     pub(super) fn stdin_arrived(&mut self, data: Data) {
@@ -79,10 +80,13 @@ impl Node {
         self.drop_streams(job);
     }
 
-    /// Forgets the job's streams.
+    /// Forgets the job's streams, and the records of an attempt that was kept for them.
     pub(super) fn drop_streams(&mut self, job: JobId) {
         if self.streams.remove(&job).is_some() {
             self.effect(Effect::DropStreams { job });
+        }
+        if let Some(number) = self.lingering.remove(&job) {
+            self.record(Record::Forget { job, attempt: number });
         }
     }
 
@@ -95,13 +99,6 @@ impl Node {
         }
         // Streams that go to files end at once.
         self.send_output(job);
-    }
-
-    /// Ends the streams of a job whose command is over.
-    pub(super) fn end_streams(&mut self, job: JobId) {
-        if self.streams.contains_key(&job) {
-            self.effect(Effect::EndStreams { job });
-        }
     }
 
     pub(super) fn send_output(&mut self, job: JobId) {

@@ -7,8 +7,11 @@ use limo_model::{
     Attempt, Epoch, JobId, JournalId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Span, UnitId, UnitKind,
     UnitSpec,
 };
-use limo_node::{Connected, Effect, Found, Input, Intent, Moment, Node, Parts, Record, Rhythm, Ticket};
-use limo_proto::{DoExec, Frame, Identity, Io, Launch, MasterToNode, NodeToMaster};
+use limo_node::{
+    Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Moment, Node, Parts, Record,
+    Recovery, Resumed, Rhythm, Survivor, Ticket,
+};
+use limo_proto::{Channel, Data, DoExec, Frame, Identity, Io, Launch, MasterToNode, NodeToMaster};
 use limo_shepherd::{Ended, Handle, Why};
 
 const JOB: JobId = JobId(7);
@@ -65,6 +68,10 @@ struct Bench {
 
 impl Bench {
     fn with(found: Option<Found>) -> Self {
+        Self::recovered(found, None)
+    }
+
+    fn recovered(found: Option<Found>, survivor: Option<Survivor>) -> Self {
         let second = Duration::from_secs(1);
         let parts = Parts {
             spec: spec(),
@@ -80,7 +87,10 @@ impl Bench {
         };
         let node = Node::new(parts, Moment::default());
         let mut bench = Self { node, told: Vec::new(), effects: Vec::new() };
-        bench.input(Input::Recovered(found.map(|found| ((JOB, ATTEMPT), found)).into_iter().collect()));
+        let key = (JOB, ATTEMPT);
+        let found = found.map(|found| (key, found)).into_iter().collect();
+        let survivors = survivor.map(|survivor| (key, survivor)).into_iter().collect();
+        bench.input(Input::Recovered(Recovery { found, survivors, ..Recovery::default() }));
         bench.input(Input::Connected(Identity { journal: JournalId::default(), epoch: Epoch(1) }));
         bench
     }
@@ -188,7 +198,7 @@ fn a_launch_waits_for_the_record_of_the_start_and_the_end_for_its_own() {
 #[test]
 fn a_registration_waits_until_nothing_of_an_earlier_daemon_runs() {
     let intent = Intent { exec: exec(), cookie: "cookie".into(), boot: BOOT.into() };
-    let mut bench = Bench::with(Some(Found { intent: Some(intent), going: true, end: None }));
+    let mut bench = Bench::with(Some(Found { intent: Some(intent), going: true, released: None, end: None }));
     assert_eq!(bench.told(), []);
     let swept = |effect: &Effect| matches!(effect, Effect::Sweep { mark, .. } if mark.cookie == "cookie");
     assert!(bench.effects.iter().any(swept), "{:?}", bench.effects);
@@ -205,4 +215,145 @@ fn a_registration_waits_until_nothing_of_an_earlier_daemon_runs() {
         matches!(&report.state, limo_proto::AttemptState::Ended { outcome: Outcome::Lost { .. }, .. })
     };
     assert!(attempts.iter().all(lost), "{attempts:?}");
+}
+
+fn intent(io: Io) -> Intent {
+    let exec = DoExec { launch: Launch { io, ..exec().launch }, ..exec() };
+    Intent { exec, cookie: "cookie".into(), boot: BOOT.into() }
+}
+
+fn released(io: Io) -> Found {
+    Found { intent: Some(intent(io)), going: false, released: Some(Power::from_watts(3)), end: None }
+}
+
+fn survivor(cookie: &str, streams: Option<HeldStreams>) -> Survivor {
+    Survivor { handle: Handle(9), cookie: cookie.into(), resumed: Resumed::default(), streams }
+}
+
+/// Returns the reported states of attempts.
+fn registered(bench: &mut Bench) -> Vec<limo_proto::AttemptReport> {
+    let all = bench.told().into_iter().filter_map(|message| match message {
+        NodeToMaster::Attempts(attempts) => Some(attempts.into_iter()),
+        _ => None,
+    });
+    all.flatten().collect()
+}
+
+#[test]
+fn a_job_with_a_shepherd_goes_on_and_is_released_after_its_end() {
+    let mut bench = Bench::recovered(Some(released(Io::Detached)), Some(survivor("cookie", None)));
+    let reports = registered(&mut bench);
+    assert_eq!(reports.iter().map(|report| &report.state).collect::<Vec<_>>(), [&limo_proto::AttemptState::Running]);
+    bench.master(MasterToNode::Registered);
+    bench.told();
+    bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default() });
+    assert_eq!(bench.told(), [NodeToMaster::Started { job: JOB, attempt: ATTEMPT }]);
+    let ended = Ended { status: 3 << 8, elapsed: 5, user_cpu: 0, system_cpu: 0, max_rss: 0, why: Why::OfItself };
+    bench.input(Input::Exited { handle: Handle(9), ended });
+    bench.input(Input::Emptied { handle: Handle(9), left: 0 });
+    let is_release = |effect: &Effect| matches!(effect, Effect::Release { handle: Some(Handle(9)), .. });
+    assert!(!bench.effects.iter().any(is_release), "the end is not recorded");
+    bench.durable();
+    assert!(bench.effects.iter().any(is_release), "{:?}", bench.effects);
+}
+
+#[test]
+fn a_shepherd_with_another_cookie_is_ended_and_its_attempt_is_lost() {
+    let mut bench = Bench::recovered(Some(released(Io::Detached)), Some(survivor("other", None)));
+    let stops =
+        |effect: &Effect| matches!(effect, Effect::Order(limo_shepherd::Order::Stop { handle: Handle(9), grace: 0 }));
+    assert!(bench.effects.iter().any(stops), "{:?}", bench.effects);
+    bench.input(Input::Swept { job: JOB, left: 0 });
+    bench.durable();
+    let reports = registered(&mut bench);
+    let lost = |report: &limo_proto::AttemptReport| {
+        matches!(&report.state, limo_proto::AttemptState::Ended { outcome: Outcome::Lost { .. }, .. })
+    };
+    assert!(reports.len() == 1 && reports.iter().all(lost), "{reports:?}");
+}
+
+#[test]
+fn a_launch_that_no_shepherd_has_taken_is_ordered_again() {
+    let mut bench = Bench::with(Some(released(Io::Detached)));
+    bench.master(MasterToNode::Registered);
+    bench.master(MasterToNode::Go { job: JOB, attempt: ATTEMPT, expected: Power::ZERO });
+    bench.durable();
+    bench.launched();
+}
+
+#[test]
+fn streams_continue_at_their_offsets() {
+    let connected = Connected { stdin: true, stdout: true, stderr: true };
+    let streams = HeldStreams {
+        connected,
+        stdin_taken: 10,
+        stdin: 30,
+        stdin_ended: false,
+        stdout: HeldOutput { acknowledged: 100, is_done: false },
+        stderr: HeldOutput { acknowledged: 8, is_done: true },
+    };
+    let mut bench = Bench::recovered(Some(released(Io::Attached)), Some(survivor("cookie", Some(streams))));
+    let reports = registered(&mut bench);
+    let kept = &reports[0].kept;
+    assert_eq!((reports[0].stdin_offset, kept.stdin, kept.stdout, kept.stderr), (10, 30, 100, 8));
+    let stream = |channel| limo_proto::StreamId::new(JOB, channel);
+    let reads = |effect: &Effect| matches!(effect, Effect::Read { stream: of, .. } if *of == stream(Channel::Stdout));
+    let reads_errors =
+        |effect: &Effect| matches!(effect, Effect::Read { stream: of, .. } if *of == stream(Channel::Stderr));
+    assert!(bench.effects.iter().any(reads) && !bench.effects.iter().any(reads_errors), "{:?}", bench.effects);
+    bench.master(MasterToNode::Registered);
+    bench.effects.clear();
+    // The client sends everything again that the job has not read; 20 bytes of it are already there.
+    let data = Data { stream: stream(Channel::Stdin), offset: 10, bytes: vec![b'x'; 25].into() };
+    bench.input(Input::FromMaster(Frame::Data(data)));
+    bench.input(Input::Output { stream: stream(Channel::Stdout), bytes: "more".into() });
+    let written = bench.effects.iter().find_map(|effect| match effect {
+        Effect::Stdin { bytes, .. } => Some(bytes.len()),
+        _ => None,
+    });
+    assert_eq!(written, Some(5));
+    let sent = bench.effects.iter().find_map(|effect| match effect {
+        Effect::SendData(data) => Some((data.offset, data.bytes.clone())),
+        _ => None,
+    });
+    assert_eq!(sent, Some((100, "more".into())));
+}
+
+/// The output of a job may be read after the master has forgotten its end. Until then the next daemon needs the records.
+#[test]
+fn records_stay_until_the_output_is_delivered() {
+    let connected = Connected { stdin: false, stdout: true, stderr: false };
+    let streams = HeldStreams { connected, ..HeldStreams::default() };
+    let end = limo_node::End { outcome: Outcome::Exited(0), usage: limo_model::Usage::default() };
+    let found = Found { end: Some(end), ..released(Io::Attached) };
+    let mut bench = Bench::recovered(Some(found), Some(survivor("cookie", Some(streams))));
+    bench.master(MasterToNode::Registered);
+    bench.master(MasterToNode::EndedAck { job: JOB, attempt: ATTEMPT });
+    let forgets = |effect: &Effect| matches!(effect, Effect::Record { record: Record::Forget { .. }, .. });
+    assert!(!bench.effects.iter().any(forgets), "{:?}", bench.effects);
+    for (channel, bytes) in [(Channel::Stdout, 0), (Channel::Stderr, 0)] {
+        let stream = limo_proto::StreamId::new(JOB, channel);
+        if channel == Channel::Stdout {
+            bench.input(Input::Output { stream, bytes: bytes::Bytes::new() });
+        }
+        bench.master(MasterToNode::StreamAck { stream, offset: bytes + 1 });
+    }
+    assert!(bench.effects.iter().any(forgets), "{:?}", bench.effects);
+}
+
+#[test]
+fn a_terminated_daemon_keeps_its_jobs_and_an_interrupted_one_ends_them() {
+    for (jobs, stops) in [(JobsAtExit::Keep, false), (JobsAtExit::End, true)] {
+        let mut bench = Bench::recovered(Some(released(Io::Detached)), Some(survivor("cookie", None)));
+        bench.master(MasterToNode::Registered);
+        bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default() });
+        bench.effects.clear();
+        bench.input(Input::Terminate(jobs));
+        let stopped = bench.effects.iter().any(|effect| matches!(effect, Effect::Order(_)));
+        let hangs_up = bench.effects.iter().any(|effect| matches!(effect, Effect::HangUp));
+        assert_eq!((stopped, hangs_up), (stops, !stops), "{jobs:?}");
+        bench.input(Input::Disconnected);
+        let exits = bench.effects.iter().any(|effect| matches!(effect, Effect::Exit(Ok(()))));
+        assert_eq!(exits, !stops, "{jobs:?}");
+    }
 }

@@ -212,6 +212,13 @@ impl Inbox {
         Self { received: offset, consumed: offset, acknowledged: offset, ended: false }
     }
 
+    /// Continues a stream of an earlier receiver, which has taken all bytes below `received` and consumed those below
+    /// `consumed`. Both count the end if it has `ended`.
+    pub fn resumed(received: u64, consumed: u64, ended: bool) -> Self {
+        let consumed = consumed.min(received);
+        Self { received, consumed, acknowledged: consumed, ended }
+    }
+
     /// Accepts a frame. Returns its new bytes, empty at the end of the stream; `None` if all its bytes are known.
     ///
     /// # Errors
@@ -320,6 +327,20 @@ mod tests {
         if let Some(new) = inbox.accept(offset, bytes).expect("no gap") {
             got.extend_from_slice(&new);
         }
+    }
+
+    #[test]
+    fn another_receiver_continues_a_stream() {
+        let mut inbox = Inbox::resumed(30, 10, false);
+        assert_eq!((inbox.offset(), inbox.has_ended(), inbox.due_ack()), (30, false, None));
+        let again = Bytes::from(vec![1; 25]);
+        assert_eq!(inbox.accept(10, again).expect("no gap"), Some(Bytes::from(vec![1; 5])), "20 bytes are known");
+        assert!(inbox.accept(36, Bytes::from_static(b"x")).is_err(), "a gap");
+        inbox.accept(35, Bytes::new()).expect("the end");
+        inbox.consume_bytes(26);
+        assert_eq!(inbox.due_ack(), Some(36), "the bytes before 10 were consumed by the other one");
+        let mut ended = Inbox::resumed(5, 5, true);
+        assert_eq!((ended.accept(4, Bytes::new()), ended.due_ack()), (Ok(None), None), "the end is known");
     }
 
     proptest! {

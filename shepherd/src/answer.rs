@@ -1,7 +1,7 @@
 //! Answers of `lshepherd`.
 
 use crate::fields::{DecodeError, Fields, Writer, narrow};
-use crate::order::Handle;
+use crate::order::{Claim, Handle, Kept, claim_of};
 
 /// The cause of a job's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +33,32 @@ pub struct Ended {
     pub why: Why,
 }
 
+/// A job that `lshepherd` holds when a later `lslave` connects. The answers about the job follow, as they were given
+/// before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holds {
+    /// Identifier of the launch.
+    pub handle: Handle,
+    /// The attempt of the launch.
+    pub claim: Claim,
+    /// Value of `LIMO_ATTEMPT` in its environment.
+    pub cookie: String,
+    /// Descriptors that are kept; without streams if they were dropped.
+    pub kept: Kept,
+    /// True if the job is suspended by `Order::Frozen`.
+    pub frozen: bool,
+    /// True if the submitter has stopped the job, by the last `Order::Halted`.
+    pub halted: bool,
+    /// Milliseconds since the command was started.
+    pub elapsed: u64,
+}
+
 /// News about a launch, or about `lshepherd` itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Answer {
-    /// `lshepherd` is ready.
-    Hello { pid: i32 },
+    /// `lshepherd` is ready. If it listens in a directory, the memory of stdin, stdout and stderr comes with this.
+    Hello { pid: i32, holds: Option<Box<Holds>> },
     /// The command runs.
     Started { handle: Handle, leader: i32 },
     /// The command does not run and never will. `step` is a [`crate::Step`], if known; `errno` is 0 if the reason is
@@ -52,6 +72,10 @@ pub enum Answer {
     Emptied { handle: Handle, left: u32 },
     /// Message for the log.
     Trouble { text: String },
+    /// Bytes of output were added to their memory, or bytes of stdin were released.
+    Moved { handle: Handle },
+    /// The job was forgotten, and another one may be launched.
+    Ready,
 }
 
 const HELLO: u16 = 1;
@@ -61,6 +85,8 @@ const STOPPING: u16 = 4;
 const EXITED: u16 = 5;
 const EMPTIED: u16 = 6;
 const TROUBLE: u16 = 7;
+const MOVED: u16 = 8;
+const READY: u16 = 9;
 
 /// Tags of all answers.
 mod tag {
@@ -76,6 +102,12 @@ mod tag {
     pub const MAX_RSS: u16 = 10;
     pub const WHY: u16 = 11;
     pub const LEFT: u16 = 12;
+    pub const JOB: u16 = 13;
+    pub const ATTEMPT: u16 = 14;
+    pub const COOKIE: u16 = 15;
+    pub const KEPT: u16 = 16;
+    pub const FROZEN: u16 = 17;
+    pub const HALTED: u16 = 18;
 }
 
 impl Why {
@@ -107,6 +139,33 @@ fn signed(tag: u16, number: u64) -> Result<i32, DecodeError> {
     Ok(narrow::<u32>(tag, number)?.cast_signed())
 }
 
+impl Holds {
+    fn write(&self, writer: &mut Writer) {
+        writer
+            .number(tag::HANDLE, self.handle.0)
+            .number(tag::JOB, self.claim.job)
+            .number(tag::ATTEMPT, self.claim.attempt.into())
+            .bytes(tag::COOKIE, self.cookie.as_bytes())
+            .number(tag::KEPT, self.kept.bits())
+            .flag(tag::FROZEN, self.frozen)
+            .flag(tag::HALTED, self.halted)
+            .number(tag::ELAPSED, self.elapsed);
+    }
+
+    fn read(fields: &Fields<'_>) -> Result<Option<Self>, DecodeError> {
+        let Some(claim) = claim_of(fields, (tag::JOB, tag::ATTEMPT))? else { return Ok(None) };
+        Ok(Some(Self {
+            handle: Handle(fields.number(tag::HANDLE)?),
+            claim,
+            cookie: fields.text(tag::COOKIE)?,
+            kept: Kept::of(fields.maybe(tag::KEPT)?.unwrap_or(0)),
+            frozen: fields.flag(tag::FROZEN)?,
+            halted: fields.flag(tag::HALTED)?,
+            elapsed: fields.maybe(tag::ELAPSED)?.unwrap_or(0),
+        }))
+    }
+}
+
 impl Answer {
     /// Encodes the answer, for [`crate::send`].
     pub fn encode(&self) -> Vec<u8> {
@@ -116,7 +175,16 @@ impl Answer {
             writer
         };
         match self {
-            Self::Hello { pid } => Writer::new(HELLO).number(tag::PID, bits(*pid)).finish(),
+            Self::Hello { pid, holds } => {
+                let mut writer = Writer::new(HELLO);
+                writer.number(tag::PID, bits(*pid));
+                if let Some(holds) = holds {
+                    holds.write(&mut writer);
+                }
+                writer.finish()
+            }
+            Self::Moved { handle } => of(MOVED, handle).finish(),
+            Self::Ready => Writer::new(READY).finish(),
             Self::Started { handle, leader } => of(STARTED, handle).number(tag::PID, bits(*leader)).finish(),
             Self::NotStarted { handle, step, errno, reason } => of(NOT_STARTED, handle)
                 .number(tag::STEP, (*step).into())
@@ -147,7 +215,9 @@ impl Answer {
         let pid = || signed(tag::PID, fields.number(tag::PID)?);
         let why = || Ok::<_, DecodeError>(Why::of(fields.maybe(tag::WHY)?.unwrap_or(0)));
         Ok(match fields.kind {
-            HELLO => Self::Hello { pid: pid()? },
+            HELLO => Self::Hello { pid: pid()?, holds: Holds::read(&fields)?.map(Box::new) },
+            MOVED => Self::Moved { handle: handle()? },
+            READY => Self::Ready,
             STARTED => Self::Started { handle: handle()?, leader: pid()? },
             NOT_STARTED => Self::NotStarted {
                 handle: handle()?,
@@ -183,8 +253,20 @@ mod tests {
         let handle = Handle(7);
         let ended = Ended { status: 256, elapsed: 1, user_cpu: 2, system_cpu: 3, max_rss: 1 << 40, why: Why::OfItself };
         let exited = |why| Answer::Exited { handle, ended: Ended { why, ..ended } };
+        let holds = Holds {
+            handle,
+            claim: Claim { job: 5, attempt: 1 },
+            cookie: "c".into(),
+            kept: Kept { terminal: true, ..Kept::default() },
+            frozen: true,
+            halted: false,
+            elapsed: 12,
+        };
         for answer in [
-            Answer::Hello { pid: 1 },
+            Answer::Hello { pid: 1, holds: None },
+            Answer::Hello { pid: 1, holds: Some(Box::new(holds)) },
+            Answer::Moved { handle },
+            Answer::Ready,
             Answer::Started { handle, leader: i32::MAX },
             Answer::NotStarted { handle, step: 3, errno: 2, reason: "ä".into() },
             Answer::Stopping { handle, why: Why::Limit },

@@ -1,5 +1,6 @@
 //! The socket between `lslave` and `lshepherd`: one message per packet, with descriptors.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -14,14 +15,15 @@ use nix::sys::socket::{
 use thiserror::Error;
 
 use crate::fields::{DecodeError, Fields};
-use crate::order::{Launch, PLAN};
+use crate::order::{KEPT, Kept, Launch, PLAN};
 use crate::plan::Plan;
 
 /// Largest packet; a larger plan is sent in a separate file.
 const PACKET: usize = 64 << 10;
 
-/// Most descriptors with one message: a plan, stdin, stdout, stderr, and those that the job inherits.
-pub const MAX_DESCRIPTORS: usize = 4 + crate::MOST_INHERITED;
+/// Most descriptors with one message: a plan, stdin, stdout, stderr, those that the job inherits, and those that
+/// `lshepherd` keeps.
+pub const MAX_DESCRIPTORS: usize = 4 + crate::MOST_INHERITED + crate::MOST_KEPT;
 
 /// A failure of the socket, or an invalid message.
 #[derive(Debug, Error)]
@@ -75,10 +77,17 @@ pub struct Received {
 /// # Errors
 /// [`ChannelError`]; of the kind `WouldBlock` if no message has arrived yet.
 pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError> {
-    let mut bytes = vec![0; PACKET];
+    thread_local! {
+        // Most messages are short, so clearing a buffer for each of them would take longer than reading them.
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; PACKET]);
+    }
+    BUFFER.with_borrow_mut(|bytes| receive_in(socket, bytes))
+}
+
+fn receive_in(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Option<Received>, ChannelError> {
     let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
     let (length, descriptors, cut) = {
-        let mut slices = [IoSliceMut::new(&mut bytes)];
+        let mut slices = [IoSliceMut::new(bytes)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
         let message = recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), flags);
         let message = message.map_err(failed("receive a message"))?;
@@ -93,8 +102,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Option<Received>, ChannelError>
     if cut {
         return Err(ChannelError::TooLong);
     }
-    bytes.truncate(length);
-    Ok((length > 0).then_some(Received { bytes, descriptors }))
+    Ok((length > 0).then(|| Received { bytes: bytes[..length].to_vec(), descriptors }))
 }
 
 impl ChannelError {
@@ -123,13 +131,26 @@ pub fn send_launch(launch: &Launch, plan: &Plan) -> Result<(Vec<u8>, Option<Owne
     Ok((message.finish(), Some(file.into())))
 }
 
-/// Returns the plan of a received launch, and the other descriptors: stdin, stdout, stderr and the inherited ones.
+/// The plan of a received launch, with its descriptors.
+#[derive(Debug)]
+pub struct Taken {
+    /// The plan.
+    pub plan: Plan,
+    /// Stdin, stdout, stderr and the inherited ones.
+    pub descriptors: Vec<OwnedFd>,
+    /// Those of `Launch::kept`.
+    pub kept: Vec<OwnedFd>,
+}
+
+/// Returns the plan of a received launch.
 ///
 /// # Errors
 /// If the plan or its descriptors are incomplete.
-pub fn take_plan(received: Received) -> Result<(Plan, Vec<OwnedFd>), ChannelError> {
+pub fn take_plan(received: Received) -> Result<Taken, ChannelError> {
     let Received { bytes, mut descriptors } = received;
-    let plan = match Fields::read(&bytes)?.bytes(PLAN) {
+    let fields = Fields::read(&bytes)?;
+    let kept = Kept::of(fields.maybe(KEPT)?.unwrap_or(0)).count();
+    let plan = match fields.bytes(PLAN) {
         Some(plan) => Plan::decode(plan)?,
         None if descriptors.is_empty() => return Err(DecodeError::Missing { tag: PLAN }.into()),
         None => {
@@ -141,11 +162,12 @@ pub fn take_plan(received: Received) -> Result<(Plan, Vec<OwnedFd>), ChannelErro
             Plan::decode(&plan)?
         }
     };
-    let expected = 3 + plan.inherited;
+    let expected = 3 + plan.inherited + kept;
     if descriptors.len() != expected || plan.inherited > crate::MOST_INHERITED || plan.until_exec > plan.inherited {
         return Err(DecodeError::Descriptors { found: descriptors.len(), expected }.into());
     }
-    Ok((plan, descriptors))
+    let kept = descriptors.split_off(3 + plan.inherited);
+    Ok(Taken { plan, descriptors, kept })
 }
 
 #[cfg(test)]
@@ -154,7 +176,16 @@ mod tests {
     use crate::order::{Handle, Order};
 
     fn launch() -> Launch {
-        Launch { handle: Handle(1), time_limit: None, warning: None, kill_grace: 0, lease: None, launch_deadline: 1 }
+        Launch {
+            handle: Handle(1),
+            time_limit: None,
+            warning: None,
+            kill_grace: 0,
+            lease: None,
+            launch_deadline: 1,
+            claim: None,
+            kept: Kept { stdout: true, ..Kept::default() },
+        }
     }
 
     #[test]
@@ -163,13 +194,13 @@ mod tests {
         for size in [10, PACKET, 1 << 20] {
             let plan = Plan { argv: vec![vec![b'x'; size]], inherited: 1, ..Plan::default() };
             let (bytes, file) = send_launch(&launch(), &plan).expect("encoded");
-            let null: Vec<File> = (0..4).map(|_| File::open("/dev/null").expect("there")).collect();
+            let null: Vec<File> = (0..5).map(|_| File::open("/dev/null").expect("there")).collect();
             let all: Vec<_> = file.iter().map(AsFd::as_fd).chain(null.iter().map(AsFd::as_fd)).collect();
             send(ours.as_fd(), &bytes, &all).expect("sent");
             let received = receive(theirs.as_fd()).expect("received").expect("open");
             assert_eq!(Order::decode(&received.bytes), Ok(Order::Launch(launch())));
-            let (found, descriptors) = take_plan(received).expect("whole");
-            assert_eq!((found, descriptors.len()), (plan, 4));
+            let Taken { plan: found, descriptors, kept } = take_plan(received).expect("whole");
+            assert_eq!((found, descriptors.len(), kept.len()), (plan, 4, 1));
         }
         assert!(receive(theirs.as_fd()).is_err_and(|error| error.is_would_block()));
         drop(ours);
@@ -181,6 +212,6 @@ mod tests {
         let (bytes, _) = send_launch(&launch(), &Plan::default()).expect("encoded");
         let found =
             take_plan(Received { bytes, descriptors: Vec::new() }).map(|_| ()).map_err(|error| error.to_string());
-        assert_eq!(found, Err("the message comes with 0 descriptors instead of 3".to_owned()));
+        assert_eq!(found, Err("the message comes with 0 descriptors instead of 4".to_owned()));
     }
 }

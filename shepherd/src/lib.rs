@@ -13,13 +13,21 @@ mod fields;
 mod order;
 mod plan;
 pub mod processes;
+mod ring;
 
-pub use answer::{Answer, Ended, Why};
+pub use answer::{Answer, Ended, Holds, Why};
 pub use boottime::BootTime;
-pub use channel::{ChannelError, MAX_DESCRIPTORS, Received, pair, receive, send, send_launch, take_plan};
+pub use channel::{ChannelError, MAX_DESCRIPTORS, Received, Taken, pair, receive, send, send_launch, take_plan};
 pub use fields::DecodeError;
-pub use order::{Handle, Launch, Order};
+pub use order::{Claim, Handle, Kept, Launch, Order};
 pub use plan::{Carried, Identity, Output, Plan, Step};
+pub use ring::Ring;
+
+/// Size of the memory for the unacknowledged bytes of an output, and of stdin.
+pub const RING_SIZE: usize = 512 << 10;
+
+/// Most descriptors of a job that `lshepherd` keeps: its own ends of the streams, and the end of emulated work.
+pub const MOST_KEPT: usize = 4;
 
 /// Number of the first descriptor that a job inherits besides stdin, stdout and stderr; the others follow it.
 pub const FIRST_INHERITED: i32 = 3;

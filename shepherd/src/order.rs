@@ -13,6 +13,71 @@ impl std::fmt::Display for Handle {
     }
 }
 
+/// The attempt of a launch. While `lshepherd` holds the attempt, its socket has the name `JOB.ATTEMPT`, so that a later
+/// `lslave` knows what was launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the type says what its fields are")]
+pub struct Claim {
+    pub job: u64,
+    pub attempt: u32,
+}
+
+impl std::fmt::Display for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.job, self.attempt)
+    }
+}
+
+impl std::str::FromStr for Claim {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let (job, attempt) = name.split_once('.').unwrap_or((name, ""));
+        Ok(Self { job: job.parse()?, attempt: attempt.parse()? })
+    }
+}
+
+/// The descriptors that `lshepherd` keeps for a job. They follow those of the job in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Writing end of the job's stdin.
+    pub stdin: bool,
+    /// Reading end of the job's stdout.
+    pub stdout: bool,
+    /// Reading end of the job's stderr.
+    pub stderr: bool,
+    /// The other side of the job's terminal, in place of all three.
+    pub terminal: bool,
+    /// A pipe that `Order::EndWork` closes.
+    pub work: bool,
+}
+
+impl Kept {
+    /// Returns the number of descriptors.
+    pub fn count(self) -> usize {
+        self.flags().into_iter().filter(|kept| *kept).count()
+    }
+
+    /// Returns true if `lshepherd` keeps a stream.
+    pub fn has_streams(self) -> bool {
+        self.stdin || self.stdout || self.stderr || self.terminal
+    }
+
+    fn flags(self) -> [bool; 5] {
+        let Self { stdin, stdout, stderr, terminal, work } = self;
+        [stdin, stdout, stderr, terminal, work]
+    }
+
+    pub(crate) fn bits(self) -> u64 {
+        self.flags().into_iter().rev().fold(0, |bits, kept| bits << 1 | u64::from(kept))
+    }
+
+    pub(crate) fn of(bits: u64) -> Self {
+        let has = |place: u32| bits >> place & 1 != 0;
+        Self { stdin: has(0), stdout: has(1), stderr: has(2), terminal: has(3), work: has(4) }
+    }
+}
+
 /// A launch without its plan. Times are in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
@@ -28,15 +93,20 @@ pub struct Launch {
     pub lease: Option<BootTime>,
     /// Longest time for entering the directory, opening files and executing the program together.
     pub launch_deadline: u64,
+    /// The attempt, if `lshepherd` holds it until `Order::Release`. Without it, nothing outlives the connection.
+    pub claim: Option<Claim>,
+    /// Descriptors that come with the launch and are not for the job.
+    pub kept: Kept,
 }
 
 /// An order to `lshepherd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Order {
-    /// The first message. It comes with one descriptor, the lock of the state directory. `lshepherd` keeps this
-    /// descriptor open until it ends, so that the next daemon waits until all launched jobs are gone.
-    Hello,
+    /// The first message. With a name it comes with a directory, in which `lshepherd` listens under this name, so that
+    /// a later `lslave` finds it; jobs then outlive the connection. Without a name all jobs end with the connection,
+    /// and the descriptor is only kept open until then.
+    Hello { name: Option<String> },
     /// Launches a command. The plan and the descriptors come with it ([`crate::send_launch`]).
     Launch(Launch),
     /// Sends a signal to the job's process group.
@@ -51,6 +121,18 @@ pub enum Order {
     RemoveCarried { directory: Vec<u8>, uid: u32 },
     /// The job may run for at least `limit` milliseconds, suspended or not, before it reaches its time limit.
     Extend { handle: Handle, limit: u64 },
+    /// Bytes of stdin were added to its memory, or bytes of output were released.
+    Wake { handle: Handle },
+    /// Nobody reads the output or writes stdin any longer: stdin ends, and the output is dropped.
+    DropStreams { handle: Handle },
+    /// Sets the size of the job's terminal.
+    Resize { handle: Handle, rows: u16, columns: u16 },
+    /// The work on emulated hardware is done.
+    EndWork { handle: Handle },
+    /// The submitter has stopped or continued the job. This is only kept for a later `lslave`.
+    Halted { handle: Handle, on: bool },
+    /// The end of the job is recorded and its output delivered, so that it can be forgotten. `Answer::Ready` follows.
+    Release { handle: Handle },
 }
 
 const HELLO: u16 = 1;
@@ -61,6 +143,12 @@ const LEASE: u16 = 5;
 const FROZEN: u16 = 6;
 const REMOVE_CARRIED: u16 = 7;
 const EXTEND: u16 = 8;
+const WAKE: u16 = 9;
+const DROP_STREAMS: u16 = 10;
+const RESIZE: u16 = 11;
+const END_WORK: u16 = 12;
+const RELEASE: u16 = 13;
+const HALTED: u16 = 14;
 
 /// Tags of all orders.
 mod tag {
@@ -77,15 +165,34 @@ mod tag {
     pub const PLAN: u16 = 11;
     pub const WARNING: u16 = 12;
     pub const WARN_BEFORE: u16 = 13;
+    pub const NAME: u16 = 14;
+    pub const JOB: u16 = 15;
+    pub const ATTEMPT: u16 = 16;
+    pub const KEPT: u16 = 17;
+    pub const ROWS: u16 = 18;
+    pub const COLUMNS: u16 = 19;
 }
 
-pub(crate) use tag::PLAN;
+pub(crate) use tag::{KEPT, PLAN};
 
 impl Order {
     /// Encodes the order; a launch without its plan.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Hello => Writer::new(HELLO).finish(),
+            Self::Hello { name: None } => Writer::new(HELLO).finish(),
+            Self::Hello { name: Some(name) } => Writer::new(HELLO).bytes(tag::NAME, name.as_bytes()).finish(),
+            Self::Wake { handle } => Writer::new(WAKE).number(tag::HANDLE, handle.0).finish(),
+            Self::DropStreams { handle } => Writer::new(DROP_STREAMS).number(tag::HANDLE, handle.0).finish(),
+            Self::EndWork { handle } => Writer::new(END_WORK).number(tag::HANDLE, handle.0).finish(),
+            Self::Halted { handle, on } => {
+                Writer::new(HALTED).number(tag::HANDLE, handle.0).flag(tag::ON, *on).finish()
+            }
+            Self::Release { handle } => Writer::new(RELEASE).number(tag::HANDLE, handle.0).finish(),
+            Self::Resize { handle, rows, columns } => Writer::new(RESIZE)
+                .number(tag::HANDLE, handle.0)
+                .number(tag::ROWS, (*rows).into())
+                .number(tag::COLUMNS, (*columns).into())
+                .finish(),
             Self::Launch(launch) => launch.writer().finish(),
             Self::Signal { handle, signal } => Writer::new(SIGNAL)
                 .number(tag::HANDLE, handle.0)
@@ -115,7 +222,17 @@ impl Order {
         let fields = Fields::read(bytes)?;
         let handle = || fields.number(tag::HANDLE).map(Handle);
         Ok(match fields.kind {
-            HELLO => Self::Hello,
+            HELLO => Self::Hello { name: fields.bytes(tag::NAME).map(|_| fields.text(tag::NAME)).transpose()? },
+            WAKE => Self::Wake { handle: handle()? },
+            DROP_STREAMS => Self::DropStreams { handle: handle()? },
+            END_WORK => Self::EndWork { handle: handle()? },
+            HALTED => Self::Halted { handle: handle()?, on: fields.flag(tag::ON)? },
+            RELEASE => Self::Release { handle: handle()? },
+            RESIZE => Self::Resize {
+                handle: handle()?,
+                rows: narrow(tag::ROWS, fields.number(tag::ROWS)?)?,
+                columns: narrow(tag::COLUMNS, fields.number(tag::COLUMNS)?)?,
+            },
             LAUNCH => Self::Launch(Launch {
                 warning: match (fields.maybe(tag::WARNING)?, fields.maybe(tag::WARN_BEFORE)?) {
                     (Some(signal), Some(before)) => Some((narrow(tag::WARNING, signal)?, before)),
@@ -126,6 +243,8 @@ impl Order {
                 kill_grace: fields.maybe(tag::KILL_GRACE)?.unwrap_or(0),
                 lease: fields.maybe(tag::LEASE)?.map(BootTime),
                 launch_deadline: fields.number(tag::LAUNCH_DEADLINE)?,
+                claim: claim_of(&fields, (tag::JOB, tag::ATTEMPT))?,
+                kept: Kept::of(fields.maybe(tag::KEPT)?.unwrap_or(0)),
             }),
             SIGNAL => Self::Signal { handle: handle()?, signal: narrow(tag::SIGNAL, fields.number(tag::SIGNAL)?)? },
             STOP => Self::Stop { handle: handle()?, grace: fields.number(tag::GRACE)? },
@@ -141,6 +260,14 @@ impl Order {
     }
 }
 
+/// Returns the attempt in two fields, if both are present.
+pub(crate) fn claim_of(fields: &Fields<'_>, (job, attempt): (u16, u16)) -> Result<Option<Claim>, DecodeError> {
+    match (fields.maybe(job)?, fields.maybe(attempt)?) {
+        (Some(job), Some(number)) => Ok(Some(Claim { job, attempt: narrow(attempt, number)? })),
+        _ => Ok(None),
+    }
+}
+
 impl Launch {
     pub(crate) fn writer(&self) -> Writer {
         let mut writer = Writer::new(LAUNCH);
@@ -151,7 +278,10 @@ impl Launch {
             .maybe(tag::WARN_BEFORE, self.warning.map(|(_, before)| before))
             .number(tag::KILL_GRACE, self.kill_grace)
             .maybe(tag::LEASE, self.lease.map(|until| until.0))
-            .number(tag::LAUNCH_DEADLINE, self.launch_deadline);
+            .number(tag::LAUNCH_DEADLINE, self.launch_deadline)
+            .maybe(tag::JOB, self.claim.map(|claim| claim.job))
+            .maybe(tag::ATTEMPT, self.claim.map(|claim| claim.attempt.into()))
+            .maybe(tag::KEPT, Some(self.kept.bits()).filter(|bits| *bits != 0));
         writer
     }
 }
@@ -170,9 +300,19 @@ mod tests {
             kill_grace: 5,
             lease: Some(BootTime(77)),
             launch_deadline: 30_000,
+            claim: Some(Claim { job: 1 << 40, attempt: 2 }),
+            kept: Kept { stdin: true, stderr: true, work: true, ..Kept::default() },
         };
         for order in [
-            Order::Hello,
+            Order::Hello { name: None },
+            Order::Hello { name: Some("a".into()) },
+            Order::Wake { handle },
+            Order::DropStreams { handle },
+            Order::Resize { handle, rows: 24, columns: u16::MAX },
+            Order::EndWork { handle },
+            Order::Halted { handle, on: true },
+            Order::Release { handle },
+            Order::Launch(Launch { claim: None, kept: Kept::default(), ..launch }),
             Order::Launch(launch),
             Order::Launch(Launch { time_limit: None, lease: None, ..launch }),
             Order::Signal { handle, signal: 35 },
@@ -185,6 +325,14 @@ mod tests {
         ] {
             assert_eq!(Order::decode(&order.encode()), Ok(order));
         }
+        assert_eq!((launch.kept.count(), launch.kept.bits()), (3, 0b1_0101));
         assert_eq!(Order::decode(&Writer::new(999).finish()), Err(DecodeError::Kind { kind: 999 }));
+    }
+
+    #[test]
+    fn names_of_claims_are_read() {
+        let claim = Claim { job: 12, attempt: 3 };
+        assert_eq!((claim.to_string(), "12.3".parse()), ("12.3".to_owned(), Ok(claim)));
+        assert!(["12", "12.", ".3", "12.3.4", "idle-7"].iter().all(|name| name.parse::<Claim>().is_err()));
     }
 }

@@ -301,9 +301,23 @@ impl Cluster {
         fs::read_to_string(log.expect("a node")).unwrap_or_default()
     }
 
-    /// Ends the daemon with SIGTERM, and waits for its end.
+    /// Ends the daemon with SIGTERM, but not its jobs, and waits for its end.
     pub fn terminate_node(&mut self, name: &str) -> ExitStatus {
         self.daemon(name).terminate()
+    }
+
+    /// Ends the daemon and its jobs with SIGINT, and waits for its end.
+    pub fn interrupt_node(&mut self, name: &str) -> ExitStatus {
+        self.daemon(name).end(Signal::SIGINT)
+    }
+
+    /// Kills the shepherds of all jobs on the node. Their jobs are lost.
+    pub fn kill_shepherds(&self, node: &str) {
+        let all = processes(MARK, &self.submitter.mark);
+        let here = all.iter().filter(|process| process.variable("LIMO_NODE") == Some(node));
+        let parents: Vec<i32> = here.filter_map(Process::parent).collect();
+        let shepherds = all.iter().filter(|process| parents.contains(&process.pid) && process.is_called("lshepherd"));
+        shepherds.for_each(Process::kill);
     }
 
     /// Returns the living processes of jobs.

@@ -69,10 +69,13 @@ impl Daemon {
 
     /// Sends SIGTERM, and waits for the end.
     pub fn terminate(&mut self) -> ExitStatus {
-        let child = self.child.as_ref().expect("the daemon runs");
-        let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
-        kill(pid, Signal::SIGTERM).expect("an own child");
-        until("the daemon ends after SIGTERM", || self.ended())
+        self.end(Signal::SIGTERM)
+    }
+
+    /// Sends the signal, and waits for the end.
+    pub fn end(&mut self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
+        until(&format!("the daemon ends after {signal}"), || self.ended())
     }
 
     /// Returns the last lines of the log.

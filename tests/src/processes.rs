@@ -22,6 +22,12 @@ impl Process {
         fs::read_to_string(format!("/proc/{}/comm", self.pid)).is_ok_and(|comm| comm.trim_end() == name)
     }
 
+    /// Returns the number of its parent.
+    pub fn parent(&self) -> Option<i32> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    }
+
     pub fn kill(&self) {
         // The process may have ended by itself.
         let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);

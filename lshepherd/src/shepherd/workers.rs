@@ -12,10 +12,13 @@ use crate::removals::{Removal, Removals};
 use crate::worker::{self, Finished};
 
 impl Shepherd {
-    pub(super) fn remove_carried(&mut self, attempt: Attempt) {
+    /// Removes the file that came with an attempt.
+    pub(super) fn remove_carried(&mut self, handle: Handle) {
+        let Some(attempt) = self.attempts.get_mut(&handle) else { return };
         let Attempt { mark: Mark { uid, .. }, identity, carried, .. } = attempt;
-        if let Some(directory) = carried {
-            self.remove(Removal { directory, uid, identity });
+        if let Some(directory) = carried.take() {
+            let removal = Removal { directory, uid: *uid, identity: identity.clone() };
+            self.remove(removal);
         }
     }
 
@@ -85,9 +88,9 @@ impl Shepherd {
     }
 
     pub(super) fn emptied(&mut self, handle: Handle, left: u32) {
-        if let Some(attempt) = self.attempts.remove(&handle) {
-            self.remove_carried(attempt);
-            self.answers.push_back(Answer::Emptied { handle, left });
+        if self.attempts.contains_key(&handle) {
+            self.tell(handle, Answer::Emptied { handle, left });
+            self.over(handle);
         }
     }
 }

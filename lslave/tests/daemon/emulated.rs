@@ -266,3 +266,27 @@ async fn a_job_has_no_end_of_the_work_of_another() {
     let (_, all) = open_files(&mut node, 3, "cg").await;
     assert_eq!((all.matches(&first).count(), all.matches(&second).count()), (0, 0), "{all}");
 }
+
+/// Kills the daemon after a third of the work. The next one counts this part, too.
+#[tokio::test]
+async fn emulated_work_continues_after_a_killed_daemon() {
+    let master = Master::new().await;
+    let (mut daemon, files) = start(&master, "1h");
+    let (mut node, _) = master.welcome().await;
+    node.run(ft(1, "B", WORK)).await;
+    node.started(1).await;
+    let mut second = shell(2, "sleep 1");
+    second.placement[0].unit.unit = 1;
+    node.run(second).await;
+    node.ended(2).await;
+    daemon.kill();
+    drop(node);
+    let file = files.path().join("hw.toml");
+    daemon.restart_with(&master, &["--hardware", file.to_str().expect("UTF-8"), "--reading-interval", "1h"]);
+    let (mut node, _) = master.welcome().await;
+    let (outcome, usage) = node.ended(1).await;
+    assert_eq!(outcome, Outcome::Exited(0));
+    assert!((Span::from_secs(3)..Span::from_ms(3_900)).contains(&usage.elapsed), "{usage:?}");
+    let (expected, energy) = (Power::from_watts(40) * usage.elapsed, usage.energy.expect("emulated hardware knows it"));
+    assert!((energy - expected).mj().abs() <= (Power::from_watts(40) * Span::from_ms(50)).mj(), "{energy} {expected}");
+}

@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::geteuid;
 
 use crate::kill::numbers;
-use crate::master::{Daemon, Master, Session, exec, is_running, shell, within};
+use crate::master::{Daemon, Master, Session, exec, is_running, shell, shepherds, within};
 
 /// Longest time of another user's job during an attack of the hostile user.
 const PROMPT: Duration = Duration::from_secs(1);
@@ -139,13 +139,15 @@ fn children(pid: i32) -> Vec<i32> {
     list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn shepherd(daemon: &Daemon) -> i32 {
-    let named = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "lshepherd\n");
-    children(daemon.pid().as_raw()).into_iter().find(named).expect("lshepherd runs")
+fn shepherds_children(daemon: &Daemon) -> Vec<i32> {
+    shepherds(daemon.dir.path()).into_iter().flat_map(children).collect()
 }
 
-fn shepherds_children(daemon: &Daemon) -> Vec<i32> {
-    children(shepherd(daemon))
+/// Returns the shepherd of a job's leader.
+fn shepherd_of(leader: i32) -> nix::unistd::Pid {
+    let status = fs::read_to_string(format!("/proc/{leader}/status")).expect("it runs");
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("a parent");
+    nix::unistd::Pid::from_raw(parent.trim().parse().expect("a number"))
 }
 
 /// Runs a job that leaves many files next to the carried one.
@@ -218,35 +220,84 @@ async fn a_job_inherits_nothing_of_its_daemon() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
 }
 
-/// Runs a job with hidden processes, which must not outlive a killed daemon or a killed launcher.
 #[tokio::test]
-async fn a_killed_launcher_loses_its_jobs_and_is_replaced() {
-    let (mut node, daemon) = node().await;
-    as_other(&mut node, shell(1, "setsid sleep 1000 & echo $$ $!; wait")).await;
+async fn a_killed_shepherd_loses_only_its_own_job() {
+    let (mut node, _daemon) = node().await;
+    as_other(&mut node, shell(1, "setsid sleep 1000 & env -i /usr/bin/setsid /bin/sleep 1001 & echo $$ $!; wait"))
+        .await;
     let processes = numbers(&mut node, 1).await;
-    kill(nix::unistd::Pid::from_raw(shepherd(&daemon)), Signal::SIGKILL).expect("it runs");
+    as_other(&mut node, shell(2, "echo $$; read line; exit 3")).await;
+    numbers(&mut node, 2).await;
+    kill(shepherd_of(processes[0]), Signal::SIGKILL).expect("it runs");
     let lost = Outcome::Lost { reason: "lshepherd, which ran the job on its node, was killed".into() };
     assert_eq!(node.ended(1).await.0, lost);
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
-    node.run(shell(2, "exit 4")).await;
-    assert_eq!(node.ended(2).await.0, Outcome::Exited(4), "another one launches");
+    node.run(shell(3, "exit 4")).await;
+    assert_eq!(node.ended(3).await.0, Outcome::Exited(4), "another one launches");
+    node.write(2, 0, "\n").await;
+    assert_eq!(node.ended(2).await.0, Outcome::Exited(3), "the other job goes on");
 }
 
 #[tokio::test]
-async fn jobs_end_with_a_killed_daemon() {
-    let (mut node, mut daemon) = node().await;
-    // One process hides: it has no cookie and is not in the job's group.
-    let script = "setsid sleep 1000 & a=$!; env -i /usr/bin/setsid /bin/sleep 1001 & echo $$ $a $!; wait";
-    as_other(&mut node, shell(1, script)).await;
+async fn output_of_a_killed_shepherd_is_delivered() {
+    let (mut node, _daemon) = node().await;
+    node.run(shell(1, "head -c 200000 /dev/zero; echo $$ >&2; sleep 1000")).await;
+    let mut leader = String::new();
+    while !leader.ends_with('\n') {
+        leader.push_str(std::str::from_utf8(&node.data(1, Channel::Stderr).await.bytes).expect("text"));
+    }
+    kill(shepherd_of(leader.trim().parse().expect("a number")), Signal::SIGKILL).expect("it runs");
+    assert_eq!(node.read_all(1, Channel::Stdout).await.len(), 200_000);
+    assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
+}
+
+#[tokio::test]
+async fn a_job_whose_daemon_and_shepherd_are_killed_is_lost() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    as_other(&mut node, shell(1, "setsid sleep 1000 & echo $$ $!; wait")).await;
     let processes = numbers(&mut node, 1).await;
-    let shepherd = shepherd(&daemon);
+    let shepherd = shepherd_of(processes[0]);
     daemon.kill();
+    kill(shepherd, Signal::SIGKILL).expect("it runs");
     let gone = async {
         let mut between = tokio::time::interval(Duration::from_millis(10));
-        while is_running(shepherd) {
+        while is_running(processes[0]) {
             between.tick().await;
         }
     };
+    // The kernel ends the leader; the next daemon ends the others.
     within(gone).await;
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    let lost = Outcome::Lost { reason: "lshepherd, which ran the job on its node, was killed".into() };
+    assert_eq!(node.ended(1).await.0, lost);
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+    node.acknowledge_end(1).await;
+    node.run(shell(2, "exit 4")).await;
+    assert_eq!(node.ended(2).await.0, Outcome::Exited(4));
+    let left: Vec<String> = fs::read_dir(daemon.path("state/shepherds"))
+        .expect("readable")
+        .map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"))
+        .filter(|name| name.starts_with("1."))
+        .collect();
+    assert!(left.is_empty(), "the socket of the lost job is removed: {left:?}");
+}
+
+/// A shepherd that does not answer is of no use to the next daemon.
+#[tokio::test]
+async fn a_stopped_shepherd_is_killed_by_the_next_daemon() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    as_other(&mut node, shell(1, "echo $$; exec sleep 1000")).await;
+    let processes = numbers(&mut node, 1).await;
+    let shepherd = shepherd_of(processes[0]);
+    kill(shepherd, Signal::SIGSTOP).expect("it runs");
+    daemon.kill();
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
+    assert!(!is_running(processes[0]) && !is_running(shepherd.as_raw()));
 }

@@ -73,18 +73,13 @@ async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
 async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     let (mut node, daemon) = node().await;
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let script = format!("trap 'echo warned > {}' USR1; echo 0; while :; do sleep 0.1; done", file.path().display());
+    let script = format!("trap 'echo warned > {}' USR1; echo $$; while :; do sleep 0.1; done", file.path().display());
     let mut job = shell(1, &script);
     job.time_limit = Some(Span::from_secs(2));
     job.warning = Some(Warning { signal: nix::libc::SIGUSR1, before: Span::from_secs(1) });
     let before = std::time::Instant::now();
     node.run(job).await;
-    numbers(&mut node, 1).await;
-    let children = |pid: i32| {
-        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        list.split_whitespace().map(|pid| pid.parse().expect("a number")).collect::<Vec<i32>>()
-    };
-    let leader = children(children(daemon.pid().as_raw())[0])[0];
+    let leader = numbers(&mut node, 1).await[0];
     daemon.signal(nix::sys::signal::Signal::SIGSTOP);
     let mut between = tokio::time::interval(std::time::Duration::from_millis(20));
     let gone = async {
@@ -101,14 +96,14 @@ async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     assert!(usage.elapsed >= Span::from_secs(2), "{usage:?}");
 }
 
-/// Ends the daemon, which does not wait for a job's grace.
+/// Interrupts the daemon, which does not wait for a job's grace.
 #[tokio::test]
-async fn a_stopped_daemon_shortens_a_long_grace() {
+async fn an_interrupted_daemon_shortens_a_long_grace() {
     let (mut node, mut daemon) = node().await;
     node.run(shell(1, "trap '' TERM; echo 0; while :; do sleep 0.01; done")).await;
     numbers(&mut node, 1).await;
     node.stop(1, Span::from_secs(3600)).await;
-    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    daemon.signal(nix::sys::signal::Signal::SIGINT);
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(9));
     drop(node);
     assert!(tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic").success());

@@ -9,7 +9,7 @@ use limo_proto::Channel;
 use limo_requirements::{Requirement, skip};
 use nix::unistd::geteuid;
 
-use crate::master::{Daemon, Master, Session, detached, exec, shell};
+use crate::master::{Daemon, Master, Session, detached, exec, shell, shepherds};
 
 async fn node() -> (Session, Daemon) {
     let master = Master::new().await;
@@ -216,4 +216,21 @@ async fn jobs_run_as_their_submitter() {
     let mut job = detached(2, "true", &closed);
     job.launch.uid = nobody.uid.as_raw();
     check(&mut node, job, 126, "Permission denied").await;
+}
+
+/// A shepherd that becomes free gets the next job, and few others wait.
+#[tokio::test]
+async fn few_shepherds_serve_many_jobs() {
+    let (mut node, daemon) = node().await;
+    let mut used = std::collections::BTreeSet::new();
+    for job in 1..=20 {
+        node.run(shell(job, "echo $PPID")).await;
+        used.insert(node.read_all(job, Channel::Stdout).await);
+        node.read_all(job, Channel::Stderr).await;
+        node.ended(job).await;
+        node.acknowledge_end(job).await;
+    }
+    assert!(used.len() <= 4, "{used:?}");
+    let all = shepherds(daemon.dir.path());
+    assert!((2..=8).contains(&all.len()), "{all:?}");
 }

@@ -73,10 +73,28 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // The daemon ends its jobs after a request to end, but not after a kill.
-        let _ = kill(self.pid(), Signal::SIGTERM);
+        // The daemon ends its jobs when it is interrupted, but not after a kill.
+        let _ = kill(self.pid(), Signal::SIGINT);
         let _ = self.child.wait();
+        for pid in shepherds(self.dir.path()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
     }
+}
+
+/// Variable of the daemon and its shepherds, with the directory of the test.
+const MARK: &str = "TEST_NODE";
+
+/// Returns the shepherds of the daemon in `dir`.
+pub fn shepherds(dir: &Path) -> Vec<i32> {
+    let mark = format!("{MARK}={}", dir.display());
+    let all = std::fs::read_dir("/proc").expect("readable").flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_own = |pid: &i32| {
+        let read = |name| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        read("comm") == b"lshepherd\n" && read("environ").split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
+    };
+    all.filter(is_own).collect()
 }
 
 pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
@@ -86,6 +104,7 @@ pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.arg("--state-dir").arg(dir.join("state")).args(["--master", &master.address(), "--name", "n1"]);
     command.args(["--cpus", "4"]).args(more).stdin(Stdio::null()).env_remove("LIMO_CONFIG");
+    command.env(MARK, dir);
     command
 }
 

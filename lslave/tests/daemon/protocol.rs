@@ -66,6 +66,7 @@ async fn an_acknowledged_job_waits_for_go() {
     node.send(GO).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0), "told again, not run again");
     node.acknowledge_end(1).await;
+    node.send(MasterToNode::Discard { job: JobId(1) }).await;
     node.send(GO).await;
     node.send(MasterToNode::DoExec(Box::new(shell(1, &script)))).await;
     assert_eq!(refusal(&mut node).await.1, "attempt 1 of job 1 has already ended here");
@@ -207,13 +208,13 @@ async fn several_jobs_at_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_daemon_stops_and_reports_its_jobs() {
+async fn an_interrupted_daemon_stops_and_reports_its_jobs() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
     node.run(shell(1, "trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.01; done")).await;
     assert_eq!(node.data(1, Channel::Stdout).await.bytes, "ready\n");
-    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    daemon.signal(nix::sys::signal::Signal::SIGINT);
     assert_eq!(node.ended(1).await.0, Outcome::Exited(9));
     assert_eq!(node.data(1, Channel::Stdout).await.bytes, "bye\n");
     node.send(MasterToNode::DoExec(Box::new(shell(2, "true")))).await;

@@ -1,56 +1,156 @@
-//! A killed daemon: attempts that ran are lost and never run again; attempts that had ended are reported.
+//! The end of a daemon: its jobs go on with the next one, with their streams, limits and ends.
 
 use std::fs;
 
-use limo_model::{Outcome, Usage};
-use limo_proto::{AttemptState, Channel, MasterToNode};
+use limo_model::{Attempt, JobId, Outcome, Usage};
+use limo_proto::{AttemptState, Channel, Inbox, MasterToNode};
 use limo_proto::{decode_stored, encode_stored, encode_stored_as};
 use limo_requirements::SmallDisk;
+use nix::sys::signal::Signal;
 
-use crate::master::{Daemon, Master, command, is_running, shell};
+use crate::kill::numbers;
+use crate::master::{Daemon, Master, New, Session, command, is_running, shell, shepherds, within};
 
-const KILLED: &str = "the node daemon was killed while the job ran";
+/// Runs a job that prints a line, then waits for one and prints that, and ends with 7.
+const ECHO: &str = "echo $$; read line; echo \"$line\"; exit 7";
 
-#[tokio::test]
-async fn running_jobs_are_lost_without_remaining_processes() {
+/// Kills the daemon, or ends it with the signal, and starts it again.
+async fn again(daemon: &mut Daemon, master: &Master, signal: Signal) -> (Session, New) {
+    daemon.signal(signal);
+    daemon.wait();
+    daemon.restart(master);
+    master.welcome().await
+}
+
+async fn a_job_goes_on(signal: Signal) {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
     let mark = daemon.path("mark");
-    let script = format!("echo ran >> {}; setsid sleep 1000 & sleep 1001 & echo $$ $!; wait", mark.display());
+    node.run(shell(1, &format!("echo ran >> {}; {ECHO}", mark.display()))).await;
+    let leader = numbers(&mut node, 1).await[0];
+    let first = leader.to_string().len() as u64 + 1;
+    node.acknowledge(1, Channel::Stdout, 2).await;
+    // The daemon has seen the acknowledgement when it reports the end of another job.
+    node.run(shell(2, "true")).await;
+    node.ended(2).await;
+    drop(node);
+    let (mut node, new) = again(&mut daemon, &master, signal).await;
+    let reports: Vec<_> = new.attempts.iter().map(|report| (report.job.0, &report.state)).collect();
+    assert!(matches!(reports[..], [(1, AttemptState::Running), (2, AttemptState::Ended { .. })]), "{reports:?}");
+    assert_eq!((new.attempts[0].kept.stdout, new.attempts[0].stdin_offset), (2, 0));
+    assert!(is_running(leader));
+    // A repeated release does not start it again.
+    node.send(MasterToNode::Go { job: JobId(1), attempt: Attempt(1), expected: limo_model::Power::ZERO }).await;
+    node.send(MasterToNode::ReadFrom { job: JobId(1), stdout: 2, stderr: 0 }).await;
+    // The unacknowledged output comes again.
+    let mut inbox = Inbox::from(2);
+    node.write(1, 0, "more\n").await;
+    let output = node.read_on(1, Channel::Stdout, &mut inbox).await;
+    assert_eq!(String::from_utf8(output).expect("text"), format!("{leader}\nmore\n")[2..]);
+    assert_eq!(inbox.offset(), first + 5 + 1, "the end counts as one");
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(7));
+    assert_eq!(fs::read_to_string(mark).expect("it ran"), "ran\n", "once");
+}
+
+#[tokio::test]
+async fn a_job_and_its_streams_survive_a_killed_daemon() {
+    a_job_goes_on(Signal::SIGKILL).await;
+}
+
+#[tokio::test]
+async fn a_job_and_its_streams_survive_a_terminated_daemon() {
+    a_job_goes_on(Signal::SIGTERM).await;
+}
+
+#[tokio::test]
+async fn a_job_that_ends_without_a_daemon_keeps_its_code_and_output() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    let go = daemon.path("go");
+    let script =
+        format!("echo $$; while [ ! -e {} ]; do sleep 0.01; done; head -c 100000 /dev/zero; exit 42", go.display());
     node.run(shell(1, &script)).await;
-    let line = node.data(1, Channel::Stdout).await.bytes;
-    let text = String::from_utf8(line.to_vec()).expect("text");
-    let processes: Vec<i32> = text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
+    let leader = numbers(&mut node, 1).await[0];
     daemon.kill();
     drop(node);
-    // `lshepherd` ends the processes, and the next daemon waits for this.
-    daemon.restart(&master);
-    let (mut node, new) = master.welcome().await;
-    let lost = Outcome::Lost { reason: KILLED.into() };
-    match &new.attempts[0].state {
-        AttemptState::Ended { outcome, .. } => assert_eq!(*outcome, lost),
-        other => panic!("{other:?}"),
-    }
-    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
-    node.send(MasterToNode::Go {
-        job: limo_model::JobId(1),
-        attempt: limo_model::Attempt(1),
-        expected: limo_model::Power::ZERO,
-    })
-    .await;
-    assert_eq!(node.ended(1).await.0, lost);
-    // A reader of the output gets its end.
-    node.send(MasterToNode::ReadFrom { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
-    let end = node.data(1, Channel::Stdout).await;
-    assert_eq!((end.offset, end.bytes.len()), (line.len() as u64, 0));
-    assert_eq!(fs::read_to_string(mark).expect("it ran"), "ran\n", "once");
-    // A daemon that is killed before the acknowledgement reports the same end again.
-    daemon.kill();
+    fs::write(go, "").expect("written");
+    gone(leader).await;
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
-    assert_eq!(node.ended(1).await.0, lost);
+    let (outcome, usage) = node.ended(1).await;
+    assert_eq!(outcome, Outcome::Exited(42));
+    // Once more, after the end is recorded and before any output is acknowledged.
+    daemon.kill();
+    daemon.restart(&master);
+    let (mut node, new) = master.welcome().await;
+    assert_eq!(new.attempts[0].state, AttemptState::Ended { outcome, usage });
     node.acknowledge_end(1).await;
+    assert_eq!(node.read_all(1, Channel::Stdout).await.len(), leader.to_string().len() + 1 + 100_000);
+}
+
+/// Waits for the end of a process.
+async fn gone(pid: i32) {
+    let look = async {
+        let mut between = tokio::time::interval(std::time::Duration::from_millis(5));
+        while is_running(pid) {
+            between.tick().await;
+        }
+    };
+    within(look).await;
+}
+
+#[tokio::test]
+async fn a_time_limit_holds_without_a_daemon() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    let mut job = shell(1, "echo $$; sleep 1000");
+    job.time_limit = Some(limo_model::Span::from_secs(1));
+    node.run(job).await;
+    let leader = numbers(&mut node, 1).await[0];
+    daemon.kill();
+    gone(leader).await;
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert_eq!(node.ended(1).await.0, Outcome::SignaledAtLimit(15));
+}
+
+/// Without the directory, the daemon does not know what was started, and starts nothing again.
+#[tokio::test]
+async fn a_job_is_lost_with_the_directory_of_the_shepherds() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    node.run(shell(1, "echo $$; exec sleep 1000")).await;
+    let leader = numbers(&mut node, 1).await[0];
+    daemon.kill();
+    fs::remove_dir_all(daemon.path("state/shepherds")).expect("there");
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
+    assert!(!is_running(leader));
+}
+
+/// A job whose records are gone belongs to nobody.
+#[tokio::test]
+async fn a_job_without_a_record_is_ended() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    node.run(shell(1, "setsid sleep 1000 & echo $$ $!; wait")).await;
+    let processes = numbers(&mut node, 1).await;
+    daemon.kill();
+    fs::remove_file(daemon.path("state/records")).expect("there");
+    daemon.restart(&master);
+    let (mut node, new) = master.welcome().await;
+    assert!(new.attempts.is_empty(), "{:?}", new.attempts);
+    for pid in processes {
+        gone(pid).await;
+    }
+    node.run(shell(2, "exit 5")).await;
+    assert_eq!(node.ended(2).await.0, Outcome::Exited(5));
 }
 
 #[tokio::test]
@@ -189,6 +289,9 @@ async fn a_full_disk_refuses_new_jobs() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
     node.acknowledge_end(1).await;
     child.kill().and_then(|()| child.wait()).expect("it ends");
+    for pid in shepherds(disk.path()) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).expect("it runs");
+    }
 }
 
 /// Records contain their format, which is independent of the protocol version.

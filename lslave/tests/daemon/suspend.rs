@@ -248,29 +248,56 @@ async fn a_job_may_die_while_it_is_suspended() {
 }
 
 #[tokio::test]
-async fn no_stopped_process_survives_a_killed_daemon() {
+async fn a_suspended_job_survives_its_daemon_and_continues() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
-    let (_, processes) = three(&mut node, &daemon, "").await;
+    let (files, processes) = three(&mut node, &daemon, "trap 'exit 12' TERM").await;
     suspend(&mut node, 1).await;
     all_stopped(&processes).await;
     daemon.kill();
     drop(node);
-    // `lshepherd` kills the processes, and the next daemon waits for this.
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
-    assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
+    heard(&mut node, 2).await;
+    assert!(processes.iter().all(|pid| is_stopped(*pid)), "{processes:?}");
+    resume(&mut node, 1).await;
+    counts_on(&files).await;
+    node.stop(1, Span::from_secs(3600)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
+/// The submitter has stopped the job, so a resumption by the master does not continue it.
 #[tokio::test]
-async fn a_daemon_that_ends_ends_its_suspended_jobs() {
+async fn a_job_that_its_submitter_has_stopped_stays_so_with_the_next_daemon() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    let (_, processes) = three(&mut node, &daemon, "").await;
+    let leader = [processes[0]];
+    signal(&mut node, 1, libc::SIGSTOP).await;
+    all_stopped(&leader).await;
+    suspend(&mut node, 1).await;
+    heard(&mut node, 2).await;
+    daemon.kill();
+    drop(node);
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    resume(&mut node, 1).await;
+    heard(&mut node, 3).await;
+    all_stopped(&leader).await;
+    node.stop(1, Span::ZERO).await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Signaled(_)));
+}
+
+#[tokio::test]
+async fn an_interrupted_daemon_ends_its_suspended_jobs() {
     let (mut node, mut daemon) = node().await;
     let (_, processes) = three(&mut node, &daemon, "trap 'exit 12' TERM").await;
     suspend(&mut node, 1).await;
     all_stopped(&processes).await;
-    daemon.signal(Signal::SIGTERM);
+    daemon.signal(Signal::SIGINT);
     assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
     drop(node);
     assert!(tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic").success());

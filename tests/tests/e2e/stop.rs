@@ -38,7 +38,7 @@ fn a_job_may_end_without_the_master() {
 }
 
 #[test]
-fn a_node_that_is_stopped_stops_its_jobs() {
+fn an_interrupted_node_stops_its_jobs() {
     let mut cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter().clone();
     let mut lrun = submitter.spawn_lrun(&[
@@ -48,7 +48,7 @@ fn a_node_that_is_stopped_stops_its_jobs() {
     ]);
     let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
     assert_eq!(lines.next().as_deref(), Some("ready"));
-    assert_eq!(cluster.terminate_node("n1").code(), Some(0));
+    assert_eq!(cluster.interrupt_node("n1").code(), Some(0));
     assert_eq!(lines.next().as_deref(), Some("farewell"));
     assert_eq!(finish(lrun).code, Some(3));
     assert_eq!(cluster.job_processes(), []);

@@ -248,13 +248,13 @@ impl Daemon {
     }
 }
 
-/// Sends TERM, and KILL to daemons that have not ended in time.
+/// Sends INT, with which nodes end their jobs, and KILL to daemons that have not ended in time.
 fn stop<'d>(daemons: impl Iterator<Item = &'d mut Daemon>) {
     let mut running: Vec<&mut Daemon> = daemons.filter_map(|daemon| (!daemon.has_ended()).then_some(daemon)).collect();
     for daemon in &running {
         if let Ok(pid) = i32::try_from(daemon.child.id()) {
             // The daemon may have ended meanwhile.
-            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+            let _ = kill(Pid::from_raw(pid), Signal::SIGINT);
         }
     }
     let begin = Instant::now();

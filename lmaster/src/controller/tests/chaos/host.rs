@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use limo_model::{Incarnation, JournalId};
-use limo_node::{Connected, Effect as Deed, Found, Input as Happened, Intent, LaunchOrder, Moment, Node, Parts};
-use limo_node::{Record, Rhythm, Ticket};
+use limo_node::{Effect as Deed, Found, Input as Happened, Intent, Moment, Node, Parts};
+use limo_node::{Record, Recovery, Resumed, Rhythm, Survivor, Ticket};
 use limo_proto::DoExec;
-use limo_shepherd::{BootTime, Ended, Handle, Identity, Order, Why};
+use limo_shepherd::{BootTime, Handle, Identity};
 
+use super::shepherds::{Herd, Process};
 use super::*;
 
 /// Job and attempt.
@@ -31,6 +32,10 @@ pub struct Host {
     /// Inputs that the daemon gets later.
     later: VecDeque<Happened>,
     pub processes: BTreeMap<Handle, Process>,
+    /// Shepherds that hold an attempt.
+    pub shepherds: BTreeMap<Handle, Herd>,
+    /// Attempts whose shepherds were killed before a release.
+    pub abandoned: BTreeSet<Key>,
     /// Number of effects after which the daemon is killed.
     pub doomed: Option<usize>,
     /// Generation of the caps that are set.
@@ -43,17 +48,6 @@ pub struct Host {
     pub out: VecDeque<NodeToMaster>,
     /// Messages that have reached the master.
     pub said: Vec<NodeToMaster>,
-}
-
-#[derive(Debug)]
-pub struct Process {
-    pub key: Key,
-    pub ran: Span,
-    limit: Option<Span>,
-    lease: Option<BootTime>,
-    kill_at: Option<Time>,
-    pub is_told_to_stop: bool,
-    pub is_frozen: bool,
 }
 
 fn since(now: Time) -> Duration {
@@ -99,6 +93,8 @@ impl Host {
             is_stuck: false,
             later: VecDeque::new(),
             processes: BTreeMap::new(),
+            shepherds: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             doomed: None,
             capped: None,
             silent_since: None,
@@ -114,6 +110,7 @@ impl Host {
         match record {
             Record::Intent(intent) => self.records.entry(key).or_default().intent = Some(*intent),
             Record::Going { .. } => self.records.entry(key).or_default().going = true,
+            Record::Released { expected, .. } => self.records.entry(key).or_default().released = Some(expected),
             Record::End { end, .. } => self.records.entry(key).or_default().end = Some(*end),
             Record::Forget { .. } => {
                 self.records.remove(&key);
@@ -153,14 +150,19 @@ impl Host {
         self.node.deadline()
     }
 
+    /// Returns true if a shepherd holds an attempt.
+    pub fn has_jobs(&self) -> bool {
+        !self.shepherds.is_empty()
+    }
+
     /// Returns true if the attempt's command may have run and its end is not on the disk.
     pub fn is_open(&self, key: Key) -> bool {
-        self.records.get(&key).is_some_and(|found| found.going && found.end.is_none())
+        self.records.get(&key).is_some_and(|found| found.released.is_some() && found.end.is_none())
     }
 }
 
 impl World {
-    /// Starts a daemon with the records on its disk.
+    /// Starts a daemon with the records on its disk, which continues with the shepherds.
     pub fn begin_daemon(&mut self, index: usize) {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
@@ -169,12 +171,26 @@ impl World {
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();
-        host.processes.clear();
-        let records = host.records.clone();
-        self.happens(index, Happened::Recovered(records));
+        let survivors = host.shepherds.iter().map(|(&handle, herd)| {
+            let frozen = host.processes.get(&handle).is_some_and(|process| process.is_frozen);
+            let resumed = Resumed { frozen, ..Resumed::default() };
+            (herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams: None })
+        });
+        let (survivors, found) = (survivors.collect(), host.records.clone());
+        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone() };
+        let told =
+            host.shepherds.iter().flat_map(|(&handle, herd)| herd.told.iter().map(move |told| told.input(handle)));
+        let told: Vec<_> = told.collect();
+        if !told.is_empty() {
+            self.seen.saw("a job that goes on");
+        }
+        self.happens(index, Happened::Recovered(recovery));
+        for input in self.soon(index, told) {
+            self.happens(index, input);
+        }
     }
 
-    /// Kills the daemon with `kill -9`: `lshepherd` ends the jobs. Records that were being written may be on the disk.
+    /// Kills the daemon with `kill -9`: its jobs go on. Records that were being written may be on the disk.
     pub fn kill_daemon(&mut self, index: usize) {
         self.seen.saw("kill of a node's daemon");
         let count = self.dice.roll(self.hosts[index].writes.len() + 1);
@@ -183,8 +199,6 @@ impl World {
             let (_, record) = host.writes.pop_front().expect("no more than there are");
             host.write(record);
         }
-        let open: Vec<Key> = host.records.keys().copied().filter(|key| host.is_open(*key)).collect();
-        self.cut_down.extend(open.into_iter().map(|(job, _)| job));
         self.part(index);
         self.begin_daemon(index);
     }
@@ -194,6 +208,9 @@ impl World {
         let host = &mut self.hosts[index];
         host.boot += 1;
         host.records.retain(|_, _| self.dice.roll(2) == 0);
+        host.processes.clear();
+        let ended = std::mem::take(&mut host.shepherds).into_values().map(|herd| herd.key);
+        host.abandoned.extend(ended.filter(|_| self.dice.roll(2) == 0));
         self.part(index);
         self.begin_daemon(index);
     }
@@ -234,6 +251,7 @@ impl World {
                 return self.soon(index, vec![Happened::UserFound { uid, result: Ok(identity) }]);
             }
             Deed::Launch(order) => return self.launches(index, *order),
+            Deed::Release { job, attempt, handle } => self.releases(index, (job, attempt), handle),
             Deed::Order(order) => return self.ordered(index, order),
             Deed::Sweep { job, .. } => return self.soon(index, vec![Happened::Swept { job, left: 0 }]),
             Deed::Reach { job, .. } => return self.soon(index, vec![Happened::Reached { job }]),
@@ -253,7 +271,7 @@ impl World {
     }
 
     /// Gives inputs at once, unless others come first or the world is slow.
-    fn soon(&mut self, index: usize, inputs: Vec<Happened>) -> Vec<Happened> {
+    pub fn soon(&mut self, index: usize, inputs: Vec<Happened>) -> Vec<Happened> {
         if self.hosts[index].later.is_empty() && !self.rarely(8) {
             return inputs;
         }
@@ -280,113 +298,5 @@ impl World {
         }
         host.write(record);
         vec![Happened::Recorded { ticket, result: Ok(()) }]
-    }
-
-    fn launches(&mut self, index: usize, order: LaunchOrder) -> Vec<Happened> {
-        let LaunchOrder { launch, exec, .. } = order;
-        let (key, name) = ((exec.job, exec.attempt), self.hosts[index].name.clone());
-        let (job, attempt) = key;
-        assert_eq!(exec.journal, self.bench.disk.journal, "job {job} of another journal is started on {name}");
-        assert!(self.hosts[index].is_open(key), "attempt {attempt} of job {job} is started on {name} without a record");
-        let runs = |host: &Host| host.processes.values().any(|other| other.key.0 == job && other.key.1 != attempt);
-        assert!(!self.hosts.iter().any(runs), "attempt {attempt} of job {job} is released while another one runs");
-        if self.rarely(24) {
-            self.seen.saw("not started");
-            let not_started = Happened::NotStarted { handle: launch.handle, code: 127, reason: "not found".into() };
-            return self.soon(index, vec![not_started]);
-        }
-        let starts = self.starts.entry(job).or_default().entry((attempt, name.clone())).or_default();
-        *starts += 1;
-        assert_eq!(*starts, 1, "attempt {attempt} of job {job} is started twice on {name}");
-        let span = |ms: u64| Span::from_ms(i64::try_from(ms).expect("not long"));
-        let process = Process {
-            key,
-            ran: Span::ZERO,
-            limit: launch.time_limit.map(span),
-            lease: launch.lease,
-            kill_at: None,
-            is_told_to_stop: false,
-            is_frozen: false,
-        };
-        self.hosts[index].processes.insert(launch.handle, process);
-        let (handle, leader) = (launch.handle, i32::try_from(launch.handle.0).expect("few"));
-        self.soon(index, vec![Happened::Started { handle, leader, connected: Connected::default() }])
-    }
-
-    fn ordered(&mut self, index: usize, order: Order) -> Vec<Happened> {
-        let now = self.bench.now;
-        let processes = &mut self.hosts[index].processes;
-        match order {
-            Order::Stop { handle, grace } => {
-                let Some(process) = processes.get_mut(&handle) else { return Vec::new() };
-                let kill_at = now + Span::from_ms(i64::try_from(grace).expect("not long"));
-                process.is_told_to_stop = true;
-                process.kill_at = Some(process.kill_at.map_or(kill_at, |before| before.min(kill_at)));
-                // The answer may be late.
-                if self.dice.roll(2) == 0 {
-                    return self.exits(index, handle, 15, Why::Stop);
-                }
-            }
-            Order::Lease { until } => {
-                for process in processes.values_mut().filter(|process| process.lease.is_some()) {
-                    process.lease = Some(until);
-                }
-            }
-            Order::Frozen { handle, on } => {
-                processes.get_mut(&handle).into_iter().for_each(|process| process.is_frozen = on);
-            }
-            Order::Extend { handle, limit } => {
-                let limit = Span::from_ms(i64::try_from(limit).expect("not long"));
-                processes.get_mut(&handle).into_iter().for_each(|process| process.limit = Some(limit));
-            }
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    /// Ends a command; `status` is as in `waitpid(2)`.
-    fn exits(&mut self, index: usize, handle: Handle, status: i32, why: Why) -> Vec<Happened> {
-        let host = &mut self.hosts[index];
-        let Some(process) = host.processes.remove(&handle) else { return Vec::new() };
-        let (job, attempt) = process.key;
-        let outcome = match status {
-            signal @ 1..128 => Outcome::Signaled(signal),
-            code => Outcome::Exited(u8::try_from(code >> 8).expect("a code")),
-        };
-        let outcome = if why == Why::Limit { outcome.at_limit() } else { outcome };
-        self.exits.insert((job, attempt, host.name.clone()), outcome);
-        let ended = Ended { status, elapsed: 0, user_cpu: 0, system_cpu: 0, max_rss: 0, why };
-        let mut inputs = vec![Happened::Exited { handle, ended }, Happened::Emptied { handle, left: 0 }];
-        if matches!(why, Why::Limit | Why::Lease) {
-            inputs.insert(0, Happened::Stopping { handle, why });
-        }
-        self.soon(index, inputs)
-    }
-
-    /// Fires time limits, leases and the ends of graces, which `lshepherd` enforces.
-    pub fn timers(&mut self, index: usize, span: Span) {
-        let (now, boot) = (self.bench.now, node_moment(self.bench.now).boot);
-        let mut over = Vec::new();
-        for (&handle, process) in &mut self.hosts[index].processes {
-            process.ran = process.ran + if process.is_frozen { Span::ZERO } else { span };
-            if process.kill_at.is_some_and(|at| at <= now) {
-                over.push((handle, 9, Why::Stop));
-            } else if process.lease.is_some_and(|end| end <= boot) {
-                self.seen.saw("a lease ended");
-                over.push((handle, 15, Why::Lease));
-            } else if process.limit.is_some_and(|limit| process.ran >= limit) {
-                self.seen.saw("a time limit");
-                over.push((handle, 15, Why::Limit));
-            }
-        }
-        for (handle, signal, why) in over {
-            self.ends(index, handle, signal, why);
-        }
-    }
-
-    pub fn ends(&mut self, index: usize, handle: Handle, status: i32, why: Why) {
-        for input in self.exits(index, handle, status, why) {
-            self.happens(index, input);
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! Random faults: the master is killed, commits fail, connections break, daemons of nodes are killed. Nodes reboot,
+//! Random faults: the master is killed, commits fail, connections break, daemons and shepherds of nodes are killed. Nodes reboot,
 //! refuse, keep silent, repeat messages and lose records. Meanwhile users submit jobs and arrays and act on them at any
 //! moment. In all cases no accepted job is lost, and none runs twice unless its user allowed it. A job is reported lost
-//! only if its node was rebooted or its daemon killed. In the end nothing is left of finished jobs. The nodes are the
+//! only if its node was rebooted or its shepherd killed; it survives a killed daemon. In the end nothing is left of finished jobs. The nodes are the
 //! real ones (`limo-node`), each with a simulated disk and simulated processes.
 
 mod ends;
@@ -10,6 +10,7 @@ mod host;
 mod nodes;
 mod people;
 mod seen;
+mod shepherds;
 
 use std::collections::BTreeSet;
 
@@ -26,12 +27,13 @@ const BUSY_STEPS: usize = 600;
 const NODES: usize = 3;
 const LEASE: Span = Span::from_secs(2);
 
-/// Errors that the controller may log in these worlds. Any other error is a fault of the controller.
-const EXPECTED: [&str; 9] = [
+/// Errors that a controller or a node may log in these worlds. Any other error is a fault.
+const EXPECTED: [&str; 10] = [
     "a node had a job of another journal",
     "a job of another journal than the master's is ended",
     "the journal cannot be written: new jobs are refused",
     "job lost",
+    "lshepherd was killed; its job is lost",
     "a node's part of a job is lost",
     "a node runs an attempt that is over: it is ended",
     "node lost: its jobs end as node_failed",
@@ -92,11 +94,11 @@ struct World {
     told: BTreeMap<(JobId, Attempt), Vec<Outcome>>,
     /// Ends of the processes of attempts.
     exits: BTreeMap<(JobId, Attempt, String), Outcome>,
-    /// Jobs that ran when the daemon of their node was killed.
+    /// Jobs whose shepherds were killed.
     cut_down: BTreeSet<JobId>,
     /// True if a node was ever unreachable for its lease.
     lost: bool,
-    /// Jobs with an attempt that ended because its node was unreachable or its daemon was killed.
+    /// Jobs with an attempt that ended because its node was unreachable or its shepherd was killed.
     failed: BTreeSet<JobId>,
     /// Jobs with a part that failed.
     spoiled: BTreeSet<JobId>,
@@ -296,15 +298,21 @@ impl World {
         }
     }
 
-    /// Kills the daemon of a node: now, or during its next action.
+    /// Kills the daemon of a node, now or during its next action, or one of its shepherds.
     fn threaten(&mut self, node: usize) {
         if !self.strikes() {
             return;
         }
-        if self.dice.roll(2) == 0 {
-            self.kill_daemon(node);
-        } else {
-            self.hosts[node].doomed = Some(self.dice.roll(4));
+        // Most nodes have no jobs, and a kill there shows little.
+        let with_jobs = (0..NODES).map(|place| (node + place) % NODES).find(|node| self.hosts[*node].has_jobs());
+        let node = with_jobs.unwrap_or(node);
+        match self.dice.roll(3) {
+            0 => self.kill_daemon(node),
+            1 => {
+                let and_daemon = self.dice.roll(2) == 0;
+                self.kill_shepherd(node, and_daemon);
+            }
+            _ => self.hosts[node].doomed = Some(self.dice.roll(4)),
         }
     }
 

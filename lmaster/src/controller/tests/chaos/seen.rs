@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 /// Events that must happen in busy worlds, each with its least count: a third of the count when this was written.
-pub const BUSY: [(&str, u32); 40] = [
+pub const BUSY: [(&str, u32); 42] = [
     ("kill of a node's daemon", 60),
+    ("kill of a shepherd", 1),
+    ("a job that goes on", 3),
     ("a time limit", 1),
     ("kill", 150),
     ("failed commit", 150),
