@@ -113,8 +113,9 @@ impl TlsSocket {
 
     /// Sends as much as fits without waiting, and closes the connection.
     pub(crate) fn last_words(self, bytes: &[u8]) {
-        let (_read, write) = self.into_halves();
-        // The peer may have disconnected already.
+        let (read, write) = self.into_halves();
+        // Unread bytes of a peer would turn the end into a reset. The peer may have disconnected already.
+        let _ = read.0.session().read_tls(&mut Bare(&read.0.tcp));
         let _ = write.try_write(&[IoSlice::new(bytes)]);
     }
 }
@@ -182,6 +183,10 @@ impl AsyncRead for TlsReadHalf {
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    let reason = "the peer ended it without a farewell";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason)));
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             }
             match session.read_tls(&mut Bare(&shared.tcp)) {
