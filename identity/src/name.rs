@@ -144,7 +144,7 @@ mod tests {
         assert!(matches!(refused("https://a/node/b"), IdentityError::Syntax(_)));
         assert!(matches!(refused("limo://a/node/b"), IdentityError::Syntax(_)));
         assert!(matches!(refused(&format!("limo://{CLUSTER}/node")), IdentityError::Syntax(_)));
-        assert_eq!(refused(&format!("limo://{CLUSTER}/root/b")), IdentityError::Role("root".to_owned()));
+        assert_eq!(refused(&format!("limo://{CLUSTER}/owner/b")), IdentityError::Role("owner".to_owned()));
         let long = "a".repeat(65);
         for name in ["", "a/b", "a b", "a\n", "ä", &long] {
             assert!(matches!(refused(&format!("limo://{CLUSTER}/node/{name}")), IdentityError::Name(_)), "{name}");
