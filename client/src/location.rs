@@ -31,14 +31,15 @@ fn service_user(text: &str) -> Result<(String, Trusted), ServiceUserError> {
 /// Address of a master as users write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Address {
-    Unix(Endpoint),
+    /// A Unix socket, or hosts that are called over TLS.
+    Fixed(Endpoint),
     /// `HOST:PORT`; the name is resolved at each call.
     Host(String),
 }
 
 /// Error of a text that is not an address of a master.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not an address: write unix:/PATH or HOST:PORT, for example {EXAMPLE_ADDRESS}")]
+#[error("`{text}` is not an address: write unix:/PATH, tls://HOST:PORT or HOST:PORT, for example {EXAMPLE_ADDRESS}")]
 pub struct AddressError {
     text: String,
 }
@@ -47,8 +48,8 @@ impl FromStr for Address {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let wrong = || AddressError { text: text.to_owned() };
-        if Endpoint::is_unix(text) {
-            return text.parse().map(Self::Unix).map_err(|_| wrong());
+        if Endpoint::is_unix(text) || Endpoint::is_tls(text) {
+            return text.parse().map(Self::Fixed).map_err(|_| wrong());
         }
         let parts = text.rsplit_once(':');
         match parts.filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)) {
@@ -86,7 +87,7 @@ impl Master {
     pub fn address(&self) -> String {
         match (&self.address, self.settled.get()) {
             (Some(Address::Host(text)), _) => text.clone(),
-            (Some(Address::Unix(endpoint)), _) | (None, Some(endpoint)) => endpoint.to_string(),
+            (Some(Address::Fixed(endpoint)), _) | (None, Some(endpoint)) => endpoint.to_string(),
             (None, None) => default_endpoint().map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string()),
         }
     }
@@ -119,7 +120,7 @@ impl Master {
     pub(crate) async fn endpoints(&self) -> Result<Vec<Endpoint>, AskError> {
         let text = match &self.address {
             Some(Address::Host(text)) => text,
-            Some(Address::Unix(endpoint)) => return Ok(vec![endpoint.clone()]),
+            Some(Address::Fixed(endpoint)) => return Ok(vec![endpoint.clone()]),
             None => match self.settled.get() {
                 Some(endpoint) => return Ok(vec![endpoint.clone()]),
                 None => return Ok(vec![default_endpoint()?]),
@@ -147,13 +148,14 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_refused() {
-        for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817", "unix:/run/limo/master.sock"] {
+        for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817", "unix:/run/limo/master.sock", "tls://a:1,b:2"] {
             assert_eq!(Master::at(good).map(|master| master.address()), Ok(good.to_owned()));
         }
         assert_eq!(Master::at("/a/b").map(|master| master.address()), Ok("unix:/a/b".to_owned()));
-        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536", "unix:here", "a/b"] {
+        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536", "unix:here", "a/b", "tls://a"] {
             let error = Master::at(bad).expect_err(bad).to_string();
-            let expected = "is not an address: write unix:/PATH or HOST:PORT, for example 127.0.0.1:6817";
+            let expected =
+                "is not an address: write unix:/PATH, tls://HOST:PORT or HOST:PORT, for example 127.0.0.1:6817";
             assert_eq!(error, format!("`{bad}` {expected}"));
         }
     }

@@ -10,7 +10,10 @@ use limo_model::{
     Energy, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name, decimal,
 };
 
+use crate::audit::Audit;
 use crate::backup::Backup;
+use crate::cert::CertCommand;
+use crate::cluster::ClusterCommand;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::reservation::ReservationCommand;
@@ -71,6 +74,14 @@ pub enum Command {
     Quota(QuotaArgs),
     /// Weigh waiting time and past usage in priorities; without options, show the weights
     Fairshare(FairshareArgs),
+    /// Make the authority of a cluster, whose certificates let other machines connect
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
+    /// Issue, list and revoke certificates
+    #[command(subcommand)]
+    Cert(CertCommand),
+    /// Show the audit log: refused callers and requests, and the requests of operators
+    Audit(Audit),
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,8 +2,12 @@
 //! decisions.
 
 mod args;
+mod audit;
+mod authority;
 mod backup;
 mod budget;
+mod cert;
+mod cluster;
 mod fairshare;
 mod feeds;
 mod grid;
@@ -74,6 +78,9 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Reservation(command) => reservation::run(command, json, master).await,
             Command::Journal(command) => journal::run(command, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
+            Command::Cluster(command) => cluster::run(&command),
+            Command::Cert(command) => cert::run(&command),
+            Command::Audit(audit) => audit::run(&audit),
             Command::Undo(undo) => history::undo(undo, json, master).await,
         }
     })

@@ -8,6 +8,7 @@ mod initial;
 mod limits;
 mod meters;
 mod policy;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ use initial::InitialLayer;
 use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
+use tls::TlsLayer;
+pub use tls::TlsSettings;
 
 /// File that is read if it exists and no other file is given.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
@@ -132,6 +135,8 @@ struct Layer {
     initial: InitialLayer,
     #[command(flatten)]
     connections: ConnectionLayer,
+    #[command(flatten)]
+    tls: TlsLayer,
     /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
@@ -147,6 +152,8 @@ pub struct ProgramSettings {
     pub socket: PathBuf,
     pub listen: Option<SocketAddr>,
     pub connections: ConnectionLimits,
+    /// The listener for other machines, if there is one.
+    pub tls: Option<TlsSettings>,
     pub log: String,
     pub log_format: LogFormat,
     /// Time between two signs of life.
@@ -198,6 +205,7 @@ impl Layer {
             policy: self.policy.over(below.policy),
             initial: self.initial.over(below.initial),
             connections: self.connections.over(below.connections),
+            tls: self.tls.over(below.tls),
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
@@ -209,11 +217,13 @@ impl Layer {
         let listen = self.listen;
         if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback()) {
             bail!(
-                "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{})",
-                listen.port()
+                "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{port}, or \
+                 --tls-listen {listen} for other machines)",
+                port = listen.port()
             );
         }
         let connections = self.connections.resolve()?;
+        let tls = self.tls.resolve(&state_dir)?;
         let log = self.log.unwrap_or_else(|| "info".into());
         crate::logging::check(&log)?;
         let initial = self.initial.resolve()?;
@@ -248,6 +258,7 @@ impl Layer {
             socket,
             listen,
             connections,
+            tls,
             log,
             log_format,
             heartbeat,

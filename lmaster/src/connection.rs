@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::accounts::{Account, Charge};
 use crate::controller::{Input, PeerId};
 use crate::log_limits::log_of;
+use crate::pass::Pass;
 use crate::room::Room;
 use crate::signs::{Signs, SignsOfLife};
 use outgoing::Outgoing;
@@ -101,12 +102,12 @@ pub struct Link<M> {
 
 impl<M: Outgoing> Link<M> {
     /// Starts both tasks. Received frames and finally the end of the connection go to `inputs`, wrapped by `input`. A
-    /// client has the account of its user.
+    /// client has the account of its user. The connection of a caller with a certificate ends with its pass.
     pub fn start<In: DeserializeOwned + Send + 'static>(
         peer: PeerId,
         connection: Connection<In, M>,
         (inputs, input): (Sender<Input>, Wrap<In>),
-        account: Option<Arc<Account>>,
+        (account, pass): (Option<Arc<Account>>, Option<Box<Pass>>),
         signs: Signs,
     ) -> Self {
         let (queue, queued) = unbounded_channel();
@@ -121,7 +122,8 @@ impl<M: Outgoing> Link<M> {
         let writing = write((peer, user), connection.writer, (queued, to_send), (Arc::clone(&waiting), inputs.clone()));
         let last_words =
             LastWords { queue: queue.clone(), waiting: Arc::clone(&waiting), message: PhantomData::<fn(M)> };
-        let reading = read((peer, account.clone()), (connection.reader, last_words), (inputs, input), life);
+        let reader = (connection.reader, last_words);
+        let reading = read((peer, account.clone()), reader, (inputs, input), (life, pass));
         let reader = tokio::spawn(reading).abort_handle();
         let writer = tokio::spawn(writing).abort_handle();
         Self { queue: Some(queue), waiting, account, reader, writer, message: PhantomData }
@@ -235,7 +237,7 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
     (peer, account): (PeerId, Option<Arc<Account>>),
     (mut reader, last_words): (Reader<In>, LastWords<M>),
     (inputs, input): (Sender<Input>, Wrap<In>),
-    mut life: SignsOfLife,
+    (mut life, mut pass): (SignsOfLife, Option<Box<Pass>>),
 ) {
     let user = account.as_ref().map(|account| account.uid());
     let mut room = Room::new(account.clone());
@@ -243,7 +245,17 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
         reader.be_frugal();
     }
     loop {
-        match life.receive((&mut reader, &mut room)).await {
+        let received = tokio::select! {
+            // So the pass is checked before each frame.
+            biased;
+            reason = over(&mut pass) => {
+                log_of!(warn, user, "certificate", peer = peer.0, user, reason, "closed a connection");
+                last_words.say(reason.to_owned());
+                break;
+            }
+            received = life.receive((&mut reader, &mut room)) => received,
+        };
+        match received {
             Ok(Some(frame)) => {
                 // The frame counts in this memory until it has its place below.
                 let room = room.take();
@@ -288,6 +300,14 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
         }
     }
     let _ = inputs.send(Input::Gone(peer)).await;
+}
+
+/// Waits until a pass ends; without a pass, for ever.
+async fn over(pass: &mut Option<Box<Pass>>) -> &'static str {
+    match pass {
+        Some(pass) => pass.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn write<M: Outgoing>(

@@ -1,10 +1,11 @@
-//! Accepts connections on the Unix socket and over loopback, identifies each caller and its role, and hands over those
+//! Accepts connections on the Unix socket, over loopback and over TLS, identifies each caller and its role, and hands over those
 //! that are admitted.
 //!
 //! The acceptor does not wait for callers. It gets the user from the kernel, counts it, and rejects it at once if the
 //! user has too many connections. A task of each connection waits for the greeting.
 
 mod admission;
+mod over_tls;
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,17 +18,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use limo_files::Outlasts;
+use limo_identity::CertifiedRole;
 use limo_proto::{
     ClientToMaster, Connection, Endpoint, Frame, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster,
-    Principal, Role, Socket, accept, make_directory, turn_away, user_name,
+    Principal, Role, Socket, Via, accept, make_directory, turn_away, user_name,
 };
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::audit::{Audit, AuditEntry, AuditKind};
+use crate::config::TlsSettings;
 use crate::controller::Caller;
+use crate::pass::Pass;
 use admission::Admission;
 pub use admission::{ConnectionLimits, Place};
+use over_tls::TlsListener;
 
 /// Most callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller without a
 /// place retries after 1 s, so one user's many calls must not fill the places of all others.
@@ -44,8 +50,48 @@ const LOOK_UPS: usize = 16;
 
 /// A caller that may connect.
 pub enum Arrival {
-    Node(Connection<NodeToMaster, MasterToNode>, Place),
-    Client(Connection<ClientToMaster, MasterToClient>, Caller, Place),
+    Node(Connection<NodeToMaster, MasterToNode>, Place, Option<Box<Pass>>),
+    Client(Connection<ClientToMaster, MasterToClient>, Caller, Place, Option<Box<Pass>>),
+}
+
+/// A caller that is identified, with its rights.
+#[derive(Debug)]
+struct Entrant {
+    uid: u32,
+    is_operator: bool,
+    /// The kind of its connection, for the log.
+    via: &'static str,
+    /// The right of a caller with a certificate to stay.
+    pass: Option<Box<Pass>>,
+}
+
+impl Entrant {
+    /// Makes the entrant of a user of this machine.
+    fn local(principal: Principal) -> Self {
+        let uid = principal.uid;
+        let via = match principal.via {
+            Via::Unix { .. } => "unix",
+            Via::Loopback => "loopback",
+        };
+        Self { uid, is_operator: uid == 0 || uid == nix::unistd::geteuid().as_raw(), via, pass: None }
+    }
+
+    /// Checks that the caller may greet with this role.
+    fn may_be(&self, role: Role, user: &str) -> Result<(), String> {
+        let certified = self.pass.as_ref().map(|pass| pass.certificate.identity.role());
+        match (role, certified) {
+            (Role::Node, None) if !self.is_operator => {
+                Err(format!("{user} may not run nodes: only root and the user that runs the master may"))
+            }
+            (Role::Node, Some(other)) if other != CertifiedRole::Node => {
+                Err(format!("the certificate is of role {other}, which may not run nodes"))
+            }
+            (Role::Client, Some(CertifiedRole::Node)) => {
+                Err("the certificate is of role node, which may only run a node".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Addresses on which the master listens.
@@ -53,6 +99,7 @@ pub enum Arrival {
 pub struct Listeners {
     unix: UnixListener,
     tcp: Option<TcpListener>,
+    tls: Option<TlsListener>,
 }
 
 /// Binds the socket, and the address if there is one. Writes the address, else the socket, to DIR/address atomically; a
@@ -71,16 +118,36 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
         Some(tcp) => Endpoint::Loopback(tcp.local_addr().context("cannot find the own address")?),
         None => endpoint.clone(),
     };
-    let path = state_dir.join("address");
+    write_address(&state_dir.join("address"), &bound)?;
+    tracing::info!(address = %bound, socket = %socket.display(), "listening");
+    Ok(Listeners { unix, tcp, tls: None })
+}
+
+impl Listeners {
+    /// Also listens for callers with certificates. Writes the address to DIR/tls-address.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the certificates cannot be used.
+    pub fn over_tls(self, settings: &TlsSettings, state_dir: &Path, audit: Audit) -> Result<Self> {
+        let listener = bind_tcp(settings.listen).with_context(|| format!("cannot listen on {}", settings.listen))?;
+        let address = listener.local_addr().context("cannot find the own address")?;
+        let tls = TlsListener::new(listener, settings.dir.clone(), audit)?;
+        write_address(&state_dir.join("tls-address"), &Endpoint::Tls(vec![address.to_string()]))?;
+        tracing::info!(%address, "listening for callers with certificates");
+        Ok(Self { tls: Some(tls), ..self })
+    }
+}
+
+/// Replaces a file with an address; a full disk is only logged.
+fn write_address(path: &Path, bound: &Endpoint) -> Result<()> {
     let text = format!("{bound}\n");
-    match limo_files::replace(&path, 0o666, Outlasts::Process, |file| file.write_all(text.as_bytes())) {
+    match limo_files::replace(path, 0o666, Outlasts::Process, |file| file.write_all(text.as_bytes())) {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {
             tracing::warn!(path = %path.display(), "the disk is full: the address is only in this log");
         }
         written => written.with_context(|| format!("cannot write {}", path.display()))?,
     }
-    tracing::info!(address = %bound, socket = %socket.display(), "listening");
-    Ok(Listeners { unix, tcp })
+    Ok(())
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
@@ -118,15 +185,26 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
 }
 
 /// Accepts callers until the receiver is dropped.
-pub async fn serve(listeners: Listeners, identity: Identity, limits: ConnectionLimits, arrivals: Sender<Arrival>) {
+pub async fn serve(
+    listeners: Listeners,
+    identity: Identity,
+    limits: ConnectionLimits,
+    audit: Audit,
+    arrivals: Sender<Arrival>,
+) {
     let (admission, names, look_ups) = (Admission::new(limits), Names::default(), LookUps::default());
-    let door = Door { identity, admission, names, arrivals, look_ups };
+    let door = Door { identity, admission, names, arrivals, look_ups, audit };
     let over_tcp = async {
         if let Some(tcp) = listeners.tcp {
             door.serve(Listener::Tcp(tcp)).await;
         }
     };
-    tokio::join!(door.serve(Listener::Unix(listeners.unix)), over_tcp);
+    let over_tls = async {
+        if let Some(tls) = listeners.tls {
+            tls.serve(&door).await;
+        }
+    };
+    tokio::join!(door.serve(Listener::Unix(listeners.unix)), over_tcp, over_tls);
 }
 
 enum Listener {
@@ -152,6 +230,7 @@ struct Door {
     names: Names,
     arrivals: Sender<Arrival>,
     look_ups: LookUps,
+    audit: Audit,
 }
 
 /// Limits the look-ups of users at a time.
@@ -180,7 +259,7 @@ impl Door {
     /// Handles a caller without waiting.
     fn called(&self, socket: Socket) {
         match socket.principal_at_once() {
-            Ok(Some(principal)) => self.identified(socket, principal),
+            Ok(Some(principal)) => self.entered(socket, Entrant::local(principal)),
             Ok(None) => tracing::debug!("the kernel knows no user of this machine for the caller"),
             Err(_) => {
                 let door = self.clone();
@@ -194,39 +273,38 @@ impl Door {
             return turn_away(socket, "too many callers at a time: try again, or call the Unix socket".to_owned());
         };
         match socket.principal().await {
-            Ok(Some(principal)) => self.identified(socket, principal),
+            Ok(Some(principal)) => self.entered(socket, Entrant::local(principal)),
             Ok(None) => tracing::debug!("the kernel knows no user of this machine for the caller"),
             Err(error) => tracing::error!(%error, "cannot identify the caller"),
         }
     }
 
-    fn identified(&self, socket: Socket, principal: Principal) {
-        let uid = principal.uid;
-        let is_operator = uid == 0 || uid == nix::unistd::geteuid().as_raw();
-        match self.admission.take(uid, is_operator) {
+    fn entered(&self, socket: Socket, entrant: Entrant) {
+        match self.admission.take(entrant.uid, entrant.is_operator) {
             Ok(place) => {
                 let door = self.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = door.greet(socket, principal, place, is_operator).await {
-                        door.log(principal, &format!("{error:#}"));
+                    let (uid, via) = (entrant.uid, entrant.via);
+                    if let Err(error) = door.greet(socket, entrant, place).await {
+                        door.log(uid, via, &format!("{error:#}"));
                     }
                 });
             }
             Err(full) => {
                 turn_away(socket, full.to_string());
-                self.log(principal, &full.to_string());
+                self.log(entrant.uid, entrant.via, &full.to_string());
             }
         }
     }
 
     /// Logs that a caller was rejected, unless the same user was logged just before.
-    fn log(&self, principal: Principal, reason: &str) {
-        if let Some(count) = self.admission.turned_away(principal.uid, Instant::now()) {
-            tracing::warn!(uid = principal.uid, via = ?principal.via, count, reason, "a caller was rejected");
+    fn log(&self, uid: u32, via: &str, reason: &str) {
+        if let Some(count) = self.admission.turned_away(uid, Instant::now()) {
+            tracing::warn!(uid, via, count, reason, "a caller was rejected");
         }
     }
 
-    async fn greet(&self, socket: Socket, principal: Principal, place: Place, operator: bool) -> Result<()> {
+    async fn greet(&self, socket: Socket, entrant: Entrant, place: Place) -> Result<()> {
         let limits = self.admission.limits();
         let deadline = tokio::time::Instant::now() + limits.greeting_time;
         let turn = place.turn();
@@ -244,15 +322,19 @@ impl Door {
         };
         let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now()), self.identity).await?;
         drop(permit);
-        let uid = principal.uid;
+        let Entrant { uid, is_operator: operator, .. } = entrant;
         let user = self.names.of(uid).await?;
+        if let Err(reason) = entrant.may_be(greeted.role, &user) {
+            let about_user = || AuditEntry::of(AuditKind::Refused, &user, &reason);
+            let entry = entrant.pass.as_ref().map_or_else(about_user, |pass| over_tls::refusal(pass, &reason));
+            self.audit.add(&entry);
+            return refuse(greeted, reason).await;
+        }
         let arrival = match greeted.role {
-            Role::Node if !operator => {
-                let reason = format!("{user} may not run nodes: only root and the user that runs the master may");
-                return refuse(greeted, reason).await;
+            Role::Node => Arrival::Node(greeted.into_connection(), place, entrant.pass),
+            Role::Client => {
+                Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place, entrant.pass)
             }
-            Role::Node => Arrival::Node(greeted.into_connection(), place),
-            Role::Client => Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place),
         };
         // A master that stops admits no more callers.
         let _ = self.arrivals.send(arrival).await;

@@ -4,6 +4,7 @@
 //! effects.
 
 mod accounts;
+mod audit;
 mod backup;
 mod budget;
 mod changed;
@@ -24,6 +25,7 @@ mod logging;
 mod meters;
 mod missing;
 mod pace;
+mod pass;
 mod readings;
 mod recover;
 mod report;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
+use crate::audit::Audit;
 use crate::clock::{self, Clocks};
 use crate::config::{Cli, ProgramSettings};
 use crate::connection::Link;
@@ -56,7 +57,11 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);
     tracing::info!(jobs = restored.live.len(), entries, mismatches, "state restored from the journal");
-    let listener = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
+    let audit = Audit::open(&settings.state_dir).context("cannot open the audit log")?;
+    let mut listeners = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
+    if let Some(tls) = &settings.tls {
+        listeners = listeners.over_tls(tls, &settings.state_dir, audit.clone()).context("cannot listen over TLS")?;
+    }
     let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
     let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
@@ -71,7 +76,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let limits = settings.connections.within(descriptors.hard);
-    let listening = tokio::spawn(listen::serve(listener, identity, limits, arriving));
+    let listening = tokio::spawn(listen::serve(listeners, identity, limits, audit.clone(), arriving));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, told, inputs.clone()));
     for device in devices {
@@ -98,6 +103,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         to_write,
         pace,
         waker,
+        audit,
     };
     let sources = Sources {
         from_store,
@@ -144,13 +150,13 @@ impl Configuration {
             tracing::error!(error = format!("{error:#}"), "the log filter stays unchanged");
         }
         let fixed = |settings: &ProgramSettings| {
-            let ProgramSettings { socket, listen, connections, state_dir, log_format, grid, heartbeat, .. } =
+            let ProgramSettings { socket, listen, connections, tls, state_dir, log_format, grid, heartbeat, .. } =
                 settings.clone();
-            (socket, listen, connections, state_dir, log_format, grid, heartbeat)
+            (socket, listen, connections, tls, state_dir, log_format, grid, heartbeat)
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
             tracing::warn!(
-                "socket, listen, [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
+                "socket, listen, [tls], [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
                  restart"
             );
         }
@@ -220,6 +226,7 @@ struct Shell {
     /// Pace of queries.
     pace: Pace,
     waker: Waker,
+    audit: Audit,
 }
 
 impl Shell {
@@ -283,14 +290,19 @@ impl Shell {
         let peer = PeerId(self.next_peer);
         let (inputs, signs) = (self.inputs.clone(), self.signs.clone());
         match arrival {
-            Arrival::Node(connection, place) => {
-                self.nodes.insert(peer, (Link::start(peer, connection, (inputs, Input::Node), None, signs), place));
+            Arrival::Node(connection, place, pass) => {
+                let name = pass.as_ref().map(|pass| pass.certificate.identity.name().to_owned());
+                let link = Link::start(peer, connection, (inputs, Input::Node), (None, pass), signs);
+                self.nodes.insert(peer, (link, place));
                 self.step(now, Input::NodeConnected(peer));
+                if let Some(name) = name {
+                    self.step(now, Input::NodeCertified(peer, name));
+                }
             }
-            Arrival::Client(connection, caller, place) => {
+            Arrival::Client(connection, caller, place, pass) => {
                 let account = Some(self.accounts.of(caller.uid, caller.operator, &self.limits));
-                self.clients
-                    .insert(peer, (Link::start(peer, connection, (inputs, Input::Client), account, signs), place));
+                let link = Link::start(peer, connection, (inputs, Input::Client), (account, pass), signs);
+                self.clients.insert(peer, (link, place));
                 self.step(now, Input::ClientConnected(peer, caller));
             }
         }
@@ -377,6 +389,7 @@ impl Shell {
             Effect::DropBackup => self.store.drop_backup(),
             Effect::Part(peer) => self.hang_up(peer),
             Effect::Wake(node, order) => self.waker.wake(node, order),
+            Effect::Audit(entry) => self.audit.add(&entry),
         }
         None
     }

@@ -358,7 +358,7 @@ fn host_name() -> anyhow::Result<String> {
 /// Resolves the master's address. Without certificates the identity of other machines cannot be checked, so only this
 /// machine is allowed.
 fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
-    if Endpoint::is_unix(master) {
+    if Endpoint::is_unix(master) || Endpoint::is_tls(master) {
         return Ok(master.parse()?);
     }
     let addresses = master.to_socket_addrs().map_err(|error| {
@@ -372,7 +372,7 @@ fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
     let addresses: Vec<SocketAddr> = addresses.collect();
     match addresses.iter().find(|address| !address.ip().is_loopback()) {
         Some(elsewhere) => bail!(
-            "the master `{master}` is at {elsewhere}, not on loopback: without certificates a node connects only to its own machine"
+            "the master `{master}` is at {elsewhere}, not on loopback: without certificates a node connects only to its own machine; use tls://{master}"
         ),
         None => {
             let first = addresses.first().with_context(|| format!("the master `{master}` has no address"))?;

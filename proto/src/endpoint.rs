@@ -1,4 +1,5 @@
-//! The address of a master: a Unix socket or a port on loopback. Parses and prints; opens nothing.
+//! The address of a master: a Unix socket, a port on loopback, or hosts that are called over TLS. Parses and prints;
+//! opens nothing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,6 +11,12 @@ use thiserror::Error;
 /// The prefix of a Unix socket's path in the text of an endpoint.
 pub const UNIX_PREFIX: &str = "unix:";
 
+/// The prefix of hosts that are called over TLS.
+pub const TLS_PREFIX: &str = "tls://";
+
+/// Most hosts of one endpoint.
+const HOSTS_LIMIT: usize = 16;
+
 /// Longest path of a Unix socket in bytes: the kernel's `sun_path` less its closing zero.
 const PATH_LIMIT: usize = 107;
 
@@ -20,20 +27,26 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// An address on loopback.
     Loopback(SocketAddr),
+    /// Hosts that are called over TLS, in order: 1 to 16 of `HOST:PORT`. Names are resolved at each call.
+    Tls(Vec<String>),
 }
 
 /// Errors in the text of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum EndpointError {
-    #[error("`{0}` is not an endpoint: write unix:/PATH or an address such as 127.0.0.1:6817")]
+    #[error("`{0}` is not an endpoint: write unix:/PATH, tls://HOST:PORT or an address such as 127.0.0.1:6817")]
     Syntax(String),
     #[error("the socket path `{}` is relative: write it from / on", .0.display())]
     Relative(PathBuf),
     #[error("the socket path `{}` has {} bytes: the kernel allows {PATH_LIMIT}", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
-    #[error("{0} is not on this machine: without certificates Limo speaks only over loopback")]
+    #[error("{0} is not on this machine: without certificates Limo speaks only over loopback; use tls://{0}")]
     NotLoopback(SocketAddr),
+    #[error("`{0}` does not name the hosts of a master: write tls://HOST:PORT, and further hosts after commas")]
+    Hosts(String),
+    #[error("an endpoint has at most {HOSTS_LIMIT} hosts, and this one has {0}")]
+    TooManyHosts(usize),
 }
 
 impl Endpoint {
@@ -53,7 +66,28 @@ impl Endpoint {
 
     /// Returns true if `text` names a Unix socket rather than a host and a port.
     pub fn is_unix(text: &str) -> bool {
-        text.starts_with(UNIX_PREFIX) || text.contains('/')
+        text.starts_with(UNIX_PREFIX) || (text.contains('/') && !Self::is_tls(text))
+    }
+
+    /// Returns true if `text` names hosts that are called over TLS.
+    pub fn is_tls(text: &str) -> bool {
+        text.starts_with(TLS_PREFIX)
+    }
+
+    fn tls(hosts: &str) -> Result<Self, EndpointError> {
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        if hosts.len() > HOSTS_LIMIT {
+            return Err(EndpointError::TooManyHosts(hosts.len()));
+        }
+        let is_host = |text: &&str| {
+            text.rsplit_once(':').is_some_and(|(host, port)| {
+                !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok_and(|port| port > 0)
+            })
+        };
+        match hosts.iter().find(|host| !is_host(host)) {
+            Some(wrong) => Err(EndpointError::Hosts((*wrong).to_owned())),
+            None => Ok(Self::Tls(hosts.into_iter().map(str::to_owned).collect())),
+        }
     }
 }
 
@@ -62,6 +96,9 @@ impl FromStr for Endpoint {
     fn from_str(text: &str) -> Result<Self, EndpointError> {
         if Self::is_unix(text) {
             return Self::unix(Path::new(text.strip_prefix(UNIX_PREFIX).unwrap_or(text)));
+        }
+        if let Some(hosts) = text.strip_prefix(TLS_PREFIX) {
+            return Self::tls(hosts);
         }
         let address: SocketAddr = text.parse().map_err(|_| EndpointError::Syntax(text.to_owned()))?;
         if address.ip().is_loopback() { Ok(Self::Loopback(address)) } else { Err(EndpointError::NotLoopback(address)) }
@@ -73,6 +110,7 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Unix(path) => write!(f, "{UNIX_PREFIX}{}", path.display()),
             Self::Loopback(address) => address.fmt(f),
+            Self::Tls(hosts) => write!(f, "{TLS_PREFIX}{}", hosts.join(",")),
         }
     }
 }
@@ -89,6 +127,20 @@ mod tests {
         assert_eq!(unix.to_string().parse(), Ok(unix));
         let loopback: Endpoint = "[::1]:6817".parse().expect("an address");
         assert_eq!(loopback.to_string(), "[::1]:6817");
+        let hosts = "tls://m1.example:6818,[2001:db8::1]:6818";
+        let tls = Endpoint::Tls(vec!["m1.example:6818".to_owned(), "[2001:db8::1]:6818".to_owned()]);
+        assert_eq!(hosts.parse(), Ok(tls.clone()));
+        assert_eq!(tls.to_string(), hosts);
+    }
+
+    #[test]
+    fn hosts_of_tls_have_ports() {
+        for bad in ["", "host", "host:0", ":1", "host:1,", "host:65536", "a/b:1"] {
+            assert!(matches!(format!("tls://{bad}").parse::<Endpoint>(), Err(EndpointError::Hosts(_))), "{bad}");
+        }
+        let hosts = |count: usize| format!("tls://{}", vec!["h:1"; count].join(","));
+        assert!(hosts(16).parse::<Endpoint>().is_ok());
+        assert_eq!(hosts(17).parse::<Endpoint>(), Err(EndpointError::TooManyHosts(17)));
     }
 
     #[test]
@@ -97,7 +149,7 @@ mod tests {
         assert_eq!(refused("unix:here"), "the socket path `here` is relative: write it from / on");
         assert_eq!(
             refused("192.0.2.1:1"),
-            "192.0.2.1:1 is not on this machine: without certificates Limo speaks only over loopback"
+            "192.0.2.1:1 is not on this machine: without certificates Limo speaks only over loopback; use tls://192.0.2.1:1"
         );
         let long = format!("/{}", "a".repeat(107));
         assert!(refused(&long).ends_with("has 108 bytes: the kernel allows 107"));

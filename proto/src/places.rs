@@ -36,6 +36,15 @@ pub fn default_state_dir(program: &str) -> Option<PathBuf> {
     if is_root() || is_own(&system) { Some(system) } else { user_state().map(|home| home.join("limo").join(program)) }
 }
 
+/// Returns the directory of this user's certificate: `$LIMO_TLS_DIR`, else `/etc/limo/tls` for root and
+/// `~/.config/limo/tls` for others. `None` if the user has no home.
+pub fn tls_directory() -> Option<PathBuf> {
+    let config = || absolute(env::var_os("XDG_CONFIG_HOME"));
+    let home = || absolute(env::var_os("HOME")).map(|home| home.join(".config"));
+    let own = || if is_root() { Some("/etc".into()) } else { config().or_else(home) };
+    absolute(env::var_os("LIMO_TLS_DIR")).or_else(|| own().map(|directory: PathBuf| directory.join("limo/tls")))
+}
+
 fn user_state() -> Option<PathBuf> {
     let home = || absolute(env::var_os("HOME")).map(|home| home.join(".local/state"));
     absolute(env::var_os("XDG_STATE_HOME")).or_else(home)

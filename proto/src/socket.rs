@@ -1,4 +1,4 @@
-//! A connected socket, Unix or TCP over loopback, and the user at its other end. Independent of frames.
+//! A connected socket, Unix, TCP over loopback or TLS, and the user at its other end. Independent of frames.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
@@ -13,6 +13,7 @@ use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use crate::endpoint::Endpoint;
 use crate::heartbeat::{HEARTBEAT, MISSED_BEATS};
 use crate::owner::{self, OVERFLOW_UID};
+use crate::tls::{TlsReadHalf, TlsSocket, TlsWriteHalf};
 
 /// A connected stream.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub enum Socket {
     Unix(UnixStream),
     /// Connection over loopback.
     Tcp(TcpStream),
+    /// Connection to any machine; a certificate names the other end.
+    Tls(Box<TlsSocket>),
 }
 
 /// The receiving half of a [`Socket`].
@@ -28,6 +31,7 @@ pub enum Socket {
 pub enum ReadHalf {
     Unix(unix::OwnedReadHalf),
     Tcp(tcp::OwnedReadHalf),
+    Tls(TlsReadHalf),
 }
 
 /// The sending half of a [`Socket`]; dropping it ends the stream for the peer.
@@ -35,6 +39,7 @@ pub enum ReadHalf {
 pub enum WriteHalf {
     Unix(unix::OwnedWriteHalf),
     Tcp(tcp::OwnedWriteHalf),
+    Tls(TlsWriteHalf),
 }
 
 /// The user at the other end of a connection, as the kernel of this machine names it.
@@ -80,6 +85,12 @@ impl From<TcpStream> for Socket {
     }
 }
 
+impl From<TlsSocket> for Socket {
+    fn from(socket: TlsSocket) -> Self {
+        Self::Tls(Box::new(socket))
+    }
+}
+
 impl Socket {
     /// Connects to an endpoint.
     ///
@@ -89,6 +100,7 @@ impl Socket {
         match endpoint {
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
             Endpoint::Loopback(address) => TcpStream::connect(address).await.map(Self::Tcp),
+            Endpoint::Tls(hosts) => TlsSocket::first_of(hosts).await.map(Self::from),
         }
     }
 
@@ -118,6 +130,8 @@ impl Socket {
                 Ok(if known { Peer::Unix(Principal { uid: credentials.uid(), via }) } else { Peer::Nobody })
             }
             Self::Tcp(stream) => Ok(Peer::Loopback { remote: stream.peer_addr()?, local: stream.local_addr()? }),
+            // The kernel of this machine does not know the user of another one.
+            Self::Tls(_) => Ok(Peer::Nobody),
         }
     }
 
@@ -129,12 +143,14 @@ impl Socket {
                 (ReadHalf::Unix(read), WriteHalf::Unix(write))
             }
             Self::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                // Time without an acknowledgement of sent data after which the connection breaks.
-                let unacknowledged = u32::try_from((HEARTBEAT * MISSED_BEATS).as_millis()).unwrap_or(u32::MAX);
-                setsockopt(&stream, sockopt::TcpUserTimeout, &unacknowledged).map_err(io::Error::from)?;
+                prepare(&stream)?;
                 let (read, write) = stream.into_split();
                 (ReadHalf::Tcp(read), WriteHalf::Tcp(write))
+            }
+            Self::Tls(socket) => {
+                prepare(socket.stream())?;
+                let (read, write) = socket.into_halves();
+                (ReadHalf::Tls(read), WriteHalf::Tls(write))
             }
         })
     }
@@ -144,10 +160,19 @@ impl Socket {
         // Unread bytes of a peer would turn the end into a reset. The peer may have disconnected already.
         let mut arrived = [0; 64];
         let _ = match self {
+            Self::Tls(socket) => return socket.last_words(bytes),
             Self::Unix(stream) => stream.into_std().map(|mut s| (s.read(&mut arrived), s.write(bytes))),
             Self::Tcp(stream) => stream.into_std().map(|mut s| (s.read(&mut arrived), s.write(bytes))),
         };
     }
+}
+
+/// Makes a stream send without delay and break when its peer acknowledges nothing.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    // Time without an acknowledgement of sent data after which the connection breaks.
+    let unacknowledged = u32::try_from((HEARTBEAT * MISSED_BEATS).as_millis()).unwrap_or(u32::MAX);
+    setsockopt(stream, sockopt::TcpUserTimeout, &unacknowledged).map_err(io::Error::from)
 }
 
 impl Peer {
@@ -179,6 +204,7 @@ impl AsyncRead for ReadHalf {
         match self.get_mut() {
             Self::Unix(half) => Pin::new(half).poll_read(context, buffer),
             Self::Tcp(half) => Pin::new(half).poll_read(context, buffer),
+            Self::Tls(half) => Pin::new(half).poll_read(context, buffer),
         }
     }
 }
@@ -189,6 +215,15 @@ impl WriteHalf {
         match self {
             Self::Unix(half) => half.writable().await,
             Self::Tcp(half) => half.writable().await,
+            Self::Tls(half) => half.writable().await,
+        }
+    }
+
+    /// Waits until all bytes of earlier writes are with the kernel.
+    pub(crate) async fn flush(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
+            Self::Tls(half) => half.flush().await,
         }
     }
 
@@ -198,6 +233,7 @@ impl WriteHalf {
     /// [`io::ErrorKind::WouldBlock`] if nothing fits.
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match (self, slices) {
+            (Self::Tls(half), _) => half.try_write(slices),
             (Self::Unix(half), [bytes]) => half.try_write(bytes),
             (Self::Tcp(half), [bytes]) => half.try_write(bytes),
             (Self::Unix(half), _) => half.try_write_vectored(slices),
@@ -210,6 +246,7 @@ impl WriteHalf {
         let socket = match self {
             Self::Unix(half) => half.as_ref().as_raw_fd(),
             Self::Tcp(half) => half.as_ref().as_raw_fd(),
+            Self::Tls(half) => return half.hang_up(),
         };
         // The peer may have closed it before.
         let _ = shutdown(socket, Shutdown::Both);

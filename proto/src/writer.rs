@@ -93,6 +93,7 @@ impl<Out> Writer<Out> {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.stream.half.flush().await?;
         self.stream.is_taken.store(false, Ordering::Release);
         self.buffer.clear();
         // Large messages are rare, and most connections are idle.

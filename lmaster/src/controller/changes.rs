@@ -133,6 +133,7 @@ impl Controller {
             let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
             return self.refuse(peer, reason, None);
         }
+        self.audit_change(peer, &change);
         let by = caller.user;
         let event = match change {
             Change::Cancel(_)

@@ -9,6 +9,7 @@ use super::multi_node::nodes_of;
 use super::read_only::changes_nothing;
 use super::submit::Attach;
 use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
+use crate::audit::AuditKind;
 
 /// Most requests that a client may send before the answer to an earlier one.
 pub(super) const BACKLOG_LIMIT: usize = 1024;
@@ -56,8 +57,9 @@ impl Controller {
     }
 
     pub(super) fn refuse(&mut self, peer: PeerId, reason: impl Into<String>, hint: Option<&str>) {
-        let hint = hint.map(str::to_owned);
-        self.after_read(After::Answer(peer, MasterToClient::Refused { reason: reason.into(), hint }));
+        let (reason, hint) = (reason.into(), hint.map(str::to_owned));
+        self.audit_client(peer, AuditKind::Refused, &reason);
+        self.after_read(After::Answer(peer, MasterToClient::Refused { reason, hint }));
     }
 
     /// Queries a database for a client, whose further requests wait.

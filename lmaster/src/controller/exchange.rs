@@ -7,12 +7,15 @@ use limo_proto::{ClientToMaster, Frame, MasterToClient, MasterToNode, NodeToMast
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Caller, Lesson, News, PeerId, Question, Reply, Settings, Ticket};
+use crate::audit::AuditEntry;
 use crate::wake::WakeOrder;
 
 /// An input of the controller.
 #[derive(Debug)]
 pub enum Input {
     NodeConnected(PeerId),
+    /// A node that has just connected has a certificate with this name.
+    NodeCertified(PeerId, String),
     ClientConnected(PeerId, Caller),
     Node(PeerId, Frame<NodeToMaster>),
     Client(PeerId, Frame<ClientToMaster>),
@@ -72,4 +75,6 @@ pub enum Effect {
     /// Closes the connection of a node that falls asleep.
     Part(PeerId),
     Wake(NodeId, WakeOrder),
+    /// Adds an entry to the audit log.
+    Audit(Box<AuditEntry>),
 }

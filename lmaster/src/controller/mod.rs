@@ -8,6 +8,7 @@
 mod arrays;
 mod assign;
 mod assignments;
+mod audited;
 mod backup;
 mod batch;
 mod changes;
@@ -217,6 +218,7 @@ impl Controller {
         }
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
+            Input::NodeCertified(peer, name) => self.nodes.certify(peer, name),
             Input::ClientConnected(peer, caller) => self.client_connected(peer, caller),
             Input::Node(peer, frame) => self.node_frame(peer, frame),
             Input::Client(peer, frame) => self.client_frame(peer, frame),

@@ -43,6 +43,8 @@ pub(super) struct Welcome {
 #[derive(Debug, Default)]
 pub(super) struct NodeLinks {
     peers: BTreeMap<PeerId, NodePeer>,
+    /// The names in the certificates of nodes of other machines.
+    certified: BTreeMap<PeerId, String>,
     /// The connection of each registered node.
     connected: BTreeMap<NodeId, NodeLink>,
     /// The incarnation in which each node got its last assignments, by name.
@@ -66,6 +68,24 @@ impl NodeLinks {
         if self.contains(peer) {
             tx.effects.push(Effect::ToNode(peer, Frame::Message(message)));
         }
+    }
+
+    /// Records the name in the certificate of a node, which it must register with.
+    pub(super) fn certify(&mut self, peer: PeerId, name: String) {
+        if self.contains(peer) {
+            self.certified.insert(peer, name);
+        }
+    }
+
+    /// Returns the reason if a node registers with another name than that of its certificate.
+    pub(super) fn misnamed(&self, peer: PeerId, name: &str) -> Option<String> {
+        let certified = self.certified(peer).filter(|certified| *certified != name)?;
+        Some(format!("the certificate is of node `{certified}`, not of `{name}`"))
+    }
+
+    /// Returns the name in the certificate of a node, if it has one.
+    pub(super) fn certified(&self, peer: PeerId) -> Option<&str> {
+        self.certified.get(&peer).map(String::as_str)
     }
 
     pub(super) fn contains(&self, peer: PeerId) -> bool {
@@ -95,6 +115,7 @@ impl NodeLinks {
 
     /// Removes a closed connection. Returns its registered node.
     pub(super) fn remove(&mut self, peer: PeerId) -> Option<NodeId> {
+        self.certified.remove(&peer);
         let Some(NodePeer::Registered(node)) = self.peers.remove(&peer) else { return None };
         self.connected.remove(&node);
         Some(node)
@@ -125,12 +146,16 @@ impl NodeLinks {
             NodePeer::Registered(node) => self.connected.get(node).is_some_and(|link| link.peer == *peer),
             _ => false,
         };
-        self.peers.extract_if(.., |peer, is| !is_kept(peer, is)).map(|(peer, _)| peer).collect()
+        let taken: Vec<PeerId> =
+            self.peers.extract_if(.., |peer, is| !is_kept(peer, is)).map(|(peer, _)| peer).collect();
+        self.certified.retain(|peer, _| !taken.contains(peer));
+        taken
     }
 
     /// Takes out all connections.
     pub(super) fn take_all(&mut self) -> Vec<PeerId> {
         self.connected.clear();
+        self.certified.clear();
         std::mem::take(&mut self.peers).into_keys().collect()
     }
 

@@ -45,6 +45,7 @@ impl Controller {
     }
 
     fn refuse_node(&mut self, peer: PeerId, reason: String) {
+        self.audit_node(peer, &reason);
         self.tell_node(peer, MasterToNode::Refused { reason: reason.as_str().into() });
         self.close_node(peer, reason);
     }
@@ -163,6 +164,9 @@ impl Controller {
         if slave.instance.len() > INCARNATION_LIMIT || slave.boot.len() > INCARNATION_LIMIT {
             return self
                 .refuse_node(peer, format!("the instance or the boot id is longer than {INCARNATION_LIMIT} bytes"));
+        }
+        if let Some(reason) = self.nodes.misnamed(peer, &slave.spec.name) {
+            return self.refuse_node(peer, reason);
         }
         if slave.journal != self.tx.journal {
             let reason =

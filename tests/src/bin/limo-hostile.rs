@@ -310,6 +310,7 @@ async fn send(socket: &mut Socket, bytes: &[u8]) -> io::Result<()> {
     match socket {
         Socket::Unix(stream) => stream.write_all(bytes).await,
         Socket::Tcp(stream) => stream.write_all(bytes).await,
+        Socket::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 

@@ -5,6 +5,7 @@ mod arrays;
 mod attach;
 mod backup;
 mod budget;
+mod certificates;
 mod clocks;
 mod coming;
 mod crowded;

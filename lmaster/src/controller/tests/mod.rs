@@ -263,6 +263,7 @@ impl Bench {
             Effect::Learn(lesson) => self.lessons.push(*lesson),
             Effect::Part(peer) => self.parted.push(peer),
             Effect::Wake(_, order) => self.woken.push(order),
+            Effect::Audit(_) => {}
         }
         None
     }

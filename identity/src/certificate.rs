@@ -1,0 +1,70 @@
+//! Reads a certificate: the only module that parses X.509. The signature is checked by the TLS library before.
+
+use std::time::{Duration, SystemTime};
+
+use rustls::pki_types::CertificateDer;
+use thiserror::Error;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::name::{Identity, IdentityError};
+use crate::serial::Serial;
+
+/// What a certificate says about its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// The owner.
+    pub identity: Identity,
+    /// The serial number.
+    pub serial: Serial,
+    /// The first moment at which the certificate is no longer valid.
+    pub until: SystemTime,
+}
+
+/// Error of a certificate that names no identity.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
+pub enum CertificateError {
+    #[error("the certificate cannot be read")]
+    Unreadable,
+    #[error("the certificate has {0} URIs: it must have one")]
+    Uris(usize),
+    #[error("the serial of the certificate has more than 128 bits")]
+    Serial,
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+}
+
+impl Certificate {
+    /// Reads a certificate. Checks no signature and no time.
+    ///
+    /// # Errors
+    /// If it is not a certificate with exactly one URI, which is an identity.
+    pub fn read(der: &CertificateDer<'_>) -> Result<Self, CertificateError> {
+        let (rest, parsed) = X509Certificate::from_der(der).map_err(|_| CertificateError::Unreadable)?;
+        if !rest.is_empty() {
+            return Err(CertificateError::Unreadable);
+        }
+        let names = parsed.subject_alternative_name().map_err(|_| CertificateError::Unreadable)?;
+        let uris: Vec<&str> = names.iter().flat_map(|names| &names.value.general_names).filter_map(uri).collect();
+        let [uri] = uris[..] else { return Err(CertificateError::Uris(uris.len())) };
+        let identity = uri.parse()?;
+        let digits = parsed.raw_serial();
+        // Leading zeros are not part of the number.
+        let digits = &digits[digits.iter().take_while(|digit| **digit == 0).count()..];
+        let mut serial = [0; 16];
+        let start = serial.len().checked_sub(digits.len()).ok_or(CertificateError::Serial)?;
+        serial[start..].copy_from_slice(digits);
+        // `notAfter` is the last valid second.
+        let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0).saturating_add(1);
+        let until = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(end)).ok_or(CertificateError::Unreadable)?;
+        Ok(Self { identity, serial: Serial(serial), until })
+    }
+}
+
+fn uri<'a>(name: &GeneralName<'a>) -> Option<&'a str> {
+    match name {
+        GeneralName::URI(uri) => Some(uri),
+        _ => None,
+    }
+}

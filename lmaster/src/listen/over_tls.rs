@@ -1,0 +1,156 @@
+//! Callers with certificates, of any machine: the handshake, and what the certificate allows.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail, ensure};
+use limo_identity::{Certificate, CertifiedRole};
+use limo_proto::{Credentials, Socket, TlsSocket, turn_away};
+use nix::unistd::{User, geteuid};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::{Door, Entrant, PAUSE};
+use crate::audit::{Audit, AuditEntry, AuditKind};
+use crate::pass::{Pass, Revoked};
+
+/// Most handshakes at a time. Further callers are closed and call again.
+const HANDSHAKES: usize = 256;
+
+/// The listener for callers with certificates.
+#[derive(Debug)]
+pub struct TlsListener {
+    listener: TcpListener,
+    tls: Tls,
+}
+
+/// The data of all handshakes.
+#[derive(Debug, Clone)]
+struct Tls {
+    dir: PathBuf,
+    revoked: Revoked,
+    audit: Audit,
+    handshakes: Arc<Semaphore>,
+}
+
+impl TlsListener {
+    /// Checks the certificate of this master.
+    ///
+    /// # Errors
+    /// If the certificates or the revoked serials cannot be used.
+    pub fn new(listener: TcpListener, dir: PathBuf, audit: Audit) -> Result<Self> {
+        let credentials = Credentials::read(&dir).context("run `lconf cluster init` first")?;
+        let own = credentials.own().clone();
+        ensure!(
+            own.identity.role() == CertifiedRole::Master,
+            "the certificate in {} is of {}, not of a master",
+            dir.display(),
+            own.identity
+        );
+        if own.until <= SystemTime::now() {
+            tracing::error!(dir = %dir.display(), "the certificate of this master has expired: nobody can connect over TLS");
+        }
+        credentials.listener()?;
+        let revoked = Revoked::follow(&dir)?;
+        let tls = Tls { dir, revoked, audit, handshakes: Arc::new(Semaphore::new(HANDSHAKES)) };
+        Ok(Self { listener, tls })
+    }
+
+    pub(super) async fn serve(self, door: &Door) {
+        while !door.arrivals.is_closed() {
+            match self.listener.accept().await {
+                Ok((stream, from)) => {
+                    let Ok(permit) = Arc::clone(&self.tls.handshakes).try_acquire_owned() else { continue };
+                    let (tls, door) = (self.tls.clone(), door.clone());
+                    tokio::spawn(async move {
+                        let entrant = tls.shake(&door, stream, from).await;
+                        drop(permit);
+                        if let Some((socket, entrant)) = entrant {
+                            door.entered(socket, entrant);
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections over TLS");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+impl Tls {
+    /// Shakes hands. A caller that is not admitted is audited.
+    async fn shake(&self, door: &Door, stream: TcpStream, from: SocketAddr) -> Option<(Socket, Entrant)> {
+        let config = match Credentials::read(&self.dir).map_err(anyhow::Error::from).and_then(|own| Ok(own.listener()?))
+        {
+            Ok(config) => config,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "cannot use the certificate of this master");
+                return None;
+            }
+        };
+        let limit = door.admission.limits().greeting_time;
+        let accepted = tokio::time::timeout(limit, TlsSocket::accept(stream, config)).await;
+        let socket = match accepted.map_err(|_| format!("no handshake within {} s", limit.as_secs())) {
+            Ok(Ok(socket)) => socket,
+            Ok(Err(error)) => return self.refused(None, from, &error.to_string()),
+            Err(reason) => return self.refused(None, from, &reason),
+        };
+        let certificate = socket.certificate().clone();
+        match self.entrant(certificate.clone(), from).await {
+            Ok(entrant) => Some((socket.into(), entrant)),
+            Err(error) => {
+                let reason = format!("{error:#}");
+                turn_away(socket.into(), reason.clone());
+                self.refused(Some(&certificate), from, &reason)
+            }
+        }
+    }
+
+    /// Returns the rights of a caller.
+    async fn entrant(&self, certificate: Certificate, from: SocketAddr) -> Result<Entrant> {
+        let (role, name) = (certificate.identity.role(), certificate.identity.name().to_owned());
+        let pass = Pass::new(certificate, from.to_string(), self.revoked.clone());
+        if let Some(reason) = pass.over(SystemTime::now()) {
+            bail!(reason);
+        }
+        let uid = match role {
+            CertifiedRole::Master => bail!("a master cannot call a master"),
+            // Nodes belong to the user of the master, like those of this machine.
+            CertifiedRole::Node => geteuid().as_raw(),
+            CertifiedRole::User | CertifiedRole::Operator => {
+                let wanted = name.clone();
+                let found = tokio::task::spawn_blocking(move || User::from_name(&wanted)).await?;
+                let user = found.ok().flatten().with_context(|| format!("this machine knows no user {name}"))?;
+                user.uid.as_raw()
+            }
+        };
+        ensure!(role != CertifiedRole::User || uid != 0, "root needs the certificate of an operator, not of a user");
+        Ok(Entrant { uid, is_operator: role != CertifiedRole::User, via: "tls", pass: Some(Box::new(pass)) })
+    }
+
+    fn refused<T>(&self, certificate: Option<&Certificate>, from: SocketAddr, reason: &str) -> Option<T> {
+        tracing::debug!(%from, reason, "a caller over TLS was refused");
+        self.audit.add(&entry(certificate, &from.to_string(), reason));
+        None
+    }
+}
+
+/// Returns the audit entry of a refused caller.
+fn entry(certificate: Option<&Certificate>, from: &str, reason: &str) -> AuditEntry {
+    AuditEntry {
+        what: AuditKind::Refused,
+        who: certificate.map(|certificate| certificate.identity.to_string()).unwrap_or_default(),
+        from: from.to_owned(),
+        serial: certificate.map(|certificate| certificate.serial.to_string()).unwrap_or_default(),
+        text: reason.to_owned(),
+    }
+}
+
+/// Returns the audit entry of a caller that was refused after its handshake.
+pub(super) fn refusal(pass: &Pass, reason: &str) -> AuditEntry {
+    entry(Some(&pass.certificate), &pass.from, reason)
+}

@@ -1,0 +1,113 @@
+//! The certificate of this end and the authorities that it trusts, from a directory. Read again for each connection, so
+//! that a renewed certificate is used at once.
+
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use limo_identity::{
+    Certificate, CertificateError, PemError, Roots, SettingsError, caller, certificates, listener, private_key,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ServerConfig};
+use thiserror::Error;
+
+/// File with the certificates of one authority, or of two during a rotation.
+pub const AUTHORITIES_FILE: &str = "ca.pem";
+
+/// File with the private key and the certificate of this end. Only its owner may read it.
+pub const IDENTITY_FILE: &str = "identity.pem";
+
+/// Longest file that is read, in bytes.
+const FILE_LIMIT: u64 = 256 * 1024;
+
+/// Bits of a mode by which other users can read or change a file.
+const OTHERS: u32 = 0o077;
+
+/// The credentials of this end.
+pub struct Credentials {
+    roots: Roots,
+    certificate: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+    own: Certificate,
+}
+
+/// Error of a directory with credentials.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
+pub enum CredentialsError {
+    #[error("this user has no home: name the directory of the certificate with LIMO_TLS_DIR")]
+    NoHome,
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} is longer than {FILE_LIMIT} bytes", .0.display())]
+    TooLong(PathBuf),
+    #[error("other users can read the private key in {}: run `chmod 600` on it", .0.display())]
+    Readable(PathBuf),
+    #[error("{} cannot be used: {source}", path.display())]
+    Pem { path: PathBuf, source: PemError },
+    #[error("{} has {found} certificates: it must have one", path.display())]
+    Count { path: PathBuf, found: usize },
+    #[error("{} cannot be used: {source}", path.display())]
+    Certificate { path: PathBuf, source: CertificateError },
+    #[error("the certificates in {} cannot be used: {source}", path.display())]
+    Settings { path: PathBuf, source: SettingsError },
+}
+
+impl Credentials {
+    /// Reads the credentials in a directory.
+    ///
+    /// # Errors
+    /// If a file is missing or not valid, or other users can read the key.
+    pub fn read(directory: &Path) -> Result<Self, CredentialsError> {
+        let path = directory.join(AUTHORITIES_FILE);
+        let authorities = read(&path, 0)?;
+        let authorities =
+            certificates(&authorities).map_err(|source| CredentialsError::Pem { path: path.clone(), source })?;
+        let roots = Roots::new(&authorities).map_err(|source| CredentialsError::Settings { path, source })?;
+        let path = directory.join(IDENTITY_FILE);
+        let text = read(&path, OTHERS)?;
+        let pem = |source| CredentialsError::Pem { path: path.clone(), source };
+        let (key, mut found) = (private_key(&text).map_err(pem)?, certificates(&text).map_err(pem)?);
+        let (Some(certificate), true) = (found.pop(), found.is_empty()) else {
+            // One was taken if there are any.
+            let found = if found.is_empty() { 0 } else { found.len() + 1 };
+            return Err(CredentialsError::Count { path, found });
+        };
+        let own = Certificate::read(&certificate).map_err(|source| CredentialsError::Certificate { path, source })?;
+        Ok(Self { roots, certificate, key, own })
+    }
+
+    /// Returns what the own certificate says.
+    pub fn own(&self) -> &Certificate {
+        &self.own
+    }
+
+    /// Returns the settings of a listener.
+    ///
+    /// # Errors
+    /// If the key does not belong to the certificate.
+    pub fn listener(self) -> Result<Arc<ServerConfig>, SettingsError> {
+        listener(&self.roots, (self.certificate, self.key)).map(Arc::new)
+    }
+
+    pub(crate) fn caller(self) -> Result<Arc<ClientConfig>, SettingsError> {
+        caller(&self.roots, (self.certificate, self.key)).map(Arc::new)
+    }
+}
+
+/// Reads a file that has none of the bits `closed` in its mode.
+fn read(path: &Path, closed: u32) -> Result<Vec<u8>, CredentialsError> {
+    let failed = |source| CredentialsError::Read { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.mode() & closed != 0 {
+        return Err(CredentialsError::Readable(path.to_owned()));
+    }
+    let mut text = Vec::new();
+    file.take(FILE_LIMIT + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > FILE_LIMIT {
+        return Err(CredentialsError::TooLong(path.to_owned()));
+    }
+    Ok(text)
+}
