@@ -24,8 +24,9 @@ use process::Shepherd;
 pub use process::{ShepherdError, ShepherdId};
 use streams::JobStreams;
 
-/// Number of shepherds that are kept ready at least, and at most.
-const READY: std::ops::RangeInclusive<usize> = 2..=8;
+/// Number of shepherds that are kept ready at least, and at most: tasks of an array often end together, and the next ones
+/// start together.
+const READY: std::ops::RangeInclusive<usize> = 2..=64;
 
 /// Number of jobs after which a shepherd is replaced.
 const JOBS: u32 = 1_000;

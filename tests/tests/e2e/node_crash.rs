@@ -3,6 +3,7 @@
 //!
 //! `LIMO_NODE_KILLS` sets the number of kills, `LIMO_SEED` repeats the instants of a run.
 
+use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +26,12 @@ const BACKLOG: usize = 12;
 const JOB: &str = "echo $LIMO_JOB_ID >> ledger; setsid sleep 1000 </dev/null >/dev/null 2>&1 & \
                    sleep 0.15; echo $LIMO_JOB_ID >> ends";
 
+/// Numbers that a job with a slow reader prints, in total several windows.
+const NUMBERS: u32 = 150_000;
+
+/// Pause of a slow reader.
+const PAUSE: Duration = Duration::from_millis(4);
+
 /// Lines of an attached job.
 const LINES: u32 = 3_000;
 
@@ -40,6 +47,7 @@ fn no_job_and_no_byte_is_lost_when_daemons_are_killed_and_restarted() {
         let ending = load.ending();
         scope.spawn(|| submit(&submitter, &load));
         let counting = scope.spawn(|| count(&submitter, &load));
+        let reading = scope.spawn(|| read_slowly(&submitter, &load));
         for kill in 1..=kills {
             let name = ["n1", "n2"][usize::try_from(dice.below(2)).expect("small")];
             thread::sleep(dice.up_to(LONGEST_LIFE));
@@ -62,8 +70,8 @@ fn no_job_and_no_byte_is_lost_when_daemons_are_killed_and_restarted() {
             }
         }
         drop(ending);
-        let counted = counting.join().expect("it ends");
-        println!("{counted} attached jobs");
+        let (counted, read) = (counting.join().expect("it ends"), reading.join().expect("it ends"));
+        println!("{counted} attached jobs, {read} with a slow reader");
         assert!(counted > 0, "at least one attached job lived through it");
     });
     torrent.check();
@@ -94,7 +102,7 @@ fn count(submitter: &Submitter, load: &Load) -> u64 {
         let code = i32::try_from(counted % 100 + 1).expect("small");
         let mut lrun = submitter.spawn_lrun(&["-Q", "sh", "-c", &script]);
         let stdin = lrun.stdin.take().expect("piped");
-        std::io::Write::write_all(&mut &stdin, format!("{code}\n").as_bytes()).expect("lrun reads");
+        (&stdin).write_all(format!("{code}\n").as_bytes()).expect("lrun reads");
         drop(stdin);
         let ran = finish(lrun);
         assert_eq!(ran.code, Some(code), "{}", ran.stderr);
@@ -103,6 +111,27 @@ fn count(submitter: &Submitter, load: &Load) -> u64 {
         counted += 1;
     }
     counted
+}
+
+/// Reads the output of jobs slowly, so that a whole window of it is always under way. Returns the number of jobs.
+fn read_slowly(submitter: &Submitter, load: &Load) -> u64 {
+    let expected: String = (1..=NUMBERS).map(|number| format!("{number}\n")).collect();
+    let (mut count, mut buffer) = (0, [0; 8 << 10]);
+    while !load.is_over() {
+        let mut lrun = submitter.spawn_lrun(&["-Q", "sh", "-c", &format!("seq 1 {NUMBERS}; exit 4")]);
+        let (mut stdout, mut output) = (lrun.stdout.take().expect("piped"), Vec::new());
+        loop {
+            match stdout.read(&mut buffer).expect("lrun writes") {
+                0 => break,
+                length => output.extend_from_slice(&buffer[..length]),
+            }
+            thread::sleep(PAUSE);
+        }
+        assert_eq!(finish(lrun).code, Some(4));
+        assert!(output == expected.as_bytes(), "{} bytes instead of {}", output.len(), expected.len());
+        count += 1;
+    }
+    count
 }
 
 fn prove(cluster: &Cluster, all: &[u64]) {
@@ -150,7 +179,7 @@ fn an_lrun_gets_the_end_of_a_job_that_ended_without_a_daemon() {
     until("the job runs", || submitter.directory.join("began").exists().then_some(()));
     cluster.kill_node("n1");
     let mut stdin = lrun.stdin.as_ref().expect("piped");
-    std::io::Write::write_all(&mut stdin, b"b\n").expect("lrun reads");
+    stdin.write_all(b"b\n").expect("lrun reads");
     cluster.start_node("n1");
     until("the job is over", || submitter.directory.join("over").exists().then_some(()));
     let ran = finish(lrun);
