@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
 use clap::Args;
 use serde::Deserialize;
 
@@ -33,9 +32,8 @@ impl TlsLayer {
         Self { listen: self.listen.or(below.listen), dir: self.dir.or(below.dir) }
     }
 
-    pub fn resolve(self, state_dir: &Path) -> Result<Option<TlsSettings>> {
+    pub fn resolve(self, state_dir: &Path) -> Option<TlsSettings> {
         let dir = self.dir.unwrap_or_else(|| state_dir.join("tls"));
-        ensure!(dir.is_absolute(), "the directory `{}` of [tls] is relative: write it from / on", dir.display());
-        Ok(self.listen.map(|listen| TlsSettings { listen, dir }))
+        self.listen.map(|listen| TlsSettings { listen, dir })
     }
 }

@@ -18,8 +18,15 @@ fn run(options: &[&str]) -> (Option<i32>, String, String) {
 fn it_listens_to_this_machine_only() {
     let (code, out, err) = run(&["--state-dir", "/nowhere", "--listen", "0.0.0.0:6817"]);
     let reason = "lmaster: cannot listen on 0.0.0.0:6817: without certificates Limo serves only its own machine (use \
-                  127.0.0.1:6817)\n";
+                  127.0.0.1:6817, or --tls-listen 0.0.0.0:6817 for other machines)\n";
     assert_eq!((code, out.as_str(), err.as_str()), (Some(1), "", reason));
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let places = ["--state-dir", &path("state"), "--socket", &path("socket")];
+    let (code, out, err) = run(&[&places[..], &["--tls-listen", "127.0.0.1:0"]].concat());
+    let reason =
+        format!("cannot listen over TLS: run `lconf cluster init` first: cannot read {}", path("state/tls/ca.pem"));
+    assert!(code == Some(1) && out.is_empty() && err.contains(&reason), "{err}");
 }
 
 #[test]

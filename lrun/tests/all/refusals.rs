@@ -62,7 +62,7 @@ async fn unreachable_masters_are_reported() {
     check(
         &["--master", "nowhere", "a"],
         "lrun: error: invalid value 'nowhere' for '--master <ENDPOINT>': `nowhere` is not an address: \
-         write unix:/PATH or HOST:PORT, for example 127.0.0.1:6817\nlrun: hint: try `lrun --help`\n",
+         write unix:/PATH, tls://HOST:PORT or HOST:PORT, for example 127.0.0.1:6817\nlrun: hint: try `lrun --help`\n",
     )
     .await;
 }

@@ -88,7 +88,7 @@ fn a_typing_error_is_answered_by_a_suggestion() {
     run("lq", &["--stats", "R"]).failed("lq: hint: a similar argument exists: '--states'");
     run("lq", &["histroy"]).failed("lq: hint: a similar subcommand exists: 'history'");
     run("lrun", &["--core", "2", "true"]).failed("lrun: hint: a similar argument exists: '--cores'");
-    run("lconf", &["stauts"]).failed("lconf: hint: a similar subcommand exists: 'status'");
+    run("lconf", &["stauts"]).failed("lconf: hint: some similar subcommands exist: 'audit', 'status'");
     run("lq", &["--sort", "naem"]).failed("`naem` is not a column: jobid, name");
     run("lq", &["show"]).failed("lq: hint: try `lq --help`");
 }
