@@ -26,6 +26,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use limo_node::{Input, Parts, Rhythm, duration};
+use limo_program::Notifier;
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -153,12 +154,16 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    let mut notifier = Notifier::from_env().context("cannot reach the service manager at NOTIFY_SOCKET")?;
+    // A node that waits for its master is ready, too: the services may start in any order.
+    notifier.ready();
     loop {
         if let Some(result) = shell.result.take() {
             return result.map_err(|reason| anyhow::anyhow!(reason));
         }
         let now = Instant::now();
         pulse.step(now);
+        notifier.alive(now.into_std());
         let deadline = shell.deadline();
         let next = deadline.unwrap_or(now + PULSE_EVERY).min(now + PULSE_EVERY);
         let input = tokio::select! {
@@ -170,8 +175,8 @@ async fn serve(
                 reap::collect();
                 continue;
             }
-            _ = terminate.recv() => Input::Terminate,
-            _ = interrupt.recv() => Input::Terminate,
+            _ = terminate.recv() => ended(&notifier),
+            _ = interrupt.recv() => ended(&notifier),
             _ = hangup.recv() => match reload() {
                 Ok(rhythm) => Input::Reconfigured(rhythm),
                 Err(error) => {
@@ -186,4 +191,10 @@ async fn serve(
         };
         shell.feed(input);
     }
+}
+
+/// Tells the service manager about the signal that ends the daemon, and returns its input.
+fn ended(notifier: &Notifier) -> Input {
+    notifier.stopping();
+    Input::Terminate
 }
