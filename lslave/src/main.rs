@@ -24,9 +24,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use limo_node::{Input, Parts, Rhythm, duration};
 use limo_program::Notifier;
+use limo_program::generate::{Section, requested};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -52,6 +53,9 @@ fn main() -> ExitCode {
     let mut words = std::env::args();
     if words.next().is_some_and(|name| name == tasks::NAME) {
         return tasks::main(words.next().and_then(|fd| fd.parse().ok()));
+    }
+    if let Some(code) = requested("lslave", Section::Daemons, Arguments::command()) {
+        return code;
     }
     limo_program::run("lslave", Arguments::try_parse(), |arguments| run(&arguments).map(|()| ExitCode::SUCCESS))
 }

@@ -1,8 +1,9 @@
-//! The beginning and the end of a daemon or a tool: arguments, messages on stderr, the exit code, and messages to the
-//! service manager. Clients, which give hints, have `limo-client`.
+//! The beginning and the end of a daemon or a tool: arguments, completions and manual pages, messages on stderr, the
+//! exit code, and messages to the service manager. Clients, which give hints, have `limo-client`.
 
 #![warn(missing_docs)]
 
+pub mod generate;
 mod notify;
 
 use std::process::ExitCode;

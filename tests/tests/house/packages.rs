@@ -18,7 +18,7 @@ const HOUSE: [(&str, &[&str]); 24] = [
     ("power", &["model", "files"]),
     ("feeds", &["model"]),
     ("trace", &["model", "files"]),
-    ("client", &["model", "proto"]),
+    ("client", &["model", "program", "proto"]),
     ("lmaster", &["model", "program", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),
