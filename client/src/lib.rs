@@ -12,7 +12,6 @@ mod curve_file;
 mod ending;
 mod failure;
 mod gauge;
-mod generate;
 mod hosts;
 mod in_place;
 mod label;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use limo_model::plain_words;
+use limo_program::generate::{self, GenerateArgs, Section};
 
-use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
 
 /// Returns the text to type instead of an unknown option.
@@ -22,7 +22,7 @@ pub fn parse<T: Parser>(program: &str, instead: Instead) -> Result<T, ExitCode> 
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if generate::is_asked(&arguments) {
         let form = complained((program, instead), &arguments, GenerateArgs::try_parse())?.generate;
-        let text = generate::generate(form, whole(T::command()), program);
+        let text = generate::generate(form, whole(T::command()), (program, Section::Commands));
         let text = String::from_utf8_lossy(&text);
         return Err(failure::finish(program, failure::answer(&text).map(|()| exit::DONE)));
     }

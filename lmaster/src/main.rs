@@ -39,7 +39,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use limo_program::generate::{Section, requested};
 
 use config::Cli;
 
@@ -47,6 +48,9 @@ use config::Cli;
 const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
+    if let Some(code) = requested("lmaster", Section::Daemons, Cli::command()) {
+        return code;
+    }
     limo_program::run("lmaster", Cli::try_parse(), |cli| run(cli).map(|()| ExitCode::SUCCESS))
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Epoch, Now, Time};
+use limo_program::Notifier;
 use limo_proto::{
     Alive, Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, own_directory, raise_descriptor_limit,
 };
@@ -115,7 +116,9 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         interrupt: signal(SignalKind::interrupt()).context("cannot receive SIGINT")?,
     };
     let configuration = Configuration { cli, settings, log };
-    let mut from_store = shell.serve(sources, &configuration).await;
+    let mut notifier = Notifier::from_env().context("cannot reach the service manager at NOTIFY_SOCKET")?;
+    let mut from_store = shell.serve(sources, &configuration, &mut notifier).await;
+    notifier.stopping();
     listening.abort();
     // New callers then find no socket instead of a dead one. The file may already be gone.
     let _ = std::fs::remove_file(&configuration.settings.socket);
@@ -231,12 +234,20 @@ struct Shell {
 
 impl Shell {
     /// Serves until a signal ends it; returns the receiver of the store's answers.
-    async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
+    async fn serve(
+        &mut self,
+        mut sources: Sources,
+        configuration: &Configuration,
+        notifier: &mut Notifier,
+    ) -> UnboundedReceiver<Input> {
         self.step(self.clocks.now(), Input::Timer);
+        notifier.ready();
         loop {
             let turn = self.controller.has_turn().then(|| self.pace.due());
             let happened = sources.next(&self.clocks, self.controller.deadline(), turn).await;
-            self.signs.alive.pulse.step(Instant::now());
+            let woken = Instant::now();
+            self.signs.alive.pulse.step(woken);
+            notifier.alive(woken.into_std());
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),

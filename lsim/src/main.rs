@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use limo_program::generate::{Section, requested};
 use lsim::commands::Command;
 
 /// Runs scheduling policies over workload traces, in simulated time.
@@ -29,5 +30,8 @@ impl Arguments {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = requested("lsim", Section::Commands, Arguments::command()) {
+        return code;
+    }
     limo_program::run("lsim", Arguments::parsed(), |arguments| arguments.command.run())
 }

@@ -23,8 +23,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use limo_node::{Input, JobsAtExit, Parts, Rhythm, duration};
+use limo_program::Notifier;
+use limo_program::generate::{Section, requested};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
     let mut words = std::env::args();
     if words.next().is_some_and(|name| name == tasks::NAME) {
         return tasks::main(words.next().and_then(|fd| fd.parse().ok()));
+    }
+    if let Some(code) = requested("lslave", Section::Daemons, Arguments::command()) {
+        return code;
     }
     limo_program::run("lslave", Arguments::try_parse(), |arguments| run(&arguments).map(|()| ExitCode::SUCCESS))
 }
@@ -153,12 +158,16 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    let mut notifier = Notifier::from_env().context("cannot reach the service manager at NOTIFY_SOCKET")?;
+    // A node that waits for its master is ready, too: the services may start in any order.
+    notifier.ready();
     loop {
         if let Some(result) = shell.result.take() {
             return result.map_err(|reason| anyhow::anyhow!(reason));
         }
         let now = Instant::now();
         pulse.step(now);
+        notifier.alive(now.into_std());
         let deadline = shell.deadline();
         let next = deadline.unwrap_or(now + PULSE_EVERY).min(now + PULSE_EVERY);
         let input = tokio::select! {
@@ -170,8 +179,8 @@ async fn serve(
                 reap::collect();
                 continue;
             }
-            _ = terminate.recv() => Input::Terminate(JobsAtExit::Keep),
-            _ = interrupt.recv() => Input::Terminate(JobsAtExit::End),
+            _ = terminate.recv() => ended(&notifier, JobsAtExit::Keep),
+            _ = interrupt.recv() => ended(&notifier, JobsAtExit::End),
             _ = hangup.recv() => match reload() {
                 Ok(rhythm) => Input::Reconfigured(rhythm),
                 Err(error) => {
@@ -186,4 +195,10 @@ async fn serve(
         };
         shell.feed(input);
     }
+}
+
+/// Tells the service manager about the signal that ends the daemon, and returns its input.
+fn ended(notifier: &Notifier, jobs: JobsAtExit) -> Input {
+    notifier.stopping();
+    Input::Terminate(jobs)
 }

@@ -1,11 +1,16 @@
-//! The beginning and the end of a daemon or a tool: arguments, messages on stderr and the exit code. Clients, which give
-//! hints, have `limo-client`.
+//! The beginning and the end of a daemon or a tool: arguments, completions and manual pages, messages on stderr, the
+//! exit code, and messages to the service manager. Clients, which give hints, have `limo-client`.
 
 #![warn(missing_docs)]
+
+pub mod generate;
+mod notify;
 
 use std::process::ExitCode;
 
 use limo_model::{WRONG_USAGE, plain_words, with_causes};
+
+pub use notify::Notifier;
 
 /// Runs `body` with the parsed arguments and returns the exit code of the process. Help and version go to stdout, and the
 /// code is 0. For a wrong command line it is 125, and for an error of `body` 1; both are printed on stderr.

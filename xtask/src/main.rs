@@ -6,6 +6,7 @@
 mod bench;
 mod checks;
 mod demo;
+mod package;
 mod response;
 mod skips;
 mod workspace;
@@ -35,6 +36,8 @@ enum Task {
     /// Measure the speed of commands, arrays, submissions, streams, rounds and nodes, next to their bounds and to
     /// other programs
     Bench(bench::Arguments),
+    /// Make the packages of an installation
+    Package(package::Arguments),
     /// Measure the time that the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
 }
@@ -49,6 +52,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
+        Task::Package(arguments) => package::run(&arguments),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
         Task::Policies => workspace::rewrite("docs/policies.md", limo_model::preset_page::renewed),
     }

@@ -2,6 +2,7 @@
 
 mod bad_peers;
 mod compact;
+mod deploy;
 mod feeds;
 mod formats;
 mod full_disk;

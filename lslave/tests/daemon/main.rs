@@ -5,6 +5,7 @@ mod caps;
 #[path = "../../../power/tests/wattmeter/chip.rs"]
 mod chip;
 mod config;
+mod deploy;
 mod emulated;
 #[path = "../../../power/tests/fake/mod.rs"]
 mod fake;

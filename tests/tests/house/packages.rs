@@ -19,7 +19,7 @@ const HOUSE: [(&str, &[&str]); 25] = [
     ("power", &["model", "files"]),
     ("feeds", &["model"]),
     ("trace", &["model", "files"]),
-    ("client", &["model", "proto"]),
+    ("client", &["model", "program", "proto"]),
     ("lmaster", &["model", "identity", "program", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),

@@ -2,16 +2,20 @@
 //! argument. `--help` does not show it, because it is for packagers.
 
 use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
 
-use clap::Command;
 use clap::builder::PossibleValue;
+use clap::{Command, Parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
+    /// Completion for a shell.
     Completion(Shell),
+    /// Manual page.
     Manual,
 }
 
@@ -32,33 +36,59 @@ impl clap::ValueEnum for Form {
 
 /// Command line for a page. It is parsed separately from the program's own, because it needs none of the program's
 /// arguments.
-#[derive(Debug, clap::Parser)]
+#[derive(Debug, Parser)]
 #[command(disable_help_flag = true, disable_help_subcommand = true)]
-pub(crate) struct GenerateArgs {
+pub struct GenerateArgs {
+    /// Form of the output.
     #[arg(long, value_name = "FORM", required = true)]
-    pub(crate) generate: Form,
+    pub generate: Form,
 }
 
 /// Returns true if these arguments, without the program's name, request a page.
-pub(crate) fn is_asked(arguments: &[OsString]) -> bool {
+pub fn is_asked(arguments: &[OsString]) -> bool {
     let first = arguments.first().map(|first| first.to_string_lossy());
     first.is_some_and(|first| first == "--generate" || first.starts_with("--generate="))
 }
 
+/// Section of the manual for a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// Commands of users: 1.
+    Commands,
+    /// Daemons: 8.
+    Daemons,
+}
+
+/// Prints the completion or the page if the arguments of this process request one, and returns the exit code.
+pub fn requested(program: &str, section: Section, command: Command) -> Option<ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    is_asked(&arguments).then(|| {
+        crate::run(program, GenerateArgs::try_parse(), |arguments| {
+            std::io::stdout().write_all(&generate(arguments.generate, command, (program, section)))?;
+            Ok(ExitCode::SUCCESS)
+        })
+    })
+}
+
 /// Returns the text of the completion or the page.
-pub(crate) fn generate(form: Form, mut command: Command, program: &str) -> Vec<u8> {
+pub fn generate(form: Form, mut command: Command, (program, section): (&str, Section)) -> Vec<u8> {
     let mut text = Vec::new();
     match form {
         Form::Completion(shell) => clap_complete::generate(shell, &mut command, program, &mut text),
-        Form::Manual => text = manual(command),
+        Form::Manual => text = manual(command, section),
     }
     text
 }
 
 /// Makes one page: the program, and a section for each of its commands.
-fn manual(mut command: Command) -> Vec<u8> {
+fn manual(mut command: Command, section: Section) -> Vec<u8> {
     command.build();
-    let mut page = rendered(|man, text| man.render(text), &command);
+    let number = match section {
+        Section::Commands => "1",
+        Section::Daemons => "8",
+    };
+    let whole = Man::new(command.clone()).section(number);
+    let mut page = rendered(|_, text| whole.render(text), &command);
     sections(&command, command.get_name(), &mut page);
     page.into_bytes()
 }
@@ -84,4 +114,21 @@ fn rendered(render: impl Fn(&Man, &mut Vec<u8>) -> std::io::Result<()>, command:
     // Writing to memory cannot fail.
     let _ = render(&Man::new(command.clone()), &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_section_and_the_options_of_each_command() {
+        let show = Command::new("show").about("Show something").arg(clap::Arg::new("all").long("all"));
+        let command = Command::new("thing").about("Does things").subcommand(show);
+        let page = generate(Form::Manual, command.clone(), ("thing", Section::Daemons));
+        let page = String::from_utf8(page).expect("text");
+        assert!(page.contains(".TH thing 8"), "{page}");
+        assert!(page.contains(".SH \"THING SHOW\"\nShow something\n") && page.contains("all"), "{page}");
+        let page = generate(Form::Manual, command, ("thing", Section::Commands));
+        assert!(String::from_utf8(page).expect("text").contains(".TH thing 1"));
+    }
 }
