@@ -161,7 +161,7 @@ impl Clock {
     /// Parses a time that has a date, as in files.
     ///
     /// # Errors
-    /// As [`Clock::parse`].
+    /// The same as for [`Clock::parse`].
     pub fn parse_dated(&self, text: &str) -> Result<Time, TimeError> {
         let text = text.trim();
         let value = || text.to_owned();

@@ -58,7 +58,7 @@ pub fn read_limits(path: &Path, clock: &Clock) -> Result<Curve<Band>, CurveFileE
 /// Reads prices.
 ///
 /// # Errors
-/// As [`read_limits`].
+/// The same as for [`read_limits`].
 pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFileError> {
     let with_unit = Layout { titles: &["time", "price"], value: price };
     let bare = Layout { titles: &["time", "price_eur_per_mwh"], value: bare_price };
@@ -70,7 +70,7 @@ pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFile
 /// Reads budgets. `release` applies to files without a column for it.
 ///
 /// # Errors
-/// As [`read_limits`]; also if the last period has no end.
+/// The same as for [`read_limits`]; also if the last period has no end.
 pub fn read_budgets(path: &Path, release: Release, clock: &Clock) -> Result<Budgets, CurveFileError> {
     let whole = |reason: String| CurveFileError::Whole { path: path.to_owned(), reason };
     let plain = Layout { titles: &["time", "budget"], value: budget };

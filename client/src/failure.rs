@@ -85,7 +85,7 @@ pub fn answer(text: &str) -> Result<(), Failure> {
 /// Writes an answer with colours or cursor movements. The caller has escaped the text of users.
 ///
 /// # Errors
-/// As [`answer`].
+/// The same as for [`answer`].
 pub fn answer_screen(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -99,7 +99,7 @@ pub fn answer_screen(text: &str) -> Result<(), Failure> {
 /// Writes a JSON answer to stdout, on one line.
 ///
 /// # Errors
-/// As [`answer`].
+/// The same as for [`answer`].
 pub fn answer_json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let text =
         serde_json::to_string(value).map_err(|error| Failure::new(format_args!("cannot write JSON: {error}")))?;

@@ -107,7 +107,7 @@ impl Master {
     /// Makes the first connection of a program. Retries for a moment, so that a master that is being started is found.
     ///
     /// # Errors
-    /// As [`Master::connect`], after that moment.
+    /// The same as for [`Master::connect`], after that moment.
     pub async fn first_connect(&self) -> Result<ClientConnection, AskError> {
         let mut backoff = Retries::new(FIRST_PATIENCE);
         let mut pause = Duration::ZERO;
@@ -134,7 +134,7 @@ impl Master {
     /// Makes one change. It is on disk and in force on return.
     ///
     /// # Errors
-    /// As [`Master::ask`].
+    /// The same as for [`Master::ask`].
     pub async fn change(&self, change: Change) -> Result<(), AskError> {
         self.change_warned(change).await.map(drop)
     }
@@ -151,7 +151,7 @@ impl Master {
     /// Ends jobs or sends them a signal; returns their numbers. The change is on disk and in force on return.
     ///
     /// # Errors
-    /// As [`Master::ask`].
+    /// The same as for [`Master::ask`].
     pub async fn cancel(&self, selection: Selection, signal: Option<i32>) -> Result<Vec<JobId>, AskError> {
         let change = Change::CancelSelected { selection, signal };
         match self.exchange(ClientToMaster::ChangeConf(Box::new(change))).await? {
@@ -214,7 +214,7 @@ impl Master {
     /// Returns quotas, shares and usage of users.
     ///
     /// # Errors
-    /// As [`Master::ask`].
+    /// The same as for [`Master::ask`].
     pub async fn users(&self) -> Result<UsersReport, AskError> {
         self.ask(UsersQuery).await
     }

@@ -23,7 +23,7 @@ impl Master {
     /// Opens a session.
     ///
     /// # Errors
-    /// As [`Master::first_connect`].
+    /// The same as for [`Master::first_connect`].
     pub async fn session(&self) -> Result<Session, AskError> {
         Ok(Session { connection: self.first_connect().await? })
     }

@@ -135,7 +135,7 @@ impl<V: Quantity> CurveSource<V> for JsonFeed {
 }
 
 impl Mapping {
-    /// As [`CurveSource::parse`].
+    /// The same as for [`CurveSource::parse`].
     ///
     /// # Errors
     /// [`FeedError`]; [`FeedError::NotPublished`] if the answer has no values.

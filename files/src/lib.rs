@@ -58,7 +58,7 @@ pub fn sync_directory(dir: &Path) -> io::Result<()> {
 /// Does the same for the directory of `path`.
 ///
 /// # Errors
-/// As [`sync_directory`].
+/// The same as for [`sync_directory`].
 pub fn sync_name(path: &Path) -> io::Result<()> {
     sync_directory(path.parent().unwrap_or(path))
 }

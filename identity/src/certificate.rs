@@ -1,4 +1,4 @@
-//! Reads a certificate: the only module that parses X.509. The signature is checked by the TLS library before.
+//! Reads a certificate. The TLS library has checked its signature before.
 
 use std::time::{Duration, SystemTime};
 

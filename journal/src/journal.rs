@@ -64,7 +64,7 @@ impl Journal {
     /// made by [`Self::backup`] is recognised without this.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The same as for [`Self::open`].
     pub async fn open_restored(dir: &Path) -> Result<(Self, Recovered), OpenError> {
         Self::open_as(dir, true).await
     }

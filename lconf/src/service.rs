@@ -87,7 +87,7 @@ pub async fn drain(Drain { nodes, reason }: Drain, master: &Master) -> Result<u8
 /// Gives drained nodes jobs again.
 ///
 /// # Errors
-/// As [`drain`].
+/// The same as for [`drain`].
 pub async fn resume(Resume { nodes }: Resume, master: &Master) -> Result<u8, Failure> {
     master.change(Change::Resume { nodes: nodes.0 }).await?;
     Ok(exit::DONE)

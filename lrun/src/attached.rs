@@ -37,7 +37,7 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
 /// Passes streams and signals between this process and a job until the job is over.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as for [`run`].
 pub async fn follow(
     mut session: Session,
     has_terminal: bool,

@@ -36,7 +36,7 @@ pub fn traces() -> PathBuf {
 /// Returns the folder of one set of traces, such as `easy-oracles`. Skips the rest of the test if it is missing.
 ///
 /// # Panics
-/// As [`skip`].
+/// The same as for [`skip`].
 pub fn trace_set(name: &str) -> Option<PathBuf> {
     let folder = traces().join(name);
     if !folder.is_dir() {

@@ -21,7 +21,7 @@ impl SmallDisk {
     /// process may not mount.
     ///
     /// # Panics
-    /// If no directory can be made, and as [`skip`].
+    /// If no directory can be made; also panics like [`skip`].
     pub fn mount(bytes: u64) -> Option<Self> {
         // This is part of a test, which fails without it.
         let disk = Self { dir: tempfile::tempdir().expect("a directory"), image: None };
@@ -34,7 +34,7 @@ impl SmallDisk {
     /// Mounts ext4 instead, which [`SmallDisk::fail`] can make read-only.
     ///
     /// # Panics
-    /// As [`SmallDisk::mount`].
+    /// The same as for [`SmallDisk::mount`].
     pub fn mount_ext4(bytes: u64) -> Option<Self> {
         // This is part of a test, which fails without it.
         let image = NamedTempFile::new().expect("a file");

@@ -109,7 +109,7 @@ impl Core {
     /// Records [`Event::Submitted`] without a copy of the request, which belongs to this job alone.
     ///
     /// # Errors
-    /// As [`Core::apply`].
+    /// The same as for [`Core::apply`].
     pub fn submit(&mut self, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
         let now = now.max(self.cluster.state.sums.since);
         apply::submit(&mut self.cluster, now, job, Arc::new(request))

@@ -82,7 +82,7 @@ pub fn from_json(bytes: &[u8], now: Time) -> Result<Vec<Limit>, DocumentError> {
 /// Reads TOML, where a list is `[[limits]]`.
 ///
 /// # Errors
-/// As [`from_json`].
+/// The same as for [`from_json`].
 pub fn from_toml(bytes: &[u8], now: Time) -> Result<Vec<Limit>, DocumentError> {
     let refused = |reason: String| DocumentError::Toml { reason: reason.trim_end().replace('\n', "; ") };
     let text = std::str::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;

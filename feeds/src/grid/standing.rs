@@ -13,7 +13,7 @@ const RETURN: Span = Span::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Mode {
-    /// The messages of the source arrive.
+    /// Messages arrive in time.
     Ok,
     /// Lost without a replacement: no failsafe limit is configured, or its time is over.
     Stale,

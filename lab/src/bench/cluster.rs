@@ -167,7 +167,7 @@ impl Loaded {
     /// Submits one more job, `gap` after the last event.
     ///
     /// # Errors
-    /// As [`Loaded::new`].
+    /// The same as for [`Loaded::new`].
     pub fn arrive(&mut self, gap: Span) -> Result<Took> {
         // Jobs end on time, even between measurements.
         let until = self.now + gap;
@@ -182,7 +182,7 @@ impl Loaded {
     /// Ends the next job.
     ///
     /// # Errors
-    /// As [`Loaded::new`], and if no job runs.
+    /// The same as for [`Loaded::new`], and if no job runs.
     pub fn end(&mut self) -> Result<Took> {
         let Reverse((at, job, attempt)) = self.ends.pop().context("no job runs that could end")?;
         self.now = self.now.max(at);

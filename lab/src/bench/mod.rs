@@ -57,7 +57,7 @@ fn chosen(only: Option<&str>, quick: bool) -> Result<Vec<Part>> {
 /// Measures one part in this process; returns JSON for the parent process.
 ///
 /// # Errors
-/// As [`Part::measure`], and if the name is unknown.
+/// The same as for [`Part::measure`], and if the name is unknown.
 pub fn measure(name: &str, traces: &Path, quick: bool) -> Result<String> {
     let Some(part) = chosen(Some(name), quick)?.into_iter().next() else { bail!("`{name}` is no part") };
     Ok(serde_json::to_string(&part.measure(traces, quick)?)?)

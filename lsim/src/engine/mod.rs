@@ -147,7 +147,7 @@ fn one_by_one(limits: &Curve<Band>, start: Time) -> (Option<Curve<Band>>, Vec<(T
 /// Simulates any load.
 ///
 /// # Errors
-/// As [`simulate`].
+/// The same as for [`simulate`].
 pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> Result<Summary, SimulationError> {
     let begun = std::time::Instant::now();
     let start = load.start();

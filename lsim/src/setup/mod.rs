@@ -155,7 +155,7 @@ impl Setup {
     /// Reads the trace and takes the selected part.
     ///
     /// # Errors
-    /// As [`Setup::load`].
+    /// The same as for [`Setup::load`].
     pub fn workload(&self) -> Result<Workload> {
         self.workload_by(swf::Options::default())
     }
@@ -163,7 +163,7 @@ impl Setup {
     /// Reads the trace by these rules for the Standard Workload Format, and takes the selected part.
     ///
     /// # Errors
-    /// As [`Setup::load`].
+    /// The same as for [`Setup::load`].
     pub fn workload_by(&self, rules: swf::Options) -> Result<Workload> {
         let trace = self.trace.as_ref().ok_or_else(|| anyhow!("no trace: name one with --trace"))?;
         // Only a SimGrid platform has the speed of its hosts, which some of Batsim's profiles need.
@@ -201,10 +201,10 @@ impl Setup {
         workload
     }
 
-    /// As [`Setup::load`], with a workload from [`Setup::workload`].
+    /// The same as for [`Setup::load`], with a workload from [`Setup::workload`].
     ///
     /// # Errors
-    /// As [`Setup::load`].
+    /// The same as for [`Setup::load`].
     pub fn over(&self, workload: Arc<Workload>) -> Result<Loaded> {
         let loaded = self.over_unchecked(workload)?;
         check::budgets(
@@ -216,10 +216,10 @@ impl Setup {
         Ok(loaded)
     }
 
-    /// As [`Setup::over`], but accepts budgets that no policy can keep, for schedulers that ignore budgets.
+    /// Does the same as [`Setup::over`], but accepts budgets that no policy can keep, for schedulers that ignore budgets.
     ///
     /// # Errors
-    /// As [`Setup::load`].
+    /// The same as for [`Setup::load`].
     pub fn over_unchecked(&self, workload: Arc<Workload>) -> Result<Loaded> {
         let preset = self.policy.ok_or_else(|| anyhow!("no policy: name one with --policy"))?;
         let (options, mut notes) = self.options()?;

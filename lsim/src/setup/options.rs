@@ -304,10 +304,10 @@ pub fn choose(preset: Preset, given: (&[Setting], &[Setting])) -> Result<(Option
     choose_from(Options::default(), preset, given)
 }
 
-/// As [`choose`], starting from `options`.
+/// The same as for [`choose`], starting from `options`.
 ///
 /// # Errors
-/// As [`choose`].
+/// The same as for [`choose`].
 pub fn choose_from(
     mut options: Options,
     preset: Preset,

@@ -58,7 +58,7 @@ pub fn platform(path: &Path) -> Result<BatsimPlatform, PlatformXmlError> {
 /// Parses text; errors name `file`.
 ///
 /// # Errors
-/// As [`platform`].
+/// The same as for [`platform`].
 pub fn parse_platform(file: &str, text: &str) -> Result<BatsimPlatform, PlatformXmlError> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)

@@ -111,7 +111,7 @@ pub fn workload(path: &Path, options: Options) -> Result<Workload, WorkloadJsonE
 /// Parses bytes; errors name `file`.
 ///
 /// # Errors
-/// As [`workload`].
+/// The same as for [`workload`].
 pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -> Result<Workload, WorkloadJsonError> {
     let name = file.to_owned();
     let source = input::unpacked(source).map_err(|source| WorkloadJsonError::Read { file: name.clone(), source })?.0;

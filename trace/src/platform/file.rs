@@ -168,7 +168,7 @@ impl Platform {
     /// Parses text; errors name `file`.
     ///
     /// # Errors
-    /// As [`Platform::read`].
+    /// The same as for [`Platform::read`].
     pub fn parse(file: &str, text: &str) -> Result<Self, PlatformFileError> {
         let parsed: File = toml::from_str(text).map_err(|error| {
             let (line, column) = place(text, error.span());

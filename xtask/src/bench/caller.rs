@@ -57,7 +57,7 @@ impl Caller {
     /// Submits a job, and waits until it is on disk.
     ///
     /// # Errors
-    /// As [`Caller::send`] and [`Caller::accepted`].
+    /// The same as for [`Caller::send`] and [`Caller::accepted`].
     pub async fn submit(&mut self) -> Result<JobId> {
         self.send(Request { name: "true".into(), ..Request::one_core("true") }).await?;
         self.accepted().await
