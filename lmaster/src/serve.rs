@@ -1,6 +1,8 @@
 //! The loop of the master: passes all inputs to the controller, one after the other, and carries out its effects.
 //! Makes no decision.
 
+mod configuration;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ use crate::recover;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
+use configuration::Configuration;
 
 /// Most frames of all connections that are read ahead of the controller; each at most 1 MiB, mostly 64 KiB.
 const READ_AHEAD: usize = 256;
@@ -130,47 +133,6 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
 /// Returns the wall-clock time, for feeds, whose times are wall times.
 pub fn now() -> Time {
     Time::from_unix_ms(clock::wall().unix_ms())
-}
-
-/// The configuration in force, and the source to read it again.
-struct Configuration {
-    cli: Cli,
-    settings: ProgramSettings,
-    log: Log,
-}
-
-impl Configuration {
-    /// Returns the settings that may change while running. If the file is no longer valid, all stay unchanged.
-    fn again(&self) -> Option<Input> {
-        let mut settings = match self.cli.settings() {
-            Ok(settings) => settings,
-            Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "the configuration stays unchanged");
-                return None;
-            }
-        };
-        if let Err(error) = self.log.set(&settings.log) {
-            tracing::error!(error = format!("{error:#}"), "the log filter stays unchanged");
-        }
-        let fixed = |settings: &ProgramSettings| {
-            let ProgramSettings { socket, listen, connections, tls, state_dir, log_format, grid, heartbeat, .. } =
-                settings.clone();
-            (socket, listen, connections, tls, state_dir, log_format, grid, heartbeat)
-        };
-        if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
-            tracing::warn!(
-                "socket, listen, [tls], [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
-                 restart"
-            );
-        }
-        if settings.controller.meters != self.settings.controller.meters {
-            tracing::warn!("meters change only with a restart");
-        }
-        tracing::info!("configuration read again");
-        // Feeds change only with a restart.
-        settings.controller.has_feeds = self.settings.controller.has_feeds;
-        Some(Input::Configured(Box::new(settings.controller)))
-    }
 }
 
 struct Sources {
