@@ -83,7 +83,7 @@ pub struct Authority {
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum AuthorityError {
-    #[error("no randomness: {0}")]
+    #[error("cannot get random numbers from the kernel: {0}")]
     Random(getrandom::Error),
     #[error("cannot sign: {0}")]
     Sign(rcgen::Error),
@@ -105,7 +105,7 @@ impl Authority {
     /// Makes the authority of a cluster: ECDSA P-256, ten years, path length 0.
     ///
     /// # Errors
-    /// If there is no randomness.
+    /// If the kernel gives no random numbers.
     pub fn new(cluster: ClusterId, now: SystemTime) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(AuthorityError::Sign)?;
         let mut params = valid(now, AUTHORITY_LIFE, &format!("Limo {cluster}"));

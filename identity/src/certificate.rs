@@ -10,14 +10,14 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::name::{Identity, IdentityError};
 use crate::serial::Serial;
 
-/// What a certificate says about its owner.
+/// The owner of a certificate, with its serial and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The owner.
     pub identity: Identity,
     /// The serial number.
     pub serial: Serial,
-    /// The first moment at which the certificate is no longer valid.
+    /// End of its validity, excluded.
     pub until: SystemTime,
 }
 

@@ -19,7 +19,7 @@ impl KeyRequest {
     /// Makes a key and a request without a name: the authority decides the name.
     ///
     /// # Errors
-    /// If there is no randomness.
+    /// If the kernel gives no random numbers.
     pub fn new() -> Result<Self, RequestError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let request = CertificateParams::default().serialize_request(&key)?.der().clone();

@@ -99,7 +99,7 @@ fn named(text: &str, issued: &[(Issued, bool)]) -> Result<Vec<Serial>, Failure> 
     };
     let found: Vec<&(Issued, bool)> = issued.iter().filter(|(issued, _)| is_named(issued)).collect();
     if found.is_empty() {
-        let message = format!("`{text}` is no issued certificate");
+        let message = format!("there is no issued certificate `{text}`");
         return Err(Failure::new(message).hint("see `lconf cert list`"));
     }
     Ok(found.into_iter().filter(|(_, is_revoked)| !is_revoked).map(|(issued, _)| issued.serial).collect())

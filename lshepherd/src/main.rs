@@ -85,7 +85,7 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut tim
             return Ok(());
         }
         if connection.is_none() {
-            // What matters of these is repeated for the next `lslave`.
+            // The next `lslave` gets the answers about attempts again.
             shepherd.answers.clear();
             if shepherd.home.is_none() || shepherd.is_idle() {
                 return Ok(());

@@ -240,7 +240,7 @@ pub enum Effect {
         stream: StreamId,
         most: usize,
     },
-    /// The receiver has the output up to `offset`, so that these bytes are no longer needed.
+    /// The receiver has the output up to `offset`. The earlier bytes may be dropped.
     Acknowledged {
         stream: StreamId,
         offset: u64,

@@ -23,7 +23,7 @@ impl Notifier {
     /// another process is ignored.
     ///
     /// # Errors
-    /// If `NOTIFY_SOCKET` is not the address of a Unix socket, or if there is no descriptor for a socket.
+    /// If `NOTIFY_SOCKET` is not the address of a Unix socket, or the process cannot open another socket.
     pub fn from_env() -> io::Result<Self> {
         let variable = |name: &str| std::env::var_os(name);
         let is_ours = variable("WATCHDOG_PID").is_none_or(|pid| pid == *std::process::id().to_string());

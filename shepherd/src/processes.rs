@@ -113,14 +113,14 @@ fn processes() -> impl Iterator<Item = i32> {
 /// A process that carries a cookie.
 struct Carrier {
     pid: i32,
-    process: OwnedFd,
+    process: ProcessHandle,
 }
 
 fn carriers(mark: &Mark) -> impl Iterator<Item = Carrier> {
     let entry = format!("{COOKIE}={}", mark.cookie);
     processes().filter_map(move |pid| {
         // The descriptor is opened first. If another process gets the number afterwards, that process gets no signal.
-        let process = open_process(pid)?;
+        let process = ProcessHandle::open(pid)?;
         if !is_of(pid, mark.uid) {
             return None;
         }
@@ -146,8 +146,7 @@ fn is_of(pid: i32, uid: u32) -> bool {
 impl Carrier {
     /// Sends a signal. A process that has just ended is absent in the next search.
     fn signal(&self, signal: i32) {
-        // SAFETY: the descriptor is open, and there are no siginfo and no flags.
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.process.as_raw_fd(), signal, 0, 0) };
+        self.process.signal(signal);
     }
 
     /// Returns the kernel's letter for its state; `None` if it is gone, or in the group of `leader`.
@@ -165,10 +164,22 @@ fn state_and_group(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.nth(1)?.parse().ok()?))
 }
 
-fn open_process(pid: i32) -> Option<OwnedFd> {
-    // SAFETY: no memory is involved; the flags are none. The kernel makes the descriptor close-on-exec.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the kernel has just made the descriptor, and no other code owns it.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+/// A process that keeps its identity: it gets signals, and a later process with the same number does not.
+pub struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// Opens the process that has the number now; `None` if there is none, or the kernel refuses.
+    pub fn open(pid: i32) -> Option<Self> {
+        // SAFETY: the call takes numbers only, without flags. The kernel makes the descriptor close-on-exec.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+        // SAFETY: the kernel has just made the descriptor, and no other code owns it.
+        Some(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Sends a signal; does nothing if the process has ended.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the descriptor is open; the call gets neither signal information nor flags.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), signal, 0, 0) };
+    }
 }

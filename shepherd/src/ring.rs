@@ -188,7 +188,7 @@ impl Ring {
             .map(|(start, length)| IoSlice::new(unsafe { std::slice::from_raw_parts(self.at(start), length) }))
     }
 
-    /// Releases the bytes below `offset`; the end of the stream counts as one. Does nothing if that is no progress.
+    /// Releases the bytes below `offset`; the end of the stream counts as one. An offset below the head changes nothing.
     pub fn release(&self, offset: u64) {
         let end = self.tail() + u64::from(self.has_ended());
         if offset > self.head() {

@@ -12,7 +12,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Returns the settings that may change while running. If the file is no longer valid, all stay unchanged.
+    /// Reads the settings that may change while the master runs. An invalid file changes nothing.
     pub fn again(&self) -> Option<Input> {
         let mut settings = match self.cli.settings() {
             Ok(settings) => settings,

@@ -66,7 +66,7 @@ impl Shepherd {
         self.answers.push_back(answer);
     }
 
-    /// Handles an attempt of which nothing is left. It is forgotten at once unless it is held.
+    /// Handles the end of an attempt without processes or output. Forgets it, unless `lslave` must release it first.
     pub(super) fn over(&mut self, handle: Handle) {
         self.remove_carried(handle);
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use limo_shepherd::processes::ProcessHandle;
 use limo_shepherd::{Answer, Claim, Holds, receive};
 use nix::errno::Errno;
 use nix::libc;
@@ -152,16 +153,11 @@ fn answered(name: &str, socket: OwnedFd, end: Instant) -> Answered {
 
 /// Kills the process at the other end of the connection.
 fn kill(socket: &OwnedFd, pid: i32) {
-    // SAFETY: no memory is involved; the flags are none.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let Some(process) = i32::try_from(process).ok().filter(|process| *process >= 0) else { return };
-    // SAFETY: the kernel has just made the descriptor, and no other code owns it.
-    let process = unsafe { OwnedFd::from_raw_fd(process) };
+    let Some(process) = ProcessHandle::open(pid) else { return };
     // While the connection is open, the process lives, so that the number was its own.
     let mut fds = [PollFd::new(socket.as_fd(), PollFlags::empty())];
     let is_open = poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count == 0);
     if is_open {
-        // SAFETY: the descriptor is open, and there are no siginfo and no flags.
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, 0, 0) };
+        process.signal(libc::SIGKILL);
     }
 }
