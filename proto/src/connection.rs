@@ -113,6 +113,10 @@ async fn call<In, Out>(
     let address = || endpoint.to_string();
     let refused = |source| ConnectionError::Connect { address: address(), source };
     let unidentified = |source| ConnectionError::Unidentified { address: address(), source };
+    let trusted = match endpoint {
+        Endpoint::Unix(path) => &trusted.at_socket(path),
+        _ => trusted,
+    };
     if let Endpoint::Unix(path) = endpoint {
         safe::safe_socket(path, trusted).map_err(|unsafe_place| match unsafe_place {
             UnsafePlace::Io { source, .. } => refused(source),

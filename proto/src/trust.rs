@@ -1,18 +1,23 @@
-//! The users whom a caller trusts as masters: root, its own user, and the service user that an operator has
-//! configured.
+//! The users whom a caller trusts as masters: root, its own user, the service user that an operator has configured,
+//! and, for the machine's own socket, the owner of the socket's directory.
 
 use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use nix::unistd::{Uid, User};
 use thiserror::Error;
 
 use crate::owner::{OVERFLOW_UID, user_name};
+use crate::places::SYSTEM_SOCKET;
 
 /// Users that a caller accepts as owners of a master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trusted {
     own: u32,
     service: Option<u32>,
+    machine: Option<u32>,
 }
 
 /// Reason why a user cannot be the service user.
@@ -30,7 +35,7 @@ pub enum ServiceUserError {
 impl Trusted {
     /// Trusts root and the user of this process.
     pub fn own() -> Self {
-        Self { own: nix::unistd::geteuid().as_raw(), service: None }
+        Self { own: nix::unistd::geteuid().as_raw(), service: None, machine: None }
     }
 
     /// Also trusts `user`, given by name or number, if any.
@@ -50,16 +55,26 @@ impl Trusted {
         Ok(Self { service: Some(uid), ..Self::own() })
     }
 
+    /// Also trusts the owner of `/run/limo` if `socket` is the socket of the machine's master: only root can make that
+    /// directory or give it to a user, so root chose who runs the master.
+    pub(crate) fn at_socket(self, socket: &Path) -> Self {
+        if socket != Path::new(SYSTEM_SOCKET) {
+            return self;
+        }
+        let directory = socket.parent().and_then(|directory| fs::symlink_metadata(directory).ok());
+        Self { machine: directory.filter(|directory| directory.is_dir()).map(|directory| directory.uid()), ..self }
+    }
+
     /// Returns true if a socket or directory of this user may be a master's.
     pub fn accepts(&self, uid: u32) -> bool {
-        uid != OVERFLOW_UID && (uid == 0 || uid == self.own || self.service == Some(uid))
+        uid != OVERFLOW_UID && (uid == 0 || uid == self.own || [self.service, self.machine].contains(&Some(uid)))
     }
 }
 
 impl fmt::Display for Trusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut users = vec![0];
-        users.extend([self.own].into_iter().chain(self.service).filter(|uid| *uid != 0));
+        users.extend([self.own].into_iter().chain(self.service).chain(self.machine).filter(|uid| *uid != 0));
         users.dedup();
         for (index, uid) in users.iter().enumerate() {
             let before = match index {
@@ -87,19 +102,19 @@ mod tests {
 
     #[test]
     fn root_the_own_user_and_the_service_user_are_accepted() {
-        let trusted = Trusted { own: 4001, service: Some(4002) };
+        let trusted = Trusted { own: 4001, service: Some(4002), machine: None };
         let accepted: Vec<u32> =
             [0, 1, 4001, 4002, 4003, OVERFLOW_UID].into_iter().filter(|uid| trusted.accepts(*uid)).collect();
         assert_eq!(accepted, [0, 4001, 4002]);
         assert_eq!(trusted.to_string(), "root (uid 0), uid 4001 or uid 4002");
-        assert_eq!(Trusted { own: 0, service: None }.to_string(), "root (uid 0)");
+        assert_eq!(Trusted { own: 0, service: None, machine: None }.to_string(), "root (uid 0)");
     }
 
     #[test]
     fn the_overflow_user_is_never_accepted() {
         let error = Trusted::with_service_user(Some("65534")).expect_err("nobody in particular");
         assert_eq!(error, ServiceUserError::Overflow("65534".into()));
-        assert!(!Trusted { own: OVERFLOW_UID, service: None }.accepts(OVERFLOW_UID));
+        assert!(!Trusted { own: OVERFLOW_UID, service: None, machine: None }.accepts(OVERFLOW_UID));
         let error = Trusted::with_service_user(Some("no such user")).expect_err("unknown");
         assert_eq!(error, ServiceUserError::Unknown("no such user".into()));
     }
