@@ -57,6 +57,8 @@ pub enum Requirement {
     Platform,
     /// A program that few machines have, such as `fish`.
     Program,
+    /// Systemd, namespaces and overlays, of which a test makes hosts, and the packages that it installs there.
+    Hosts,
     /// The traces in the directory `shared` next to the repository.
     Traces,
     /// A released version of the protocol.
@@ -77,6 +79,7 @@ impl fmt::Display for Requirement {
             Self::SmallDisk => "a small file system",
             Self::Platform => "Linux with glibc and its usual programs",
             Self::Program => "an optional program",
+            Self::Hosts => "hosts with systemd and packages",
             Self::Traces => "the shared traces",
             Self::Release => "a released protocol",
         })

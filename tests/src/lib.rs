@@ -5,6 +5,7 @@ pub mod clock;
 mod cluster;
 mod daemon;
 mod dice;
+mod host;
 mod person;
 mod processes;
 pub mod programs;
@@ -14,6 +15,7 @@ mod until;
 
 pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
 pub use dice::Dice;
+pub use host::{Host, Switch};
 pub use person::Person;
 pub use processes::{Process, processes};
 pub use stranger::{Hostile, STRANGER, Stranger};

@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use limo_requirements::SKIPS;
 
-use crate::skips;
 use crate::workspace::{cargo, has_cargo};
+use crate::{package, skips};
 
 /// A cargo command.
 struct Step {
@@ -30,6 +30,7 @@ struct Plan {
 struct Tools {
     deny: bool,
     nextest: bool,
+    debhelper: bool,
 }
 
 /// Runs `cargo xtask test`.
@@ -37,7 +38,8 @@ struct Tools {
 /// # Errors
 /// If a step cannot be run, or fails.
 pub fn run() -> Result<()> {
-    let plan = plan(Tools { deny: has_cargo("deny")?, nextest: has_cargo("nextest")? });
+    let debhelper = package::can_make_deb();
+    let plan = plan(Tools { deny: has_cargo("deny")?, nextest: has_cargo("nextest")?, debhelper });
     let names: Vec<&str> = plan.steps.iter().map(|step| step.name).collect();
     eprintln!("xtask: plan: {}", names.join(", "));
     for reason in &plan.skipped {
@@ -75,6 +77,13 @@ fn plan(tools: Tools) -> Plan {
     let mut step = |name, arguments| plan.steps.push(Step { name, arguments });
     // The end-to-end tests run the programs that this step builds.
     step("programs", &["build", "--workspace", "--bins"]);
+    if tools.debhelper {
+        // A test installs them.
+        step("packages", &["xtask", "package", "deb", "--profile", "dev"]);
+    } else {
+        plan.skipped.push("packages: debhelper is not installed (`apt install dpkg-dev debhelper`)");
+    }
+    let mut step = |name, arguments| plan.steps.push(Step { name, arguments });
     if tools.nextest {
         step(TESTS, &["nextest", "run", "--workspace"]);
     } else {
@@ -96,8 +105,9 @@ mod tests {
 
     #[test]
     fn missing_requirements_are_printed_and_the_tests_run_last() {
-        let all = ["format", "lints", "licences", "programs", "tests"];
-        check(Tools { deny: true, nextest: true }, &all, "nextest", 0);
-        check(Tools { deny: false, nextest: false }, &["format", "lints", "programs", "tests"], "test", 1);
+        let all = ["format", "lints", "licences", "programs", "packages", "tests"];
+        check(Tools { deny: true, nextest: true, debhelper: true }, &all, "nextest", 0);
+        let least = ["format", "lints", "programs", "tests"];
+        check(Tools { deny: false, nextest: false, debhelper: false }, &least, "test", 2);
     }
 }

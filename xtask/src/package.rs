@@ -43,6 +43,14 @@ enum Format {
     Deb,
 }
 
+/// Returns true if the tools for Debian packages are installed.
+pub fn can_make_deb() -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    ["dpkg-buildpackage", "dh"]
+        .iter()
+        .all(|tool| std::env::split_paths(&paths).any(|directory| directory.join(tool).is_file()))
+}
+
 /// Runs `cargo xtask package`; prints the paths of the packages.
 ///
 /// # Errors
@@ -61,6 +69,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     programs(&target.join(built), &source)?;
     deployed(&source, &arguments.address)?;
     let mut build = Command::new("dpkg-buildpackage");
+    if arguments.profile == "dev" {
+        // These packages are for tests, which wait for them.
+        build.env("DEB_COMPRESSION", "-z0");
+    }
     succeed(build.args(["--build=binary", "--unsigned-changes", "--unsigned-buildinfo"]).current_dir(&source))?;
     for entry in fs::read_dir(&place).with_context(|| format!("cannot read {}", place.display()))? {
         let path = entry.context("cannot read a directory")?.path();
