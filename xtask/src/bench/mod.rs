@@ -15,9 +15,10 @@ mod submissions;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// Also measure a Slurm, which this script starts
     #[arg(long, value_name = "START_SH", env = "LIMO_BENCH_SLURM")]
     slurm: Option<PathBuf>,
+    /// Connect over TLS; only for `true`, `submissions`, `arrays` and `stdio`
+    #[arg(long)]
+    tls: bool,
     /// Policy of the part `round`
     #[arg(long, value_name = "NAME", default_value = "limo")]
     policy: String,
@@ -70,12 +74,19 @@ enum Name {
 /// # Errors
 /// If the programs cannot be built, a daemon fails, or a measured event never happens.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    let credentials = std::env::var_os(CREDENTIALS).map(PathBuf::from);
+    if arguments.tls && credentials.is_none() {
+        return again_with_credentials();
+    }
     eprintln!("bench: building the programs in release");
     let programs = Programs::build()?;
     let slurm = arguments.slurm.as_deref().map(Slurm::start).transpose()?;
-    let site = Site { programs, quick: arguments.quick, slurm, policy: arguments.policy.clone() };
+    let tls = credentials.filter(|_| arguments.tls);
+    let site = Site { programs, quick: arguments.quick, slurm, tls, policy: arguments.policy.clone() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let names = arguments.name.map_or_else(|| Name::value_variants().to_vec(), |name| vec![name]);
+    let mut names = arguments.name.map_or_else(|| Name::value_variants().to_vec(), |name| vec![name]);
+    names.retain(|name| !arguments.tls || name.is_for_tls());
+    ensure!(!names.is_empty(), "this part has no figures over TLS");
     let conditions = Conditions::now();
     if !arguments.json {
         println!("{}\n", conditions.in_words(&site));
@@ -99,10 +110,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.json {
         let Conditions { cores, load } = conditions;
         let slurm = site.slurm.as_ref().map(|slurm| slurm.version.as_str());
-        let all = json!({ "schema": 1, "cores": cores, "load_before": load, "slurm": slurm, "parts": parts });
+        let all = json!({ "schema": 1, "tls": site.tls.is_some(), "cores": cores, "load_before": load, "slurm": slurm, "parts": parts });
         println!("{}", serde_json::to_string_pretty(&all)?);
     }
     Ok(())
+}
+
+/// Variable with the directory of the certificate, in the process that measures over TLS.
+const CREDENTIALS: &str = "LIMO_BENCH_CREDENTIALS";
+
+/// Runs this program again, with a directory for its certificate.
+fn again_with_credentials() -> Result<()> {
+    let dir = site::place()?;
+    let mut again = Command::new(std::env::current_exe().context("this program has no path")?);
+    again.args(std::env::args_os().skip(1)).env(CREDENTIALS, dir.path()).env("LIMO_TLS_DIR", dir.path());
+    let status = again.status().context("cannot run this program again")?;
+    ensure!(status.success(), "the measurement over TLS failed ({status})");
+    Ok(())
+}
+
+impl Name {
+    fn is_for_tls(self) -> bool {
+        matches!(self, Self::True | Self::Submissions | Self::Arrays | Self::Stdio)
+    }
 }
 
 async fn measure(site: &Site, name: Name) -> Result<Part> {
@@ -137,6 +167,7 @@ impl Conditions {
             Some(slurm) => format!("{} is measured in turns", slurm.version),
             None => "Slurm is not measured (--slurm START_SH starts it): published figures are quoted".into(),
         };
-        format!("{} cores, load {:.2} before; {slurm}", self.cores, self.load)
+        let tls = if site.tls.is_some() { "; over TLS" } else { "" };
+        format!("{} cores, load {:.2} before{tls}; {slurm}", self.cores, self.load)
     }
 }

@@ -1,7 +1,7 @@
 //! The surroundings of the benchmark's parts: programs, directories, clusters, and the kernel's counters of a process.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -20,6 +20,8 @@ pub struct Site {
     pub quick: bool,
     /// A Slurm to compare with, if requested.
     pub slurm: Option<Slurm>,
+    /// Directory of this process's certificate, if the clusters use TLS.
+    pub tls: Option<PathBuf>,
     /// Policy of the part about rounds.
     pub policy: String,
 }
@@ -39,7 +41,10 @@ impl Site {
         let file = dir.join("lmaster.toml");
         let text = if config.contains("log = ") { config.to_owned() } else { format!("log = \"warn\"\n{config}") };
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-        let mut cluster = Cluster::start(&self.programs, dir, &file).await?;
+        let mut cluster = match &self.tls {
+            Some(client) => Cluster::start_over_tls(&self.programs, dir, &file, client).await?,
+            None => Cluster::start(&self.programs, dir, &file).await?,
+        };
         for (index, options) in nodes.iter().enumerate() {
             let options: Vec<&str> = ["--log", "warn", "--gpus", "none"].iter().chain(*options).copied().collect();
             cluster.add_node(&format!("n{}", index + 1), &options)?;

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use limo_proto::user_name;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -78,8 +79,17 @@ pub struct Cluster<'a> {
     dir: PathBuf,
     address: String,
     config: PathBuf,
+    tls: Option<Tls>,
     master: Daemon,
     nodes: Vec<Daemon>,
+}
+
+/// Certificates of a cluster whose nodes and clients connect over TLS.
+struct Tls {
+    /// Directory of the authority and of the master's certificate.
+    authority: PathBuf,
+    /// Directory of the clients' certificate.
+    client: PathBuf,
 }
 
 impl<'a> Cluster<'a> {
@@ -88,8 +98,25 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// If it does not start.
     pub async fn start(programs: &'a Programs, dir: &Path, config: &Path) -> Result<Self> {
-        let (master, address) = start_master(programs, dir, config, "127.0.0.1:0").await?;
-        Ok(Self { programs, dir: dir.to_owned(), address, config: config.to_owned(), master, nodes: Vec::new() })
+        Self::start_with(programs, (dir, config), None).await
+    }
+
+    /// Does the same with nodes and clients over TLS. The clients' certificate goes to the directory `client`.
+    ///
+    /// # Errors
+    /// If no certificate can be made, or the master does not start.
+    pub async fn start_over_tls(programs: &'a Programs, dir: &Path, config: &Path, client: &Path) -> Result<Self> {
+        let tls = Tls { authority: dir.join("authority"), client: client.to_owned() };
+        succeeded(programs.command("lconf").args(["cluster", "init", "--dir"]).arg(&tls.authority))?;
+        tls.issue(programs, "operator", &user_name(nix::unistd::geteuid().as_raw()), client)?;
+        Self::start_with(programs, (dir, config), Some(tls)).await
+    }
+
+    async fn start_with(programs: &'a Programs, (dir, config): (&Path, &Path), tls: Option<Tls>) -> Result<Self> {
+        let (dir, config) = (dir.to_owned(), config.to_owned());
+        let start = Start { programs, dir: &dir, config: &config, tls: tls.as_ref() };
+        let (master, address) = start.master("127.0.0.1:0").await?;
+        Ok(Self { programs, dir, address, config, tls, master, nodes: Vec::new() })
     }
 
     /// Kills the master with `kill -9`, and starts another with the same address and journal.
@@ -100,7 +127,9 @@ impl<'a> Cluster<'a> {
         self.master.child.kill().context("cannot kill the master")?;
         self.master.child.wait().context("cannot wait for the master")?;
         fs::remove_file(self.state_dir().join("address")).context("the master had no address")?;
-        (self.master, _) = start_master(self.programs, &self.dir, &self.config, &self.address).await?;
+        let Self { programs, dir, config, tls, .. } = self;
+        let start = Start { programs, dir, config, tls: tls.as_ref() };
+        (self.master, _) = start.master(&self.address).await?;
         Ok(())
     }
 
@@ -109,7 +138,7 @@ impl<'a> Cluster<'a> {
         socket_in(&self.dir).display().to_string()
     }
 
-    /// Returns the loopback address of the master.
+    /// Returns the address at which nodes and clients call the master.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -122,6 +151,9 @@ impl<'a> Cluster<'a> {
     pub fn client(&self, program: &str) -> Command {
         let mut command = self.programs.command(program);
         command.env("LIMO_MASTER", &self.address).current_dir(&self.dir);
+        if let Some(tls) = &self.tls {
+            command.env("LIMO_TLS_DIR", &tls.client);
+        }
         command
     }
 
@@ -150,6 +182,11 @@ impl<'a> Cluster<'a> {
         let mut command = self.programs.command("lslave");
         command.arg("--state-dir").arg(self.dir.join(name)).args(["--master", &self.address, "--name", name]);
         command.args(options);
+        if let Some(tls) = &self.tls {
+            let certificate = self.dir.join(format!("{name}-tls"));
+            tls.issue(self.programs, "node", name, &certificate)?;
+            command.env("LIMO_TLS_DIR", certificate);
+        }
         self.nodes.push(Daemon::start(name, command, &self.dir)?);
         Ok(())
     }
@@ -210,21 +247,53 @@ fn socket_in(dir: &Path) -> PathBuf {
     dir.join("master.sock")
 }
 
-async fn start_master(programs: &Programs, dir: &Path, config: &Path, listen: &str) -> Result<(Daemon, String)> {
-    let state = dir.join("lmaster");
-    let mut command = programs.command("lmaster");
-    command.arg("--state-dir").arg(&state).args(["--listen", listen]).arg("--config").arg(config);
-    command.arg("--socket").arg(socket_in(dir));
-    let mut master = Daemon::start("lmaster", command, dir)?;
-    let begin = Instant::now();
-    loop {
-        if let Ok(address) = fs::read_to_string(state.join("address")) {
-            return Ok((master, address.trim().to_owned()));
+/// Programs, directory and settings of a master.
+struct Start<'a> {
+    programs: &'a Programs,
+    dir: &'a Path,
+    config: &'a Path,
+    tls: Option<&'a Tls>,
+}
+
+impl Start<'_> {
+    /// Starts a master; returns it with its address for nodes and clients.
+    async fn master(&self, listen: &str) -> Result<(Daemon, String)> {
+        let state = self.dir.join("lmaster");
+        let mut command = self.programs.command("lmaster");
+        command.arg("--state-dir").arg(&state).arg("--config").arg(self.config);
+        command.arg("--socket").arg(socket_in(self.dir));
+        match self.tls {
+            Some(tls) => command.args(["--tls-listen", listen, "--tls-dir"]).arg(&tls.authority),
+            None => command.args(["--listen", listen]),
+        };
+        let file = if self.tls.is_some() { "tls-address" } else { "address" };
+        let mut master = Daemon::start("lmaster", command, self.dir)?;
+        let begin = Instant::now();
+        loop {
+            if let Ok(address) = fs::read_to_string(state.join(file)) {
+                return Ok((master, address.trim().to_owned()));
+            }
+            master.must_run()?;
+            ensure!(begin.elapsed() < PATIENCE, "the master did not come up within {} s", PATIENCE.as_secs());
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
-        master.must_run()?;
-        ensure!(begin.elapsed() < PATIENCE, "the master did not come up within {} s", PATIENCE.as_secs());
-        tokio::time::sleep(LOOK_AGAIN).await;
     }
+}
+
+impl Tls {
+    /// Makes a certificate in the directory `to`.
+    fn issue(&self, programs: &Programs, role: &str, name: &str, to: &Path) -> Result<()> {
+        let mut command = programs.command("lconf");
+        command.args(["cert", "issue", role, name, "--dir"]).arg(&self.authority).arg("--out").arg(to);
+        succeeded(&mut command)
+    }
+}
+
+fn succeeded(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed ({}): {}", output.status, said.trim());
+    Ok(())
 }
 
 impl Daemon {
