@@ -61,6 +61,8 @@ pub enum Requirement {
     Traces,
     /// A released version of the protocol.
     Release,
+    /// Control groups that root can make, with the controllers that the test limits.
+    ControlGroups,
 }
 
 impl Requirement {
@@ -79,6 +81,7 @@ impl fmt::Display for Requirement {
             Self::Program => "an optional program",
             Self::Traces => "the shared traces",
             Self::Release => "a released protocol",
+            Self::ControlGroups => "control groups",
         })
     }
 }
