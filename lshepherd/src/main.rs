@@ -81,6 +81,8 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut tim
             // Nobody reads answers, but orders may have come before.
             obey(shepherd, connection.take().as_ref(), usize::MAX)?;
         }
+        // This follows the answers, because nobody waits for it.
+        shepherd.close_groups();
         if shepherd.has_failed {
             return Ok(());
         }
