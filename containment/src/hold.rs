@@ -34,6 +34,7 @@ pub fn hold(mounts: &Mounts) -> Result<Option<PathBuf>, ContainError> {
     let leaf = own.join(HOLDER);
     fs::create_dir_all(&leaf).map_err(failed("make", &leaf))?;
     set(&leaf.join("cgroup.procs"), "0")?;
-    enable(&own)?;
-    Ok(Some(own))
+    let mut refused = None;
+    enable(&own, &mut refused)?;
+    refused.map_or(Ok(Some(own)), Err)
 }

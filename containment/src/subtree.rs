@@ -44,7 +44,7 @@ pub struct Strength {
 }
 
 /// The groups of one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Subtree {
     /// The directory of version 2, with the controllers that its groups get.
     unified: Option<(PathBuf, BTreeSet<Controller>)>,
@@ -52,6 +52,8 @@ pub struct Subtree {
     v1: BTreeMap<Controller, PathBuf>,
     /// True if the directory above it was made for the nodes of this machine.
     is_own: bool,
+    /// Reason why a hierarchy or controller is not used.
+    refused: Option<ContainError>,
 }
 
 impl Subtree {
@@ -70,8 +72,8 @@ impl Subtree {
         let mut refused = None;
         let unified = mounts.unified.as_ref().and_then(|mount| {
             let first = if is_own { mount.clone() } else { mount.join(below) };
-            let opened = prepare(&first, &mount.join(below), name);
-            opened.map_err(|error| refused = Some(error)).ok()
+            let prepared = prepare(&first, &mount.join(below), name, &mut refused);
+            prepared.map_err(|error| refused = Some(error)).ok()
         });
         let has = |controller: &Controller| match &unified {
             None => false,
@@ -89,7 +91,7 @@ impl Subtree {
         if unified.is_none() && v1.is_empty() {
             return Err(refused.unwrap_or(ContainError::NotMounted));
         }
-        Ok(Self { unified, v1, is_own })
+        Ok(Self { unified, v1, is_own, refused })
     }
 
     /// Makes the group of an attempt. An empty one of that name is replaced.
@@ -176,6 +178,11 @@ impl Subtree {
         unified.chain(self.v1.values()).map(PathBuf::as_path).collect()
     }
 
+    /// Returns the reason why a hierarchy or controller of this machine is not used.
+    pub fn refusal(&self) -> Option<&ContainError> {
+        self.refused.as_ref()
+    }
+
     /// Returns the limits that its groups enforce.
     pub fn strength(&self) -> Strength {
         let has = |controller| {
@@ -216,19 +223,28 @@ fn make_one(path: &Path) -> Result<(), ContainError> {
 
 /// Makes the directory `name` below `place` in version 2, and enables the controllers for its groups. Enables them from
 /// `first` on, which is `place` or above it.
-fn prepare(first: &Path, place: &Path, name: &str) -> Result<(PathBuf, BTreeSet<Controller>), ContainError> {
+fn prepare(
+    first: &Path,
+    place: &Path,
+    name: &str,
+    refused: &mut Option<ContainError>,
+) -> Result<(PathBuf, BTreeSet<Controller>), ContainError> {
     let own = place.join(name);
     fs::create_dir_all(&own).map_err(failed("make", &own))?;
     let from_first = own.ancestors().take_while(|path| path.starts_with(first)).collect::<Vec<_>>();
     let mut enabled = BTreeSet::new();
     for path in from_first.into_iter().rev() {
-        enabled = enable(path)?;
+        enabled = enable(path, refused)?;
     }
     Ok((own, enabled))
 }
 
-/// Enables the controllers that a directory has for those below it. Returns the enabled ones.
-pub(crate) fn enable(directory: &Path) -> Result<BTreeSet<Controller>, ContainError> {
+/// Enables the controllers that a directory has for those below it. Returns the enabled ones, and sets the reason if the
+/// kernel refuses one: for example while processes are in the directory itself.
+pub(crate) fn enable(
+    directory: &Path,
+    refused: &mut Option<ContainError>,
+) -> Result<BTreeSet<Controller>, ContainError> {
     let list = |name: &str| {
         let text = device::read(&directory.join(name))?.unwrap_or_default();
         Ok::<BTreeSet<_>, ContainError>(text.split_ascii_whitespace().filter_map(Controller::of).collect())
@@ -236,8 +252,10 @@ pub(crate) fn enable(directory: &Path) -> Result<BTreeSet<Controller>, ContainEr
     let control = "cgroup.subtree_control";
     let (available, mut enabled) = (list("cgroup.controllers")?, list(control)?);
     for controller in available.difference(&enabled.clone()) {
-        set(&directory.join(control), &format!("+{}", controller.name()))?;
-        enabled.insert(*controller);
+        match set(&directory.join(control), &format!("+{}", controller.name())) {
+            Ok(()) => drop(enabled.insert(*controller)),
+            Err(error) => *refused = Some(error),
+        }
     }
     Ok(enabled)
 }

@@ -40,6 +40,9 @@ impl Groups {
         let mut groups = Self { settings, instance: instance.to_owned(), subtree: None, cpus };
         groups.subtree = groups.find()?;
         info!("{}", groups.containment());
+        if let Some(error) = groups.subtree.as_ref().and_then(Subtree::refusal) {
+            warn!(%error, "jobs do not have all limits of control groups");
+        }
         Ok(groups)
     }
 

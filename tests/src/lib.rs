@@ -1,6 +1,7 @@
 //! Clusters of real programs for the end-to-end tests: a master and nodes on loopback, each in its own directory, and
 //! the clients. Independent of the tests.
 
+mod booted;
 pub mod clock;
 mod cluster;
 mod daemon;
@@ -13,6 +14,7 @@ mod stranger;
 mod submitter;
 mod until;
 
+pub use booted::Booted;
 pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
 pub use dice::Dice;
 pub use person::Person;

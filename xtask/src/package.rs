@@ -17,9 +17,10 @@ const PROGRAMS: [(&str, u8); 6] = [("lrun", 1), ("lq", 1), ("lconf", 1), ("lsim"
 const COMPLETED: [&str; 3] = ["lrun", "lq", "lconf"];
 
 /// Units, sysusers files, and the packages that install them.
-const RENAMED: [(&str, &str); 4] = [
+const RENAMED: [(&str, &str); 5] = [
     ("systemd/lmaster.service", "limo-master.lmaster.service"),
     ("systemd/lslave.service", "limo-node.lslave.service"),
+    ("systemd/limo-jobs.service", "limo-node.limo-jobs.service"),
     ("sysusers/limo.conf", "limo-master.sysusers"),
     ("sysusers/limo.conf", "limo-node.sysusers"),
 ];

@@ -106,20 +106,16 @@ impl Shepherd {
 
     /// Kills the remaining processes of a job in a worker, if there may be any.
     pub(super) fn kill_rest(&mut self, handle: Handle, group: Option<Group>, mark: Mark, now: BootTime) {
-        // Most jobs leave nothing behind. Without a group, this avoids to read all of /proc.
-        let is_clean = match &group {
-            Some(group) => group.is_empty().unwrap_or(false),
-            None => self.is_alone_with_leaders(),
-        };
-        if is_clean {
+        // Most jobs leave nothing behind, so reading all of /proc can be avoided. Jobs of root can leave their groups.
+        let is_clean = group.as_ref().is_none_or(|group| group.is_empty().unwrap_or(false));
+        if is_clean && self.is_alone_with_leaders() {
             return self.emptied(handle, 0);
         }
         let patience = Duration::from_millis(SWEEP);
-        let left = move || match &group {
-            Some(group) => group.kill(patience).map_err(|error| error.to_string()),
-            None => Ok(sweep(&mark, patience)),
+        let code = move || {
+            let in_group = group.map_or(Ok(0), |group| group.kill(patience)).map_err(|error| error.to_string())?;
+            Ok(u8::try_from(in_group.max(sweep(&mark, patience))).unwrap_or(u8::MAX))
         };
-        let code = move || left().map(|left| u8::try_from(left).unwrap_or(u8::MAX));
         match worker::start(None, now.plus(SWEEP + SWEEP_STUCK), code) {
             Ok(worker) => {
                 self.workers.insert(worker.pid, (worker, Work::Sweep(handle)));

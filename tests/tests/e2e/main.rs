@@ -43,6 +43,7 @@ mod reservation;
 mod run;
 mod scripts;
 mod selectors;
+mod services;
 mod settings;
 mod signals;
 mod silent_node;
