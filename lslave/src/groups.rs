@@ -47,8 +47,8 @@ impl Groups {
     }
 
     fn find(&self) -> anyhow::Result<Option<Subtree>> {
-        let mounts = || Ok::<_, ContainError>(Mounts::find()?);
-        let open = |place| Subtree::open(&mounts()?, place, &self.instance);
+        let mounts = Mounts::find()?;
+        let open = |place| Subtree::open(&mounts, place, &self.instance);
         match &self.settings.cgroup {
             CgroupChoice::Off => Ok(None),
             CgroupChoice::At(place) => {
@@ -56,7 +56,7 @@ impl Groups {
                 opened.map(Some).with_context(|| format!("cannot use the control group `{place}` of [containment]"))
             }
             CgroupChoice::Auto => {
-                let place = match is_held(&mounts()?, UNIT) {
+                let place = match is_held(&mounts, UNIT) {
                     true => Place::Delegated(UNIT),
                     false if nix::unistd::geteuid().is_root() => Place::Own(OWN),
                     false => return Ok(None),
@@ -81,14 +81,16 @@ impl Groups {
     pub fn make(&mut self, exec: &DoExec, spec: &NodeSpec) -> Result<Option<Group>, ContainError> {
         let Some(subtree) = &self.subtree else { return Ok(None) };
         let limits = Limits { processes: Some(self.settings.max_processes.into()), ..limits(exec, spec, self.cpus) };
-        let name = name(exec);
-        if subtree.is_gone()
+        let name = Claim { job: exec.job.0, attempt: exec.attempt.0 }.to_string();
+        let made = subtree.make(&name, &limits);
+        if made.is_err()
+            && subtree.is_gone()
             && let Ok(Some(again)) = self.find()
         {
-            // The service of the groups was restarted.
+            // The service of the groups was started again.
             return self.subtree.insert(again).make(&name, &limits).map(Some);
         }
-        subtree.make(&name, &limits).map(Some)
+        made.map(Some)
     }
 
     /// Returns the existing group of an attempt.
@@ -126,10 +128,6 @@ pub fn remove(group: &Group, claim: Claim, patience: Duration) -> usize {
             0
         }
     }
-}
-
-fn name(exec: &DoExec) -> String {
-    Claim { job: exec.job.0, attempt: exec.attempt.0 }.to_string()
 }
 
 /// Returns the limits in the request. A job that may use all CPUs of the machine needs no limit of them.

@@ -155,9 +155,10 @@ impl Cluster {
         }
         arguments.extend(["--name".to_owned(), node.name.clone()]);
         arguments.extend(node.options.iter().cloned());
-        let cgroup = if self.groups { "auto" } else { "off" };
-        let mut variables =
-            vec![(MARK.to_owned(), self.submitter.mark.clone()), ("LIMO_CGROUP".to_owned(), cgroup.to_owned())];
+        let mut variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
+        if self.groups {
+            variables.push(("LIMO_CGROUP".to_owned(), "auto".to_owned()));
+        }
         let clock = self.clocks.as_ref().map(|library| Clock::new(library, self.dir.path(), &node.name));
         variables.extend(clock.into_iter().flat_map(|clock| clock.variables()));
         let log = self.dir.path().join(format!("{}.log", node.name));

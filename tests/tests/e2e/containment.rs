@@ -247,3 +247,11 @@ fn a_job_whose_group_cannot_be_made_is_not_started() {
     child.wait().expect("a child");
     submitter.lrun(&["true"]).succeeded();
 }
+
+#[test]
+fn the_place_of_the_groups_is_made_again_if_it_was_removed() {
+    let Some(cluster) = cluster(2, &[]) else { return };
+    groups::of(&cluster.node_state("n1")).expect("a place for groups").leave();
+    let place = cluster.submitter().lrun(&["cat", "/proc/self/cgroup"]).succeeded();
+    assert!(place.contains("/limo/") && place.contains("/1.1\n"), "{place}");
+}
