@@ -1,8 +1,11 @@
 //! Jobs in control groups, and what holds without them.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
 use std::time::Duration;
 
+use limo_containment::{Group, Limits};
 use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, Setup, finish, groups, until};
 use nix::sys::signal::{Signal, kill};
@@ -226,19 +229,36 @@ fn groups_of_killed_shepherds_are_killed_even_if_the_daemon_was_killed_too() {
     assert_eq!(names(&cluster), Vec::<String>::new());
 }
 
-#[test]
-fn a_job_whose_group_cannot_be_made_is_not_started() {
-    let Some(cluster) = cluster(2, &[]) else { return };
-    let submitter = cluster.submitter();
-    // A group of the next job that somebody else has made, with a process.
+/// Makes a group of this name, with a process.
+fn occupied(cluster: &Cluster, name: &str) -> (Group, Child) {
     let subtree = groups::of(&cluster.node_state("n1")).expect("a place for groups");
-    let taken = subtree.make("1.1", &limo_containment::Limits::default()).expect("made");
-    let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("a program");
-    for directory in taken.directories() {
+    let group = subtree.make(name, &Limits::default()).expect("made");
+    let child = Command::new("sleep").arg("1000").spawn().expect("a program");
+    for directory in group.directories() {
         let directory = String::from_utf8(directory).expect("UTF-8");
         let procs = format!("{}/cgroup.procs", directory.split_once('=').expect("a path").1);
         fs::write(procs, child.id().to_string()).expect("it moves");
     }
+    (group, child)
+}
+
+#[test]
+fn the_next_daemon_kills_and_removes_groups_that_no_shepherd_holds() {
+    let Some(mut cluster) = cluster(2, &[]) else { return };
+    cluster.kill_node("n1");
+    let (_, mut child) = occupied(&cluster, "99.1");
+    cluster.start_node("n1");
+    let status = until("the process is killed", || child.try_wait().expect("a child"));
+    assert_eq!(status.signal(), Some(9));
+    cluster.await_node("n1");
+    assert_eq!(names(&cluster), Vec::<String>::new());
+}
+
+#[test]
+fn a_job_whose_group_cannot_be_made_is_not_started() {
+    let Some(cluster) = cluster(2, &[]) else { return };
+    let submitter = cluster.submitter();
+    let (taken, mut child) = occupied(&cluster, "1.1");
     let ran = submitter.lrun(&["true"]);
     assert_eq!(ran.code, Some(126), "{ran:?}");
     let reason = "could not be started: cannot make the control group of the job: ";
