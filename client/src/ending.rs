@@ -15,6 +15,9 @@ pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
         }
         JobEnd::Ran { outcome: Outcome::Exited(code), .. } => format!("exited with code {code}"),
         JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => format!("ended by {}", signal_name(*signal)),
+        JobEnd::Ran { outcome: Outcome::ExceededMemory { limit, .. }, .. } => {
+            format!("ended by the kernel: exceeded its memory of {limit}")
+        }
         JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. }, .. } => format!("could not be started: {reason}"),
         JobEnd::Ran { outcome: Outcome::Lost { reason }, .. } => format!("lost: {reason}"),
         JobEnd::Cancelled { by } => format!("cancelled by {by} before it started"),
@@ -51,7 +54,7 @@ const LAST_SIGNAL: i32 = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::{Became, Condition, Dependency, JobId, Span, StopReason, Wait};
+    use limo_model::{Became, Condition, Dependency, JobId, Memory, Span, StopReason, Wait};
 
     #[test]
     fn ends_are_described_in_words() {
@@ -62,6 +65,8 @@ mod tests {
         check(ran(Outcome::Signaled(15)), "ended by SIGTERM");
         check(ran(Outcome::Signaled(40)), "ended by signal 40");
         check(ran(Outcome::NodeFailed { reason: "node n1 failed: dead".into() }), "node n1 failed: dead");
+        let exceeded = Outcome::ExceededMemory { code: 137, limit: Memory::from_bytes(2 << 30) };
+        check(ran(exceeded), "ended by the kernel: exceeded its memory of 2 GiB");
         check(ran(Outcome::Lost { reason: "n1 restarted".into() }), "lost: n1 restarted");
         let stopped = Some(StopReason::TimeLimit { limit: Span::from_secs(90) });
         check(JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }, "time limit of 1min30s reached");

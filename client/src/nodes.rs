@@ -1,6 +1,8 @@
 //! Table of the nodes, for `lq nodes` and `lconf node list`.
 
-use limo_model::{Memory, Meter, Power};
+use std::collections::BTreeMap;
+
+use limo_model::{Containment, Memory, Meter, Power, host_list};
 use limo_proto::{NodeReport, UnitReport};
 
 use crate::table::{Align, Table, marked, plain};
@@ -36,9 +38,20 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
             "{name}: {held} held for jobs that may still run there; if the node is dead, type: lconf node lost {name}\n"
         )
     });
-    let reasons: String = reasons.chain(held).collect();
+    let reasons: String = reasons.chain(held).chain(containments(nodes)).collect();
     let gap = if reasons.is_empty() { "" } else { "\n" };
     format!("{}{gap}{reasons}", table.render())
+}
+
+/// Names the nodes whose hold on the processes of jobs is not complete.
+fn containments(nodes: &[NodeReport]) -> impl Iterator<Item = String> {
+    let mut by_kind: BTreeMap<Containment, Vec<&str>> = BTreeMap::new();
+    for node in nodes {
+        if let Some(containment) = node.containment.filter(|containment| *containment != Containment::FULL) {
+            by_kind.entry(containment).or_default().push(&node.name);
+        }
+    }
+    by_kind.into_iter().map(|(kind, names)| format!("{}: {kind}\n", plain(&host_list(names))))
 }
 
 fn own_cells(node: &NodeReport) -> [String; 5] {

@@ -237,6 +237,8 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         sleep,
         asleep_energy: slept.asleep,
         switching_energy: slept.switching,
+        // The connection knows it.
+        containment: None,
     }
 }
 

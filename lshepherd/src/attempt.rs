@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use limo_containment::{ContainError, Group};
 use limo_shepherd::processes::Mark;
 use limo_shepherd::{Answer, BootTime, Claim, Ended, Handle, Holds, Identity, Launch, Plan, Why};
 use nix::libc;
@@ -20,6 +21,8 @@ pub struct Attempt {
     pub mark: Mark,
     /// The user of the job's workers.
     pub identity: Option<Identity>,
+    /// The control group, if the job has one.
+    pub group: Option<Group>,
     /// Directory to remove after the job's end.
     pub carried: Option<Vec<u8>>,
     pub terminal: bool,
@@ -64,15 +67,16 @@ pub enum Phase {
 
 impl Attempt {
     /// Makes a launch of `plan` that has not begun.
-    pub fn new(launch: &Launch, plan: &Plan, stdio: Stdio, now: BootTime) -> Self {
+    pub fn new(launch: &Launch, plan: &Plan, group: Option<Group>, stdio: Stdio) -> Self {
         Self {
             phase: Phase::Idle,
             watch: Watch::new(launch),
             mark: Mark { cookie: plan.cookie.clone(), uid: plan.uid },
             identity: plan.identity.clone(),
+            group,
             carried: plan.carried.as_ref().map(|carried| carried.directory.clone()),
             terminal: plan.terminal,
-            launch_by: now.plus(launch.launch_deadline),
+            launch_by: BootTime::now().plus(launch.launch_deadline),
             stdio,
             close_by: None,
             claim: launch.claim,
@@ -141,8 +145,22 @@ impl Attempt {
         }
     }
 
+    /// Suspends or continues the job; its processes themselves only in a control group.
+    ///
+    /// # Errors
+    /// If its group cannot be frozen.
+    pub fn freeze(&mut self, on: bool, now: BootTime) -> Result<(), ContainError> {
+        self.is_frozen = on;
+        self.watch.frozen(on, now);
+        self.group.as_ref().map_or(Ok(()), |group| group.freeze(on).map(drop))
+    }
+
     /// Asks the job to end, even if it is stopped or a shell that ignores TERM.
     pub fn terminate(&self) {
+        if let Some(group) = self.group.as_ref().filter(|_| self.is_frozen) {
+            // A frozen process acts on no signal. KILL follows in any case.
+            let _ = group.freeze(false);
+        }
         self.signal(libc::SIGTERM);
         if self.terminal {
             self.signal(libc::SIGHUP);
@@ -154,5 +172,5 @@ impl Attempt {
 /// Returns the report of a reaped leader.
 pub fn ended(collected: &Collected, why: Why, elapsed: u64) -> Ended {
     let Collected { status, user_cpu, system_cpu, max_rss } = *collected;
-    Ended { status, elapsed, user_cpu, system_cpu, max_rss, why }
+    Ended { status, elapsed, user_cpu, system_cpu, max_rss, why, exceeded_memory: None }
 }

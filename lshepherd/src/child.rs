@@ -3,8 +3,8 @@
 //! without a limit.
 //!
 //! The child makes raw system calls and writes to its own stack only. It does not allocate, lock or use `errno`. It
-//! drops its privileges itself: groups, then user, then umask and directory, then files. So it accesses every file as
-//! the job's user.
+//! enters its control group and drops its privileges itself: groups, then user, then umask and directory, then files. So
+//! it accesses every file as the job's user.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
@@ -12,15 +12,19 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use limo_containment::Entry;
 use limo_shepherd::{FIRST_INHERITED, Identity, Plan, Step};
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::unistd::{Pid, pipe2};
 
-use crate::raw::call;
+use crate::raw::{call, clone3};
 
 /// Size of the child's stack. Its deepest calls need some hundred bytes, or more without optimization.
 const STACK: usize = 64 << 10;
+
+/// Flag of `clone3(2)`. The constant of `libc` is too narrow for it.
+const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// Shell for programs that name no interpreter, as in `execvp(3)`.
 const SHELL: &CStr = c"/bin/sh";
@@ -67,6 +71,8 @@ struct Birth {
     until_exec: usize,
     files: libc::rlimit64,
     report: RawFd,
+    /// Files through which the child enters control groups of version 1.
+    tasks: Vec<OwnedFd>,
 }
 
 /// A birth in use by a child: this process does not access it until it is dropped.
@@ -116,11 +122,17 @@ pub fn file_limit() -> io::Result<libc::rlimit64> {
 }
 
 /// Begins a launch. `descriptors` are stdin, stdout, stderr and the inherited ones, none below 10; `files` is the job's
-/// limit on open files.
+/// limit on open files, and `entry` the way into its control group.
 ///
 /// # Errors
 /// If the process cannot be created.
-pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, files: libc::rlimit64) -> io::Result<Launching> {
+pub fn begin(
+    plan: Plan,
+    descriptors: Vec<OwnedFd>,
+    files: libc::rlimit64,
+    entry: Option<Entry>,
+) -> io::Result<Launching> {
+    let Entry { unified, tasks } = entry.unwrap_or_default();
     let (report, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     if plan.argv.is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
@@ -147,18 +159,35 @@ pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, files: libc::rlimit64) -> io
         descriptors,
         files,
         report: theirs.as_raw_fd(),
+        tasks,
     });
     let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
-    // SAFETY: the pointer is the end of the allocated memory, to which no other pointer exists; `u128` has the
-    // alignment of a stack.
-    let top = unsafe { stack.as_mut_ptr().add(stack.capacity()) };
-    // SAFETY: the birth and the stack live in the returned value, which is kept until the child has left this memory.
-    // All signals of this process are blocked, so no handler runs in the child.
-    let child = unsafe { libc::clone(born, top.cast(), libc::CLONE_VM | libc::SIGCHLD, birth.0.cast()) };
-    if child < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let child = clone(unified.as_ref(), &mut stack, &birth)?;
     Ok(Launching { pid: Pid::from_raw(child), report: report.into(), _stack: stack, _birth: birth })
+}
+
+/// Starts the child, in a control group of version 2 if its directory is given.
+fn clone(group: Option<&OwnedFd>, stack: &mut Vec<u128>, birth: &Shared) -> io::Result<c_int> {
+    let Some(group) = group else {
+        // SAFETY: the pointer is the end of the allocated memory, to which no other pointer exists; `u128` has the
+        // alignment of a stack.
+        let top = unsafe { stack.as_mut_ptr().add(stack.capacity()) };
+        // SAFETY: the caller keeps the birth and the stack until the child has left this memory. All signals of this
+        // process are blocked, so no handler runs in the child.
+        let child = unsafe { libc::clone(born, top.cast(), libc::CLONE_VM | libc::SIGCHLD, birth.0.cast()) };
+        return if child < 0 { Err(io::Error::last_os_error()) } else { Ok(child) };
+    };
+    // SAFETY: zeros are valid: they ask for nothing.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = (libc::CLONE_VM as u64) | CLONE_INTO_CGROUP;
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    arguments.cgroup = group.as_raw_fd() as u64;
+    arguments.stack = stack.as_mut_ptr() as u64;
+    arguments.stack_size = (stack.capacity() * size_of::<u128>()) as u64;
+    // SAFETY: as above; the size of the stack is a multiple of that of `u128`, and `born` ends the process.
+    let child = unsafe { clone3(&arguments, born, birth.0.cast()) };
+    // Errors of the kernel are between -4095 and -1.
+    if child < 0 { Err(io::Error::from_raw_os_error(-(child as c_int))) } else { Ok(child as c_int) }
 }
 
 impl Launching {
@@ -217,6 +246,10 @@ fn check(step: Step, result: isize) -> Result<isize, (Step, c_int)> {
 unsafe fn prepare(birth: &Birth) -> Done {
     // SAFETY: every pointer is to memory that lives until the child has left it.
     unsafe {
+        for tasks in &birth.tasks {
+            let own = c"0";
+            check(Step::Group, call(libc::SYS_write, [tasks.as_raw_fd() as usize, own.as_ptr() as usize, 1, 0, 0]))?;
+        }
         check(Step::Session, call(libc::SYS_setsid, [0; 5]))?;
         for (place, fd) in birth.descriptors.iter().enumerate() {
             let flags = if place >= birth.until_exec { libc::O_CLOEXEC as usize } else { 0 };

@@ -8,6 +8,7 @@
 mod attempt;
 mod carried;
 mod child;
+mod hold;
 mod home;
 mod raw;
 mod reap;
@@ -42,11 +43,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 const MESSAGES: usize = 16;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).is_some_and(|word| word == "--version") {
-        println!("lshepherd {}", env!("CARGO_PKG_VERSION"));
-        return ExitCode::SUCCESS;
-    }
-    match run() {
+    let result = match std::env::args().nth(1).as_deref() {
+        Some("--version") => {
+            println!("lshepherd {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+        Some("--hold") => hold::run(),
+        _ => run(),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("lshepherd: {error:#}");
@@ -81,6 +86,8 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut tim
             // Nobody reads answers, but orders may have come before.
             obey(shepherd, connection.take().as_ref(), usize::MAX)?;
         }
+        // This follows the answers, because nobody waits for it.
+        shepherd.close_groups();
         if shepherd.has_failed {
             return Ok(());
         }

@@ -1,12 +1,14 @@
 //! The state of this process and its reactions to orders, time and ended children. Never waits.
 
+mod groups;
 mod held;
 mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use limo_shepherd::processes::{children, group, sweep};
+use limo_containment::Group;
+use limo_shepherd::processes::{children, group};
 use limo_shepherd::{Answer, BootTime, Handle, Identity, Launch, Order, Plan, Received, Step, Taken, Why, take_plan};
 use nix::libc;
 use nix::unistd::{Pid, geteuid};
@@ -20,12 +22,6 @@ use crate::removals::{Removal, Removals};
 use crate::stdio::{Rings, Stdio};
 use crate::watch::Due;
 use crate::worker::{self, Worker};
-
-/// Longest wait for the remaining processes of a job after KILL, in ms: only an uninterruptible wait takes longer.
-const SWEEP: u64 = 5_000;
-
-/// Additional ms until a sweeping worker is killed itself, because a process of the job blocks it.
-const SWEEP_STUCK: u64 = 2_000;
 
 /// Longest time in ms for which a hidden process may hold a job's pipes open after the job's end.
 const AFTER_END: u64 = 2_000;
@@ -43,6 +39,8 @@ pub struct Shepherd {
     /// Children that were killed before they ran their programs, and still share this memory.
     abandoned: Vec<Launching>,
     removals: Removals,
+    /// Control groups of attempts that are over, to be removed.
+    closing: Vec<Group>,
     lease: Option<BootTime>,
     files: libc::rlimit64,
     /// Descriptors kept open until this process ends.
@@ -64,6 +62,7 @@ impl Shepherd {
             workers: BTreeMap::new(),
             abandoned: Vec::new(),
             removals: Removals::default(),
+            closing: Vec::new(),
             lease: None,
             files,
             lock: Vec::new(),
@@ -98,8 +97,9 @@ impl Shepherd {
                 if let Some(attempt) = self.attempts.get_mut(&handle)
                     && let Phase::Running { .. } = attempt.phase
                 {
-                    attempt.is_frozen = on;
-                    attempt.watch.frozen(on, BootTime::now());
+                    let frozen = attempt.freeze(on, BootTime::now());
+                    frozen
+                        .unwrap_or_else(|error| self.trouble(format!("the job is not suspended as a whole: {error}")));
                 }
             }
             Ok(Order::Extend { handle, limit }) => {
@@ -141,9 +141,13 @@ impl Shepherd {
         // All jobs share the end of the lease; a new job does not make it earlier.
         self.lease = self.lease.max(launch.lease);
         let now = BootTime::now();
+        let group = match Group::of(plan.group.iter().map(Vec::as_slice)) {
+            Ok(group) => group,
+            Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
+        };
         let stdio = self.claimed(launch.claim).and_then(|()| Stdio::new(launch.kept, kept));
         match stdio {
-            Ok(stdio) => drop(self.attempts.insert(handle, Attempt::new(launch, &plan, stdio, now))),
+            Ok(stdio) => drop(self.attempts.insert(handle, Attempt::new(launch, &plan, group, stdio))),
             Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
         }
         if plan.carried.is_none() {
@@ -168,12 +172,10 @@ impl Shepherd {
     }
 
     fn begin(&mut self, handle: Handle, plan: Plan, descriptors: Vec<OwnedFd>, now: BootTime) {
-        match begin(plan, descriptors, self.files) {
-            Ok(child) => {
-                if let Some(attempt) = self.attempts.get_mut(&handle) {
-                    attempt.phase = Phase::Launching { child: Box::new(child), since: now };
-                }
-            }
+        let Some(attempt) = self.attempts.get_mut(&handle) else { return };
+        let entry = attempt.group.as_ref().map(Group::entry).transpose().map_err(std::io::Error::other);
+        match entry.and_then(|entry| begin(plan, descriptors, self.files, entry)) {
+            Ok(child) => attempt.phase = Phase::Launching { child: Box::new(child), since: now },
             Err(error) => self.cannot_begin(handle, &error),
         }
     }
@@ -284,7 +286,8 @@ impl Shepherd {
                 // From here on no process shares this memory.
                 attempt.phase = Phase::Running { leader, since };
                 attempt.begins(since);
-                self.tell(handle, Answer::Started { handle, leader: leader.as_raw() });
+                let freezes = attempt.group.as_ref().is_some_and(Group::can_freeze);
+                self.tell(handle, Answer::Started { handle, leader: leader.as_raw(), freezes });
             }
             Progress::Failed(step, errno) => {
                 if let Phase::Launching { child, .. } = std::mem::replace(&mut attempt.phase, Phase::Idle) {
@@ -328,45 +331,25 @@ impl Shepherd {
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };
         let Phase::Running { since, .. } = attempt.phase else { return };
         let elapsed = now.0.saturating_sub(since.0);
-        let ended = ended(collected, attempt.watch.why(), elapsed);
+        let mut ended = ended(collected, attempt.watch.why(), elapsed);
         let mark = attempt.mark.clone();
         // The process must no longer count as a leader.
         attempt.phase = Phase::Idle;
         attempt.stdio.close_stdin();
         attempt.close_by = attempt.stdio.is_open().then(|| now.plus(AFTER_END));
+        let group = attempt.group.clone();
+        if let Some(group) = &group {
+            self.measure(group, &mut ended);
+        }
         self.tell(handle, Answer::Exited { handle, ended });
-        // Most jobs leave nothing behind, so reading all of /proc can be avoided.
-        if self.is_alone_with_leaders() {
-            return self.emptied(handle, 0);
-        }
-        let patience = std::time::Duration::from_millis(SWEEP);
-        let left = move || Ok(u8::try_from(sweep(&mark, patience)).unwrap_or(u8::MAX));
-        match worker::start(None, now.plus(SWEEP + SWEEP_STUCK), left) {
-            Ok(worker) => {
-                self.workers.insert(worker.pid, (worker, Work::Sweep(handle)));
-            }
-            Err(error) => {
-                self.trouble(format!("cannot search for the remains of a job: {error}"));
-                self.emptied(handle, 0);
-            }
-        }
-    }
-
-    /// Returns true if all remaining processes of jobs are led by leaders. A process that outlives its parent becomes
-    /// a child of this process. Returns false also if the kernel does not answer.
-    fn is_alone_with_leaders(&self) -> bool {
-        let own = |child: &Pid| {
-            self.workers.contains_key(child)
-                || self.abandoned.iter().any(|one| one.pid == *child)
-                || self.attempts.values().any(|attempt| attempt.child() == Some(*child))
-        };
-        children().is_some_and(|children| children.iter().all(own))
+        self.kill_rest(handle, group, mark, now);
     }
 
     /// Ends everything, because `lslave` has ended.
     pub fn end_all(&mut self) {
         for attempt in self.attempts.values() {
             attempt.signal(libc::SIGKILL);
+            let _ = attempt.group.as_ref().map(|group| group.kill(std::time::Duration::ZERO));
         }
         for child in children().unwrap_or_default() {
             // SAFETY: no memory is involved. No child is collected meanwhile.

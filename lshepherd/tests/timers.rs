@@ -66,7 +66,7 @@ impl Shepherd {
 
     fn started(&self) -> i32 {
         match self.answer() {
-            Answer::Started { handle: Handle(1), leader } => leader,
+            Answer::Started { handle: Handle(1), leader, .. } => leader,
             other => panic!("{other:?} instead of Started"),
         }
     }

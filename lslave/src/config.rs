@@ -1,6 +1,7 @@
 //! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads only that file.
 
 mod caps;
+mod containment;
 mod idle;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
 use caps::{DEFAULT_CAP_LEASE, Written, merged};
+pub use containment::{CgroupChoice, ContainmentSettings};
+use containment::{ContainmentArguments, ContainmentTable};
 use idle::{Idle, SleepSettings};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
@@ -106,6 +109,8 @@ pub struct Arguments {
     #[arg(long, env = "LIMO_HEARTBEAT", value_name = "SPAN")]
     pub heartbeat: Option<Span>,
     #[command(flatten)]
+    pub containment: ContainmentArguments,
+    #[command(flatten)]
     pub caps: CapArguments,
     /// Log level: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
@@ -152,6 +157,8 @@ struct ConfigFile {
     reading_interval: Option<Span>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     heartbeat: Option<Span>,
+    #[serde(default)]
+    containment: ContainmentTable,
     /// Caps by unit.
     #[serde(default)]
     caps: BTreeMap<String, Written>,
@@ -188,6 +195,7 @@ pub struct Settings {
     pub reading_interval: Span,
     /// Interval between signs of life: 100 ms to 1 min.
     pub heartbeat: Span,
+    pub containment: ContainmentSettings,
     /// Caps by unit.
     pub caps: BTreeMap<String, CapChoice>,
     /// Time for which caps hold without a master; positive.
@@ -238,6 +246,7 @@ impl Settings {
             sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
             reading_interval,
             heartbeat: given.heartbeat.or(file.heartbeat).unwrap_or(DEFAULT_HEARTBEAT),
+            containment: file.containment.with(given.containment),
             caps: merged(file.caps, given.caps.caps)?,
             cap_lease: given.caps.cap_lease.or(file.cap_lease).unwrap_or(DEFAULT_CAP_LEASE),
             gpus: given.caps.gpus.or(file.gpus).unwrap_or(GpuSource::Auto),

@@ -151,6 +151,8 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         carried,
         inherited,
         until_exec,
+        // The shell makes it when everything else is ready.
+        group: Vec::new(),
     };
     Ok(Prepared { plan, descriptors, kept, explanation })
 }

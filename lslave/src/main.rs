@@ -5,6 +5,7 @@
 
 mod caps;
 mod config;
+mod groups;
 mod hardware;
 mod launch;
 mod link;
@@ -34,6 +35,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::config::{Arguments, Settings};
+use crate::groups::Groups;
 use crate::shell::{Event, Shell, Tools};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
@@ -109,6 +111,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             caps: caps.clone(),
             site: site.clone(),
         };
+        let groups = Groups::open(settings.containment, &spool.instance)?;
         let own = nix::unistd::geteuid();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)
@@ -124,9 +127,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             instance: spool.instance.clone(),
             boot,
             rhythm,
+            containment: groups.containment(),
         };
         let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
-        let tools = Tools { spool, meter, caps, running, sleeper: sleeper.clone() };
+        let tools = Tools { spool, groups, meter, caps, running, sleeper: sleeper.clone() };
         let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
@@ -163,6 +167,7 @@ async fn serve(
     notifier.ready();
     loop {
         if let Some(result) = shell.result.take() {
+            shell.leave();
             return result.map_err(|reason| anyhow::anyhow!(reason));
         }
         let now = Instant::now();

@@ -9,16 +9,18 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use limo_model::NodeSpec;
+use limo_containment::Group;
+use limo_model::{Attempt, JobId, NodeSpec};
 use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
-use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, Step};
+use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, Plan, Step};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::caps::Shared;
+use crate::groups::{Groups, remove};
 use crate::launch::{Explanation, LaunchError, Surroundings, carried_directory, explanation, prepare};
 use crate::link::Outgoing;
 use crate::probe::RunningDaemon;
@@ -51,6 +53,8 @@ pub enum Event {
 /// Devices and processes that perform effects.
 pub struct Tools {
     pub spool: Spool,
+    /// Control groups of jobs.
+    pub groups: Groups,
     /// Meter of a real machine.
     pub meter: Option<Device>,
     /// Caps of a real machine.
@@ -99,6 +103,8 @@ impl Shell {
     ) -> anyhow::Result<Self> {
         let mut recovery = Recovery { found: tools.spool.recover()?, ..Recovery::default() };
         let shepherds = Shepherds::open(shepherds, &mut recovery, events)?;
+        let held = |claim: Claim| recovery.survivors.contains_key(&(JobId(claim.job), Attempt(claim.attempt)));
+        tools.groups.clear(held);
         let explained = recovery.survivors.iter().filter_map(|(key, survivor)| {
             let intent = recovery.found.get(key)?.intent.as_ref()?;
             Some((survivor.handle, explanation(&intent.exec, &parts.spec)))
@@ -120,6 +126,11 @@ impl Shell {
         };
         shell.feed(Input::Recovered(recovery));
         Ok(shell)
+    }
+
+    /// Cleans up at the end of the daemon.
+    pub fn leave(&self) {
+        self.tools.groups.leave();
     }
 
     pub fn name(&self) -> &str {
@@ -179,9 +190,9 @@ impl Shell {
                 return self.feed_all(inputs);
             }
             Answer::Trouble { text } => return warn!("lshepherd: {text}"),
-            Answer::Started { handle, leader } => {
+            Answer::Started { handle, leader, freezes } => {
                 self.launching.remove(&handle);
-                Input::Started { handle, leader, connected: self.shepherds.connected(handle) }
+                Input::Started { handle, leader, connected: self.shepherds.connected(handle), freezes }
             }
             Answer::NotStarted { handle, step, errno, reason } => {
                 let Some(explanation) = self.launching.remove(&handle) else { return };
@@ -229,11 +240,15 @@ impl Shell {
             Effect::Launch(order) => return self.launch(*order),
             Effect::Order(order) => self.shepherds.order(order),
             Effect::Release { job, attempt, handle } => {
-                handle.map(|handle| self.launching.remove(&handle));
-                return self.shepherds.release(Claim { job: job.0, attempt: attempt.0 }, handle);
+                let claim = Claim { job: job.0, attempt: attempt.0 };
+                if handle.and_then(|handle| self.launching.remove(&handle)).is_some() {
+                    // No shepherd has taken the launch, so none removes its group.
+                    self.tools.groups.of(claim).map(|group| remove(&group, claim, Duration::ZERO));
+                }
+                return self.shepherds.release(claim, handle);
             }
             Effect::KillOrphans => self.shepherds.kill_orphans(),
-            Effect::Sweep { job, mark, patience } => self.sweep(job, mark, patience),
+            Effect::Sweep { job, attempt, mark, patience } => self.sweep((job, attempt), mark, patience),
             Effect::RemoveCarried { cookie, uid } => {
                 let directory = carried_directory(&cookie).into_os_string().into_encoded_bytes();
                 self.shepherds.order(Order::RemoveCarried { directory, uid });
@@ -267,7 +282,13 @@ impl Shell {
         let around = Surroundings { spec: &self.spec, cookie: &cookie, identity, emulated_work, now_s: now_s() };
         let ordered = prepare(&exec, around).and_then(|prepared| {
             let launch = Launch { kept: prepared.kept, ..launch };
-            let ordered = self.shepherds.launch(&launch, &prepared.plan, prepared.descriptors);
+            let group = self.tools.groups.make(&exec, &self.spec).map_err(LaunchError::Group)?;
+            let directories = group.as_ref().map(Group::directories).unwrap_or_default();
+            let plan = Plan { group: directories, ..prepared.plan };
+            let ordered = self.shepherds.launch(&launch, &plan, prepared.descriptors);
+            if ordered.is_err() {
+                group.map(|group| group.close());
+            }
             Ok((ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?, prepared.explanation))
         });
         match ordered {

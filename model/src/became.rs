@@ -43,7 +43,9 @@ impl Became {
             JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. } => Self::Cancelled,
             JobEnd::Ran { stopped: Some(StopReason::TimeLimit { .. }), .. } => Self::TimedOut,
             JobEnd::Ran { stopped: Some(StopReason::UsedUp { .. }), .. } => Self::UsedUp,
-            JobEnd::Ran { outcome: Outcome::Exited(code), .. } => Self::Exited(*code),
+            JobEnd::Ran { outcome: Outcome::Exited(code) | Outcome::ExceededMemory { code, .. }, .. } => {
+                Self::Exited(*code)
+            }
             JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => Self::Signaled(*signal),
             JobEnd::Ran { outcome: Outcome::NotStarted { .. }, .. } => Self::NotStarted,
         }

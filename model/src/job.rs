@@ -221,6 +221,9 @@ pub enum Outcome {
     ExitedAtLimit(u8),
     /// The command was ended by this signal, after its node ended it at its time limit.
     SignaledAtLimit(i32),
+    /// The command failed with this exit code after the kernel had killed one of its processes, because they exceeded the
+    /// memory of the request together.
+    ExceededMemory { code: u8, limit: Memory },
 }
 
 /// Longest reason in an outcome, in bytes. It is kept in the journal and shown in listings.
@@ -253,7 +256,11 @@ impl Outcome {
             Self::NotStarted { code, reason } => Self::NotStarted { code, reason: clip(reason, REASON_LIMIT) },
             Self::Lost { reason } => Self::Lost { reason: clip(reason, REASON_LIMIT) },
             Self::NodeFailed { reason } => Self::NodeFailed { reason: clip(reason, REASON_LIMIT) },
-            Self::Exited(_) | Self::Signaled(_) | Self::ExitedAtLimit(_) | Self::SignaledAtLimit(_) => self,
+            Self::Exited(_)
+            | Self::Signaled(_)
+            | Self::ExitedAtLimit(_)
+            | Self::SignaledAtLimit(_)
+            | Self::ExceededMemory { .. } => self,
         }
     }
 
@@ -261,14 +268,21 @@ impl Outcome {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::NotStarted { reason, .. } | Self::Lost { reason } | Self::NodeFailed { reason } => Some(reason),
-            Self::Exited(_) | Self::Signaled(_) | Self::ExitedAtLimit(_) | Self::SignaledAtLimit(_) => None,
+            Self::Exited(_)
+            | Self::Signaled(_)
+            | Self::ExitedAtLimit(_)
+            | Self::SignaledAtLimit(_)
+            | Self::ExceededMemory { .. } => None,
         }
     }
 
     /// Returns the exit code of `lrun`: 128+n for signal n, 125 if the job was lost or its node failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Exited(code) | Self::ExitedAtLimit(code) | Self::NotStarted { code, .. } => *code,
+            Self::Exited(code)
+            | Self::ExitedAtLimit(code)
+            | Self::NotStarted { code, .. }
+            | Self::ExceededMemory { code, .. } => *code,
             Self::Signaled(signal) | Self::SignaledAtLimit(signal) => {
                 u8::try_from(signal.saturating_add(128)).unwrap_or(255)
             }
@@ -286,7 +300,7 @@ pub struct Usage {
     pub user_cpu: Span,
     /// CPU time in the kernel, of all of its processes together.
     pub system_cpu: Span,
-    /// Largest resident set of any of its processes.
+    /// Largest resident set of any of its processes that were waited for.
     pub max_rss: Memory,
     /// Energy above idle by the meter of the node, if it covered at least nine tenths of the run.
     pub energy: Option<Energy>,

@@ -75,7 +75,7 @@ pub use job::{Outcome, PRIORITY_LIMIT, Part, Placement, REASON_LIMIT, Request, U
 pub use lease::Lease;
 pub use memory::Memory;
 pub use mode::{Mode, ModeSetting};
-pub use node::{CORE_LIMIT, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
+pub use node::{CORE_LIMIT, Containment, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
 pub use over_quota::OverQuota;
 pub use overrides::{NamedPart, Overrides, PartRule};

@@ -1,5 +1,6 @@
 //! The hardware of a node, as its daemon describes it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,40 @@ pub enum Meter {
     Shared,
 }
 
+/// The hold of a node on the processes of its jobs. It is weak without control groups: a process that leaves its session
+/// and its environment outlives its job, and no limit is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct Containment {
+    /// True if each job has a control group.
+    pub groups: bool,
+    /// True if a job gets no more memory than it requested.
+    pub memory: bool,
+    /// True if a job gets no more CPU time than its cores have.
+    pub cpu: bool,
+    /// True if the number of processes and threads of a job is limited.
+    pub processes: bool,
+}
+
+impl Containment {
+    /// Control groups with all limits.
+    pub const FULL: Self = Self { groups: true, memory: true, cpu: true, processes: true };
+}
+
+/// Continues a line that begins with the name of a node.
+impl fmt::Display for Containment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.groups {
+            return f.write_str("weak containment: jobs can leave processes behind; memory and cores are not enforced");
+        }
+        let limits = [("memory", self.memory), ("cores", self.cpu), ("processes", self.processes)];
+        let missing: Vec<&str> = limits.into_iter().filter(|(_, has)| !has).map(|(name, _)| name).collect();
+        match missing.join(", ") {
+            none if none.is_empty() => f.write_str("each job has a control group"),
+            missing => write!(f, "each job has a control group, without limits of: {missing}"),
+        }
+    }
+}
+
 /// Most units of a node: more than any machine has. Bounds the memory that one node can use at the master.
 const UNIT_LIMIT: usize = 64;
 /// Most cores of one unit.
@@ -213,6 +248,18 @@ impl UnitSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_limits_are_named() {
+        let check = |containment: Containment, expected: &str| assert_eq!(containment.to_string(), expected);
+        check(
+            Containment::default(),
+            "weak containment: jobs can leave processes behind; memory and cores are not enforced",
+        );
+        check(Containment::FULL, "each job has a control group");
+        let partly = Containment { memory: false, processes: false, ..Containment::FULL };
+        check(partly, "each job has a control group, without limits of: memory, processes");
+    }
 
     fn node() -> NodeSpec {
         let cpu = UnitSpec {

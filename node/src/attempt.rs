@@ -107,6 +107,8 @@ pub struct Running {
     pub halted: bool,
     /// True if the job has a terminal, so that its leader may be a shell that watches other processes.
     pub terminal: bool,
+    /// True if its control group can be frozen, so that no signal is needed to suspend it.
+    pub freezes: bool,
 }
 
 impl Attempt {
@@ -304,7 +306,8 @@ pub(crate) mod tests {
     #[test]
     fn assignments() {
         let (handle, leader) = (Handle(1), 1);
-        let running = || State::Running(Running { handle, leader, uid: 0, halted: false, terminal: false });
+        let running =
+            || State::Running(Running { handle, leader, uid: 0, halted: false, terminal: false, freezes: false });
         check(&Attempts::default(), 1, Verdict::Hold);
         check(&with(2, State::Accepting(Box::new(exec(2)))), 2, Verdict::Wait);
         check(&with(2, State::Accepting(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));

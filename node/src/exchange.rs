@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_model::{Attempt, JobId, NodeSpec, Power, Span};
+use limo_model::{Attempt, Containment, JobId, NodeSpec, Power, Span};
 use limo_power::{Machine, MeterError, Reading};
 use limo_proto::{Data, DoExec, Frame, MasterToNode, NodeToMaster, StreamId, Text, WindowSize};
 use limo_shepherd::processes::Mark;
@@ -43,6 +43,8 @@ pub struct Parts {
     pub boot: String,
     /// Rhythm of the meter.
     pub rhythm: Rhythm,
+    /// The hold on the processes of jobs, for the master.
+    pub containment: Containment,
 }
 
 /// Identifies a record that is being written.
@@ -95,6 +97,8 @@ pub enum Input {
         handle: Handle,
         leader: i32,
         connected: Connected,
+        /// True if `Order::Frozen` stops and continues all processes of the job.
+        freezes: bool,
     },
     /// The command was not started; `code` is the exit code for this.
     NotStarted {
@@ -212,9 +216,11 @@ pub enum Effect {
         attempt: Attempt,
         handle: Option<Handle>,
     },
-    /// Kills processes with the mark, for up to `patience`. [`Input::Swept`] follows.
+    /// Kills the processes in the control group of the attempt and those with the mark, for up to `patience`.
+    /// [`Input::Swept`] follows.
     Sweep {
         job: JobId,
+        attempt: Attempt,
         mark: Mark,
         patience: Duration,
     },

@@ -88,8 +88,8 @@ impl Node {
             stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
             kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
         });
-        let slave =
-            NewSlave { journal, spec: self.spec.clone(), instance: self.instance.clone(), boot: self.boot.clone() };
+        let (spec, instance, boot) = (self.spec.clone(), self.instance.clone(), self.boot.clone());
+        let slave = NewSlave { journal, spec, instance, boot, containment: self.containment };
         let registration = Registration { slave, attempts: attempts.collect() };
         self.effects.extend(registration.into_messages().into_iter().map(Effect::Send));
     }

@@ -51,7 +51,7 @@ impl Node {
         }
         self.send_output(job);
         if !faults::has(Fault::LossUntold) {
-            self.effect(Effect::Sweep { job, mark, patience: SWEEP });
+            self.effect(Effect::Sweep { job, attempt: number, mark, patience: SWEEP });
         }
     }
 

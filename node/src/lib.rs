@@ -35,7 +35,7 @@ mod users;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use limo_model::{Attempt as Number, JobId, JournalId, NodeSpec, Span, Time};
+use limo_model::{Attempt as Number, Containment, JobId, JournalId, NodeSpec, Span, Time};
 use limo_proto::{Frame, NodeToMaster};
 use limo_shepherd::{BootTime, Handle, Order};
 use tracing::info;
@@ -67,6 +67,7 @@ pub struct Node {
     spec: NodeSpec,
     instance: String,
     boot: String,
+    containment: Containment,
     meter: Option<Meter>,
     caps: Caps,
     /// Tickets of the requests that wait for the hardware report.
@@ -124,12 +125,14 @@ pub fn duration(span: Span) -> Duration {
 impl Node {
     /// Makes a node without attempts. The first input is [`Input::Recovered`].
     pub fn new(parts: Parts, now: Moment) -> Self {
-        let Parts { spec, machine, has_meter, may_cap, cap_lease, own_uid, seed, instance, boot, rhythm } = parts;
+        let Parts { spec, machine, has_meter, may_cap, cap_lease, own_uid, seed, instance, boot, rhythm, containment } =
+            parts;
         let meter = Meter::new(machine, has_meter, spec.idle, (now.since, rhythm));
         Self {
             spec,
             instance,
             boot,
+            containment,
             meter,
             caps: Caps::new(may_cap, duration(cap_lease)),
             probing: None,
@@ -189,7 +192,7 @@ impl Node {
             Input::UserFound { uid, result } => self.user_found(uid, result),
             Input::ShepherdLost { handle } => self.shepherd_lost(handle),
             Input::ShepherdFailed(reason) => self.failed = Some(reason),
-            Input::Started { handle, leader, connected } => self.started(handle, leader, connected),
+            Input::Started { handle, leader, connected, freezes } => self.started(handle, leader, connected, freezes),
             Input::NotStarted { handle, code, reason } => self.launch_failed(handle, code, reason),
             Input::Stopping { handle, why } => self.timer_stops(handle, why),
             Input::Exited { handle, ended } => self.exited(handle, &ended),

@@ -212,7 +212,7 @@ impl Node {
         found.map(|(&job, attempt)| (job, attempt.number))
     }
 
-    pub(super) fn started(&mut self, handle: Handle, leader: i32, connected: Connected) {
+    pub(super) fn started(&mut self, handle: Handle, leader: i32, connected: Connected, freezes: bool) {
         let Some((job, number)) = self.job_of(handle) else { return };
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let State::Starting(starting) = &mut attempt.state else { return };
@@ -220,8 +220,8 @@ impl Node {
         if faults::has(Fault::ReleasedEarly) {
             self.effects.push(Effect::Release { job, attempt: number, handle: Some(handle) });
         }
-        let running =
-            Running { handle, leader, uid: starting.uid, halted: starting.resumed.halted, terminal: starting.terminal };
+        let (uid, halted, terminal) = (starting.uid, starting.resumed.halted, starting.terminal);
+        let running = Running { handle, leader, uid, halted, terminal, freezes };
         let (work, deferred) = (starting.work.take(), std::mem::take(&mut starting.deferred));
         let expected = starting.expected;
         let resumed = starting.resumed;
@@ -331,7 +331,13 @@ impl Node {
             (Some(code), _) => Outcome::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
             (None, signal) => Outcome::Signaled(signal.unwrap_or(libc::SIGKILL)),
         };
-        let outcome = if ended.why == Why::Limit { outcome.at_limit() } else { outcome };
+        let outcome = match (ended.why, ended.exceeded_memory) {
+            (Why::Limit, _) => outcome.at_limit(),
+            (Why::OfItself, Some(limit)) => {
+                Outcome::ExceededMemory { code: outcome.exit_code(), limit: Memory::from_bytes(limit) }
+            }
+            _ => outcome,
+        };
         info!(%job, ?outcome, elapsed = %usage.elapsed, "job ended");
         let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
         attempt.state = State::Sweeping(Swept { end: End { outcome, usage }, handle: Some(handle) });

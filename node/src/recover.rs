@@ -148,10 +148,11 @@ impl Node {
 
     /// Kills the processes of a job and removes its file. The end of the job follows.
     fn clear_away(&mut self, Intent { exec, cookie, .. }: &Intent) {
-        let (job, uid) = (exec.job, exec.launch.uid);
+        let (job, attempt, uid) = (exec.job, exec.attempt, exec.launch.uid);
         let leftover = exec.launch.carried.is_some().then(|| Leftover { cookie: cookie.clone(), uid });
         self.clearing.insert(job, leftover);
-        self.effect(Effect::Sweep { job, mark: Mark { cookie: cookie.clone(), uid }, patience: LEFTOVERS });
+        let mark = Mark { cookie: cookie.clone(), uid };
+        self.effect(Effect::Sweep { job, attempt, mark, patience: LEFTOVERS });
     }
 
     /// Handles the end of all processes of an earlier daemon's job.

@@ -1,6 +1,6 @@
 //! Suspends and resumes jobs.
 //!
-//! The process group gets the signal at once. Processes outside of it are found by their cookie, beside the loop,
+//! A control group is frozen. Without one, the process group gets the signal at once. Processes outside of it are found by their cookie, beside the loop,
 //! because that reads all of /proc. Only one such pass of a job runs at a time. If the job has changed meanwhile,
 //! another pass follows, so that the last request holds.
 
@@ -32,7 +32,9 @@ impl Node {
         };
         info!(%job, "suspending the job");
         attempt.state = State::Suspended(running);
-        self.signal_group(&running, libc::SIGSTOP);
+        if !running.freezes {
+            self.signal_group(&running, libc::SIGSTOP);
+        }
         self.order(Order::Frozen { handle: running.handle, on: true });
         self.reach_all(job);
         self.confirm(job, number, Some(true));
@@ -64,7 +66,7 @@ impl Node {
         attempt.state = State::Running(running);
         self.order(Order::Frozen { handle: running.handle, on: false });
         // A shell that continues before its foreground job would take the terminal back: it continues last.
-        if !running.halted && !running.terminal {
+        if !running.freezes && !running.halted && !running.terminal {
             self.signal_group(&running, libc::SIGCONT);
         }
         self.confirm(job, number, Some(false));
@@ -88,14 +90,14 @@ impl Node {
         self.work_paused(job, false);
     }
 
-    /// Stops or continues every process of the job outside its group, according to its state.
+    /// Stops or continues every process of the job outside its process group, according to its state.
     fn reach_all(&mut self, job: JobId) {
         if let Some(again) = self.reaching.get_mut(&job) {
             *again = true;
             return;
         }
         let Some(attempt) = self.attempts.known.get(&job) else { return };
-        let Some(Running { leader, uid, .. }) = attempt.running() else { return };
+        let Some(Running { leader, uid, freezes: false, .. }) = attempt.running() else { return };
         let stop = matches!(attempt.state, State::Suspended(_));
         let mark = Mark { cookie: attempt.cookie.clone(), uid };
         self.reaching.insert(job, false);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use limo_model::{
-    Attempt, Epoch, JobId, JournalId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Span, UnitId, UnitKind,
-    UnitSpec,
+    Attempt, Containment, Epoch, JobId, JournalId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Span, UnitId,
+    UnitKind, UnitSpec,
 };
 use limo_node::{
     Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Moment, Node, Parts, Record,
@@ -84,6 +84,7 @@ impl Bench {
             instance: "instance".into(),
             boot: BOOT.into(),
             rhythm: Rhythm { looks: second, readings: second },
+            containment: Containment::default(),
         };
         let node = Node::new(parts, Moment::default());
         let mut bench = Self { node, told: Vec::new(), effects: Vec::new() };
@@ -181,10 +182,11 @@ fn a_launch_waits_for_the_record_of_the_start_and_the_end_for_its_own() {
     assert!(!bench.effects.iter().any(|effect| matches!(effect, Effect::Launch(_))), "{:?}", bench.effects);
     bench.durable();
     let handle = bench.launched();
-    bench.input(Input::Started { handle, leader: 1, connected: Connected::default() });
+    bench.input(Input::Started { handle, leader: 1, connected: Connected::default(), freezes: false });
     assert_eq!(bench.told(), [NodeToMaster::Started { job: JOB, attempt: ATTEMPT }]);
     let why = Why::OfItself;
-    let ended = Ended { status: 3 << 8, elapsed: 5, user_cpu: 0, system_cpu: 0, max_rss: 0, why };
+    let ended =
+        Ended { status: 3 << 8, elapsed: 5, user_cpu: 0, system_cpu: 0, max_rss: 0, why, exceeded_memory: None };
     bench.input(Input::Exited { handle, ended });
     bench.input(Input::Emptied { handle, left: 0 });
     assert_eq!(bench.told(), []);
@@ -246,9 +248,17 @@ fn a_job_with_a_shepherd_goes_on_and_is_released_after_its_end() {
     assert_eq!(reports.iter().map(|report| &report.state).collect::<Vec<_>>(), [&limo_proto::AttemptState::Running]);
     bench.master(MasterToNode::Registered);
     bench.told();
-    bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default() });
+    bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default(), freezes: false });
     assert_eq!(bench.told(), [NodeToMaster::Started { job: JOB, attempt: ATTEMPT }]);
-    let ended = Ended { status: 3 << 8, elapsed: 5, user_cpu: 0, system_cpu: 0, max_rss: 0, why: Why::OfItself };
+    let ended = Ended {
+        status: 3 << 8,
+        elapsed: 5,
+        user_cpu: 0,
+        system_cpu: 0,
+        max_rss: 0,
+        why: Why::OfItself,
+        exceeded_memory: None,
+    };
     bench.input(Input::Exited { handle: Handle(9), ended });
     bench.input(Input::Emptied { handle: Handle(9), left: 0 });
     let is_release = |effect: &Effect| matches!(effect, Effect::Release { handle: Some(Handle(9)), .. });
@@ -346,7 +356,7 @@ fn a_terminated_daemon_keeps_its_jobs_and_an_interrupted_one_ends_them() {
     for (jobs, stops) in [(JobsAtExit::Keep, false), (JobsAtExit::End, true)] {
         let mut bench = Bench::recovered(Some(released(Io::Detached)), Some(survivor("cookie", None)));
         bench.master(MasterToNode::Registered);
-        bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default() });
+        bench.input(Input::Started { handle: Handle(9), leader: 1, connected: Connected::default(), freezes: false });
         bench.effects.clear();
         bench.input(Input::Terminate(jobs));
         let stopped = bench.effects.iter().any(|effect| matches!(effect, Effect::Order(_)));

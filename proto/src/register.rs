@@ -1,7 +1,7 @@
 //! Registration of a node: its description, then its attempts in pieces, then their number. The pieces allow thousands
 //! of jobs after a long absence of the master.
 
-use limo_model::{Attempt, JobId, JournalId, NodeSpec, Outcome, Usage};
+use limo_model::{Attempt, Containment, JobId, JournalId, NodeSpec, Outcome, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::List;
@@ -22,6 +22,8 @@ pub struct NewSlave {
     pub instance: String,
     /// The kernel's boot id. A new one proves that no earlier process is left.
     pub boot: String,
+    /// The hold on the processes of its jobs.
+    pub containment: Containment,
 }
 
 /// A whole registration, which is sent in several messages.

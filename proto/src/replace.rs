@@ -24,9 +24,11 @@ fn short(outcome: &Outcome, error: &EncodeError) -> Outcome {
         Outcome::NotStarted { code, .. } => Outcome::NotStarted { code: *code, reason },
         Outcome::Lost { .. } => Outcome::Lost { reason },
         Outcome::NodeFailed { .. } => Outcome::NodeFailed { reason },
-        Outcome::Exited(_) | Outcome::Signaled(_) | Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_) => {
-            outcome.clone()
-        }
+        Outcome::Exited(_)
+        | Outcome::Signaled(_)
+        | Outcome::ExitedAtLimit(_)
+        | Outcome::SignaledAtLimit(_)
+        | Outcome::ExceededMemory { .. } => outcome.clone(),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter, Mode,
-    ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind,
-    UsedUp, Wait,
+    Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter,
+    Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time,
+    UnitKind, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -208,6 +208,8 @@ pub struct NodeReport {
     pub asleep_energy: Energy,
     /// Part of `energy` used while falling asleep and waking.
     pub switching_energy: Energy,
+    /// Its hold on the processes of jobs; `None` while it is not connected.
+    pub containment: Option<Containment>,
 }
 
 impl NodeReport {

@@ -63,6 +63,8 @@ pub enum Requirement {
     Traces,
     /// A released version of the protocol.
     Release,
+    /// Control groups that root can make, with the controllers that the test limits.
+    ControlGroups,
 }
 
 impl Requirement {
@@ -82,6 +84,7 @@ impl fmt::Display for Requirement {
             Self::Hosts => "hosts with systemd and packages",
             Self::Traces => "the shared traces",
             Self::Release => "a released protocol",
+            Self::ControlGroups => "control groups",
         })
     }
 }

@@ -31,6 +31,8 @@ pub struct Ended {
     pub max_rss: u64,
     /// Source of the first signal, if the job did not end by itself.
     pub why: Why,
+    /// Limit of the job's memory in bytes, if the kernel killed one of its processes because of it.
+    pub exceeded_memory: Option<u64>,
 }
 
 /// A job that `lshepherd` holds when a later `lslave` connects. The answers about the job follow, as they were given
@@ -59,8 +61,8 @@ pub struct Holds {
 pub enum Answer {
     /// `lshepherd` is ready. If it listens in a directory, the memory of stdin, stdout and stderr comes with this.
     Hello { pid: i32, holds: Option<Box<Holds>> },
-    /// The command runs.
-    Started { handle: Handle, leader: i32 },
+    /// The command runs. `freezes` is true if `Order::Frozen` stops and continues its processes; otherwise signals must.
+    Started { handle: Handle, leader: i32, freezes: bool },
     /// The command does not run and never will. `step` is a [`crate::Step`], if known; `errno` is 0 if the reason is
     /// complete.
     NotStarted { handle: Handle, step: u8, errno: i32, reason: String },
@@ -108,6 +110,8 @@ mod tag {
     pub const KEPT: u16 = 16;
     pub const FROZEN: u16 = 17;
     pub const HALTED: u16 = 18;
+    pub const EXCEEDED_MEMORY: u16 = 19;
+    pub const FREEZES: u16 = 20;
 }
 
 impl Why {
@@ -185,7 +189,9 @@ impl Answer {
             }
             Self::Moved { handle } => of(MOVED, handle).finish(),
             Self::Ready => Writer::new(READY).finish(),
-            Self::Started { handle, leader } => of(STARTED, handle).number(tag::PID, bits(*leader)).finish(),
+            Self::Started { handle, leader, freezes } => {
+                of(STARTED, handle).number(tag::PID, bits(*leader)).flag(tag::FREEZES, *freezes).finish()
+            }
             Self::NotStarted { handle, step, errno, reason } => of(NOT_STARTED, handle)
                 .number(tag::STEP, (*step).into())
                 .number(tag::ERRNO, bits(*errno))
@@ -199,6 +205,7 @@ impl Answer {
                 .number(tag::SYSTEM_CPU, ended.system_cpu)
                 .number(tag::MAX_RSS, ended.max_rss)
                 .number(tag::WHY, ended.why.number())
+                .maybe(tag::EXCEEDED_MEMORY, ended.exceeded_memory)
                 .finish(),
             Self::Emptied { handle, left } => of(EMPTIED, handle).number(tag::LEFT, (*left).into()).finish(),
             Self::Trouble { text } => Writer::new(TROUBLE).bytes(tag::REASON, text.as_bytes()).finish(),
@@ -218,7 +225,7 @@ impl Answer {
             HELLO => Self::Hello { pid: pid()?, holds: Holds::read(&fields)?.map(Box::new) },
             MOVED => Self::Moved { handle: handle()? },
             READY => Self::Ready,
-            STARTED => Self::Started { handle: handle()?, leader: pid()? },
+            STARTED => Self::Started { handle: handle()?, leader: pid()?, freezes: fields.flag(tag::FREEZES)? },
             NOT_STARTED => Self::NotStarted {
                 handle: handle()?,
                 step: narrow(tag::STEP, fields.number(tag::STEP)?)?,
@@ -235,6 +242,7 @@ impl Answer {
                     system_cpu: fields.number(tag::SYSTEM_CPU)?,
                     max_rss: fields.number(tag::MAX_RSS)?,
                     why: why()?,
+                    exceeded_memory: fields.maybe(tag::EXCEEDED_MEMORY)?,
                 },
             },
             EMPTIED => Self::Emptied { handle: handle()?, left: narrow(tag::LEFT, fields.number(tag::LEFT)?)? },
@@ -251,8 +259,17 @@ mod tests {
     #[test]
     fn answers_survive_the_way() {
         let handle = Handle(7);
-        let ended = Ended { status: 256, elapsed: 1, user_cpu: 2, system_cpu: 3, max_rss: 1 << 40, why: Why::OfItself };
+        let ended = Ended {
+            status: 256,
+            elapsed: 1,
+            user_cpu: 2,
+            system_cpu: 3,
+            max_rss: 1 << 40,
+            why: Why::OfItself,
+            exceeded_memory: None,
+        };
         let exited = |why| Answer::Exited { handle, ended: Ended { why, ..ended } };
+        let exceeded_memory = Some(1 << 40);
         let holds = Holds {
             handle,
             claim: Claim { job: 5, attempt: 1 },
@@ -267,13 +284,15 @@ mod tests {
             Answer::Hello { pid: 1, holds: Some(Box::new(holds)) },
             Answer::Moved { handle },
             Answer::Ready,
-            Answer::Started { handle, leader: i32::MAX },
+            Answer::Started { handle, leader: i32::MAX, freezes: false },
+            Answer::Started { handle, leader: 1, freezes: true },
             Answer::NotStarted { handle, step: 3, errno: 2, reason: "ä".into() },
             Answer::Stopping { handle, why: Why::Limit },
             exited(Why::OfItself),
             exited(Why::Stop),
             exited(Why::Limit),
             exited(Why::Lease),
+            Answer::Exited { handle, ended: Ended { exceeded_memory, ..ended } },
             Answer::Emptied { handle, left: 3 },
             Answer::Trouble { text: String::new() },
         ] {

@@ -115,7 +115,8 @@ pub enum Order {
     Stop { handle: Handle, grace: u64 },
     /// Moves the end of all leases, even to an earlier time.
     Lease { until: BootTime },
-    /// The job is suspended or continues. Its time limit is paused during a suspension.
+    /// The job is suspended or continues. Its time limit is paused during a suspension. A job in a control group that can be
+    /// frozen is frozen or continues with this.
     Frozen { handle: Handle, on: bool },
     /// Removes the carried files that an earlier process left behind in `directory`, as user `uid`.
     RemoveCarried { directory: Vec<u8>, uid: u32 },

@@ -65,12 +65,14 @@ pub enum Step {
     Spawn = 12,
     /// Any step that did not end in time.
     Deadline = 13,
+    /// Entering the control group.
+    Group = 14,
 }
 
 impl Step {
     /// Returns the step with this number; `Other` if the number is unknown.
     pub fn of(number: u8) -> Self {
-        const ALL: [Step; 14] = [
+        const ALL: [Step; 15] = [
             Step::Other,
             Step::Session,
             Step::Identity,
@@ -85,6 +87,7 @@ impl Step {
             Step::Limits,
             Step::Spawn,
             Step::Deadline,
+            Step::Group,
         ];
         ALL.get(usize::from(number)).copied().unwrap_or(Step::Other)
     }
@@ -125,6 +128,8 @@ pub struct Plan {
     pub inherited: usize,
     /// Number of the last of these descriptors that are closed when the program begins.
     pub until_exec: usize,
+    /// Directories of the job's control group, as `HIERARCHY=PATH`; empty without one. `lshepherd` removes the group.
+    pub group: Vec<Vec<u8>>,
 }
 
 const PLAN: u16 = 100;
@@ -152,6 +157,7 @@ mod tag {
     pub const CARRIED_CONTENT: u16 = 20;
     pub const INHERITED: u16 = 21;
     pub const UNTIL_EXEC: u16 = 22;
+    pub const CONTROL_GROUP: u16 = 23;
 }
 
 impl Plan {
@@ -187,6 +193,9 @@ impl Plan {
             writer.bytes(tag::CARRIED_NAME, name).bytes(tag::CARRIED_CONTENT, content);
         }
         writer.number(tag::INHERITED, self.inherited as u64).number(tag::UNTIL_EXEC, self.until_exec as u64);
+        for directory in &self.group {
+            writer.bytes(tag::CONTROL_GROUP, directory);
+        }
         writer.finish()
     }
 
@@ -236,6 +245,7 @@ impl Plan {
             carried,
             inherited: size(tag::INHERITED)?,
             until_exec: size(tag::UNTIL_EXEC)?,
+            group: list(tag::CONTROL_GROUP),
         })
     }
 }
@@ -263,6 +273,7 @@ mod tests {
             carried: Some(Carried { directory: b"/tmp/a".to_vec(), name: b"b".to_vec(), content: Vec::new() }),
             inherited: 2,
             until_exec: 1,
+            group: vec![b"unified=/cg/7.1".to_vec(), b"memory=/cg/m/7.1".to_vec()],
         };
         assert_eq!(Plan::decode(&full.encode()), Ok(full));
         let empty = Plan::default();

@@ -12,8 +12,7 @@ echo 0 > "$group/boot/cgroup.procs"
 mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work limo-host root
 cd root
 # Services of this machine do not start in the host; those of packages may, whatever this machine says.
-rm -rf etc/systemd/system/*.wants etc/machine-id var/lib/limo run tmp etc/limo usr/sbin/policy-rc.d
-mkdir run tmp
+rm -rf etc/systemd/system/*.wants etc/machine-id var/lib/limo etc/limo usr/sbin/policy-rc.d
 : > etc/machine-id
 echo "$NAME" > etc/hostname
 mount -t tmpfs -o mode=755 limo-host run

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::clock::{Clock, Library};
 use crate::daemon::Daemon;
+use crate::groups;
 use crate::processes::{Process, processes};
 use crate::submitter::{MARK, Submitter};
 use crate::until::until;
@@ -33,6 +34,8 @@ pub struct Setup {
     pub nodes: Vec<NodeSetup>,
     /// True if each daemon gets its own wall clock, see [`Cluster::clock`].
     pub clocks: bool,
+    /// True if jobs have control groups, where root can make them.
+    pub groups: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -72,6 +75,12 @@ impl Setup {
         self
     }
 
+    /// Gives jobs control groups.
+    pub fn with_groups(mut self) -> Self {
+        self.groups = true;
+        self
+    }
+
     /// Starts the cluster and waits until every node is registered.
     pub fn start(self) -> Cluster {
         Cluster::start(self)
@@ -85,6 +94,7 @@ pub struct Cluster {
     state_dir: PathBuf,
     submitter: Submitter,
     clocks: Option<Library>,
+    groups: bool,
     dir: TempDir,
 }
 
@@ -114,7 +124,7 @@ impl Cluster {
         variables.extend(master_clock.into_iter().flat_map(|clock| clock.variables()));
         let master = Daemon::new("lmaster", arguments, variables, dir.path().join("master.log"));
         let submitter = Submitter { address: String::new(), directory, mark };
-        let mut cluster = Self { master, nodes: Vec::new(), state_dir, submitter, clocks, dir };
+        let mut cluster = Self { master, nodes: Vec::new(), state_dir, submitter, clocks, groups: setup.groups, dir };
         cluster.start_master();
         // The port stays the same, so that nodes and clients find the master again.
         cluster.submitter.address = fs::read_to_string(cluster.address_file()).expect("readable").trim().to_owned();
@@ -146,6 +156,9 @@ impl Cluster {
         arguments.extend(["--name".to_owned(), node.name.clone()]);
         arguments.extend(node.options.iter().cloned());
         let mut variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
+        if self.groups {
+            variables.push(("LIMO_CGROUP".to_owned(), "auto".to_owned()));
+        }
         let clock = self.clocks.as_ref().map(|library| Clock::new(library, self.dir.path(), &node.name));
         variables.extend(clock.into_iter().flat_map(|clock| clock.variables()));
         let log = self.dir.path().join(format!("{}.log", node.name));
@@ -181,6 +194,11 @@ impl Cluster {
 
     pub fn state_dir(&self) -> &Path {
         &self.state_dir
+    }
+
+    /// Returns the state directory of a node that has no other one among its options.
+    pub fn node_state(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
     }
 
     fn address_file(&self) -> PathBuf {
@@ -340,6 +358,9 @@ impl Drop for Cluster {
         {
             left.iter().for_each(Process::kill);
             thread::yield_now();
+        }
+        for (name, _) in self.nodes.iter().filter(|_| self.groups) {
+            groups::clear(&self.node_state(name));
         }
         if thread::panicking() {
             eprintln!("--- lmaster\n{}", self.master.tail());

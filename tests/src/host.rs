@@ -196,19 +196,16 @@ impl Drop for Host {
         if thread::panicking() {
             eprintln!("{}", self.log());
         }
-        // The cgroups below the same parent are empty once systemd is dead.
-        let group = fs::read_to_string(format!("/proc/{}/cgroup", self.boot.id())).unwrap_or_default();
+        let init = self.init;
         end(&mut self.boot);
-        until("the end of a host", || (!Path::new(&format!("/proc/{}", self.init)).exists()).then_some(()));
-        if let Some(group) = group.lines().find_map(|line| line.strip_prefix("0::")?.strip_suffix("/boot")) {
-            remove_group(group);
-        }
+        until("the end of a host", || (!Path::new(&format!("/proc/{init}")).exists()).then_some(()));
+        remove_group(&format!("limo-host-{}-{}", self.name, self.boot.id()));
     }
 }
 
 /// Removes a cgroup of version 2 and those below it.
 fn remove_group(group: &str) {
-    let script = "mount -t cgroup2 limo-host /mnt && find \"/mnt$0\" -depth -type d -exec rmdir {} +";
+    let script = "mount -t cgroup2 limo-host /mnt && find \"/mnt/$0\" -depth -type d -exec rmdir {} +";
     let mut removal = Command::new("unshare");
     removal.args(["--mount", "--propagation", "private", "sh", "-c", script, group]);
     let output = removal.output().expect("unshare is there");

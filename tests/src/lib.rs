@@ -5,6 +5,7 @@ pub mod clock;
 mod cluster;
 mod daemon;
 mod dice;
+pub mod groups;
 mod host;
 mod person;
 mod processes;

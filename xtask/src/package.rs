@@ -20,9 +20,10 @@ const COMPLETED: [(&str, &[&str]); 4] =
     [("client", &["lrun", "lq", "lconf"]), ("master", &["lmaster"]), ("node", &["lslave"]), ("sim", &["lsim"])];
 
 /// Units, sysusers files, and the packages that install them.
-const RENAMED: [(&str, &str); 4] = [
+const RENAMED: [(&str, &str); 5] = [
     ("systemd/lmaster.service", "limo-master.lmaster.service"),
     ("systemd/lslave.service", "limo-node.lslave.service"),
+    ("systemd/limo-jobs.service", "limo-node.limo-jobs.service"),
     ("sysusers/limo.conf", "limo-master.sysusers"),
     ("sysusers/limo.conf", "limo-node.sysusers"),
 ];

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Energy, Estimate, EstimateSource, JobEnd, JobId, Memory, Meter, Mode, ModeSetting,
-    Money, Outcome, Power, Preset, Price, Profile, ProfileKey, Release, Span, Time, UnitKind, Wait,
+    Band, Budget, Budgets, Containment, Cores, Energy, Estimate, EstimateSource, JobEnd, JobId, Memory, Meter, Mode,
+    ModeSetting, Money, Outcome, Power, Preset, Price, Profile, ProfileKey, Release, Span, Time, UnitKind, Wait,
 };
 use limo_proto::{BudgetAccount, Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
 
@@ -164,6 +164,7 @@ pub fn node(name: &str) -> NodeReport {
         sleep: None,
         asleep_energy: Energy::ZERO,
         switching_energy: Energy::ZERO,
+        containment: Some(Containment::FULL),
     }
 }
 

@@ -138,9 +138,10 @@ impl JobJson {
     pub fn new(job: &JobReport, clock: &Clock) -> Self {
         let (exit_code, signal) = match &job.end {
             Some(JobEnd::Ran { outcome: Outcome::Signaled(signal), .. }) => (None, Some(*signal)),
-            Some(JobEnd::Ran { outcome: Outcome::Exited(code) | Outcome::NotStarted { code, .. }, .. }) => {
-                (Some(*code), None)
-            }
+            Some(JobEnd::Ran {
+                outcome: Outcome::Exited(code) | Outcome::NotStarted { code, .. } | Outcome::ExceededMemory { code, .. },
+                ..
+            }) => (Some(*code), None),
             _ => (None, None),
         };
         Self {

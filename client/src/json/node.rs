@@ -1,6 +1,6 @@
 //! A node as JSON.
 
-use limo_model::{Meter, Time, UnitKind};
+use limo_model::{Containment, Meter, Time, UnitKind};
 use limo_proto::{NodeDetail, NodeReport, UnitReport};
 use serde::Serialize;
 
@@ -68,6 +68,19 @@ pub struct NodeJson {
     /// Part of `energy_j` that the node used while asleep, falling asleep or waking.
     asleep_energy_j: f64,
     switching_energy_j: f64,
+    /// `null` while the node is not connected.
+    containment: Option<ContainmentJson>,
+}
+
+/// The hold of a node on the processes of its jobs.
+#[derive(Debug, Serialize)]
+pub struct ContainmentJson {
+    /// True if each job has a control group; otherwise it can leave processes behind.
+    groups: bool,
+    /// True if the requested memory and cores, and the number of processes, are enforced.
+    memory: bool,
+    cores: bool,
+    processes: bool,
 }
 
 /// Unit of a node.
@@ -108,6 +121,12 @@ impl From<&NodeReport> for NodeJson {
             sleep: node.sleep.map(|sleep| sleep.name()),
             asleep_energy_j: node.asleep_energy.joules(),
             switching_energy_j: node.switching_energy.joules(),
+            containment: node.containment.map(|Containment { groups, memory, cpu, processes }| ContainmentJson {
+                groups,
+                memory,
+                cores: cpu,
+                processes,
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use limo_model::NodeId;
+use limo_model::{Containment, NodeId};
 use limo_proto::{AttemptReport, Frame, MasterToNode, NodeToMaster, Registration};
 
 use super::foreign::Foreign;
@@ -26,6 +26,8 @@ pub(super) enum NodePeer {
 pub(super) struct NodeLink {
     pub(super) peer: PeerId,
     pub(super) instance: String,
+    /// The node's hold on the processes of its jobs.
+    pub(super) containment: Containment,
     /// True if the registration is on disk and was confirmed to the node. The node gets no message before.
     pub(super) welcome: bool,
 }
@@ -105,6 +107,11 @@ impl NodeLinks {
     pub(super) fn register(&mut self, node: NodeId, link: NodeLink) {
         self.peers.insert(link.peer, NodePeer::Registered(node));
         self.connected.insert(node, link);
+    }
+
+    /// Returns a registered node's hold on the processes of its jobs.
+    pub(super) fn containment(&self, node: NodeId) -> Option<Containment> {
+        self.connected.get(&node).map(|link| link.containment)
     }
 
     /// Records that a node's registration is on disk. Returns false if its connection has changed.

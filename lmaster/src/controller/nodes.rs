@@ -289,7 +289,7 @@ impl Controller {
     }
 
     fn registered(&mut self, peer: PeerId, registration: Registration) {
-        let Registration { slave: NewSlave { spec, instance, .. }, attempts } = registration;
+        let Registration { slave: NewSlave { spec, instance, containment, .. }, attempts } = registration;
         let name = spec.name.clone();
         let node = self.tx.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
@@ -306,7 +306,7 @@ impl Controller {
             return self.refuse_node(peer, refused.to_string());
         }
         let Some(node) = self.tx.core.node_named(&name).map(|node| node.id()) else { return };
-        self.nodes.register(node, NodeLink { peer, instance, welcome: false });
+        self.nodes.register(node, NodeLink { peer, instance, containment, welcome: false });
         self.sleepers.is_awake(&mut self.tx, node, unasked);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);

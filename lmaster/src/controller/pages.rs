@@ -2,7 +2,8 @@
 //! takes no more memory than a page, regardless of its length and the reader's speed.
 
 use limo_model::JobId;
-use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
+use limo_proto::{Answer, Finished, JobReport, MasterToClient, NodeReport, encoded_len};
+use limo_sched::Node;
 
 use super::commit::After;
 use super::deeds::{Deed, Doing};
@@ -242,6 +243,12 @@ impl Controller {
         }
     }
 
+    /// Returns a node as clients see it.
+    pub(super) fn node_report(&self, node: &Node) -> NodeReport {
+        let containment = self.nodes.containment(node.id());
+        NodeReport { containment, ..report::node(&self.tx.core, node, self.tx.now) }
+    }
+
     /// Adds a page of nodes from this number on. Returns the first remaining number.
     fn more_nodes(&self, from: u32, made: &mut Answer) -> Option<u32> {
         let Answer::Nodes(made) = made else { return None };
@@ -250,7 +257,7 @@ impl Controller {
             if size > PAGE {
                 return Some(node.id().0);
             }
-            let report = report::node(&self.tx.core, node, self.tx.now);
+            let report = self.node_report(node);
             size += encoded_len(&report);
             made.push(report);
         }

@@ -8,7 +8,6 @@ use limo_proto::{Answer, MasterToClient, MasterToNode, NodeDetail, NodeQuery};
 
 use super::queries::Serve;
 use super::{Controller, PeerId, Ticket};
-use crate::report;
 
 /// Longest wait for a report: more than a node with responsive devices needs. An unresponsive device may take 5 s.
 const PATIENCE: Span = Span::from_secs(10);
@@ -111,7 +110,7 @@ impl Controller {
 
     fn detail(&mut self, client: PeerId, node: NodeId, probe: Result<String, String>) {
         let Some(node) = self.tx.core.node(node) else { return };
-        let report = report::node(&self.tx.core, node, self.tx.now);
+        let report = self.node_report(node);
         self.say(client, Answer::Node(Box::new(NodeDetail { report, probe })));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use limo_model::{JobId, JournalId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
+use limo_model::{Containment, JobId, JournalId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, JobsQuery, Launch,
     MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status,
@@ -285,8 +285,13 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> Registration {
         meter: Meter::Emulated,
         rest: None,
     };
-    let slave =
-        NewSlave { journal: Default::default(), spec, instance: format!("instance of {name}"), boot: "boot".into() };
+    let slave = NewSlave {
+        journal: Default::default(),
+        spec,
+        instance: format!("instance of {name}"),
+        boot: "boot".into(),
+        containment: Containment::FULL,
+    };
     Registration { slave, attempts }
 }
 

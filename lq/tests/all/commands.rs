@@ -1,10 +1,10 @@
 //! Output of `show`, `explain`, `cancel` and `nodes` for users.
 
 use limo_client::fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
-use limo_model::{Band, Condition, Dependency, JobId, Mode, Outcome, Power, Price, Time};
+use limo_model::{Band, Condition, Containment, Dependency, JobId, Mode, Outcome, Power, Price, Time};
 use limo_proto::{
-    Answer, Change, ClientToMaster, ExplainQuery, Explanation, JobFilter, JobQuery, JobReport, JobState, NodeState,
-    NodesQuery, Query, SelectQuery, Selection, Selector,
+    Answer, Change, ClientToMaster, ExplainQuery, Explanation, JobFilter, JobQuery, JobReport, JobState, NodeReport,
+    NodeState, NodesQuery, Query, SelectQuery, Selection, Selector,
 };
 
 use crate::{answered, ask};
@@ -197,4 +197,28 @@ async fn nodes_and_their_units() {
         n2: fan, by root\n";
     assert_eq!(output, printed(expected));
     assert_eq!(asked, [ask(Query::Nodes(NodesQuery))]);
+}
+
+#[tokio::test]
+async fn nodes_without_complete_control_groups_are_named_once_for_each_lack() {
+    let node = |name: &str, containment| {
+        let mut node = node(name);
+        node.units.truncate(1);
+        NodeReport { containment, ..node }
+    };
+    let no_memory = Containment { memory: false, ..Containment::FULL };
+    let weak = Some(Containment::default());
+    // Nobody knows it of a node that is not connected.
+    let nodes = vec![
+        node("n1", weak),
+        node("n2", weak),
+        node("n3", Some(no_memory)),
+        node("n4", Some(Containment::FULL)),
+        node("n5", None),
+    ];
+    let (output, _) = answered(&["nodes"], answer(Answer::Nodes(nodes))).await;
+    let expected = "\n\n\
+        n[1-2]: weak containment: jobs can leave processes behind; memory and cores are not enforced\n\
+        n3: each job has a control group, without limits of: memory\n--- stderr\n";
+    assert!(output.ends_with(expected), "{output}");
 }

@@ -74,6 +74,7 @@ async fn nodes_say_whether_their_watts_are_measured() {
             "emulated": true, "memory_bytes": 17_179_869_184_i64, "memory_used_bytes": 1_073_741_824, "energy_j": 1000.0,
             "cost_eur": 0.00008, "connected": true, "unreachable_since_unix_ms": null, "held_w": 0.0, "sleep": null,
             "asleep_energy_j": 0.0, "switching_energy_j": 0.0,
+            "containment": {"groups": true, "memory": true, "cores": true, "processes": true},
             "units": [
                 {"name": "cpu", "hardware": "xeon", "kind": "cpu", "cores": 8, "cores_used": 2, "cap_w": null,
                  "least_cap_w": 8.0, "most_cap_w": 60.0, "jobs": [3]},

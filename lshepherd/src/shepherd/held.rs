@@ -69,6 +69,7 @@ impl Shepherd {
     /// Handles the end of an attempt without processes or output. Forgets it, unless `lslave` must release it first.
     pub(super) fn over(&mut self, handle: Handle) {
         self.remove_carried(handle);
+        self.leave_group(handle);
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };
         attempt.is_over = true;
         if attempt.claim.is_none() || attempt.is_released {

@@ -1,15 +1,24 @@
 //! Work for a job's user, which runs in workers: carried files, and remaining processes of jobs.
 
-use limo_shepherd::processes::Mark;
+use std::time::Duration;
+
+use limo_containment::Group;
+use limo_shepherd::processes::{Mark, children, sweep};
 use limo_shepherd::{Answer, BootTime, Handle, Step};
 use nix::libc;
+use nix::unistd::Pid;
 
 use super::{Shepherd, Work};
 use crate::attempt::{Attempt, Phase};
 use crate::carried;
-use crate::child::begin;
 use crate::removals::{Removal, Removals};
 use crate::worker::{self, Finished};
+
+/// Longest wait for the remaining processes of a job after KILL, in ms: only an uninterruptible wait takes longer.
+const SWEEP: u64 = 5_000;
+
+/// Additional ms until a sweeping worker is killed itself, because a process of the job blocks it.
+const SWEEP_STUCK: u64 = 2_000;
 
 impl Shepherd {
     /// Removes the file that came with an attempt.
@@ -54,7 +63,11 @@ impl Shepherd {
             Work::Sweep(handle) => {
                 let left = match finished {
                     Finished::Code(left) => left.into(),
-                    Finished::Failed(_) | Finished::Killed => 1,
+                    Finished::Failed(reason) => {
+                        self.trouble(format!("cannot kill the remains of a job: {reason}"));
+                        1
+                    }
+                    Finished::Killed => 1,
                 };
                 self.emptied(handle, left);
             }
@@ -77,10 +90,7 @@ impl Shepherd {
             return;
         };
         match finished {
-            Finished::Code(0) if !attempt.watch.is_stopping() => match begin(*plan, descriptors, self.files) {
-                Ok(child) => attempt.phase = Phase::Launching { child: Box::new(child), since: now },
-                Err(error) => self.cannot_begin(handle, &error),
-            },
+            Finished::Code(0) if !attempt.watch.is_stopping() => self.begin(handle, *plan, descriptors, now),
             Finished::Failed(reason) => self.not_started(handle, Step::Carried, 0, reason),
             _ if attempt.watch.is_stopping() => self.not_started(handle, Step::Other, 0, "stopped".into()),
             _ => self.not_started(handle, Step::Deadline, 0, String::new()),
@@ -92,5 +102,39 @@ impl Shepherd {
             self.tell(handle, Answer::Emptied { handle, left });
             self.over(handle);
         }
+    }
+
+    /// Kills the remaining processes of a job in a worker, if there may be any.
+    pub(super) fn kill_rest(&mut self, handle: Handle, group: Option<Group>, mark: Mark, now: BootTime) {
+        // Most jobs leave nothing behind, so reading all of /proc can be avoided. Jobs of root can leave their groups.
+        let is_clean = group.as_ref().is_none_or(|group| group.is_empty().unwrap_or(false));
+        if is_clean && self.is_alone_with_leaders() {
+            return self.emptied(handle, 0);
+        }
+        let patience = Duration::from_millis(SWEEP);
+        let code = move || {
+            let in_group = group.map_or(Ok(0), |group| group.kill(patience)).map_err(|error| error.to_string())?;
+            Ok(u8::try_from(in_group.max(sweep(&mark, patience))).unwrap_or(u8::MAX))
+        };
+        match worker::start(None, now.plus(SWEEP + SWEEP_STUCK), code) {
+            Ok(worker) => {
+                self.workers.insert(worker.pid, (worker, Work::Sweep(handle)));
+            }
+            Err(error) => {
+                self.trouble(format!("cannot search for the remains of a job: {error}"));
+                self.emptied(handle, 0);
+            }
+        }
+    }
+
+    /// Returns true if all remaining processes of jobs are led by leaders. A process that outlives its parent becomes
+    /// a child of this process. Returns false also if the kernel does not answer.
+    fn is_alone_with_leaders(&self) -> bool {
+        let own = |child: &Pid| {
+            self.workers.contains_key(child)
+                || self.abandoned.iter().any(|one| one.pid == *child)
+                || self.attempts.values().any(|attempt| attempt.child() == Some(*child))
+        };
+        children().is_some_and(|children| children.iter().all(own))
     }
 }

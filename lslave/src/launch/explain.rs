@@ -32,6 +32,8 @@ pub enum LaunchError {
     Nul,
     #[error("cannot start a process: {0}")]
     Spawn(io::Error),
+    #[error("cannot make the control group of the job: {0}")]
+    Group(limo_containment::ContainError),
     #[error("cannot reach lshepherd, which launches jobs on this node: {0}")]
     Launcher(String),
 }
@@ -81,6 +83,7 @@ impl Explanation {
             Step::Terminal => "set up the terminal".to_owned(),
             Step::Inherited => "pass on its descriptors".to_owned(),
             Step::Carried => "write the file that came with the job".to_owned(),
+            Step::Group => "enter its control group".to_owned(),
             Step::Limits => "set the limit on open files".to_owned(),
             Step::Other | Step::Spawn => "start a process".to_owned(),
         };

@@ -3,14 +3,16 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use limo_model::{JobId, Power};
+use limo_model::{Attempt, JobId, Power};
 use limo_node::{FailedCaps, Input};
 use limo_power::Keeper;
+use limo_shepherd::Claim;
 use limo_shepherd::processes::{Mark, go_on, halt, sweep};
 use tracing::warn;
 
 use super::{Event, Shell};
 use crate::caps::tell;
+use crate::groups::remove;
 use crate::users::look_up;
 
 /// Longest time for processes to stop; only a process that another program keeps continuing takes longer.
@@ -33,9 +35,14 @@ impl Shell {
         });
     }
 
-    /// Kills the processes with the mark; reads all of /proc.
-    pub(super) fn sweep(&self, job: JobId, mark: Mark, patience: Duration) {
-        self.beside(move || Event::Node(Input::Swept { job, left: sweep(&mark, patience) }));
+    /// Kills the processes in the control group of an attempt, and those with the mark; reads all of /proc.
+    pub(super) fn sweep(&self, (job, attempt): (JobId, Attempt), mark: Mark, patience: Duration) {
+        let claim = Claim { job: job.0, attempt: attempt.0 };
+        let group = self.tools.groups.of(claim);
+        self.beside(move || {
+            let in_group = group.map_or(0, |group| remove(&group, claim, patience));
+            Event::Node(Input::Swept { job, left: in_group.max(sweep(&mark, patience)) })
+        });
     }
 
     /// Stops or continues the processes of a job outside its leader's group; reads all of /proc.

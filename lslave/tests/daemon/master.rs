@@ -104,7 +104,7 @@ pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.arg("--state-dir").arg(dir.join("state")).args(["--master", &master.address(), "--name", "n1"]);
     command.args(["--cpus", "4"]).args(more).stdin(Stdio::null()).env_remove("LIMO_CONFIG");
-    command.env(MARK, dir);
+    command.env(MARK, dir).env("LIMO_CGROUP", "off");
     command
 }
 
@@ -145,7 +145,7 @@ impl Master {
         let (stream, _) = within(self.listener.accept()).await.expect("a connection");
         let connection = accept(stream, PATIENCE, self.identity).await.expect("a node").into_connection();
         let mut session = Session { connection, early: VecDeque::new() };
-        let NewSlave { journal, spec, instance, boot } = match session.next().await {
+        let NewSlave { journal, spec, instance, boot, .. } = match session.next().await {
             Frame::Message(NodeToMaster::NewSlave(new)) => *new,
             other => panic!("{other:?} instead of NewSlave"),
         };

@@ -1,10 +1,10 @@
 //! Random messages of every kind.
 
 use limo_model::{
-    Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency,
-    Energy, Incarnation, JobId, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part,
-    Power, Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec, Usage, Wait, Wake,
-    Warning, WhenUsed,
+    Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
+    Dependency, Energy, Incarnation, JobId, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec,
+    Outcome, Part, Power, Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec, Usage,
+    Wait, Wake, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -49,6 +49,8 @@ pub fn outcome() -> impl Strategy<Value = Outcome> {
         text().prop_map(|reason| Outcome::NodeFailed { reason }),
         any::<u8>().prop_map(Outcome::ExitedAtLimit),
         any::<i32>().prop_map(Outcome::SignaledAtLimit),
+        (any::<u8>(), any::<u64>())
+            .prop_map(|(code, bytes)| Outcome::ExceededMemory { code, limit: Memory::from_bytes(bytes) }),
     ]
 }
 
@@ -180,8 +182,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
     });
     prop_oneof![
         (spec(), text()).prop_map(|(spec, instance)| {
-            let journal = JournalId::default();
-            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot: instance.clone(), instance }))
+            let (journal, containment) = (JournalId::default(), Containment::FULL);
+            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot: instance.clone(), instance, containment }))
         }),
         vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
         any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),

@@ -20,10 +20,15 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
             Outcome::Lost { .. } => 3,
             Outcome::NodeFailed { .. } => 2,
             Outcome::NotStarted { .. } => 1,
-            Outcome::Exited(_) | Outcome::Signaled(_) | Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_) => 0,
+            Outcome::Exited(_)
+            | Outcome::Signaled(_)
+            | Outcome::ExitedAtLimit(_)
+            | Outcome::SignaledAtLimit(_)
+            | Outcome::ExceededMemory { .. } => 0,
         };
-        // The node that ended its part at the time limit also knows the reason for the others.
-        (kind, outcome.exit_code(), outcome.clone().split_limit().1)
+        // The node that ended its part at the time limit, or knows of its memory, also knows the reason for the others.
+        let has_reason = outcome.clone().split_limit().1 || matches!(outcome, Outcome::ExceededMemory { .. });
+        (kind, outcome.exit_code(), has_reason)
     };
     // Takes the first of equal ones.
     let worst = parts.iter().rev().max_by_key(|part| weight(&part.outcome));
@@ -42,7 +47,7 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::{Energy, Span};
+    use limo_model::{Energy, Memory, Span};
 
     fn part(node: u32, outcome: Outcome, secs: i64, energy: Option<i64>) -> PartEnd {
         let elapsed = Span::from_secs(secs);
@@ -63,6 +68,8 @@ mod tests {
         check(&[Outcome::Exited(0), Outcome::Exited(7), Outcome::Exited(3)], Outcome::Exited(7));
         check(&[Outcome::Exited(7), Outcome::Signaled(15)], Outcome::Signaled(15));
         check(&[Outcome::Signaled(15), missing()], missing());
+        let exceeded = || Outcome::ExceededMemory { code: 137, limit: Memory::from_bytes(1) };
+        check(&[Outcome::Signaled(9), exceeded(), Outcome::Signaled(9)], exceeded());
         let failed = || Outcome::NodeFailed { reason: "away".into() };
         check(&[missing(), failed(), Outcome::Signaled(15)], failed());
         check(&[failed(), lost()], lost());

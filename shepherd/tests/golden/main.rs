@@ -46,15 +46,26 @@ fn answers() -> Vec<(&'static str, Answer)> {
     let handle = HANDLE;
     let holds =
         Holds { handle, claim: CLAIM, cookie: "cookie".into(), kept: KEPT, frozen: true, halted: true, elapsed: 12 };
-    let ended = Ended { status: 256, elapsed: 1, user_cpu: 2, system_cpu: 3, max_rss: 4, why: Why::Limit };
+    let ended = Ended {
+        status: 256,
+        elapsed: 1,
+        user_cpu: 2,
+        system_cpu: 3,
+        max_rss: 4,
+        why: Why::Limit,
+        exceeded_memory: None,
+    };
+    let exceeded = Ended { exceeded_memory: Some(5), ..ended };
     vec![
         ("ready", Answer::Ready),
         ("greeting", Answer::Hello { pid: 3, holds: None }),
         ("greeting with a job", Answer::Hello { pid: 3, holds: Some(Box::new(holds)) }),
-        ("started", Answer::Started { handle, leader: 4 }),
+        ("started", Answer::Started { handle, leader: 4, freezes: false }),
+        ("started in a group", Answer::Started { handle, leader: 4, freezes: true }),
         ("not started", Answer::NotStarted { handle, step: 9, errno: 2, reason: "why".into() }),
         ("stopping", Answer::Stopping { handle, why: Why::Lease }),
         ("exited", Answer::Exited { handle, ended }),
+        ("exceeded its memory", Answer::Exited { handle, ended: exceeded }),
         ("emptied", Answer::Emptied { handle, left: 1 }),
         ("moved", Answer::Moved { handle }),
         ("trouble", Answer::Trouble { text: "text".into() }),

@@ -8,6 +8,7 @@ mod budget;
 mod certificates;
 mod clocks;
 mod coming;
+mod containment;
 mod crowded;
 mod detached;
 mod digest;

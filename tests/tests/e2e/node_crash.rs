@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Cluster, Dice, Process, Setup, Submitter, finish, until};
+use limo_tests::{Cluster, Dice, Process, Setup, Submitter, finish, groups, until};
 use serde_json::Value;
 
 use crate::ledger::Ledger;
@@ -39,7 +39,7 @@ const LINES: u32 = 3_000;
 fn no_job_and_no_byte_is_lost_when_daemons_are_killed_and_restarted() {
     let mut dice = Dice::from_env("LIMO_SEED");
     let kills = std::env::var("LIMO_NODE_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
-    let mut cluster = Setup::nodes(2, 4).start();
+    let mut cluster = Setup::nodes(2, 4).with_groups().start();
     let submitter = cluster.submitter().clone();
     let load = Load::default();
     let torrent = Torrent::start(&submitter);
@@ -145,6 +145,9 @@ fn prove(cluster: &Cluster, all: &[u64]) {
     }
     println!("{} jobs accepted, none of them lost", all.len());
     assert_eq!(cluster.job_processes(), [], "nothing of any job lives");
+    for subtree in ["n1", "n2"].iter().filter_map(|name| groups::of(&cluster.node_state(name)).ok()) {
+        until("the control groups of all jobs are removed", || subtree.names().ok()?.is_empty().then_some(()));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::process::Child;
 
-use limo_model::{Attempt, JobId, Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
+use limo_model::{Attempt, Containment, JobId, Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
 use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, Trusted, connect};
 use limo_tests::{Cluster, LIMIT, NodeSetup, Setup, finish, until};
 
@@ -33,7 +33,7 @@ impl Puppet {
             .await
             .expect("the master listens");
         let (journal, instance) = (line.identity.journal, name.into());
-        let slave = NewSlave { journal, spec, instance, boot: "one".into() };
+        let slave = NewSlave { journal, spec, instance, boot: "one".into(), containment: Containment::FULL };
         let mut puppet = Self(line);
         for message in (Registration { slave, attempts: Vec::new() }).into_messages() {
             puppet.say(message).await;

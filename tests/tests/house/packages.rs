@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 25] = [
+const HOUSE: [(&str, &[&str]); 26] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -22,9 +22,10 @@ const HOUSE: [(&str, &[&str]); 25] = [
     ("client", &["model", "program", "proto"]),
     ("lmaster", &["model", "identity", "program", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
-    ("lshepherd", &["shepherd"]),
+    ("containment", &["shepherd"]),
+    ("lshepherd", &["shepherd", "containment"]),
     ("node", &["model", "proto", "power", "shepherd"]),
-    ("lslave", &["model", "program", "node", "proto", "power", "shepherd"]),
+    ("lslave", &["model", "program", "node", "proto", "power", "shepherd", "containment"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "files", "proto", "profiles", "client"]),
@@ -32,7 +33,7 @@ const HOUSE: [(&str, &[&str]); 25] = [
     // These crates are not installed: the laboratory and the workshop, which alone may use a program.
     ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
-    ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
+    ("tests", &["model", "containment", "sched", "proto", "journal", "power", "requirements"]),
     ("xtask", &["model", "program", "sched", "proto", "profiles", "journal", "power", "lsim", "requirements"]),
 ];
 

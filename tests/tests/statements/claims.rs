@@ -147,9 +147,10 @@ impl<'w> Verdict<'w> {
         }
         if let JobEnd::Ran { outcome, .. } = &finished.end {
             let known = match outcome {
-                Outcome::Exited(code) | Outcome::ExitedAtLimit(code) | Outcome::NotStarted { code, .. } => {
-                    (Some(*code), None)
-                }
+                Outcome::Exited(code)
+                | Outcome::ExitedAtLimit(code)
+                | Outcome::NotStarted { code, .. }
+                | Outcome::ExceededMemory { code, .. } => (Some(*code), None),
                 Outcome::Signaled(signal) | Outcome::SignaledAtLimit(signal) => (None, Some(*signal)),
                 Outcome::Lost { .. } | Outcome::NodeFailed { .. } => (None, None),
             };

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use limo_model::{Cores, JournalId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
+use limo_model::{
+    Containment, Cores, JournalId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage,
+};
 use limo_proto::{
     Alive, Beat, Connection, Frame, HEARTBEAT, MasterToNode, NewSlave, NodeToMaster, Received, Registration, Role,
     Sign, Trusted, connect,
@@ -57,7 +59,8 @@ fn slave(name: &str) -> Registration {
         rest: None,
     };
     let (instance, boot) = (format!("instance of {name}"), "boot".into());
-    Registration { slave: NewSlave { journal: JournalId::default(), spec, instance, boot }, attempts: Vec::new() }
+    let slave = NewSlave { journal: JournalId::default(), spec, instance, boot, containment: Containment::FULL };
+    Registration { slave, attempts: Vec::new() }
 }
 
 /// Registers nodes, and returns them.

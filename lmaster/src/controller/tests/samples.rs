@@ -1,6 +1,6 @@
 //! Messages of nodes and clients.
 
-use limo_model::{Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
+use limo_model::{Containment, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
 
 use super::*;
 
@@ -21,8 +21,13 @@ pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> Registrati
         meter: Meter::Emulated,
         rest: None,
     };
-    let slave =
-        NewSlave { journal: Default::default(), spec, instance: format!("instance of {name}"), boot: boot.into() };
+    let slave = NewSlave {
+        journal: Default::default(),
+        spec,
+        instance: format!("instance of {name}"),
+        boot: boot.into(),
+        containment: Containment::FULL,
+    };
     Registration { slave, attempts }
 }
 

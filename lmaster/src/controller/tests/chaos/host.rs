@@ -74,6 +74,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
         instance: slave.instance,
         boot: slave.boot,
         rhythm,
+        containment: slave.containment,
     };
     Node::new(parts, node_moment(now))
 }

@@ -29,7 +29,7 @@ impl Told {
         match self {
             Self::Started => {
                 let leader = i32::try_from(handle.0).expect("few");
-                Happened::Started { handle, leader, connected: Connected::default() }
+                Happened::Started { handle, leader, connected: Connected::default(), freezes: false }
             }
             Self::NotStarted => Happened::NotStarted { handle, code: 127, reason: "not found".into() },
             Self::Stopping(why) => Happened::Stopping { handle, why },
@@ -165,7 +165,7 @@ impl World {
         };
         let outcome = if why == Why::Limit { outcome.at_limit() } else { outcome };
         self.exits.insert((job, attempt, host.name.clone()), outcome);
-        let ended = Ended { status, elapsed: 0, user_cpu: 0, system_cpu: 0, max_rss: 0, why };
+        let ended = Ended { status, elapsed: 0, user_cpu: 0, system_cpu: 0, max_rss: 0, why, exceeded_memory: None };
         let mut told = vec![Told::Exited(ended), Told::Emptied];
         if matches!(why, Why::Limit | Why::Lease) {
             told.insert(0, Told::Stopping(why));

@@ -1,0 +1,261 @@
+//! The place in which a node makes the groups of its attempts: a control group in each hierarchy, with one below it for
+//! each attempt.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::device::{self, set};
+use crate::error::{ContainError, failed};
+use crate::group::{Group, directories};
+use crate::mounts::{Controller, Mounts};
+
+/// Length of a period in which CPU time is limited, in microseconds. This is the kernel's default.
+const PERIOD: u64 = 100_000;
+
+/// The control group above those of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// One that somebody has made for this user, as in `/proc/PID/cgroup`. Only what is below it is changed.
+    Delegated(&'a str),
+    /// One that root makes. Controllers are enabled for it.
+    Own(&'a str),
+}
+
+/// Limits of one attempt; `None` for no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Memory of all of its processes together, in bytes.
+    pub memory: Option<u64>,
+    /// CPUs that it may use at the same time, on average.
+    pub cpus: Option<u32>,
+    /// Number of its processes and threads.
+    pub processes: Option<u64>,
+}
+
+/// Limits that groups of a subtree enforce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the type says what its fields are")]
+pub struct Strength {
+    pub memory: bool,
+    pub cpu: bool,
+    pub processes: bool,
+}
+
+/// The groups of one node.
+#[derive(Debug)]
+pub struct Subtree {
+    /// The directory of version 2, with the controllers that its groups get.
+    unified: Option<(PathBuf, BTreeSet<Controller>)>,
+    /// The directories of version 1, for other controllers.
+    v1: BTreeMap<Controller, PathBuf>,
+    /// True if the directory above it was made for the nodes of this machine.
+    is_own: bool,
+    /// Reason why a hierarchy or controller is not used.
+    refused: Option<ContainError>,
+}
+
+impl Subtree {
+    /// Prepares the groups of the node `name`, which is the name of one directory.
+    ///
+    /// # Errors
+    /// If no hierarchy can be used; says why for the first one.
+    pub fn open(mounts: &Mounts, place: Place<'_>, name: &str) -> Result<Self, ContainError> {
+        let (path, is_own) = match place {
+            Place::Own(path) => (path, true),
+            Place::Delegated(path) => (path, false),
+        };
+        let below =
+            path.strip_prefix('/').filter(|below| !below.split('/').any(|part| matches!(part, "" | "." | "..")));
+        let below = Path::new(below.ok_or_else(|| ContainError::Place { place: path.to_owned() })?);
+        let mut refused = None;
+        let unified = mounts.unified.as_ref().and_then(|mount| {
+            let first = if is_own { mount.clone() } else { mount.join(below) };
+            let prepared = prepare(&first, &mount.join(below), name, &mut refused);
+            prepared.map_err(|error| refused = Some(error)).ok()
+        });
+        let has = |controller: &Controller| match &unified {
+            None => false,
+            Some(_) if matches!(controller, Controller::Cpuacct | Controller::Freezer) => true,
+            Some((_, enabled)) => enabled.contains(controller),
+        };
+        let mut v1 = BTreeMap::new();
+        for (controller, mount) in mounts.v1.iter().filter(|(controller, _)| !has(controller)) {
+            let path = mount.join(below).join(name);
+            match fs::create_dir_all(&path) {
+                Ok(()) => drop(v1.insert(*controller, path)),
+                Err(error) => drop(refused.get_or_insert(failed("make", path)(error))),
+            }
+        }
+        if unified.is_none() && v1.is_empty() {
+            return Err(refused.unwrap_or(ContainError::NotMounted));
+        }
+        Ok(Self { unified, v1, is_own, refused })
+    }
+
+    /// Makes the group of an attempt. An empty one of that name is replaced.
+    ///
+    /// # Errors
+    /// If one of that name has processes, or the kernel refuses; nothing is left behind then.
+    pub fn make(&self, name: &str, limits: &Limits) -> Result<Group, ContainError> {
+        let needs = |controller: &Controller| match controller {
+            Controller::Memory => limits.memory.is_some(),
+            Controller::Cpu => limits.cpus.is_some(),
+            Controller::Pids => limits.processes.is_some(),
+            Controller::Cpuacct | Controller::Freezer => true,
+        };
+        let group = self.named(name, needs);
+        let made = group.all().into_iter().try_for_each(make_one).and_then(|()| self.limit(&group, limits));
+        if let Err(error) = made {
+            if !matches!(error, ContainError::Busy { .. }) {
+                let _ = group.close();
+            }
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    fn limit(&self, group: &Group, limits: &Limits) -> Result<(), ContainError> {
+        let Strength { memory, cpu, processes } = self.strength();
+        if let Some(bytes) = limits.memory.filter(|_| memory) {
+            group.limit_memory(bytes)?;
+        }
+        if let Some(cpus) = limits.cpus.filter(|_| cpu) {
+            let quota = u64::from(cpus) * PERIOD;
+            match group.v1.get(&Controller::Cpu) {
+                Some(path) => {
+                    set(&path.join("cpu.cfs_period_us"), &PERIOD.to_string())?;
+                    set(&path.join("cpu.cfs_quota_us"), &quota.to_string())?;
+                }
+                None => self.set_in_v2(group, "cpu.max", &format!("{quota} {PERIOD}"))?,
+            }
+        }
+        if let Some(most) = limits.processes.filter(|_| processes) {
+            match group.v1.get(&Controller::Pids) {
+                Some(path) => set(&path.join("pids.max"), &most.to_string())?,
+                None => self.set_in_v2(group, "pids.max", &most.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn set_in_v2(&self, group: &Group, name: &str, value: &str) -> Result<(), ContainError> {
+        group.unified.as_ref().map_or(Ok(()), |path| set(&path.join(name), value))
+    }
+
+    /// Returns the group of this name, with the directories that it needs.
+    fn named(&self, name: &str, needs: impl Fn(&Controller) -> bool) -> Group {
+        let v1 = self.v1.iter().filter(|(controller, _)| needs(controller));
+        Group {
+            unified: self.unified.as_ref().map(|(path, _)| path.join(name)),
+            v1: v1.map(|(controller, path)| (*controller, path.join(name))).collect(),
+        }
+    }
+
+    /// Returns the group of this name with its existing directories; `None` without any.
+    pub fn find(&self, name: &str) -> Option<Group> {
+        let mut group = self.named(name, |_| true);
+        group.unified = group.unified.filter(|path| path.exists());
+        group.v1.retain(|_, path| path.exists());
+        Some(group).filter(|group| !group.all().is_empty())
+    }
+
+    /// Returns the names of all existing groups.
+    ///
+    /// # Errors
+    /// If a directory cannot be read.
+    pub fn names(&self) -> Result<BTreeSet<String>, ContainError> {
+        let mut names = BTreeSet::new();
+        for path in self.all() {
+            names.extend(directories(path)?.into_iter().filter_map(|name| name.into_string().ok()));
+        }
+        Ok(names)
+    }
+
+    fn all(&self) -> BTreeSet<&Path> {
+        let unified = self.unified.iter().map(|(path, _)| path);
+        unified.chain(self.v1.values()).map(PathBuf::as_path).collect()
+    }
+
+    /// Returns the reason why a hierarchy or controller of this machine is not used.
+    pub fn refusal(&self) -> Option<&ContainError> {
+        self.refused.as_ref()
+    }
+
+    /// Returns the limits that its groups enforce.
+    pub fn strength(&self) -> Strength {
+        let has = |controller| {
+            let in_v2 = self.unified.as_ref().is_some_and(|(_, enabled)| enabled.contains(&controller));
+            in_v2 || self.v1.contains_key(&controller)
+        };
+        Strength { memory: has(Controller::Memory), cpu: has(Controller::Cpu), processes: has(Controller::Pids) }
+    }
+
+    /// Returns true if one of its directories was removed.
+    pub fn is_gone(&self) -> bool {
+        self.all().into_iter().any(|path| !path.exists())
+    }
+
+    /// Removes it if it has no groups. Otherwise the next daemon finds them.
+    pub fn leave(&self) {
+        for path in self.all() {
+            let is_removed = fs::remove_dir(path).is_ok();
+            // The directory above it also serves other nodes of the machine, and is removed with the last of them.
+            if let Some(above) = path.parent().filter(|_| is_removed && self.is_own) {
+                let _ = fs::remove_dir(above);
+            }
+        }
+    }
+}
+
+/// Makes one directory of a new group. The counters of an earlier group must not be taken for those of this one.
+fn make_one(path: &Path) -> Result<(), ContainError> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Group { unified: Some(path.to_owned()), v1: BTreeMap::new() }.close()?;
+            fs::create_dir(path)
+        }
+        made => made,
+    }
+    .map_err(failed("make", path))
+}
+
+/// Makes the directory `name` below `place` in version 2, and enables the controllers for its groups. Enables them from
+/// `first` on, which is `place` or above it.
+fn prepare(
+    first: &Path,
+    place: &Path,
+    name: &str,
+    refused: &mut Option<ContainError>,
+) -> Result<(PathBuf, BTreeSet<Controller>), ContainError> {
+    let own = place.join(name);
+    fs::create_dir_all(&own).map_err(failed("make", &own))?;
+    let from_first = own.ancestors().take_while(|path| path.starts_with(first)).collect::<Vec<_>>();
+    let mut enabled = BTreeSet::new();
+    for path in from_first.into_iter().rev() {
+        enabled = enable(path, refused)?;
+    }
+    Ok((own, enabled))
+}
+
+/// Enables the controllers that a directory has for those below it. Returns the enabled ones, and sets the reason if the
+/// kernel refuses one: for example while processes are in the directory itself.
+pub(crate) fn enable(
+    directory: &Path,
+    refused: &mut Option<ContainError>,
+) -> Result<BTreeSet<Controller>, ContainError> {
+    let list = |name: &str| {
+        let text = device::read(&directory.join(name))?.unwrap_or_default();
+        Ok::<BTreeSet<_>, ContainError>(text.split_ascii_whitespace().filter_map(Controller::of).collect())
+    };
+    let control = "cgroup.subtree_control";
+    let (available, mut enabled) = (list("cgroup.controllers")?, list(control)?);
+    for controller in available.difference(&enabled.clone()) {
+        match set(&directory.join(control), &format!("+{}", controller.name())) {
+            Ok(()) => drop(enabled.insert(*controller)),
+            Err(error) => *refused = Some(error),
+        }
+    }
+    Ok(enabled)
+}

@@ -1,0 +1,146 @@
+//! The control groups of this node's jobs: their place, their limits, and those that an earlier daemon left.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use limo_containment::{ContainError, Group, Limits, Mounts, Place, Strength, Subtree, is_held};
+use limo_model::{Containment, NodeSpec, Part, UnitKind};
+use limo_proto::DoExec;
+use limo_shepherd::Claim;
+use tracing::{info, warn};
+
+use crate::config::{CgroupChoice, ContainmentSettings};
+
+/// The delegated group of `limo-jobs.service`.
+const UNIT: &str = "/system.slice/limo-jobs.service";
+
+/// The group that root makes without that service.
+const OWN: &str = "/limo";
+
+/// Longest time for killing all processes that are left in groups of an earlier daemon.
+const LEFTOVERS: Duration = Duration::from_secs(5);
+
+/// The groups of this node; none if containment is weak.
+pub struct Groups {
+    settings: ContainmentSettings,
+    /// Name of the directory above the groups, unique on this machine.
+    instance: String,
+    subtree: Option<Subtree>,
+    /// CPUs of this machine.
+    cpus: u32,
+}
+
+impl Groups {
+    /// Prepares the place of the groups.
+    ///
+    /// # Errors
+    /// If a group is configured and cannot be used.
+    pub fn open(settings: ContainmentSettings, instance: &str) -> anyhow::Result<Self> {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().try_into().unwrap_or(u32::MAX));
+        let mut groups = Self { settings, instance: instance.to_owned(), subtree: None, cpus };
+        groups.subtree = groups.find()?;
+        info!("{}", groups.containment());
+        if let Some(error) = groups.subtree.as_ref().and_then(Subtree::refusal) {
+            warn!(%error, "jobs do not have all limits of control groups");
+        }
+        Ok(groups)
+    }
+
+    fn find(&self) -> anyhow::Result<Option<Subtree>> {
+        let mounts = Mounts::find()?;
+        let open = |place| Subtree::open(&mounts, place, &self.instance);
+        match &self.settings.cgroup {
+            CgroupChoice::Off => Ok(None),
+            CgroupChoice::At(place) => {
+                let opened = open(Place::Delegated(place));
+                opened.map(Some).with_context(|| format!("cannot use the control group `{place}` of [containment]"))
+            }
+            CgroupChoice::Auto => {
+                let place = match is_held(&mounts, UNIT) {
+                    true => Place::Delegated(UNIT),
+                    false if nix::unistd::geteuid().is_root() => Place::Own(OWN),
+                    false => return Ok(None),
+                };
+                Ok(open(place).inspect_err(|error| warn!(%error, "jobs have no control groups")).ok())
+            }
+        }
+    }
+
+    /// Returns the hold on the processes of jobs.
+    pub fn containment(&self) -> Containment {
+        self.subtree.as_ref().map(Subtree::strength).map_or(Containment::default(), |strength| {
+            let Strength { memory, cpu, processes } = strength;
+            Containment { groups: true, memory, cpu, processes }
+        })
+    }
+
+    /// Makes the group of an attempt; `None` if containment is weak.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make(&mut self, exec: &DoExec, spec: &NodeSpec) -> Result<Option<Group>, ContainError> {
+        let Some(subtree) = &self.subtree else { return Ok(None) };
+        let limits = Limits { processes: Some(self.settings.max_processes.into()), ..limits(exec, spec, self.cpus) };
+        let name = Claim { job: exec.job.0, attempt: exec.attempt.0 }.to_string();
+        let made = subtree.make(&name, &limits);
+        if made.is_err()
+            && subtree.is_gone()
+            && let Ok(Some(again)) = self.find()
+        {
+            // The service of the groups was started again.
+            return self.subtree.insert(again).make(&name, &limits).map(Some);
+        }
+        made.map(Some)
+    }
+
+    /// Returns the existing group of an attempt.
+    pub fn of(&self, claim: Claim) -> Option<Group> {
+        self.subtree.as_ref()?.find(&claim.to_string())
+    }
+
+    /// Kills and removes the groups of attempts that no shepherd holds.
+    pub fn clear(&self, is_held: impl Fn(Claim) -> bool) {
+        let Some(subtree) = &self.subtree else { return };
+        let names = subtree.names().unwrap_or_else(|error| {
+            warn!(%error, "control groups of earlier jobs are not found");
+            Default::default()
+        });
+        let end = Instant::now() + LEFTOVERS;
+        for claim in names.iter().filter_map(|name| name.parse().ok()).filter(|claim| !is_held(*claim)) {
+            if let Some(group) = self.of(claim) {
+                remove(&group, claim, end.saturating_duration_since(Instant::now()));
+            }
+        }
+    }
+
+    /// Removes the place of the groups, unless there are some.
+    pub fn leave(&self) {
+        self.subtree.iter().for_each(Subtree::leave);
+    }
+}
+
+/// Kills the processes in a group, for up to `patience`, and removes it. Returns the number of remaining processes.
+pub fn remove(group: &Group, claim: Claim, patience: Duration) -> usize {
+    match group.kill(patience).and_then(|left| if left > 0 { Ok(left) } else { group.close().map(|()| 0) }) {
+        Ok(left) => left,
+        Err(error) => {
+            warn!(%claim, %error, "the control group of the attempt stays");
+            0
+        }
+    }
+}
+
+/// Returns the limits in the request. A job that may use all CPUs of the machine needs no limit of them.
+fn limits(exec: &DoExec, spec: &NodeSpec, cpus: u32) -> Limits {
+    let is_cpu = |part: &&Part| {
+        let unit = spec.units.get(usize::from(part.unit.unit));
+        unit.is_some_and(|unit| unit.kind == UnitKind::Cpu)
+    };
+    let cores = exec.placement.iter().filter(is_cpu).fold(0_u32, |sum, part| sum.saturating_add(part.cores));
+    let memory = exec.placement.iter().fold(0_u64, |sum, part| sum.saturating_add(part.memory.bytes()));
+    Limits {
+        memory: Some(memory).filter(|memory| *memory > 0),
+        cpus: Some(cores).filter(|cores| *cores > 0 && *cores < cpus),
+        processes: None,
+    }
+}
