@@ -18,6 +18,9 @@ const UNIFIED: &str = "unified";
 /// Most groups that a job may have made below its own.
 const BELOW: usize = 10_000;
 
+/// Memory that the kernel charges at once at most, in bytes. An allocation that fails may leave so much below the limit.
+const CHARGED: u64 = 1 << 20;
+
 /// Length of a directory in messages and errors, in bytes.
 const SHOWN: usize = 256;
 
@@ -187,12 +190,20 @@ impl Group {
             return Ok(None);
         }
         let Some(path) = of("memory.max", "memory.limit_in_bytes") else { return Ok(None) };
-        match device::read(&path)? {
-            // Without its own limit, it was killed because of one above it.
-            None => Ok(None),
-            Some(text) if text.trim() == "max" => Ok(None),
-            Some(text) => number(&path, "a limit", &text).map(Some),
-        }
+        let limit = device::read(&path)?.filter(|text| text.trim() != "max");
+        // Without its own limit, it was killed because of one above it.
+        let limit = limit.map(|text| number(&path, "a limit", &text)).transpose()?;
+        let Some(limit) = limit else { return Ok(None) };
+        Ok(self.has_reached(limit, &events, &text)?.then_some(limit))
+    }
+
+    /// Returns true if its processes reached the limit together. The kernel also kills processes when the machine has no
+    /// memory left, and counts both.
+    fn has_reached(&self, limit: u64, events: &Path, text: &str) -> Result<bool, ContainError> {
+        let Some(directory) = self.v1.get(&Controller::Memory) else { return Ok(entry(events, text, "oom")? > 0) };
+        let path = directory.join("memory.max_usage_in_bytes");
+        let peak = device::read(&path)?.map(|text| number(&path, "a size", &text)).transpose()?;
+        Ok(peak.is_none_or(|peak| peak.saturating_add(CHARGED) >= limit))
     }
 
     /// Limits the memory of all of its processes together, in bytes. Swap does not extend it.

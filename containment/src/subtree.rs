@@ -11,7 +11,8 @@ use crate::error::{ContainError, failed};
 use crate::group::{Group, directories};
 use crate::mounts::{Controller, Mounts};
 
-/// Length of a period in which CPU time is limited, in microseconds. This is the kernel's default.
+/// Length of a period in which CPU time is limited, in microseconds. In version 1 this is the default of each new group, so
+/// it is not written.
 const PERIOD: u64 = 100_000;
 
 /// The control group above those of a node.
@@ -124,10 +125,7 @@ impl Subtree {
         if let Some(cpus) = limits.cpus.filter(|_| cpu) {
             let quota = u64::from(cpus) * PERIOD;
             match group.v1.get(&Controller::Cpu) {
-                Some(path) => {
-                    set(&path.join("cpu.cfs_period_us"), &PERIOD.to_string())?;
-                    set(&path.join("cpu.cfs_quota_us"), &quota.to_string())?;
-                }
+                Some(path) => set(&path.join("cpu.cfs_quota_us"), &quota.to_string())?,
                 None => self.set_in_v2(group, "cpu.max", &format!("{quota} {PERIOD}"))?,
             }
         }

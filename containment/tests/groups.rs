@@ -176,6 +176,32 @@ fn a_group_above_its_memory_is_known_and_its_neighbour_is_not_touched() {
 }
 
 #[test]
+fn a_process_that_is_killed_below_the_limit_has_not_exceeded_it() {
+    let Some(bench) = bench("below-limit", Only::Both) else { return };
+    if !bench.subtree.strength().memory {
+        return skip(Requirement::ControlGroups, "no hierarchy limits memory");
+    }
+    // The kernel kills the process because of the limit above its own one.
+    let limits = |mib: u64| Limits { memory: Some(mib << 20), ..Limits::default() };
+    let above = bench.subtree.make("7.1", &limits(32)).expect("made");
+    let own: Vec<Vec<u8>> = above.directories().into_iter().map(|path| [path, b"/own".to_vec()].concat()).collect();
+    let own = Group::of(own.iter().map(Vec::as_slice)).expect("valid").expect("directories");
+    for directory in own.directories() {
+        let directory = String::from_utf8(directory).expect("UTF-8");
+        let path = PathBuf::from(directory.split_once('=').expect("a path").1);
+        fs::create_dir(&path).expect("made");
+        for file in
+            ["memory.limit_in_bytes", "memory.max"].map(|name| path.join(name)).iter().filter(|file| file.exists())
+        {
+            fs::write(file, (128 << 20).to_string()).expect("a higher limit");
+        }
+    }
+    let mut child = shell(&own, "exec perl -e '$x = \"x\" x (256 << 20); sleep 1000'");
+    assert_eq!(child.wait().expect("a child").signal(), Some(9));
+    assert_eq!(own.exceeded_memory().expect("readable"), None);
+}
+
+#[test]
 fn cpu_time_of_all_processes_is_counted() {
     all_kinds("usage", |bench| {
         let group = bench.subtree.make("7.1", &Limits::default()).expect("made");

@@ -1,8 +1,8 @@
 //! Suspends and resumes jobs.
 //!
-//! A control group is frozen. Without one, the process group gets the signal at once. Processes outside of it are found by their cookie, beside the loop,
-//! because that reads all of /proc. Only one such pass of a job runs at a time. If the job has changed meanwhile,
-//! another pass follows, so that the last request holds.
+//! A job in a control group is frozen by its shepherd. Otherwise the process group gets the signal at once, and processes
+//! outside of it are found by their cookie, beside the loop, because that reads all of /proc. Only one such pass of a job
+//! runs at a time. If the job has changed meanwhile, another pass follows, so that the last request holds.
 
 use limo_model::{Attempt as Number, JobId, Span};
 use limo_proto::{MasterToNode, NodeToMaster};

@@ -12,7 +12,7 @@ use limo_node::{
     Recovery, Resumed, Rhythm, Survivor, Ticket,
 };
 use limo_proto::{Channel, Data, DoExec, Frame, Identity, Io, Launch, MasterToNode, NodeToMaster};
-use limo_shepherd::{Ended, Handle, Why};
+use limo_shepherd::{Ended, Handle, Order, Why};
 
 const JOB: JobId = JobId(7);
 const ATTEMPT: Attempt = Attempt(1);
@@ -366,4 +366,28 @@ fn a_terminated_daemon_keeps_its_jobs_and_an_interrupted_one_ends_them() {
         let exits = bench.effects.iter().any(|effect| matches!(effect, Effect::Exit(Ok(()))));
         assert_eq!(exits, !stops, "{jobs:?}");
     }
+}
+
+/// A signal would be seen by the job when it continues.
+#[test]
+fn a_job_that_can_be_frozen_gets_no_signal_when_it_is_suspended() {
+    let suspended = |freezes: bool| {
+        let mut bench = Bench::registered();
+        bench.master(MasterToNode::DoExec(Box::new(exec())));
+        bench.durable();
+        bench.master(MasterToNode::Go { job: JOB, attempt: ATTEMPT, expected: Power::ZERO });
+        bench.durable();
+        let handle = bench.launched();
+        bench.input(Input::Started { handle, leader: 1, connected: Connected::default(), freezes });
+        bench.effects.clear();
+        bench.master(MasterToNode::Suspend { job: JOB, attempt: ATTEMPT });
+        bench.master(MasterToNode::Resume { job: JOB, attempt: ATTEMPT });
+        let frozen =
+            |on| move |effect: &Effect| matches!(effect, Effect::Order(Order::Frozen { on: is, .. }) if *is == on);
+        assert!([true, false].into_iter().all(|on| bench.effects.iter().any(frozen(on))), "{:?}", bench.effects);
+        let signals = |effect: &&Effect| matches!(effect, Effect::Order(Order::Signal { .. }) | Effect::Reach { .. });
+        bench.effects.iter().filter(signals).count()
+    };
+    // SIGSTOP, one pass over other processes (the second waits for its end), and SIGCONT.
+    assert_eq!((suspended(false), suspended(true)), (3, 0));
 }
