@@ -1,6 +1,7 @@
 //! The authority of a cluster: its key and certificate, which sign the identities.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use limo_model::ClusterId;
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::hex;
 use crate::name::{CertifiedRole, Identity};
 use crate::serial::Serial;
 use crate::settings::server_name;
@@ -57,7 +59,14 @@ pub struct Fingerprint([u8; 32]);
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        hex::write(f, &self.0)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = FingerprintError;
+    fn from_str(text: &str) -> Result<Self, FingerprintError> {
+        hex::read(text).map(Self).ok_or(FingerprintError)
     }
 }
 
@@ -71,6 +80,11 @@ impl Fingerprint {
         Ok(Self(Sha256::digest(parsed.public_key().raw).into()))
     }
 }
+
+/// Error of a text that is not a fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("a fingerprint has 64 hexadecimal digits")]
+pub struct FingerprintError;
 
 /// An authority that can sign.
 pub struct Authority {

@@ -28,6 +28,9 @@ impl CertifiedRole {
     /// All roles.
     pub const ALL: [Self; 4] = [Self::Master, Self::Node, Self::User, Self::Operator];
 
+    /// Roles of machines, which join with a token.
+    pub const JOINING: [Self; 1] = [Self::Node];
+
     /// Returns the role's name in a URI and in commands.
     pub fn name(self) -> &'static str {
         match self {

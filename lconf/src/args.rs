@@ -74,7 +74,7 @@ pub enum Command {
     Quota(QuotaArgs),
     /// Weigh waiting time and past usage in priorities; without options, show the weights
     Fairshare(FairshareArgs),
-    /// Make the authority of a cluster, whose certificates let other machines connect
+    /// Make the authority of a cluster, and tokens with which other machines join it
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Issue, list and revoke certificates

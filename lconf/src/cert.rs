@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
+use limo_authority::{Issued, Wish};
 use limo_client::{Align, Clock, Failure, Table, answer, exit};
 use limo_identity::{CertifiedRole, Serial};
 use limo_model::{Span, Time};
 
-use crate::authority::{AuthorityArg, Issued};
+use crate::authority::{AuthorityArg, failure};
 
 #[derive(Debug, Subcommand)]
 pub enum CertCommand {
@@ -51,22 +52,21 @@ pub fn run(command: &CertCommand) -> Result<u8, Failure> {
         CertCommand::Issue { role, name, out, life, authority } => {
             let life = life.map(|life| Duration::from_millis(u64::try_from(life.ms()).unwrap_or(0)));
             let directory = authority.directory()?;
-            let (opened, _) = directory.open()?;
-            let issued = directory.issue(&opened, (*role, name), life, out)?;
+            let opened = directory.open().map_err(failure)?;
+            let wish = Wish { role: *role, name, life };
+            let issued = directory.issue(&opened, wish, out, SystemTime::now()).map_err(failure)?;
             let end = Clock::system().show_full(end(&issued));
             answer(&format!("{}\nserial {}\nvalid until {end}\n", issued.identity, issued.serial))?;
         }
         CertCommand::List { authority } => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-            answer(&table(&authority.directory()?.issued()?, now, &Clock::system()))?;
+            answer(&table(&authority.directory()?.issued().map_err(failure)?, now, &Clock::system()))?;
         }
         CertCommand::Revoke { which, authority } => {
             let directory = authority.directory()?;
-            let issued = directory.issued()?;
+            let issued = directory.issued().map_err(failure)?;
             let serials: Result<Vec<Vec<Serial>>, Failure> = which.iter().map(|text| named(text, &issued)).collect();
-            for serial in serials?.into_iter().flatten() {
-                directory.revoke(serial)?;
-            }
+            directory.revoke(&serials?.concat()).map_err(failure)?;
         }
     }
     Ok(exit::DONE)
@@ -80,7 +80,7 @@ fn table(issued: &[(Issued, bool)], now: u64, clock: &Clock) -> String {
     let columns = ["ROLE", "NAME", "SERIAL", "VALID UNTIL", "STATE"];
     let mut table = Table::new(&columns.map(|title| (title, Align::Left)));
     for (issued, is_revoked) in issued {
-        let state = match (is_revoked, issued.until <= now) {
+        let state = match (is_revoked, !issued.is_valid(now)) {
             (true, _) => "revoked",
             (false, true) => "expired",
             (false, false) => "valid",

@@ -1,10 +1,15 @@
-//! `lconf cluster`: makes the authority of a cluster.
+//! `lconf cluster`: makes the authority of a cluster, and tokens with which machines join it.
+
+use std::time::SystemTime;
 
 use clap::Subcommand;
-use limo_client::{Failure, answer, exit};
+use limo_authority::Wish;
+use limo_client::{AskError, Clock, Failure, Master, answer, exit, tell};
 use limo_identity::{CertifiedRole, Fingerprint};
+use limo_model::Span;
+use limo_proto::EnrolRequest;
 
-use crate::authority::AuthorityArg;
+use crate::authority::{AuthorityArg, failure};
 
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
@@ -16,20 +21,46 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "NAME", default_value = "master")]
         name: String,
     },
+    /// Make a token with which a machine joins the cluster once, on the master's machine
+    JoinToken {
+        /// Role of the machine: node
+        #[arg(long, value_name = "ROLE", default_value_t = CertifiedRole::Node)]
+        role: CertifiedRole,
+        /// Name of the machine [default: chosen by the machine, if no other one has it]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Time for which the token is valid, at most 7d
+        #[arg(long, value_name = "SPAN", default_value = "1h")]
+        expires: Span,
+    },
 }
 
 /// Runs a command.
 ///
 /// # Errors
-/// If there is an authority already, or a file cannot be written.
-pub fn run(command: &ClusterCommand) -> Result<u8, Failure> {
-    let ClusterCommand::Init { authority, name } = command;
-    let directory = authority.directory()?;
-    let made = directory.init()?;
-    directory.issue(&made, (CertifiedRole::Master, name), None, directory.path())?;
+/// If there is an authority already, a file cannot be written, or the master refuses.
+pub async fn run(command: &ClusterCommand, master: &Master) -> Result<u8, Failure> {
+    match command {
+        ClusterCommand::Init { authority, name } => init(authority, name)?,
+        ClusterCommand::JoinToken { role, name, expires } => {
+            let (role, name) = (role.name().into(), name.as_deref().map(Into::into));
+            let request = EnrolRequest::MakeToken { role, name, life: *expires };
+            let (token, until) = master.enrol(request).await?.token().map_err(AskError::from)?;
+            answer(&format!("{token}\n"))?;
+            let until = Clock::system().show_full(until);
+            tell(&format!("Valid once, until {until}. On the machine: lslave join TOKEN --master tls://HOST:PORT\n"));
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn init(authority: &AuthorityArg, name: &str) -> Result<(), Failure> {
+    let (directory, now) = (authority.directory()?, SystemTime::now());
+    let made = directory.init(now).map_err(failure)?;
+    let wish = Wish { role: CertifiedRole::Master, name, life: None };
+    directory.issue(&made, wish, directory.path(), now).map_err(failure)?;
     let fingerprint = Fingerprint::of(made.certificate()).map_err(Failure::new)?;
     let text =
         format!("cluster {}\nauthority in {}\nfingerprint {fingerprint}\n", made.cluster(), directory.path().display());
-    answer(&text)?;
-    Ok(exit::DONE)
+    answer(&text)
 }

@@ -14,6 +14,7 @@ mod connection;
 mod controller;
 mod database;
 mod energy;
+mod enrol;
 mod feeds;
 mod former;
 mod freed;

@@ -6,6 +6,7 @@
 mod caps;
 mod config;
 mod hardware;
+mod join;
 mod launch;
 mod link;
 mod log;
@@ -34,6 +35,7 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::config::{Arguments, Settings};
+use crate::join::LslaveCommand;
 use crate::shell::{Event, Shell, Tools};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
@@ -68,6 +70,9 @@ fn protect() {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if let Some(LslaveCommand::Join(join)) = &arguments.command {
+        return join::run(join);
+    }
     if arguments.probe {
         print!("{}", probe::report(arguments));
         return Ok(());

@@ -7,27 +7,43 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 25] = [
+const HOUSE: [(&str, &[&str]); 26] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
     ("program", &["model"]),
     ("sched", &["model"]),
-    ("proto", &["model", "identity"]),
+    ("proto", &["model", "identity", "files"]),
+    ("authority", &["model", "identity", "files", "proto"]),
     ("profiles", &["model"]),
     ("journal", &["model", "files", "sched"]),
     ("power", &["model", "files"]),
     ("feeds", &["model"]),
     ("trace", &["model", "files"]),
     ("client", &["model", "program", "proto"]),
-    ("lmaster", &["model", "identity", "program", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
+    (
+        "lmaster",
+        &[
+            "model",
+            "identity",
+            "authority",
+            "program",
+            "files",
+            "sched",
+            "proto",
+            "profiles",
+            "journal",
+            "feeds",
+            "power",
+        ],
+    ),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),
     ("node", &["model", "proto", "power", "shepherd"]),
-    ("lslave", &["model", "program", "node", "proto", "power", "shepherd"]),
+    ("lslave", &["model", "identity", "program", "node", "proto", "power", "shepherd"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
-    ("lconf", &["model", "identity", "files", "proto", "profiles", "client"]),
+    ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
     // These crates are not installed: the laboratory and the workshop, which alone may use a program.
     ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
