@@ -46,7 +46,7 @@ fn the_certificate_of_a_user_gives_no_more_than_the_rights_of_the_user() {
     let user = if own == "root" { "daemon" } else { &own };
     let certificate = secured.issue("user", user, "1h");
     secured.run("lq", &certificate, &["nodes"]).succeeded();
-    let reason = format!("only root and the user that runs the master may do that, not {user}");
+    let reason = format!("only an operator may do that, not {user}");
     secured.run("lconf", &certificate, &["set", "mode", "low"]).failed(&reason);
     secured.audits(&["refused", user, "may do that"]);
     let root = secured.issue("user", "root", "1h");
