@@ -36,7 +36,7 @@ use crate::pass::Pass;
 use admission::Admission;
 pub use admission::{ConnectionLimits, Place};
 use entrant::Entrant;
-use names::Names;
+use names::{KnownUser, Names};
 use over_tls::TlsListener;
 
 /// Most callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller without a
@@ -148,15 +148,15 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Accepts callers until the receiver is dropped.
+/// Accepts callers until the receiver is dropped. Users of this machine in `admin_group` are operators.
 pub async fn serve(
     listeners: Listeners,
-    identity: Identity,
+    (identity, admin_group): (Identity, String),
     limits: ConnectionLimits,
     audit: Audit,
     arrivals: Sender<Arrival>,
 ) {
-    let (admission, names, look_ups) = (Admission::new(limits), Names::default(), LookUps::default());
+    let (admission, names, look_ups) = (Admission::new(limits), Names::new(admin_group), LookUps::default());
     let door = Door { identity, admission, names, arrivals, look_ups, audit, enroller: listeners.enroller };
     let over_tcp = async {
         if let Some(tcp) = listeners.tcp {
@@ -287,8 +287,10 @@ impl Door {
         };
         let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now()), self.identity).await?;
         drop(permit);
-        let Entrant { uid, is_operator: operator, .. } = entrant;
-        let user = self.names.of(uid).await?;
+        let uid = entrant.uid;
+        let KnownUser { name: user, is_admin } = self.names.of(uid).await?;
+        // A certificate gives the rights of its role.
+        let operator = entrant.is_operator || (is_admin && entrant.pass.is_none());
         if let Err(reason) = entrant.may_be(greeted.role, &user) {
             let about_user = || AuditEntry::of(AuditKind::Refused, &user, &reason);
             let entry = entrant.pass.as_ref().map_or_else(about_user, |pass| over_tls::refusal(pass, &reason));
@@ -296,7 +298,7 @@ impl Door {
             return refuse(greeted, reason).await;
         }
         let arrival = match greeted.role {
-            Role::Enrolment => return self.enrol(greeted, entrant.applicant(user)).await,
+            Role::Enrolment => return self.enrol(greeted, entrant.applicant(user, operator)).await,
             Role::Node => Arrival::Node(greeted.into_connection(), place, entrant.pass),
             Role::Client => {
                 Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place, entrant.pass)

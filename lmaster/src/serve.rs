@@ -80,7 +80,13 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let limits = settings.connections.within(descriptors.hard);
-    let listening = tokio::spawn(listen::serve(listeners, identity, limits, audit.clone(), arriving));
+    let listening = tokio::spawn(listen::serve(
+        listeners,
+        (identity, settings.admin_group.clone()),
+        limits,
+        audit.clone(),
+        arriving,
+    ));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, told, inputs.clone()));
     for device in devices {

@@ -10,6 +10,7 @@ use super::read_only::changes_nothing;
 use super::submit::Attach;
 use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
 use crate::audit::AuditKind;
+use crate::privacy;
 
 /// Most requests that a client may send before the answer to an earlier one.
 pub(super) const BACKLOG_LIMIT: usize = 1024;
@@ -36,9 +37,10 @@ impl Controller {
         }
     }
 
-    pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
-        if !self.sessions.contains(peer) {
-            return;
+    pub(super) fn tell_client(&mut self, peer: PeerId, mut message: MasterToClient) {
+        let Some(client) = self.sessions.get(peer) else { return };
+        if self.tx.settings.hides_commands && !client.caller.operator {
+            privacy::hide(&mut message, &client.caller.user);
         }
         let is_piece = matches!(message, MasterToClient::Piece(_));
         self.tx.effects.push(Effect::ToClient(peer, Frame::Message(message)));

@@ -10,6 +10,7 @@ use crate::pass::Pass;
 #[derive(Debug)]
 pub(super) struct Entrant {
     pub(super) uid: u32,
+    /// True for root, the user of the master, and callers with such a certificate. Only these may run nodes.
     pub(super) is_operator: bool,
     /// The kind of its connection, for the log.
     pub(super) via: &'static str,
@@ -46,13 +47,13 @@ impl Entrant {
     }
 
     /// Returns the caller as one that wants a certificate.
-    pub(super) fn applicant(&self, user: String) -> Applicant {
+    pub(super) fn applicant(&self, name: String, is_operator: bool) -> Applicant {
         match &self.pass {
             Some(pass) => {
                 let identity = Box::new(pass.certificate.identity.clone());
                 Applicant::Member { identity, from: pass.from.clone() }
             }
-            None => Applicant::User { name: user, is_operator: self.is_operator },
+            None => Applicant::User { name, is_operator },
         }
     }
 }

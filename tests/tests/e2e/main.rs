@@ -34,6 +34,7 @@ mod oversized;
 mod placement;
 mod power_off;
 mod priority;
+mod privacy;
 mod pty;
 mod quota;
 mod readme;

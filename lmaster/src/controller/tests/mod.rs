@@ -24,6 +24,7 @@ mod multi_node;
 mod nodes;
 mod parts;
 mod policies;
+mod privacy;
 mod probes;
 mod readings;
 mod reasons;
