@@ -113,6 +113,11 @@ impl Directory {
         Ok(authority)
     }
 
+    /// Returns true if the key of the authority is here.
+    pub fn has_authority(&self) -> bool {
+        self.file(KEY_FILE).exists()
+    }
+
     /// Opens the authority.
     ///
     /// # Errors

@@ -100,6 +100,9 @@ fn both_ends_know_each_other() {
     let life = peer.until.duration_since(now).expect("later");
     // 30 days; certificates count whole seconds.
     assert!(life.abs_diff(720 * HOUR) <= Duration::from_secs(1), "{life:?}");
+    assert!(now.duration_since(peer.made).expect("earlier") <= Duration::from_secs(1));
+    // Two thirds of 30 days are 20 days.
+    assert!(peer.renewal().duration_since(peer.made).expect("later").abs_diff(480 * HOUR) <= Duration::from_secs(1));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `lconf cluster`: makes the authority of a cluster, and tokens with which machines join it.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use limo_authority::Wish;
@@ -20,6 +20,9 @@ pub enum ClusterCommand {
         /// Name of the master in its certificate
         #[arg(long, value_name = "NAME", default_value = "master")]
         name: String,
+        /// Life of the certificate of the master, at most 90d; it is renewed at two thirds of its life
+        #[arg(long, value_name = "SPAN", default_value = "90d")]
+        life: Span,
     },
     /// Make a token with which a machine joins the cluster once, on the master's machine
     JoinToken {
@@ -41,7 +44,7 @@ pub enum ClusterCommand {
 /// If there is an authority already, a file cannot be written, or the master refuses.
 pub async fn run(command: &ClusterCommand, master: &Master) -> Result<u8, Failure> {
     match command {
-        ClusterCommand::Init { authority, name } => init(authority, name)?,
+        ClusterCommand::Init { authority, name, life } => init(authority, name, *life)?,
         ClusterCommand::JoinToken { role, name, expires } => {
             let (role, name) = (role.name().into(), name.as_deref().map(Into::into));
             let request = EnrolRequest::MakeToken { role, name, life: *expires };
@@ -54,10 +57,11 @@ pub async fn run(command: &ClusterCommand, master: &Master) -> Result<u8, Failur
     Ok(exit::DONE)
 }
 
-fn init(authority: &AuthorityArg, name: &str) -> Result<(), Failure> {
+fn init(authority: &AuthorityArg, name: &str, life: Span) -> Result<(), Failure> {
     let (directory, now) = (authority.directory()?, SystemTime::now());
     let made = directory.init(now).map_err(failure)?;
-    let wish = Wish { role: CertifiedRole::Master, name, life: None };
+    let life = Duration::from_millis(u64::try_from(life.ms()).unwrap_or(0));
+    let wish = Wish { role: CertifiedRole::Master, name, life: Some(life) };
     directory.issue(&made, wish, directory.path(), now).map_err(failure)?;
     let fingerprint = Fingerprint::of(made.certificate()).map_err(Failure::new)?;
     let text =

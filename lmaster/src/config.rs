@@ -235,7 +235,7 @@ impl Layer {
             );
         }
         let connections = self.connections.resolve()?;
-        let tls = self.tls.resolve(&state_dir);
+        let tls = self.tls.resolve(&state_dir)?;
         let log = self.log.unwrap_or_else(|| "info".into());
         crate::logging::check(&log)?;
         let initial = self.initial.resolve()?;

@@ -30,6 +30,7 @@ mod pass;
 mod privacy;
 mod readings;
 mod recover;
+mod renewal;
 mod report;
 mod room;
 mod serve;

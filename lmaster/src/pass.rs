@@ -146,6 +146,7 @@ mod tests {
         let certificate = |until| Certificate {
             identity: "limo://00000000000000000000000000000000/node/n1".parse().expect("an identity"),
             serial: Serial([7; 16]),
+            made: SystemTime::UNIX_EPOCH,
             until,
         };
         let pass = |until| Pass::new(certificate(until), String::new(), Revoked(serials.clone()));

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use limo_authority::Directory;
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Epoch, Now, Time};
 use limo_program::Notifier;
@@ -33,6 +34,7 @@ use crate::logging::Log;
 use crate::meters;
 use crate::pace::Pace;
 use crate::recover;
+use crate::renewal;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
@@ -65,6 +67,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let mut listeners = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
     if let Some(tls) = &settings.tls {
         listeners = listeners.over_tls(tls, &settings.state_dir, audit.clone()).context("cannot listen over TLS")?;
+        tokio::spawn(renewal::keep(Directory::new(tls.dir.clone()), tls.life));
     }
     let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");

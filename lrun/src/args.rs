@@ -25,7 +25,7 @@ use crate::work::ScriptArgs;
 /// Run a command on the cluster as if it ran on this machine
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true, args_override_self = true)]
-#[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
+#[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]... | lrun login [--out DIR]")]
 #[command(
     after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job."
 )]

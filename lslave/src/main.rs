@@ -12,6 +12,7 @@ mod link;
 mod log;
 mod probe;
 mod reap;
+mod renewal;
 mod shell;
 mod shepherds;
 mod sleep;
@@ -136,6 +137,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
+        tokio::spawn(renewal::keep(master.clone(), trusted));
         tokio::spawn(link::keep(master, trusted, sender, alive, sleeper));
         let reload = || {
             let settings = Settings::load(arguments)?;

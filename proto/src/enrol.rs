@@ -46,6 +46,10 @@ pub enum EnrolRequest {
     Join { token: Text<256>, role: Text<16>, name: Text<64>, key: KeyBytes },
     /// An operator of the master's machine wants a token that is valid for `life`. With a name, it is only for that name.
     MakeToken { role: Text<16>, name: Option<Text<64>>, life: Span },
+    /// A user of the master's machine wants a certificate for itself.
+    Login { key: KeyBytes, life: Span },
+    /// The owner of a certificate wants another one for a new key.
+    Renew { key: KeyBytes },
 }
 
 /// The answer to an [`EnrolRequest`].
@@ -177,6 +181,8 @@ impl std::fmt::Debug for EnrolRequest {
         match self {
             Self::Join { role, name, .. } => write!(f, "Join {role}/{name}"),
             Self::MakeToken { role, name, life } => write!(f, "MakeToken {role}/{name:?} {life}"),
+            Self::Login { life, .. } => write!(f, "Login {life}"),
+            Self::Renew { .. } => f.write_str("Renew"),
         }
     }
 }

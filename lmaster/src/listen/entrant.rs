@@ -53,7 +53,7 @@ impl Entrant {
                 let identity = Box::new(pass.certificate.identity.clone());
                 Applicant::Member { identity, from: pass.from.clone() }
             }
-            None => Applicant::User { name, is_operator },
+            None => Applicant::User { uid: self.uid, name, is_operator },
         }
     }
 }

@@ -39,6 +39,7 @@ mod pty;
 mod quota;
 mod readme;
 mod refusals;
+mod renewal;
 mod replay;
 mod reservation;
 mod run;

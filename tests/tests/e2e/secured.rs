@@ -38,10 +38,15 @@ impl Secured {
 
     /// Starts a master with further options.
     pub fn start_with(options: &[&str]) -> Self {
+        Self::of_authority(&[], options)
+    }
+
+    /// Makes an authority with options of `lconf cluster init`, and starts a master with further options.
+    pub fn of_authority(init: &[&str], options: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let authority = dir.path().join("tls").display().to_string();
         let mut command = programs::command("lconf");
-        command.args(["cluster", "init", "--dir", &authority]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(["cluster", "init", "--dir", &authority]).args(init).stdout(Stdio::piped()).stderr(Stdio::piped());
         let made = finish(command.spawn().expect("a program that is built")).succeeded();
         assert!(made.contains("fingerprint"), "{made}");
         let own = ["--tls-listen", "127.0.0.1:0", "--tls-dir", &authority];

@@ -41,7 +41,7 @@ const HOUSE: [(&str, &[&str]); 26] = [
     ("lshepherd", &["shepherd"]),
     ("node", &["model", "proto", "power", "shepherd"]),
     ("lslave", &["model", "identity", "program", "node", "proto", "power", "shepherd"]),
-    ("lrun", &["model", "proto", "client"]),
+    ("lrun", &["model", "identity", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
