@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use limo_files::Outlasts;
 use limo_identity::{
-    Authority, AuthorityError, Certificate, CertifiedRole, Identity, KeyRequest, Life, Serial, certificate_pem,
-    certificates,
+    Authority, AuthorityError, Certificate, CertifiedRole, Fingerprint, Identity, KeyRequest, Life, Serial,
+    certificate_pem, certificates,
 };
 use limo_model::ClusterId;
 use limo_proto::{AUTHORITIES_FILE, IDENTITY_FILE, write_authorities, write_identity};
@@ -18,7 +18,7 @@ use rustls::pki_types::{CertificateDer, CertificateSigningRequestDer};
 use crate::error::DirectoryError;
 use crate::issued::{Issued, LONG, VALID_LIMIT};
 
-const KEY_FILE: &str = "ca.key";
+pub(crate) const KEY_FILE: &str = "ca.key";
 const ISSUED_FILE: &str = "issued";
 
 /// File with one revoked serial per line.
@@ -123,7 +123,11 @@ impl Directory {
     /// # Errors
     /// If there is none, or it cannot be read.
     pub fn open(&self) -> Result<Authority, DirectoryError> {
-        let path = self.file(KEY_FILE);
+        self.load(KEY_FILE)
+    }
+
+    pub(crate) fn load(&self, name: &str) -> Result<Authority, DirectoryError> {
+        let path = self.file(name);
         let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => DirectoryError::NoAuthority(self.0.clone()),
             _ => failed(&path)(error),
@@ -168,7 +172,9 @@ impl Directory {
         }
         let life = life.map_or(Life::of(role), |life| Life::at_most(role, life));
         let (serial, certificate) = authority.sign(request, &identity, life, now)?;
-        let issued = Issued { serial, identity, until: seconds(Certificate::read(&certificate)?.until) };
+        let (until, authority) =
+            (Certificate::read(&certificate)?.until, Fingerprint::of(authority.certificate())?.short());
+        let issued = Issued { serial, identity, until: seconds(until), authority };
         // The list is written before the certificate is used: one that is not listed could not be revoked by its name.
         if all.len() < LONG {
             append(&path, 0o600, &issued.line())?;
@@ -317,7 +323,10 @@ mod tests {
         let (now, day) = (SystemTime::now(), Duration::from_secs(86_400));
         let serial = Serial([7; 16]);
         let identity = Identity::new(authority.cluster(), CertifiedRole::User, "ada").expect("a name");
-        let ended = |days: u32| Issued { serial, identity: identity.clone(), until: seconds(now - day * days) };
+        let ended = |days: u32| {
+            let until = seconds(now - day * days);
+            Issued { serial, identity: identity.clone(), until, authority: String::new() }
+        };
         let lines = ended(91).line().repeat(LONG - 2) + &ended(89).line();
         append(&directory.file(ISSUED_FILE), 0o600, &lines).expect("written");
         let request = KeyRequest::new().expect("a key");

@@ -41,10 +41,16 @@ pub enum DirectoryError {
     UnknownToken,
     #[error("the token has expired")]
     ExpiredToken,
-    #[error("the token is for a {expected}, not for a {found}")]
+    #[error("the token is for the role {expected}, not for {found}")]
     OtherRole { expected: CertifiedRole, found: CertifiedRole },
     #[error("the token is for the name {expected}, not for {found}")]
     OtherName { expected: String, found: String },
+    #[error("a rotation has begun: nodes are getting certificates of the new authority")]
+    Rotating,
+    #[error("no rotation has begun")]
+    NotRotating,
+    #[error("these have no certificate of the new authority: {}", .0.join(", "))]
+    LeftBehind(Vec<String>),
     #[error("{role}/{name} has a valid certificate")]
     NameInUse { role: CertifiedRole, name: String },
 }

@@ -1,4 +1,5 @@
-//! The list of issued certificates: one line each, with the serial, the end in seconds since 1970 and the identity.
+//! The list of issued certificates: one line each, with the serial, the end in seconds since 1970, the identity, and the
+//! beginning of the authority's fingerprint.
 
 use limo_identity::{Identity, Serial};
 
@@ -20,6 +21,8 @@ pub struct Issued {
     pub identity: Identity,
     /// The end in seconds since 1970.
     pub until: u64,
+    /// Beginning of the fingerprint of the authority; empty in lists of the first version.
+    pub authority: String,
 }
 
 impl Issued {
@@ -34,7 +37,7 @@ impl Issued {
     }
 
     pub(crate) fn line(&self) -> String {
-        format!("{} {} {}\n", self.serial, self.until, self.identity)
+        format!("{} {} {} {}\n", self.serial, self.until, self.identity, self.authority)
     }
 
     pub(crate) fn parse(line: &str) -> Option<Self> {
@@ -42,6 +45,7 @@ impl Issued {
         let serial = words.next()?.parse().ok()?;
         let until = words.next()?.parse().ok()?;
         let identity = words.next()?.parse().ok()?;
-        words.next().is_none().then_some(Self { serial, identity, until })
+        let authority = words.next().unwrap_or_default().to_owned();
+        words.next().is_none().then_some(Self { serial, identity, until, authority })
     }
 }

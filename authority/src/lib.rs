@@ -6,6 +6,7 @@
 mod directory;
 mod error;
 mod issued;
+mod rotation;
 mod tokens;
 
 pub use directory::{Directory, REVOKED_FILE, Wish};

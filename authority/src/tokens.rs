@@ -9,7 +9,7 @@ use crate::directory::{Directory, lines, seconds, write};
 use crate::error::DirectoryError;
 use crate::issued::Issued;
 
-const TOKENS_FILE: &str = "tokens";
+pub(crate) const TOKENS_FILE: &str = "tokens";
 
 /// Most tokens that are neither used nor expired.
 pub const TOKENS_LIMIT: usize = 1000;
@@ -165,7 +165,7 @@ mod tests {
         let secret = token.to_string().rsplit('.').next().expect("a part").to_owned();
         assert!(text.contains(&token.id().to_string()) && !text.contains(&secret), "{text}");
         let user = directory.use_token(&token, (CertifiedRole::User, "n1"), now);
-        assert_eq!(refused(user), "the token is for a node, not for a user");
+        assert_eq!(refused(user), "the token is for the role node, not for user");
         assert_eq!(refused(directory.use_token(&token, (NODE, "n2"), now)), "the token is for the name n1, not for n2");
         let forged: JoinToken =
             token.to_string().replace(&secret, &"0".repeat(40)).parse().expect("the form of a token");

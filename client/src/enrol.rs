@@ -1,6 +1,7 @@
 //! Requests for certificates and tokens to a master.
 
-use limo_proto::{EnrolAnswer, EnrolError, EnrolRequest, enrol};
+use limo_identity::JoinToken;
+use limo_proto::{Endpoint, EnrolAnswer, EnrolError, EnrolRequest, KeyBytes, NewCertificate, enrol, join};
 
 use crate::location::Master;
 use crate::master::AskError;
@@ -19,6 +20,22 @@ impl Master {
             }
         }
         last
+    }
+
+    /// Joins the cluster of a token without a certificate.
+    ///
+    /// # Errors
+    /// The same as for [`Master::enrol`]; [`AskError::NotOverTls`] if the address is not `tls://`.
+    pub async fn join(
+        &self,
+        token: &JoinToken,
+        owner: (&str, &str),
+        key: KeyBytes,
+    ) -> Result<NewCertificate, AskError> {
+        match &self.endpoints().await?[..] {
+            [Endpoint::Tls(hosts)] => Ok(join(hosts, token, owner, key).await?),
+            _ => Err(AskError::NotOverTls { address: self.address() }),
+        }
     }
 }
 

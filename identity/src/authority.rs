@@ -33,11 +33,11 @@ const AUTHORITY_LIFE: Duration = Duration::from_secs(3652 * 24 * 3600 + 12 * 360
 pub struct Life(Duration);
 
 impl Life {
-    /// Returns the life of a role: master 90 days, node 30 days, user and operator 24 hours.
+    /// Returns the life of a role: master 90 days, node and read-only 30 days, user and operator 24 hours.
     pub fn of(role: CertifiedRole) -> Self {
         Self(match role {
             CertifiedRole::Master => 90 * DAY,
-            CertifiedRole::Node => 30 * DAY,
+            CertifiedRole::Node | CertifiedRole::ReadOnly => 30 * DAY,
             CertifiedRole::User | CertifiedRole::Operator => DAY,
         })
     }
@@ -78,6 +78,11 @@ impl Fingerprint {
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, AuthorityError> {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| AuthorityError::Unreadable)?;
         Ok(Self(Sha256::digest(parsed.public_key().raw).into()))
+    }
+
+    /// Returns the first 16 digits.
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(16).collect()
     }
 }
 

@@ -22,14 +22,16 @@ pub enum CertifiedRole {
     User,
     /// An operator, who controls everything.
     Operator,
+    /// A machine that only asks, such as one that draws graphs.
+    ReadOnly,
 }
 
 impl CertifiedRole {
     /// All roles.
-    pub const ALL: [Self; 4] = [Self::Master, Self::Node, Self::User, Self::Operator];
+    pub const ALL: [Self; 5] = [Self::Master, Self::Node, Self::User, Self::Operator, Self::ReadOnly];
 
     /// Roles of machines, which join with a token.
-    pub const JOINING: [Self; 1] = [Self::Node];
+    pub const JOINING: [Self; 2] = [Self::Node, Self::ReadOnly];
 
     /// Returns the role's name in a URI and in commands.
     pub fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl CertifiedRole {
             Self::Node => "node",
             Self::User => "user",
             Self::Operator => "operator",
+            Self::ReadOnly => "read-only",
         }
     }
 }
@@ -69,7 +72,7 @@ pub struct Identity {
 pub enum IdentityError {
     #[error("`{0}` is not an identity: it must be limo://CLUSTER/ROLE/NAME")]
     Syntax(String),
-    #[error("`{0}` is not a role: master, node, user, operator")]
+    #[error("`{0}` is not a role: master, node, user, operator, read-only")]
     Role(String),
     #[error("`{0}` cannot be a name: write 1 to {NAME_LIMIT} of a-z, A-Z, 0-9, `.`, `_` and `-`")]
     Name(String),
@@ -135,7 +138,7 @@ mod tests {
 
     #[test]
     fn identities_are_read_as_they_are_printed() {
-        for role in ["master", "node", "user", "operator"] {
+        for role in ["master", "node", "user", "operator", "read-only"] {
             let text = format!("limo://{CLUSTER}/{role}/n-1.a_B");
             assert_eq!(text.parse::<Identity>().map(|identity| identity.to_string()), Ok(text));
         }

@@ -77,7 +77,7 @@ pub enum Command {
     /// Make the authority of a cluster, and tokens with which other machines join it
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Issue, list and revoke certificates
+    /// Issue, renew, list and revoke certificates, and replace the authority
     #[command(subcommand)]
     Cert(CertCommand),
     /// Show the audit log: refused callers and requests, and the requests of operators

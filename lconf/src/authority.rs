@@ -35,6 +35,11 @@ pub fn failure(error: DirectoryError) -> Failure {
         DirectoryError::NoAuthority(_) => {
             failure.hint("make an authority with `lconf cluster init`, or name its directory with --dir")
         }
+        DirectoryError::Rotating => failure.hint("lconf cert rotate --finish"),
+        DirectoryError::NotRotating => failure.hint("lconf cert rotate"),
+        DirectoryError::LeftBehind(_) => {
+            failure.hint("wait until they have renewed their certificates, or add --force: they must join again")
+        }
         _ => failure,
     }
 }

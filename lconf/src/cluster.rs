@@ -1,13 +1,14 @@
 //! `lconf cluster`: makes the authority of a cluster, and tokens with which machines join it.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use limo_authority::Wish;
 use limo_client::{AskError, Clock, Failure, Master, answer, exit, tell};
-use limo_identity::{CertifiedRole, Fingerprint};
+use limo_identity::{Certificate, CertifiedRole, Fingerprint, JoinToken, KeyRequest};
 use limo_model::Span;
-use limo_proto::EnrolRequest;
+use limo_proto::{EnrolRequest, KeyBytes, NewCertificate, make_directory, tls_directory};
 
 use crate::authority::{AuthorityArg, failure};
 
@@ -26,7 +27,7 @@ pub enum ClusterCommand {
     },
     /// Make a token with which a machine joins the cluster once, on the master's machine
     JoinToken {
-        /// Role of the machine: node
+        /// Role of the machine: node, or read-only for one that only asks
         #[arg(long, value_name = "ROLE", default_value_t = CertifiedRole::Node)]
         role: CertifiedRole,
         /// Name of the machine [default: chosen by the machine, if no other one has it]
@@ -35,6 +36,18 @@ pub enum ClusterCommand {
         /// Time for which the token is valid, at most 7d
         #[arg(long, value_name = "SPAN", default_value = "1h")]
         expires: Span,
+    },
+    /// Join a cluster with a token, on a machine that only asks; a node joins with `lslave join`
+    Join {
+        /// Token, as `lconf cluster join-token --role read-only` prints it on the machine of the master
+        #[arg(value_name = "TOKEN", env = "LIMO_JOIN_TOKEN", hide_env_values = true)]
+        token: JoinToken,
+        /// Name of the machine in the cluster
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// Directory for the certificate and its key [default: /etc/limo/tls for root, else ~/.config/limo/tls]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
     },
 }
 
@@ -46,15 +59,39 @@ pub async fn run(command: &ClusterCommand, master: &Master) -> Result<u8, Failur
     match command {
         ClusterCommand::Init { authority, name, life } => init(authority, name, *life)?,
         ClusterCommand::JoinToken { role, name, expires } => {
-            let (role, name) = (role.name().into(), name.as_deref().map(Into::into));
-            let request = EnrolRequest::MakeToken { role, name, life: *expires };
+            let role = role.name();
+            let name = name.as_deref().map(Into::into);
+            let request = EnrolRequest::MakeToken { role: role.into(), name, life: *expires };
             let (token, until) = master.enrol(request).await?.token().map_err(AskError::from)?;
             answer(&format!("{token}\n"))?;
             let until = Clock::system().show_full(until);
-            tell(&format!("Valid once, until {until}. On the machine: lslave join TOKEN --master tls://HOST:PORT\n"));
+            let join = if role == "node" { "lslave join" } else { "lconf cluster join" };
+            tell(&format!("Valid once, until {until}. On the machine: {join} TOKEN --master tls://HOST:PORT\n"));
         }
+        ClusterCommand::Join { token, name, out } => join((token, name), out.as_deref(), master).await?,
     }
     Ok(exit::DONE)
+}
+
+async fn join((token, name): (&JoinToken, &str), out: Option<&Path>, master: &Master) -> Result<(), Failure> {
+    let directory = out.map(Path::to_owned).or_else(tls_directory);
+    let directory =
+        directory.ok_or_else(|| Failure::new("this user has no home").hint("name a directory with --out"))?;
+    let directory = std::path::absolute(&directory).map_err(Failure::new)?;
+    // The token is used up by the answer, so everything that can fail here comes before.
+    make_directory(&directory, 0o700).map_err(Failure::new)?;
+    let request = KeyRequest::new().map_err(Failure::new)?;
+    let key = KeyBytes::try_from(request.request().to_vec()).map_err(Failure::new)?;
+    let issued = master.join(token, (CertifiedRole::ReadOnly.name(), name), key).await?;
+    store(&issued, &request, &directory)
+}
+
+/// Stores a certificate, and says so.
+pub fn store(issued: &NewCertificate, request: &KeyRequest, directory: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::new(format_args!("cannot store the certificate in {}: {error}", directory.display()));
+    issued.write(directory, &request.key_pem()).map_err(failed)?;
+    let certificate = Certificate::read(&issued.certificate).map_err(Failure::new)?;
+    answer(&format!("{}\nin {}\n", certificate.identity, directory.display()))
 }
 
 fn init(authority: &AuthorityArg, name: &str, life: Span) -> Result<(), Failure> {

@@ -79,7 +79,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Journal(command) => journal::run(command, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
             Command::Cluster(command) => cluster::run(&command, master).await,
-            Command::Cert(command) => cert::run(&command),
+            Command::Cert(command) => cert::run(&command, master).await,
             Command::Audit(audit) => audit::run(&audit),
             Command::Undo(undo) => history::undo(undo, json, master).await,
         }

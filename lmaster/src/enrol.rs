@@ -102,6 +102,7 @@ impl Enroller {
             }
             EnrolRequest::Login { key, life } => self.login(applicant, key, *life, now),
             EnrolRequest::Renew { key } => self.renew(applicant, key, now),
+            EnrolRequest::Authorities => self.authorities(applicant),
         };
         answer.unwrap_or_else(|Refusal { reason, hint }| {
             self.audit.add(&entry(AuditKind::Refused, applicant, &format!("{request:?}: {reason}")));
@@ -176,6 +177,18 @@ impl Enroller {
         self.sign((&authority, wish), key, now, (applicant, "renewed"))
     }
 
+    /// Names the trusted authorities, so that machines notice a rotation.
+    fn authorities(&self, applicant: &Applicant) -> Result<EnrolAnswer, Refusal> {
+        if !matches!(applicant, Applicant::Member { .. }) {
+            return Err(anyhow::anyhow!("only the owner of a certificate may ask for the authorities").into());
+        }
+        let authorities = self.directory.authorities().map_err(internal)?;
+        let prints: Result<Vec<_>, _> = authorities.iter().map(Fingerprint::of).collect();
+        let prints = prints.map_err(anyhow::Error::from)?.into_iter().map(|print| print.to_string().into());
+        let prints = prints.collect::<Vec<_>>().try_into().map_err(anyhow::Error::from)?;
+        Ok(EnrolAnswer::Authorities(prints))
+    }
+
     fn sign(
         &self,
         (authority, wish): (&Authority, Wish<'_>),
@@ -200,13 +213,14 @@ impl Enroller {
         let role: CertifiedRole = role.parse().map_err(anyhow::Error::from)?;
         let admitted = Admitted { role, name: name.map(str::to_owned) };
         if !CertifiedRole::JOINING.contains(&role) {
-            let reason = format!("a {role} does not join with a token");
+            let reason = format!("a {role} does not join with a token: node and read-only do");
             return Err(Refusal { reason, hint: Some(format!("lconf cert issue {role} NAME --out DIR")) });
         }
         if life < Span::from_secs(1) || life > TOKEN_LIFE {
             return Err(anyhow::anyhow!("a token cannot be valid for {life}: it must be 1s to {TOKEN_LIFE}").into());
         }
-        let authority = self.directory.open()?;
+        // The machine checks the certificate of this master.
+        let authority = self.directory.open_for_master()?;
         if let Some(name) = name {
             Owner::new(authority.cluster(), role, name).map_err(anyhow::Error::from)?;
         }
@@ -319,7 +333,7 @@ mod tests {
                     assert!(log.lines().last().is_some_and(|line| line.contains(&*reason)), "{log}");
                     Err(reason.into_string())
                 }
-                EnrolAnswer::Token { .. } => panic!("a token"),
+                EnrolAnswer::Token { .. } | EnrolAnswer::Authorities(_) => panic!("another answer"),
             }
         }
     }

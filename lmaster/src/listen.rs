@@ -288,7 +288,12 @@ impl Door {
         let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now()), self.identity).await?;
         drop(permit);
         let uid = entrant.uid;
-        let KnownUser { name: user, is_admin } = self.names.of(uid).await?;
+        let may_only_ask = entrant.is_read_only();
+        let known = match &entrant.pass {
+            Some(pass) if may_only_ask => KnownUser { name: pass.certificate.identity.to_string(), is_admin: false },
+            _ => self.names.of(uid).await?,
+        };
+        let KnownUser { name: user, is_admin } = known;
         // A certificate gives the rights of its role.
         let operator = entrant.is_operator || (is_admin && entrant.pass.is_none());
         if let Err(reason) = entrant.may_be(greeted.role, &user) {
@@ -300,9 +305,12 @@ impl Door {
         let arrival = match greeted.role {
             Role::Enrolment => return self.enrol(greeted, entrant.applicant(user, operator)).await,
             Role::Node => Arrival::Node(greeted.into_connection(), place, entrant.pass),
-            Role::Client => {
-                Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place, entrant.pass)
-            }
+            Role::Client => Arrival::Client(
+                greeted.into_connection(),
+                Caller { uid, user, operator, may_only_ask },
+                place,
+                entrant.pass,
+            ),
         };
         // A master that stops admits no more callers.
         let _ = self.arrivals.send(arrival).await;

@@ -53,7 +53,7 @@ pub async fn keep(directory: Directory, life: Option<Duration>) {
 }
 
 fn renew(directory: &Directory, name: &str, life: Option<Duration>) -> Result<()> {
-    let authority = directory.open()?;
+    let authority = directory.open_for_master()?;
     let wish = Wish { role: CertifiedRole::Master, name, life };
     directory.issue(&authority, wish, directory.path(), SystemTime::now()).context("cannot issue it")?;
     Ok(())

@@ -1,18 +1,23 @@
-//! Renews the certificate of the node at two thirds of its life, with a new key. The next connection uses the new one.
+//! Renews the certificate of the node, with a new key, at two thirds of its life and when the cluster trusts other
+//! authorities. The next connection uses the new one.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
-use limo_identity::KeyRequest;
+use limo_identity::{Fingerprint, KeyRequest};
 use limo_proto::{Credentials, Endpoint, EnrolRequest, KeyBytes, Trusted, enrol, tls_directory};
 use tracing::{debug, info, warn};
 
-/// Longest sleep, after which the files and the clock are read again: both may have changed.
+/// Longest time between two comparisons of the authorities.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Shortest time between two attempts.
 const SHORTEST: Duration = Duration::from_secs(1);
+
+/// Part of the life of a certificate after which the authorities are compared again, at least every hour.
+const COMPARISONS: u32 = 10;
 
 /// Renews the certificate for ever. Does nothing for a master that is not called over TLS.
 pub async fn keep(master: Endpoint, trusted: Trusted) {
@@ -22,22 +27,12 @@ pub async fn keep(master: Endpoint, trusted: Trusted) {
     loop {
         let pause = match Credentials::read(&directory) {
             Ok(credentials) => {
-                let (now, own) = (SystemTime::now(), credentials.own().clone());
-                match own.renewal().duration_since(now) {
-                    Ok(left) if !left.is_zero() => left.min(LONGEST),
-                    _ => match renew(&master, &trusted, &directory).await {
-                        Ok(()) => {
-                            info!(directory = %directory.display(), "renewed the certificate");
-                            told = None;
-                            continue;
-                        }
-                        Err(error) => {
-                            report(&format!("{error:#}"), &mut told);
-                            // More often towards the end.
-                            own.until.duration_since(now).unwrap_or_default() / 10
-                        }
-                    },
+                let own = credentials.own().clone();
+                match follow(&master, &trusted, (&directory, credentials)).await {
+                    Ok(()) => told = None,
+                    Err(error) => report(&format!("{error:#}"), &mut told),
                 }
+                own.until.duration_since(own.made).unwrap_or_default() / COMPARISONS
             }
             Err(error) => {
                 report(&error.to_string(), &mut told);
@@ -48,11 +43,27 @@ pub async fn keep(master: Endpoint, trusted: Trusted) {
     }
 }
 
+/// Renews the certificate if it is time, or if the cluster trusts other authorities than this node.
+async fn follow(master: &Endpoint, trusted: &Trusted, (directory, credentials): (&Path, Credentials)) -> Result<()> {
+    if SystemTime::now() < credentials.own().renewal() {
+        let known: Result<BTreeSet<String>, _> =
+            credentials.authorities().iter().map(|of| Fingerprint::of(of).map(|print| print.to_string())).collect();
+        let found = enrol(master, trusted, EnrolRequest::Authorities).await?.authorities()?;
+        if known? == found.into_iter().collect() {
+            return Ok(());
+        }
+        info!("the cluster trusts other authorities");
+    }
+    renew(master, trusted, directory).await?;
+    info!(directory = %directory.display(), "renewed the certificate");
+    Ok(())
+}
+
 fn report(error: &str, told: &mut Option<String>) {
     if told.as_deref() == Some(error) {
-        return debug!(error, "cannot renew the certificate");
+        return debug!(error, "cannot keep the certificate up to date");
     }
-    warn!(error, "cannot renew the certificate; retrying");
+    warn!(error, "cannot keep the certificate up to date; retrying");
     *told = Some(error.to_owned());
 }
 

@@ -50,6 +50,8 @@ pub enum EnrolRequest {
     Login { key: KeyBytes, life: Span },
     /// The owner of a certificate wants another one for a new key.
     Renew { key: KeyBytes },
+    /// The owner of a certificate asks which authorities the cluster trusts.
+    Authorities,
 }
 
 /// The answer to an [`EnrolRequest`].
@@ -62,6 +64,8 @@ pub enum EnrolAnswer {
     Issued { certificate: CertificateBytes, authorities: List<CertificateBytes, 2> },
     /// The token, with the time of its end.
     Token { token: Text<256>, until: Time },
+    /// The fingerprints of the authorities.
+    Authorities(List<Text<64>, 2>),
 }
 
 /// A certificate with those of the authorities that the cluster trusts.
@@ -111,6 +115,17 @@ impl EnrolAnswer {
         let der = |bytes: CertificateBytes| CertificateDer::from(bytes.into_vec());
         let authorities = authorities.into_iter().map(der).collect();
         Ok(NewCertificate { certificate: der(certificate), authorities })
+    }
+
+    /// Returns the fingerprints of the authorities.
+    ///
+    /// # Errors
+    /// If the answer is another one.
+    pub fn authorities(self) -> Result<Vec<String>, EnrolError> {
+        match self {
+            Self::Authorities(found) => Ok(found.into_iter().map(Text::into_string).collect()),
+            _ => Err(EnrolError::Unexpected),
+        }
     }
 
     /// Returns the token and the time of its end.
@@ -183,6 +198,7 @@ impl std::fmt::Debug for EnrolRequest {
             Self::MakeToken { role, name, life } => write!(f, "MakeToken {role}/{name:?} {life}"),
             Self::Login { life, .. } => write!(f, "Login {life}"),
             Self::Renew { .. } => f.write_str("Renew"),
+            Self::Authorities => f.write_str("Authorities"),
         }
     }
 }
@@ -194,6 +210,7 @@ impl std::fmt::Debug for EnrolAnswer {
             Self::Refused { reason, .. } => write!(f, "Refused {reason}"),
             Self::Issued { .. } => f.write_str("Issued"),
             Self::Token { until, .. } => write!(f, "Token until {until:?}"),
+            Self::Authorities(_) => f.write_str("Authorities"),
         }
     }
 }

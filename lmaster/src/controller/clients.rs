@@ -141,6 +141,10 @@ impl Controller {
             let reason = self.tx.commits.trouble().unwrap_or("it is being read back").to_owned();
             return self.tell_client(peer, not_written(&reason));
         }
+        let may_only_ask = self.caller(peer).is_some_and(|caller| caller.may_only_ask);
+        if may_only_ask && !matches!(message, ClientToMaster::Ask(_)) {
+            return self.refuse(peer, "the certificate is of role read-only, which may only ask", None);
+        }
         match message {
             ClientToMaster::SendExec(exec) => self.submit(peer, exec),
             ClientToMaster::Attach { job, key, stdout, stderr, more } => {

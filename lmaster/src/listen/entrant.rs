@@ -46,6 +46,11 @@ impl Entrant {
         }
     }
 
+    /// Returns true for a machine that only asks.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.certificate.identity.role() == CertifiedRole::ReadOnly)
+    }
+
     /// Returns the caller as one that wants a certificate.
     pub(super) fn applicant(&self, name: String, is_operator: bool) -> Applicant {
         match &self.pass {

@@ -15,6 +15,9 @@ use super::{Door, Entrant, PAUSE};
 use crate::audit::{Audit, AuditEntry, AuditKind};
 use crate::pass::{Pass, Revoked};
 
+/// Number under which machines that only ask are counted. No user can have it: the kernel's numbers end before.
+const READ_ONLY_UID: u32 = u32::MAX;
+
 /// The listener for callers with certificates.
 #[derive(Debug)]
 pub struct TlsListener {
@@ -125,6 +128,7 @@ impl Tls {
             CertifiedRole::Master => bail!("a master cannot call a master"),
             // Nodes belong to the user of the master, like those of this machine.
             CertifiedRole::Node => geteuid().as_raw(),
+            CertifiedRole::ReadOnly => READ_ONLY_UID,
             CertifiedRole::User | CertifiedRole::Operator => {
                 let wanted = name.clone();
                 let found = tokio::task::spawn_blocking(move || User::from_name(&wanted)).await?;
@@ -133,7 +137,8 @@ impl Tls {
             }
         };
         ensure!(role != CertifiedRole::User || uid != 0, "root needs the certificate of an operator, not of a user");
-        Ok(Entrant { uid, is_operator: role != CertifiedRole::User, via: "tls", pass: Some(Box::new(pass)) })
+        let is_operator = matches!(role, CertifiedRole::Node | CertifiedRole::Operator);
+        Ok(Entrant { uid, is_operator, via: "tls", pass: Some(Box::new(pass)) })
     }
 
     fn refused(&self, certificate: Option<&Certificate>, from: SocketAddr, reason: &str) {

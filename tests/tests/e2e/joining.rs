@@ -108,6 +108,27 @@ fn a_master_with_another_authority_gets_no_token() {
 }
 
 #[test]
+fn a_machine_with_the_role_read_only_can_only_ask() {
+    let secured = Secured::start();
+    let token = token(&secured, &["--role", "read-only", "--name", "graphs"]);
+    refused(&join(&secured, &token, "graphs"), "the token is for the role read-only, not for node");
+    secured.audits(&["refused", "127.0.0.1", "node/graphs", "the token is for the role read-only"]);
+    let out = place(&secured, "graphs");
+    let words = ["cluster", "join", &token, "--name", "graphs", "--out", &out.display().to_string()];
+    assert!(secured.run("lconf", &out, &words).succeeded().contains("/read-only/graphs"));
+    secured.run("lq", &out, &["nodes"]).succeeded();
+    secured.run("lconf", &out, &["status", "--json"]).succeeded();
+    for words in [&["lrun", "true"][..], &["lconf", "set", "mode", "low"], &["lq", "cancel", "1"]] {
+        secured.run(words[0], &out, &words[1..]).failed("the certificate is of role read-only, which may only ask");
+    }
+    secured.audits(&["refused", "/read-only/graphs", "may only ask"]);
+    let _node = secured.node("graphs", &out, "n1");
+    secured.audits(&["refused", "/read-only/graphs", "may not run nodes"]);
+    assert!(secured.run("lconf", &out, &["cert", "renew"]).succeeded().contains("/read-only/graphs"));
+    secured.audits(&["issued", "/read-only/graphs", "renewed"]);
+}
+
+#[test]
 fn only_operators_make_tokens() {
     let secured = Secured::start();
     let certificate = secured.issue("operator", &own_name(), "1h");

@@ -20,7 +20,7 @@ const HOUSE: [(&str, &[&str]); 26] = [
     ("power", &["model", "files"]),
     ("feeds", &["model"]),
     ("trace", &["model", "files"]),
-    ("client", &["model", "program", "proto"]),
+    ("client", &["model", "identity", "program", "proto"]),
     (
         "lmaster",
         &[
