@@ -81,7 +81,12 @@ impl TlsSocket {
         };
         let config = config.choose(&accepted.client_hello());
         match accepted.into_connection(config) {
-            Ok(session) => Self::shake(tcp, session.into()).await,
+            Ok(session) => {
+                let mut session = session.into();
+                // The acceptor may have read more than the first message.
+                process(&tcp, &mut session)?;
+                Self::shake(tcp, session).await
+            }
             Err((error, mut alert)) => {
                 let _ = alert.write(&mut Bare(&tcp));
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
@@ -138,11 +143,7 @@ impl TlsSocket {
             if read_into(&tcp, |from| session.read_tls(from)).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            if let Err(error) = session.process_new_packets() {
-                // The peer gets the reason if it still listens.
-                let _ = session.write_tls(&mut Bare(&tcp));
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
-            }
+            process(&tcp, &mut session)?;
         }
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
         let read = certificate.map(Certificate::read).transpose();
@@ -171,6 +172,13 @@ impl TlsSocket {
         let _ = read.0.session().read_tls(&mut Bare(&read.0.tcp));
         let _ = write.try_write(&[IoSlice::new(bytes)]);
     }
+}
+
+/// Processes what the session has read. Tells the peer the reason for an error, if it still listens.
+fn process(tcp: &TcpStream, session: &mut Connection) -> io::Result<()> {
+    let Err(error) = session.process_new_packets() else { return Ok(()) };
+    let _ = session.write_tls(&mut Bare(tcp));
+    Err(io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Waits until bytes have arrived, and passes them to `read`. Returns their number; 0 at the end.

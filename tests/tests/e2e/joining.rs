@@ -1,17 +1,19 @@
 //! Machines join with a token, each once, and every refusal is in the audit log.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use limo_identity::{Fingerprint, certificates, joiner};
 use limo_tests::{Person, Ran, finish, programs};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
+use tokio::net::TcpSocket;
 
 use crate::secured::{Secured, own_name};
 
@@ -166,4 +168,31 @@ fn a_machine_without_a_certificate_can_only_join_and_has_little_time() {
     // A frame of 4097 bytes is announced after the greeting.
     stranger(&secured, b"\0\0\0\x08\0LIMO\x02\x02\x02\0\0\x10\x01");
     secured.audits(&["refused", "127.0.0.1", "a frame of 4097 bytes: the limit is 4096"]);
+}
+
+/// Opens a connection from an address of this machine. Returns true if the master has closed it at once.
+fn is_turned_away(from: &str, to: &str, open: &mut Vec<TcpStream>) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let stream = runtime.block_on(async {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(format!("{from}:0").parse().expect("an address")).expect("bound");
+        socket.connect(to.parse().expect("an address")).await.expect("connected").into_std().expect("a stream")
+    });
+    stream.set_nonblocking(false).expect("an open socket");
+    stream.set_read_timeout(Some(Duration::from_millis(300))).expect("positive");
+    let read = (&stream).read(&mut [0; 1]);
+    open.push(stream);
+    !read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+#[test]
+fn idle_connections_of_one_address_leave_room_for_others() {
+    let secured = Secured::start_with(&["--greeting-time", "1min"]);
+    let mut open = Vec::new();
+    // The limit of one address is 32.
+    for _ in 0..32 {
+        open.push(TcpStream::connect(secured.host()).expect("a listener"));
+    }
+    assert!(is_turned_away("127.0.0.1", &secured.host(), &mut open), "32 connections of this address are open");
+    assert!(!is_turned_away("127.0.0.2", &secured.host(), &mut open), "another address has its own limit");
 }
