@@ -90,17 +90,17 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Makes a new authority.
+    /// Makes a new authority, of this cluster or of a new one.
     ///
     /// # Errors
     /// If the directory has one already, or cannot be written.
-    pub fn init(&self, now: SystemTime) -> Result<Authority, DirectoryError> {
+    pub fn init(&self, cluster: Option<ClusterId>, now: SystemTime) -> Result<Authority, DirectoryError> {
         let path = self.file(KEY_FILE);
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&self.0).map_err(failed(&self.0))?;
-        let mut cluster = [0; 16];
-        getrandom::fill(&mut cluster).map_err(AuthorityError::Random)?;
-        let authority = Authority::new(ClusterId(cluster), now)?;
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(AuthorityError::Random)?;
+        let authority = Authority::new(cluster.unwrap_or(ClusterId(random)), now)?;
         // Two calls at the same time must not replace each other's key.
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let mut file = made.map_err(|error| match error.kind() {
@@ -258,7 +258,7 @@ mod tests {
     pub(crate) fn made() -> (tempfile::TempDir, Directory, Authority) {
         let dir = tempfile::tempdir().expect("a directory");
         let directory = Directory::new(dir.path().join("tls"));
-        let authority = directory.init(SystemTime::now()).expect("made");
+        let authority = directory.init(None, SystemTime::now()).expect("made");
         let wish = Wish { role: CertifiedRole::Master, name: "m1", life: None };
         directory.issue(&authority, wish, directory.path(), SystemTime::now()).expect("issued");
         (dir, directory, authority)
@@ -285,7 +285,7 @@ mod tests {
             .map(|(issued, revoked)| (issued.identity.name().to_owned(), revoked))
             .collect();
         assert_eq!(listed, [("m1".to_owned(), false), ("n1".to_owned(), true)]);
-        let error = directory.init(SystemTime::now()).map(drop).expect_err("there is one");
+        let error = directory.init(None, SystemTime::now()).map(drop).expect_err("there is one");
         assert!(error.to_string().contains("exists: the cluster has an authority"), "{error}");
     }
 

@@ -123,7 +123,7 @@ mod tests {
     fn both_authorities_are_trusted_until_all_owners_have_certificates_of_the_new_one() {
         let dir = tempfile::tempdir().expect("a directory");
         let directory = Directory::new(dir.path().join("tls"));
-        let (now, first) = (SystemTime::now(), directory.init(SystemTime::now()).expect("made"));
+        let (now, first) = (SystemTime::now(), directory.init(None, SystemTime::now()).expect("made"));
         let wish = |role, name| Wish { role, name, life: None };
         let master = wish(CertifiedRole::Master, "m1");
         directory.issue(&first, master, directory.path(), now).expect("issued");
@@ -160,7 +160,7 @@ mod tests {
     fn a_rotation_that_crashed_in_the_middle_is_begun_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let directory = Directory::new(dir.path().join("tls"));
-        let (now, first) = (SystemTime::now(), directory.init(SystemTime::now()).expect("made"));
+        let (now, first) = (SystemTime::now(), directory.init(None, SystemTime::now()).expect("made"));
         let master = Wish { role: CertifiedRole::Master, name: "m1", life: None };
         directory.issue(&first, master, directory.path(), now).expect("issued");
         // The crash was before the new key was stored.

@@ -143,7 +143,7 @@ mod tests {
     fn directory() -> (tempfile::TempDir, Directory, Fingerprint) {
         let dir = tempfile::tempdir().expect("a directory");
         let directory = Directory::new(dir.path().join("tls"));
-        let authority = directory.init(SystemTime::now()).expect("made");
+        let authority = directory.init(None, SystemTime::now()).expect("made");
         let fingerprint = Fingerprint::of(authority.certificate()).expect("a certificate");
         (dir, directory, fingerprint)
     }

@@ -15,6 +15,11 @@ pub struct AuthorityArg {
 }
 
 impl AuthorityArg {
+    /// Returns true if the directory is that of the default master.
+    pub fn is_default(&self) -> bool {
+        self.dir.is_none()
+    }
+
     /// Returns the directory.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use clap::Subcommand;
 use limo_authority::Wish;
 use limo_client::{AskError, Clock, Failure, Master, answer, exit, tell};
-use limo_identity::{Certificate, CertifiedRole, Fingerprint, JoinToken, KeyRequest};
-use limo_model::Span;
+use limo_identity::{Certificate, CertifiedRole, Fingerprint, JoinToken, KeyRequest, Serial};
+use limo_model::{ClusterId, Span};
 use limo_proto::{EnrolRequest, KeyBytes, NewCertificate, make_directory, tls_directory};
 
 use crate::authority::{AuthorityArg, failure};
@@ -24,6 +24,9 @@ pub enum ClusterCommand {
         /// Life of the certificate of the master, at most 90d; it is renewed at two thirds of its life
         #[arg(long, value_name = "SPAN", default_value = "90d")]
         life: Span,
+        /// Id of the cluster [default: that of the running master, if the directory is its default one, else a new one]
+        #[arg(long, value_name = "ID", value_parser = cluster_id)]
+        cluster: Option<ClusterId>,
     },
     /// Make a token with which a machine joins the cluster once, on the master's machine
     JoinToken {
@@ -57,7 +60,16 @@ pub enum ClusterCommand {
 /// If there is an authority already, a file cannot be written, or the master refuses.
 pub async fn run(command: &ClusterCommand, master: &Master) -> Result<u8, Failure> {
     match command {
-        ClusterCommand::Init { authority, name, life } => init(authority, name, *life)?,
+        ClusterCommand::Init { authority, name, life, cluster } => {
+            let cluster = match cluster {
+                // The directory may be of another master.
+                None if authority.is_default() => {
+                    master.connect().await.ok().map(|found| found.identity.journal.cluster)
+                }
+                given => *given,
+            };
+            init(authority, (name, *life), cluster)?;
+        }
         ClusterCommand::JoinToken { role, name, expires } => {
             let role = role.name();
             let name = name.as_deref().map(Into::into);
@@ -94,9 +106,15 @@ pub fn store(issued: &NewCertificate, request: &KeyRequest, directory: &Path) ->
     answer(&format!("{}\nin {}\n", certificate.identity, directory.display()))
 }
 
-fn init(authority: &AuthorityArg, name: &str, life: Span) -> Result<(), Failure> {
+fn cluster_id(text: &str) -> Result<ClusterId, String> {
+    let id: Result<Serial, _> = text.parse();
+    id.map(|id| ClusterId(id.0))
+        .map_err(|_| "an id of a cluster has 32 hexadecimal digits, as lmaster logs it".to_owned())
+}
+
+fn init(authority: &AuthorityArg, (name, life): (&str, Span), cluster: Option<ClusterId>) -> Result<(), Failure> {
     let (directory, now) = (authority.directory()?, SystemTime::now());
-    let made = directory.init(now).map_err(failure)?;
+    let made = directory.init(cluster, now).map_err(failure)?;
     let life = Duration::from_millis(u64::try_from(life.ms()).unwrap_or(0));
     let wish = Wish { role: CertifiedRole::Master, name, life: Some(life) };
     directory.issue(&made, wish, directory.path(), now).map_err(failure)?;

@@ -304,7 +304,7 @@ mod tests {
     fn site(life: Option<Duration>) -> Site {
         let dir = tempfile::tempdir().expect("a directory");
         let directory = Directory::new(dir.path().join("tls"));
-        let authority = directory.init(SystemTime::now()).expect("an authority");
+        let authority = directory.init(None, SystemTime::now()).expect("an authority");
         let master = Wish { role: CertifiedRole::Master, name: "m1", life: None };
         directory.issue(&authority, master, directory.path(), SystemTime::now()).expect("issued");
         let audit = Audit::open(dir.path()).expect("a log");

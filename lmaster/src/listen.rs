@@ -38,6 +38,7 @@ pub use admission::{ConnectionLimits, Place};
 use entrant::Entrant;
 use names::{KnownUser, Names};
 use over_tls::TlsListener;
+pub use over_tls::certified_cluster;
 
 /// Most callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller without a
 /// place retries after 1 s, so one user's many calls must not fill the places of all others.

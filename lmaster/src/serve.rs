@@ -58,7 +58,8 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let devices = meters::open(&settings.controller.meters)?;
     let (answers, from_store) = unbounded_channel();
-    let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
+    let cluster = settings.tls.as_ref().map(listen::certified_cluster).transpose()?;
+    let (store, recovered) = Store::open(&settings.state_dir, cluster, answers).await?;
     let restored = recover::restore(recovered, now()).context("cannot restore the state from the journal")?;
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);

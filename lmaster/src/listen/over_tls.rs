@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_identity::{Certificate, CertifiedRole};
+use limo_model::ClusterId;
 use limo_proto::{Credentials, TlsSocket, turn_away};
 use nix::unistd::{User, geteuid};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::handshakes::{Handshake, Handshakes};
 use super::{Door, Entrant, PAUSE};
 use crate::audit::{Audit, AuditEntry, AuditKind};
+use crate::config::TlsSettings;
 use crate::pass::{Pass, Revoked};
 
 /// Number under which machines that only ask are counted. No user can have it: the kernel's numbers end before.
@@ -32,6 +34,15 @@ struct Tls {
     revoked: Revoked,
     audit: Audit,
     handshakes: Handshakes,
+}
+
+/// Returns the cluster of this master's certificate.
+///
+/// # Errors
+/// If there is no certificate, or it cannot be used.
+pub fn certified_cluster(settings: &TlsSettings) -> Result<ClusterId> {
+    let credentials = Credentials::read(&settings.dir).context("run `lconf cluster init` first")?;
+    Ok(credentials.own().identity.cluster())
 }
 
 impl TlsListener {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use limo_identity::{
     ALPN, Authority, Certificate, CertifiedRole, Identity, KeyRequest, Life, certificate_pem, certificates, server_name,
 };
-use limo_tests::{finish, until};
+use limo_tests::{Cluster, finish, programs, until};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
@@ -95,12 +95,15 @@ fn a_certificate_of_another_authority_is_refused_and_audited() {
 #[test]
 fn an_expired_certificate_is_refused_and_its_connection_closed() {
     let secured = Secured::start();
-    let _node = secured.node("n1", &secured.issue("node", "n1", "5s"), "n1");
-    secured.cluster.await_node("n1");
-    until("the node is away", || {
-        secured.cluster.node_report("n1").is_some_and(|node| node["state"] != "up").then_some(())
+    let operator = secured.issue("operator", &own_name(), "3s");
+    // The job waits for a node, so the client stays connected.
+    let mut client = secured.client("lrun", &operator, &["true"]).spawn().expect("a program that is built");
+    until("the master closes the connection", || {
+        secured.cluster.master_log().contains("the certificate has expired").then_some(())
     });
     secured.audits(&["refused", "127.0.0.1", "certificate expired"]);
+    client.kill().expect("an own child");
+    client.wait().expect("an own child");
 }
 
 #[test]
@@ -185,4 +188,35 @@ fn relay(mut caller: TcpStream, mut master: TcpStream, record: &Mutex<Vec<u8>>) 
     }
     // The master may have closed the connection.
     let _ = master.shutdown(Shutdown::Write);
+}
+
+/// Runs `lconf cluster init` in a new directory of a cluster.
+fn init(cluster: &Cluster, name: &str, arguments: &[&str]) -> String {
+    let dir = cluster.submitter().path(name).display().to_string();
+    let words: Vec<&str> = ["cluster", "init", "--dir", &dir].iter().chain(arguments).copied().collect();
+    cluster.submitter().lconf(&words).succeeded();
+    dir
+}
+
+#[test]
+fn a_master_refuses_the_certificates_of_another_cluster() {
+    let mut cluster = Cluster::of_one_node(1);
+    cluster.submitter().lrun(&["true"]).succeeded();
+    cluster.kill_master();
+    let start = |dir: &str| {
+        let mut command = programs::command("lmaster");
+        command.args(["--tls-listen", "127.0.0.1:0", "--tls-dir", dir, "--state-dir"]).arg(cluster.state_dir());
+        command.arg("--socket").arg(cluster.submitter().path("second.sock"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("a program that is built")
+    };
+    let other = init(&cluster, "other", &[]);
+    let ran = finish(start(&other));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let (_, hint) = ran.stderr.split_once("lconf cluster init --cluster ").expect("a hint");
+    let own = init(&cluster, "own", &["--cluster", &hint[..32]]);
+    let mut master = start(&own);
+    until("the master listens", || cluster.state_dir().join("tls-address").exists().then_some(()));
+    master.kill().expect("an own child");
+    master.wait().expect("an own child");
 }
