@@ -18,16 +18,10 @@ use crate::warning::warning;
 use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
+use crate::login;
 use crate::priority::PriorityArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
-
-/// The end of the manual page.
-const LONG_HELP: &str = "\
-Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job.
-
-lrun login [--out DIR] [--life SPAN], on the machine of the master, gets a certificate with which other machines run jobs for \
-its user. A job with a command of this name is `lrun -- login`.";
 
 /// Run a command on the cluster as if it ran on this machine
 #[derive(Debug, Parser)]
@@ -35,7 +29,7 @@ its user. A job with a command of this name is `lrun -- login`.";
 #[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]... | lrun login [--out DIR]")]
 #[command(
     after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job.",
-    after_long_help = LONG_HELP
+    after_long_help = login::LONG_HELP
 )]
 pub struct Args {
     /// Command and arguments, or the arguments of the script; options of lrun end here

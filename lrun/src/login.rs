@@ -12,6 +12,13 @@ use limo_proto::{EnrolRequest, KeyBytes, make_directory, tls_directory};
 /// Word that is not a command of a job, if it is the first argument.
 pub const LOGIN: &str = "login";
 
+/// The end of the manual page of `lrun`.
+pub const LONG_HELP: &str = "\
+Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job.
+
+lrun login [--out DIR] [--life SPAN], on the machine of the master, gets a certificate with which other machines run jobs for \
+its user. A job with a command of this name is `lrun -- login`.";
+
 /// Command line of `lrun login`, which is not that of a job.
 #[derive(Debug, Parser)]
 #[command(name = "lrun", version, disable_help_subcommand = true)]

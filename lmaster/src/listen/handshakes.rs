@@ -12,10 +12,10 @@ const OF_ONE: usize = 32;
 
 /// The handshakes of all callers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Handshakes(Arc<Mutex<Counts>>);
+pub(super) struct Handshakes(Arc<Mutex<HandshakeCounts>>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct HandshakeCounts {
     all: usize,
     by_address: HashMap<IpAddr, usize>,
 }
@@ -41,7 +41,7 @@ impl Handshakes {
         Some(Handshake { counts: self.clone(), address })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, HandshakeCounts> {
         // The counts are complete at every moment, even if a thread panicked with the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
