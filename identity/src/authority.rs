@@ -33,11 +33,11 @@ const AUTHORITY_LIFE: Duration = Duration::from_secs(3652 * 24 * 3600 + 12 * 360
 pub struct Life(Duration);
 
 impl Life {
-    /// Returns the life of a role: master 90 days, node and read-only 30 days, user and operator 24 hours.
+    /// Returns the life of a role: master 90 days, node, read-only and submit-host 30 days, user and operator 24 hours.
     pub fn of(role: CertifiedRole) -> Self {
         Self(match role {
             CertifiedRole::Master => 90 * DAY,
-            CertifiedRole::Node | CertifiedRole::ReadOnly => 30 * DAY,
+            CertifiedRole::Node | CertifiedRole::ReadOnly | CertifiedRole::SubmitHost => 30 * DAY,
             CertifiedRole::User | CertifiedRole::Operator => DAY,
         })
     }

@@ -24,14 +24,16 @@ pub enum CertifiedRole {
     Operator,
     /// A machine that only asks, such as one that draws graphs.
     ReadOnly,
+    /// A machine that acts for its users, but not for root or an operator.
+    SubmitHost,
 }
 
 impl CertifiedRole {
     /// All roles.
-    pub const ALL: [Self; 5] = [Self::Master, Self::Node, Self::User, Self::Operator, Self::ReadOnly];
+    pub const ALL: [Self; 6] = [Self::Master, Self::Node, Self::User, Self::Operator, Self::ReadOnly, Self::SubmitHost];
 
     /// Roles of machines, which join with a token.
-    pub const JOINING: [Self; 2] = [Self::Node, Self::ReadOnly];
+    pub const JOINING: [Self; 3] = [Self::Node, Self::ReadOnly, Self::SubmitHost];
 
     /// Returns the role's name in a URI and in commands.
     pub fn name(self) -> &'static str {
@@ -41,6 +43,7 @@ impl CertifiedRole {
             Self::User => "user",
             Self::Operator => "operator",
             Self::ReadOnly => "read-only",
+            Self::SubmitHost => "submit-host",
         }
     }
 }
@@ -72,7 +75,7 @@ pub struct Identity {
 pub enum IdentityError {
     #[error("`{0}` is not an identity: it must be limo://CLUSTER/ROLE/NAME")]
     Syntax(String),
-    #[error("`{0}` is not a role: master, node, user, operator, read-only")]
+    #[error("`{0}` is not a role: master, node, user, operator, read-only, submit-host")]
     Role(String),
     #[error("`{0}` cannot be a name: write 1 to {NAME_LIMIT} of a-z, A-Z, 0-9, `.`, `_` and `-`")]
     Name(String),
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn identities_are_read_as_they_are_printed() {
-        for role in ["master", "node", "user", "operator", "read-only"] {
+        for role in ["master", "node", "user", "operator", "read-only", "submit-host"] {
             let text = format!("limo://{CLUSTER}/{role}/n-1.a_B");
             assert_eq!(text.parse::<Identity>().map(|identity| identity.to_string()), Ok(text));
         }

@@ -229,7 +229,10 @@ fn only_the_key_of_a_request_is_used() {
 #[test]
 fn a_life_is_never_longer_than_that_of_its_role() {
     let longest = |role| Life::at_most(role, 10_000 * HOUR).duration();
-    assert_eq!(CertifiedRole::ALL.map(longest), [2160 * HOUR, 720 * HOUR, 24 * HOUR, 24 * HOUR, 720 * HOUR]);
+    assert_eq!(
+        CertifiedRole::ALL.map(longest),
+        [2160 * HOUR, 720 * HOUR, 24 * HOUR, 24 * HOUR, 720 * HOUR, 720 * HOUR]
+    );
     assert_eq!(Life::at_most(CertifiedRole::User, HOUR).duration(), HOUR);
 }
 

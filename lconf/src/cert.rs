@@ -17,7 +17,7 @@ use crate::cluster::store;
 pub enum CertCommand {
     /// Make a key and a certificate, in a directory to be copied to its owner
     Issue {
-        /// Role: node, user, operator, read-only, or master
+        /// Role: node, user, operator, read-only, submit-host, or master
         role: CertifiedRole,
         /// Name of the node or user
         name: String,
@@ -30,7 +30,7 @@ pub enum CertCommand {
         #[command(flatten)]
         authority: AuthorityArg,
     },
-    /// Renew the certificate of this machine, which only asks; a node renews its own
+    /// Renew the certificate of this machine, a submit host or one that only asks; a node renews its own
     Renew,
     /// Replace the authority: a new one signs from now on, and both are trusted until --finish
     Rotate {

@@ -11,6 +11,7 @@ use limo_model::{ClusterId, Span};
 use limo_proto::{EnrolRequest, KeyBytes, NewCertificate, make_directory, tls_directory};
 
 use crate::authority::{AuthorityArg, failure};
+use crate::relay::{self, RelayArguments};
 
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
@@ -30,7 +31,7 @@ pub enum ClusterCommand {
     },
     /// Make a token with which a machine joins the cluster once, on the master's machine
     JoinToken {
-        /// Role of the machine: node, or read-only for one that only asks
+        /// Role of the machine: node, submit-host for one that acts for its users, or read-only for one that only asks
         #[arg(long, value_name = "ROLE", default_value_t = CertifiedRole::Node)]
         role: CertifiedRole,
         /// Name of the machine [default: chosen by the machine, if no other one has it]
@@ -40,11 +41,14 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "SPAN", default_value = "1h")]
         expires: Span,
     },
-    /// Join a cluster with a token, on a machine that only asks; a node joins with `lslave join`
+    /// Join a cluster with a token, as a submit host or a machine that only asks; a node joins with `lslave join`
     Join {
-        /// Token, as `lconf cluster join-token --role read-only` prints it on the machine of the master
+        /// Token, as `lconf cluster join-token --role ROLE` prints it on the machine of the master
         #[arg(value_name = "TOKEN", env = "LIMO_JOIN_TOKEN", hide_env_values = true)]
         token: JoinToken,
+        /// Role of the machine, as in the token: submit-host or read-only
+        #[arg(long, value_name = "ROLE", default_value_t = CertifiedRole::ReadOnly)]
+        role: CertifiedRole,
         /// Name of the machine in the cluster
         #[arg(long, value_name = "NAME")]
         name: String,
@@ -52,6 +56,8 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Pass the users of this submit host on to the master, until ended
+    Relay(RelayArguments),
 }
 
 /// Runs a command.
@@ -80,12 +86,18 @@ pub async fn run(command: &ClusterCommand, master: &Master) -> Result<u8, Failur
             let join = if role == "node" { "lslave join" } else { "lconf cluster join" };
             tell(&format!("Valid once, until {until}. On the machine: {join} TOKEN --master tls://HOST:PORT\n"));
         }
-        ClusterCommand::Join { token, name, out } => join((token, name), out.as_deref(), master).await?,
+        ClusterCommand::Join { token, role, name, out } => join(token, (*role, name), out.as_deref(), master).await?,
+        ClusterCommand::Relay(arguments) => return relay::run(arguments, master).await,
     }
     Ok(exit::DONE)
 }
 
-async fn join((token, name): (&JoinToken, &str), out: Option<&Path>, master: &Master) -> Result<(), Failure> {
+async fn join(
+    token: &JoinToken,
+    (role, name): (CertifiedRole, &str),
+    out: Option<&Path>,
+    master: &Master,
+) -> Result<(), Failure> {
     let directory = out.map(Path::to_owned).or_else(tls_directory);
     let directory =
         directory.ok_or_else(|| Failure::new("this user has no home").hint("name a directory with --out"))?;
@@ -94,7 +106,7 @@ async fn join((token, name): (&JoinToken, &str), out: Option<&Path>, master: &Ma
     make_directory(&directory, 0o700).map_err(Failure::new)?;
     let request = KeyRequest::new().map_err(Failure::new)?;
     let key = KeyBytes::try_from(request.request().to_vec()).map_err(Failure::new)?;
-    let issued = master.join(token, (CertifiedRole::ReadOnly.name(), name), key).await?;
+    let issued = master.join(token, (role.name(), name), key).await?;
     store(&issued, &request, &directory)
 }
 

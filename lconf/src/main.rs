@@ -16,6 +16,7 @@ mod journal;
 mod nodes;
 mod profiles;
 mod readings;
+mod relay;
 mod reservation;
 mod service;
 mod set;

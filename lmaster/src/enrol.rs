@@ -213,7 +213,7 @@ impl Enroller {
         let role: CertifiedRole = role.parse().map_err(anyhow::Error::from)?;
         let admitted = Admitted { role, name: name.map(str::to_owned) };
         if !CertifiedRole::JOINING.contains(&role) {
-            let reason = format!("a {role} does not join with a token: node and read-only do");
+            let reason = format!("a {role} does not join with a token: node, submit-host and read-only do");
             return Err(Refusal { reason, hint: Some(format!("lconf cert issue {role} NAME --out DIR")) });
         }
         if life < Span::from_secs(1) || life > TOKEN_LIFE {

@@ -8,6 +8,7 @@ mod admission;
 mod entrant;
 mod handshakes;
 mod names;
+mod on_behalf;
 mod over_tls;
 
 use std::fs;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use limo_files::Outlasts;
+use limo_identity::CertifiedRole;
 use limo_proto::{
     ClientToMaster, Connection, Endpoint, EnrolAnswer, EnrolRequest, Frame, Greeted, Identity, MasterToClient,
     MasterToNode, NodeToMaster, Role, Socket, accept, make_directory, turn_away,
@@ -289,9 +291,11 @@ impl Door {
         let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now()), self.identity).await?;
         drop(permit);
         let uid = entrant.uid;
-        let may_only_ask = entrant.is_read_only();
-        let known = match &entrant.pass {
-            Some(pass) if may_only_ask => KnownUser { name: pass.certificate.identity.to_string(), is_admin: false },
+        let may_only_ask = entrant.certified() == Some(CertifiedRole::ReadOnly);
+        let known = match (&entrant.pass, entrant.certified()) {
+            (Some(pass), Some(CertifiedRole::ReadOnly | CertifiedRole::SubmitHost)) => {
+                KnownUser { name: pass.certificate.identity.to_string(), is_admin: false }
+            }
             _ => self.names.of(uid).await?,
         };
         let KnownUser { name: user, is_admin } = known;
@@ -306,6 +310,9 @@ impl Door {
         let arrival = match greeted.role {
             Role::Enrolment => return self.enrol(greeted, entrant.applicant(user, operator)).await,
             Role::Node => Arrival::Node(greeted.into_connection(), place, entrant.pass),
+            Role::Client if entrant.certified() == Some(CertifiedRole::SubmitHost) => {
+                return self.on_behalf(greeted, entrant, deadline).await;
+            }
             Role::Client => Arrival::Client(
                 greeted.into_connection(),
                 Caller { uid, user, operator, may_only_ask },

@@ -31,8 +31,7 @@ impl Entrant {
 
     /// Checks that the caller may greet with this role.
     pub(super) fn may_be(&self, role: Role, user: &str) -> Result<(), String> {
-        let certified = self.pass.as_ref().map(|pass| pass.certificate.identity.role());
-        match (role, certified) {
+        match (role, self.certified()) {
             (Role::Node, None) if !self.is_operator => {
                 Err(format!("{user} may not run nodes: only root and the user that runs the master may"))
             }
@@ -46,9 +45,9 @@ impl Entrant {
         }
     }
 
-    /// Returns true for a machine that only asks.
-    pub(super) fn is_read_only(&self) -> bool {
-        self.pass.as_ref().is_some_and(|pass| pass.certificate.identity.role() == CertifiedRole::ReadOnly)
+    /// Returns the role of the caller's certificate.
+    pub(super) fn certified(&self) -> Option<CertifiedRole> {
+        self.pass.as_ref().map(|pass| pass.certificate.identity.role())
     }
 
     /// Returns the caller as one that wants a certificate.

@@ -17,8 +17,8 @@ use crate::audit::{Audit, AuditEntry, AuditKind};
 use crate::config::TlsSettings;
 use crate::pass::{Pass, Revoked};
 
-/// Number under which machines that only ask are counted. No user can have it: the kernel's numbers end before.
-const READ_ONLY_UID: u32 = u32::MAX;
+/// Number under which machines that run no jobs of their own are counted. No user can have it: the kernel's numbers end before.
+const MACHINE_UID: u32 = u32::MAX;
 
 /// The listener for callers with certificates.
 #[derive(Debug)]
@@ -41,7 +41,8 @@ struct Tls {
 /// # Errors
 /// If there is no certificate, or it cannot be used.
 pub fn certified_cluster(settings: &TlsSettings) -> Result<ClusterId> {
-    let credentials = Credentials::read(&settings.dir).context("run `lconf cluster init` first")?;
+    let credentials = Credentials::read(&settings.dir).context("run `lconf cluster init` first");
+    let credentials = credentials.context("cannot listen over TLS")?;
     Ok(credentials.own().identity.cluster())
 }
 
@@ -139,7 +140,7 @@ impl Tls {
             CertifiedRole::Master => bail!("a master cannot call a master"),
             // Nodes belong to the user of the master, like those of this machine.
             CertifiedRole::Node => geteuid().as_raw(),
-            CertifiedRole::ReadOnly => READ_ONLY_UID,
+            CertifiedRole::ReadOnly | CertifiedRole::SubmitHost => MACHINE_UID,
             CertifiedRole::User | CertifiedRole::Operator => {
                 let wanted = name.clone();
                 let found = tokio::task::spawn_blocking(move || User::from_name(&wanted)).await?;

@@ -51,6 +51,7 @@ mod signals;
 mod silent_node;
 mod steer;
 mod stop;
+mod submit_host;
 mod surroundings;
 mod tasks;
 mod top;
