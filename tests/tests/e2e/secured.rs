@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use limo_proto::user_name;
-use limo_tests::{Cluster, Ran, Setup, finish, programs, until};
+use limo_tests::{Cluster, MARK, Ran, Setup, finish, programs, until};
 use tempfile::TempDir;
 
 /// A master that serves over TLS, its authority, and certificates in directories beside it.
@@ -91,6 +91,8 @@ impl Secured {
         let mut command: Command = programs::command("lslave");
         command.args(["--master", &self.address(), "--name", name, "--cpus", "2", "--state-dir"]);
         command.arg(self.dir.path().join(state)).env("LIMO_TLS_DIR", certificate);
+        // Its shepherds end with the cluster.
+        command.env(MARK, &self.cluster.submitter().mark);
         let log = fs::File::create(self.dir.path().join(format!("{state}.log"))).expect("a log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         SecuredNode(command.spawn().expect("a program that is built"))
