@@ -10,6 +10,7 @@ mod clock;
 mod conditions;
 mod curve_file;
 mod ending;
+mod enrol;
 mod failure;
 mod gauge;
 mod hosts;

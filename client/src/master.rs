@@ -35,6 +35,8 @@ pub enum AskError {
         "the master at {address} ({found}) is on another machine: without certificates Limo connects only over loopback"
     )]
     NotLoopback { address: String, found: SocketAddr },
+    #[error("the master at {address} is on this machine: a machine joins a master at tls://HOST:PORT")]
+    NotOverTls { address: String },
     #[error(transparent)]
     Connection(#[from] ConnectionError),
     #[error("the request is too large: {0}")]

@@ -1,6 +1,7 @@
 //! The authority of a cluster: its key and certificate, which sign the identities.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use limo_model::ClusterId;
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::hex;
 use crate::name::{CertifiedRole, Identity};
 use crate::serial::Serial;
 use crate::settings::server_name;
@@ -31,11 +33,11 @@ const AUTHORITY_LIFE: Duration = Duration::from_secs(3652 * 24 * 3600 + 12 * 360
 pub struct Life(Duration);
 
 impl Life {
-    /// Returns the life of a role: master 90 days, node 30 days, user and operator 24 hours.
+    /// Returns the life of a role: master 90 days, node, read-only and submit-host 30 days, user and operator 24 hours.
     pub fn of(role: CertifiedRole) -> Self {
         Self(match role {
             CertifiedRole::Master => 90 * DAY,
-            CertifiedRole::Node => 30 * DAY,
+            CertifiedRole::Node | CertifiedRole::ReadOnly | CertifiedRole::SubmitHost => 30 * DAY,
             CertifiedRole::User | CertifiedRole::Operator => DAY,
         })
     }
@@ -57,7 +59,14 @@ pub struct Fingerprint([u8; 32]);
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        hex::write(f, &self.0)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = FingerprintError;
+    fn from_str(text: &str) -> Result<Self, FingerprintError> {
+        hex::read(text).map(Self).ok_or(FingerprintError)
     }
 }
 
@@ -70,7 +79,17 @@ impl Fingerprint {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| AuthorityError::Unreadable)?;
         Ok(Self(Sha256::digest(parsed.public_key().raw).into()))
     }
+
+    /// Returns the first 16 digits.
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(16).collect()
+    }
 }
+
+/// Error of a text that is not a fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("a fingerprint has 64 hexadecimal digits")]
+pub struct FingerprintError;
 
 /// An authority that can sign.
 pub struct Authority {

@@ -7,6 +7,7 @@ use thiserror::Error;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::authority::BACKDATING;
 use crate::name::{Identity, IdentityError};
 use crate::serial::Serial;
 
@@ -17,6 +18,8 @@ pub struct Certificate {
     pub identity: Identity,
     /// The serial number.
     pub serial: Serial,
+    /// Time at which it was made.
+    pub made: SystemTime,
     /// End of its validity, excluded.
     pub until: SystemTime,
 }
@@ -36,6 +39,11 @@ pub enum CertificateError {
 }
 
 impl Certificate {
+    /// Returns the time from which it should be renewed: two thirds of its life.
+    pub fn renewal(&self) -> SystemTime {
+        self.made + self.until.duration_since(self.made).unwrap_or_default() * 2 / 3
+    }
+
     /// Reads a certificate. Checks no signature and no time.
     ///
     /// # Errors
@@ -58,7 +66,10 @@ impl Certificate {
         // `notAfter` is the last valid second.
         let end = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0).saturating_add(1);
         let until = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(end)).ok_or(CertificateError::Unreadable)?;
-        Ok(Self { identity, serial: Serial(serial), until })
+        let begin = u64::try_from(parsed.validity().not_before.timestamp()).unwrap_or(0);
+        let made = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(begin) + BACKDATING);
+        let made = made.ok_or(CertificateError::Unreadable)?;
+        Ok(Self { identity, serial: Serial(serial), made, until })
     }
 }
 

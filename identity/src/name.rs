@@ -22,11 +22,18 @@ pub enum CertifiedRole {
     User,
     /// An operator, who controls everything.
     Operator,
+    /// A machine that only asks, such as one that draws graphs.
+    ReadOnly,
+    /// A machine that acts for its users, but not for root or an operator.
+    SubmitHost,
 }
 
 impl CertifiedRole {
     /// All roles.
-    pub const ALL: [Self; 4] = [Self::Master, Self::Node, Self::User, Self::Operator];
+    pub const ALL: [Self; 6] = [Self::Master, Self::Node, Self::User, Self::Operator, Self::ReadOnly, Self::SubmitHost];
+
+    /// Roles of machines, which join with a token.
+    pub const JOINING: [Self; 3] = [Self::Node, Self::ReadOnly, Self::SubmitHost];
 
     /// Returns the role's name in a URI and in commands.
     pub fn name(self) -> &'static str {
@@ -35,6 +42,8 @@ impl CertifiedRole {
             Self::Node => "node",
             Self::User => "user",
             Self::Operator => "operator",
+            Self::ReadOnly => "read-only",
+            Self::SubmitHost => "submit-host",
         }
     }
 }
@@ -66,7 +75,7 @@ pub struct Identity {
 pub enum IdentityError {
     #[error("`{0}` is not an identity: it must be limo://CLUSTER/ROLE/NAME")]
     Syntax(String),
-    #[error("`{0}` is not a role: master, node, user, operator")]
+    #[error("`{0}` is not a role: master, node, user, operator, read-only, submit-host")]
     Role(String),
     #[error("`{0}` cannot be a name: write 1 to {NAME_LIMIT} of a-z, A-Z, 0-9, `.`, `_` and `-`")]
     Name(String),
@@ -132,7 +141,7 @@ mod tests {
 
     #[test]
     fn identities_are_read_as_they_are_printed() {
-        for role in ["master", "node", "user", "operator"] {
+        for role in ["master", "node", "user", "operator", "read-only", "submit-host"] {
             let text = format!("limo://{CLUSTER}/{role}/n-1.a_B");
             assert_eq!(text.parse::<Identity>().map(|identity| identity.to_string()), Ok(text));
         }

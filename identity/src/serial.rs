@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::hex;
+
 /// A random serial of 128 bits; 32 hexadecimal digits as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial(pub [u8; 16]);
@@ -16,15 +18,14 @@ pub struct SerialError(String);
 
 impl fmt::Display for Serial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        hex::write(f, &self.0)
     }
 }
 
 impl FromStr for Serial {
     type Err = SerialError;
     fn from_str(text: &str) -> Result<Self, SerialError> {
-        let number = (text.len() == 32 && !text.starts_with('+')).then(|| u128::from_str_radix(text, 16).ok());
-        number.flatten().map(|number| Self(number.to_be_bytes())).ok_or_else(|| SerialError(text.to_owned()))
+        hex::read(text).map(Self).ok_or_else(|| SerialError(text.to_owned()))
     }
 }
 

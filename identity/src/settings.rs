@@ -53,7 +53,7 @@ pub fn server_name(cluster: ClusterId) -> String {
     format!("master.{cluster}.limo.internal")
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use limo_identity::{
     Authority, AuthorityError, Certificate, CertifiedRole, Fingerprint, Identity, KeyRequest, Life, Roots, caller,
-    listener, server_name,
+    join_listener, joiner, listener, server_name,
 };
 use limo_model::ClusterId;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -100,6 +100,9 @@ fn both_ends_know_each_other() {
     let life = peer.until.duration_since(now).expect("later");
     // 30 days; certificates count whole seconds.
     assert!(life.abs_diff(720 * HOUR) <= Duration::from_secs(1), "{life:?}");
+    assert!(now.duration_since(peer.made).expect("earlier") <= Duration::from_secs(1));
+    // Two thirds of 30 days are 20 days.
+    assert!(peer.renewal().duration_since(peer.made).expect("later").abs_diff(480 * HOUR) <= Duration::from_secs(1));
 }
 
 #[test]
@@ -226,6 +229,64 @@ fn only_the_key_of_a_request_is_used() {
 #[test]
 fn a_life_is_never_longer_than_that_of_its_role() {
     let longest = |role| Life::at_most(role, 10_000 * HOUR).duration();
-    assert_eq!(CertifiedRole::ALL.map(longest), [2160 * HOUR, 720 * HOUR, 24 * HOUR, 24 * HOUR]);
+    assert_eq!(
+        CertifiedRole::ALL.map(longest),
+        [2160 * HOUR, 720 * HOUR, 24 * HOUR, 24 * HOUR, 720 * HOUR, 720 * HOUR]
+    );
     assert_eq!(Life::at_most(CertifiedRole::User, HOUR).duration(), HOUR);
+}
+
+fn join_server(authorities: &[&Authority], (certificate, key): Own) -> ServerConnection {
+    let roots = authorities.iter().map(|authority| authority.certificate().clone());
+    let chain = std::iter::once(certificate).chain(roots).collect();
+    ServerConnection::new(Arc::new(join_listener(chain, key).expect("settings"))).expect("a server")
+}
+
+fn join_client(fingerprint: Fingerprint) -> ClientConnection {
+    let name = ServerName::try_from("master.limo.internal").expect("a name");
+    ClientConnection::new(Arc::new(joiner(fingerprint).expect("settings")), name).expect("a client")
+}
+
+fn fingerprint(authority: &Authority) -> Fingerprint {
+    Fingerprint::of(authority.certificate()).expect("a certificate")
+}
+
+#[test]
+fn a_machine_without_a_certificate_knows_its_master_by_the_fingerprint_of_the_authority() {
+    let (mine, other) = (authority(), authority());
+    let master = || issued(&mine, CertifiedRole::Master, SystemTime::now());
+    let mut server = join_server(&[&mine, &other], master());
+    let mut client = join_client(fingerprint(&mine));
+    shake(&mut client, &mut server).expect("agreed");
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    assert_eq!(server.peer_certificates(), None);
+    assert_eq!(server.alpn_protocol(), Some(limo_identity::JOIN_ALPN));
+    // The other authority is shown, but has not signed the certificate.
+    let mut server = join_server(&[&mine, &other], master());
+    let error = shake(&mut join_client(fingerprint(&other)), &mut server).expect_err("refused").to_string();
+    assert!(error.contains("invalid peer certificate"), "{error}");
+    // The authority is not shown.
+    let mut server = join_server(&[&other], master());
+    let error = shake(&mut join_client(fingerprint(&mine)), &mut server).expect_err("refused").to_string();
+    assert!(error.contains("UnknownIssuer"), "{error}");
+}
+
+#[test]
+fn a_node_cannot_pose_as_the_master_of_a_machine_that_joins() {
+    let authority = authority();
+    let mut fake = join_server(&[&authority], issued(&authority, CertifiedRole::Node, SystemTime::now()));
+    let error = shake(&mut join_client(fingerprint(&authority)), &mut fake).expect_err("refused").to_string();
+    assert!(error.contains("invalid peer certificate"), "{error}");
+    let long_ago = SystemTime::now() - 2161 * HOUR;
+    let mut late = join_server(&[&authority], issued(&authority, CertifiedRole::Master, long_ago));
+    let error = shake(&mut join_client(fingerprint(&authority)), &mut late).expect_err("refused").to_string();
+    assert!(error.contains("expired"), "{error}");
+}
+
+#[test]
+fn a_machine_that_joins_cannot_call_as_a_member() {
+    let authority = authority();
+    let mut members = server(&authority, CertifiedRole::Master);
+    let error = shake(&mut join_client(fingerprint(&authority)), &mut members).expect_err("refused").to_string();
+    assert!(error.contains("support any known protocol"), "{error}");
 }

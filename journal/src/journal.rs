@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use limo_model::ClusterId;
 use sqlx::SqliteConnection;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
@@ -24,6 +25,15 @@ use crate::writer::{Queued, Request, Writer};
 /// Largest number of queued batches before [`Journal::room`] waits: four transactions, so that the writer always has
 /// work.
 pub const QUEUE_ROOM: usize = 4 * crate::writer::GROUP;
+
+/// How a journal is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Opening {
+    /// True for a copy, which begins a new incarnation.
+    pub(crate) restored: bool,
+    /// Id for an empty journal.
+    pub(crate) cluster: Option<ClusterId>,
+}
 
 /// The journal of one master. All methods take `&self`. On drop, queued batches are written and the file is closed,
 /// provided that the runtime lives.
@@ -57,7 +67,16 @@ impl Journal {
     /// [`OpenError`] if another master uses `dir`, it is on a network file system, or the file is damaged, not a
     /// journal, or newer than this program.
     pub async fn open(dir: &Path) -> Result<(Self, Recovered), OpenError> {
-        Self::open_as(dir, false).await
+        Self::open_as(dir, Opening::default()).await
+    }
+
+    /// Opens or creates the journal of a cluster, whose id an empty journal gets. Another journal keeps its own, which
+    /// [`Recovered::journal`] tells.
+    ///
+    /// # Errors
+    /// The same as for [`Self::open`].
+    pub async fn open_of(dir: &Path, cluster: ClusterId) -> Result<(Self, Recovered), OpenError> {
+        Self::open_as(dir, Opening { cluster: Some(cluster), restored: false }).await
     }
 
     /// Opens a state directory that was restored by hand or by another program, and begins a new incarnation. A copy
@@ -66,12 +85,12 @@ impl Journal {
     /// # Errors
     /// The same as for [`Self::open`].
     pub async fn open_restored(dir: &Path) -> Result<(Self, Recovered), OpenError> {
-        Self::open_as(dir, true).await
+        Self::open_as(dir, Opening { cluster: None, restored: true }).await
     }
 
-    async fn open_as(dir: &Path, restored: bool) -> Result<(Self, Recovered), OpenError> {
+    async fn open_as(dir: &Path, opening: Opening) -> Result<(Self, Recovered), OpenError> {
         let path = dir.join(schema::FILE);
-        let (writer, recovered) = Writer::open(dir, restored).await?;
+        let (writer, recovered) = Writer::open(dir, opening).await?;
         let (requests, requested) = unbounded_channel();
         let (questions, asked) = unbounded_channel();
         let (ballast, reader) = (writer.ballast.presence(), Arc::clone(&writer.reader));

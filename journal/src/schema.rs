@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use limo_model::ClusterId;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
@@ -185,6 +186,13 @@ pub(crate) async fn begin_incarnation(conn: &mut SqliteConnection, restored: boo
     let mut transaction = conn.begin().await?;
     sqlx::raw_sql(NEW_INCARNATION).execute(&mut *transaction).await?;
     transaction.commit().await
+}
+
+/// Gives an empty journal the id of its cluster. Changes no other journal.
+pub(crate) async fn begin_cluster(conn: &mut SqliteConnection, cluster: ClusterId) -> Result<(), sqlx::Error> {
+    let text = "UPDATE meta SET cluster = ? WHERE cluster != ? AND NOT EXISTS (SELECT 1 FROM entries) AND NOT EXISTS \
+                (SELECT 1 FROM snapshots) AND NOT EXISTS (SELECT 1 FROM submissions)";
+    sqlx::query(text).bind(&cluster.0[..]).bind(&cluster.0[..]).execute(conn).await.map(drop)
 }
 
 /// Marks a copy: a master that opens it begins a new incarnation.

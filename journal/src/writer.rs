@@ -14,6 +14,7 @@ use crate::batch::{Batch, Entry, Recovered, Submission};
 use crate::compact::{Compaction, Compactor, unused_bytes};
 use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
 use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, RecoverError, Unwritable};
+use crate::journal::Opening;
 use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
@@ -57,14 +58,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Claims `dir`, opens or creates the journal in it, and reads it.
-    pub(crate) async fn open(dir: &Path, restored: bool) -> Result<(Self, Recovered), OpenError> {
+    pub(crate) async fn open(dir: &Path, opening: Opening) -> Result<(Self, Recovered), OpenError> {
         let claim = claim(dir, LOCK_PATIENCE)?;
         let path = dir.join(schema::FILE);
         prepare_file(&path).map_err(|source| OpenError::Directory { dir: dir.to_owned(), source })?;
         let ballast = Ballast::find(dir);
-        let conn = match connect(&path, restored).await {
+        let conn = match connect(&path, opening).await {
             // Even opening needs some space, for the shared index of the write-ahead log.
-            Err(OpenError::Full { .. }) if ballast.release() => connect(&path, restored).await,
+            Err(OpenError::Full { .. }) if ballast.release() => connect(&path, opening).await,
             connected => connected,
         };
         let (conn, starved) = match conn {
@@ -75,7 +76,7 @@ impl Writer {
         let mut reader = Reader::new(&path);
         if starved.is_some() {
             let failed = |error| OpenError::from_sqlite(&error, &path);
-            schema::check_unwritten(reader.open_alone().await.map_err(failed)?, &path, restored).await?;
+            schema::check_unwritten(reader.open_alone().await.map_err(failed)?, &path, opening.restored).await?;
         } else if let Err(error) = ballast.restore() {
             tracing::warn!(%error, "no ballast under the journal");
         }
@@ -288,12 +289,15 @@ impl Writer {
     }
 }
 
-async fn connect(path: &Path, restored: bool) -> Result<SqliteConnection, OpenError> {
+async fn connect(path: &Path, opening: Opening) -> Result<SqliteConnection, OpenError> {
     let connected = schema::writing(path).connect().await;
     let mut conn = connected.map_err(|error| OpenError::from_sqlite(&error, path))?;
     schema::prepare(&mut conn, path).await?;
     let failed = |error| OpenError::from_sqlite(&error, path);
-    schema::begin_incarnation(&mut conn, restored).await.map_err(failed)?;
+    if let Some(cluster) = opening.cluster {
+        schema::begin_cluster(&mut conn, cluster).await.map_err(failed)?;
+    }
+    schema::begin_incarnation(&mut conn, opening.restored).await.map_err(failed)?;
     Ok(conn)
 }
 

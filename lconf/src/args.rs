@@ -74,10 +74,10 @@ pub enum Command {
     Quota(QuotaArgs),
     /// Weigh waiting time and past usage in priorities; without options, show the weights
     Fairshare(FairshareArgs),
-    /// Make the authority of a cluster, whose certificates let other machines connect
+    /// Make the authority of a cluster, and tokens with which other machines join it
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Issue, list and revoke certificates
+    /// Issue, renew, list and revoke certificates, and replace the authority
     #[command(subcommand)]
     Cert(CertCommand),
     /// Show the audit log: refused callers and requests, and the requests of operators

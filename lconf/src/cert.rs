@@ -4,26 +4,42 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
-use limo_client::{Align, Clock, Failure, Table, answer, exit};
-use limo_identity::{CertifiedRole, Serial};
+use limo_authority::{Directory, Issued, Wish};
+use limo_client::{Align, AskError, Clock, Failure, Master, Table, answer, exit};
+use limo_identity::{CertifiedRole, Fingerprint, KeyRequest, Serial};
 use limo_model::{Span, Time};
+use limo_proto::{Credentials, EnrolRequest, KeyBytes, tls_directory};
 
-use crate::authority::{AuthorityArg, Issued};
+use crate::authority::{AuthorityArg, failure};
+use crate::cluster::store;
 
 #[derive(Debug, Subcommand)]
 pub enum CertCommand {
     /// Make a key and a certificate, in a directory to be copied to its owner
     Issue {
-        /// Role: node, user, operator, or master
+        /// Role: node, user, operator, read-only, submit-host, or master
         role: CertifiedRole,
         /// Name of the node or user
         name: String,
         /// Directory for the files
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
-        /// Life, if shorter than that of the role: 30d for nodes, 24h for users and operators, 90d for masters
+        /// Life, if shorter than that of the role: 30d for machines, 24h for users and operators, 90d for masters
         #[arg(long, value_name = "SPAN")]
         life: Option<Span>,
+        #[command(flatten)]
+        authority: AuthorityArg,
+    },
+    /// Renew the certificate of this machine, a submit host or one that only asks; a node renews its own
+    Renew,
+    /// Replace the authority: a new one signs from now on, and both are trusted until --finish
+    Rotate {
+        /// End the rotation: trust only the new authority
+        #[arg(long)]
+        finish: bool,
+        /// End it even if some have no certificate of the new authority, and can no longer connect
+        #[arg(long, requires = "finish")]
+        force: bool,
         #[command(flatten)]
         authority: AuthorityArg,
     },
@@ -45,31 +61,62 @@ pub enum CertCommand {
 /// Runs a command.
 ///
 /// # Errors
-/// If a file of the authority cannot be used, or a certificate is unknown.
-pub fn run(command: &CertCommand) -> Result<u8, Failure> {
+/// If a file of the authority cannot be used, a certificate is unknown, or the master refuses.
+pub async fn run(command: &CertCommand, master: &Master) -> Result<u8, Failure> {
     match command {
         CertCommand::Issue { role, name, out, life, authority } => {
             let life = life.map(|life| Duration::from_millis(u64::try_from(life.ms()).unwrap_or(0)));
             let directory = authority.directory()?;
-            let (opened, _) = directory.open()?;
-            let issued = directory.issue(&opened, (*role, name), life, out)?;
+            // During a rotation, callers check the certificate of the master by the former authority.
+            let opened = match role {
+                CertifiedRole::Master => directory.open_for_master(),
+                _ => directory.open(),
+            };
+            let opened = opened.map_err(failure)?;
+            let wish = Wish { role: *role, name, life };
+            let issued = directory.issue(&opened, wish, out, SystemTime::now()).map_err(failure)?;
             let end = Clock::system().show_full(end(&issued));
             answer(&format!("{}\nserial {}\nvalid until {end}\n", issued.identity, issued.serial))?;
         }
+        CertCommand::Renew => renew(master).await?,
+        CertCommand::Rotate { finish, force, authority } => rotate(&authority.directory()?, *finish, *force)?,
         CertCommand::List { authority } => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-            answer(&table(&authority.directory()?.issued()?, now, &Clock::system()))?;
+            answer(&table(&authority.directory()?.issued().map_err(failure)?, now, &Clock::system()))?;
         }
         CertCommand::Revoke { which, authority } => {
             let directory = authority.directory()?;
-            let issued = directory.issued()?;
+            let issued = directory.issued().map_err(failure)?;
             let serials: Result<Vec<Vec<Serial>>, Failure> = which.iter().map(|text| named(text, &issued)).collect();
-            for serial in serials?.into_iter().flatten() {
-                directory.revoke(serial)?;
-            }
+            directory.revoke(&serials?.concat()).map_err(failure)?;
         }
     }
     Ok(exit::DONE)
+}
+
+/// Gets another certificate of the same name, for a new key.
+async fn renew(master: &Master) -> Result<(), Failure> {
+    let directory = tls_directory();
+    let directory = directory.ok_or_else(|| Failure::new("this user has no home").hint("set LIMO_TLS_DIR"))?;
+    let request = KeyRequest::new().map_err(Failure::new)?;
+    let key = KeyBytes::try_from(request.request().to_vec()).map_err(Failure::new)?;
+    let answer = master.enrol(EnrolRequest::Renew { key }).await?;
+    store(&answer.certificate().map_err(AskError::from)?, &request, &directory)
+}
+
+/// Begins a rotation, or ends it.
+fn rotate(directory: &Directory, finish: bool, force: bool) -> Result<(), Failure> {
+    let now = SystemTime::now();
+    if !finish {
+        let new = directory.rotate(now).map_err(failure)?;
+        let fingerprint = Fingerprint::of(new.certificate()).map_err(Failure::new)?;
+        return answer(&format!(
+            "fingerprint {fingerprint}\nnodes renew their certificates within an hour; then: lconf cert rotate --finish\n"
+        ));
+    }
+    let own = Credentials::read(directory.path()).map_err(Failure::new)?.own().clone();
+    let life = own.until.duration_since(own.made).ok();
+    directory.finish_rotation(own.identity.name(), life, force, now).map_err(failure)
 }
 
 fn end(issued: &Issued) -> Time {
@@ -80,7 +127,7 @@ fn table(issued: &[(Issued, bool)], now: u64, clock: &Clock) -> String {
     let columns = ["ROLE", "NAME", "SERIAL", "VALID UNTIL", "STATE"];
     let mut table = Table::new(&columns.map(|title| (title, Align::Left)));
     for (issued, is_revoked) in issued {
-        let state = match (is_revoked, issued.until <= now) {
+        let state = match (is_revoked, !issued.is_valid(now)) {
             (true, _) => "revoked",
             (false, true) => "expired",
             (false, false) => "valid",
@@ -111,7 +158,12 @@ mod tests {
 
     fn issued(serial: u8, identity: &str, until: u64) -> Issued {
         let identity = format!("limo://00000000000000000000000000000000/{identity}");
-        Issued { serial: Serial([serial; 16]), identity: identity.parse().expect("an identity"), until }
+        Issued {
+            serial: Serial([serial; 16]),
+            identity: identity.parse().expect("an identity"),
+            until,
+            authority: String::new(),
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod journal;
 mod nodes;
 mod profiles;
 mod readings;
+mod relay;
 mod reservation;
 mod service;
 mod set;
@@ -78,8 +79,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Reservation(command) => reservation::run(command, json, master).await,
             Command::Journal(command) => journal::run(command, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
-            Command::Cluster(command) => cluster::run(&command),
-            Command::Cert(command) => cert::run(&command),
+            Command::Cluster(command) => cluster::run(&command, master).await,
+            Command::Cert(command) => cert::run(&command, master).await,
             Command::Audit(audit) => audit::run(&audit),
             Command::Undo(undo) => history::undo(undo, json, master).await,
         }

@@ -1,4 +1,5 @@
-//! The audit log: each refused request and each request of an operator, one JSON object per line.
+//! The audit log: each refused request, each request of an operator, and each certificate that the master issues, one JSON
+//! object per line.
 //!
 //! The log is two files of at most 8 MiB: `audit.log`, and `audit.log.1` with earlier lines. Callers cannot fill it
 //! quickly: above a number of refusals per minute, only their count is logged.
@@ -28,7 +29,7 @@ const TEXT: usize = 1024;
 /// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
-    /// `refused` or `asked`.
+    /// `refused`, `asked` or `issued`.
     pub what: AuditKind,
     /// The user or the identity of the caller; empty if it has none.
     pub who: String,
@@ -50,6 +51,8 @@ pub enum AuditKind {
     Refused,
     /// An operator asked for a change.
     Asked,
+    /// A certificate was issued.
+    Issued,
 }
 
 impl AuditEntry {

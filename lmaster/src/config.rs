@@ -8,6 +8,7 @@ mod initial;
 mod limits;
 mod meters;
 mod policy;
+mod privacy;
 mod tls;
 
 use std::net::SocketAddr;
@@ -30,6 +31,7 @@ use initial::InitialLayer;
 use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
+use privacy::PrivacyTable;
 use tls::TlsLayer;
 pub use tls::TlsSettings;
 
@@ -75,6 +77,9 @@ struct Layer {
     /// Also listen on this loopback address; for port 0, DIR/address has the chosen port [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
+    /// Group of this machine whose members are operators, if it exists [default: limo-admin]
+    #[arg(long, value_name = "GROUP", env = "LIMO_ADMIN_GROUP")]
+    admin_group: Option<String>,
     /// Log level, or levels per module such as `lmaster=debug,info` [default: info]
     #[arg(long, value_name = "FILTER", env = "LIMO_LOG")]
     log: Option<String>,
@@ -126,6 +131,9 @@ struct Layer {
     /// Settings of sleep; only in the file.
     #[arg(skip)]
     idle: IdleTable,
+    /// What users see of each other; only in the file.
+    #[arg(skip)]
+    privacy: PrivacyTable,
     #[command(flatten)]
     policy: PolicyLayer,
     /// Priority of the operator's own limits among the sources of `[[grid]]`; lower numbers come first [default: 100]
@@ -151,6 +159,8 @@ pub struct ProgramSettings {
     pub state_dir: PathBuf,
     pub socket: PathBuf,
     pub listen: Option<SocketAddr>,
+    /// Group whose members are operators.
+    pub admin_group: String,
     pub connections: ConnectionLimits,
     /// The listener for other machines, if there is one.
     pub tls: Option<TlsSettings>,
@@ -188,6 +198,7 @@ impl Layer {
             state_dir: self.state_dir.or(below.state_dir),
             socket: self.socket.or(below.socket),
             listen: self.listen.or(below.listen),
+            admin_group: self.admin_group.or(below.admin_group),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
             ack_timeout: self.ack_timeout.or(below.ack_timeout),
@@ -202,6 +213,7 @@ impl Layer {
             meter: below.meter,
             limits: below.limits,
             idle: below.idle,
+            privacy: below.privacy,
             policy: self.policy.over(below.policy),
             initial: self.initial.over(below.initial),
             connections: self.connections.over(below.connections),
@@ -223,7 +235,7 @@ impl Layer {
             );
         }
         let connections = self.connections.resolve()?;
-        let tls = self.tls.resolve(&state_dir);
+        let tls = self.tls.resolve(&state_dir)?;
         let log = self.log.unwrap_or_else(|| "info".into());
         crate::logging::check(&log)?;
         let initial = self.initial.resolve()?;
@@ -243,6 +255,7 @@ impl Layer {
             initial,
             idle: self.idle.resolve()?,
             has_feeds: !feeds.is_empty(),
+            hides_commands: self.privacy.hides_commands(tls.is_some()),
         };
         let (every, stale_after) = (controller.readings_every, controller.options.stale_after);
         ensure!(
@@ -251,12 +264,13 @@ impl Layer {
         );
         ensure!(controller.snapshot_every > 0, "snapshot_every is 0: it must be 1 or more");
         let grid = grid::resolve(self.grid, self.operator_priority)?;
-        let heartbeat = heartbeat(self.heartbeat)?;
+        let heartbeat = connections::heartbeat(self.heartbeat)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
         Ok(ProgramSettings {
             state_dir,
             socket,
             listen,
+            admin_group: self.admin_group.unwrap_or_else(|| "limo-admin".to_owned()),
             connections,
             tls,
             log,
@@ -290,13 +304,6 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     let keep = keep.unwrap_or(most.scaled(400, 1));
     ensure!(keep >= resolution, "readings_keep is {keep}: at least one interval of {resolution} must be kept");
     Ok(Kept { resolution, keep })
-}
-
-fn heartbeat(given: Option<Span>) -> Result<Duration> {
-    let (least, most) = (Span::from_ms(100), Span::from_secs(60));
-    let heartbeat = given.unwrap_or(Span::from_secs(5));
-    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: it must be {least} to {most}");
-    Ok(Duration::from_millis(u64::try_from(heartbeat.ms()).unwrap_or(0)))
 }
 
 fn permille(key: &str, value: u32) -> Result<u32> {

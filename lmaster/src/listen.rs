@@ -5,23 +5,26 @@
 //! user has too many connections. A task of each connection waits for the greeting.
 
 mod admission;
+mod entrant;
+mod handshakes;
+mod names;
+mod on_behalf;
 mod over_tls;
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use limo_files::Outlasts;
 use limo_identity::CertifiedRole;
 use limo_proto::{
-    ClientToMaster, Connection, Endpoint, Frame, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster,
-    Principal, Role, Socket, Via, accept, make_directory, turn_away, user_name,
+    ClientToMaster, Connection, Endpoint, EnrolAnswer, EnrolRequest, Frame, Greeted, Identity, MasterToClient,
+    MasterToNode, NodeToMaster, Role, Socket, accept, make_directory, turn_away,
 };
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 use tokio::sync::mpsc::Sender;
@@ -30,10 +33,14 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::audit::{Audit, AuditEntry, AuditKind};
 use crate::config::TlsSettings;
 use crate::controller::Caller;
+use crate::enrol::{Applicant, Enroller};
 use crate::pass::Pass;
 use admission::Admission;
 pub use admission::{ConnectionLimits, Place};
+use entrant::Entrant;
+use names::{KnownUser, Names};
 use over_tls::TlsListener;
+pub use over_tls::certified_cluster;
 
 /// Most callers that may wait to be accepted. The kernel caps it at net.core.somaxconn (4096). A TCP caller without a
 /// place retries after 1 s, so one user's many calls must not fill the places of all others.
@@ -41,9 +48,6 @@ const BACKLOG: u32 = 65_535;
 
 /// Pause after a failure to accept. A lack of descriptors, for example, lasts for a while.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Time for which the name of a user is cached. A user with a new name connects again soon.
-const KNOWN: Duration = Duration::from_secs(60);
 
 /// Most user look-ups at a time, if a look-up means reading the table of all sockets.
 const LOOK_UPS: usize = 16;
@@ -54,52 +58,14 @@ pub enum Arrival {
     Client(Connection<ClientToMaster, MasterToClient>, Caller, Place, Option<Box<Pass>>),
 }
 
-/// A caller that is identified, with its rights.
-#[derive(Debug)]
-struct Entrant {
-    uid: u32,
-    is_operator: bool,
-    /// The kind of its connection, for the log.
-    via: &'static str,
-    /// The right of a caller with a certificate to stay.
-    pass: Option<Box<Pass>>,
-}
-
-impl Entrant {
-    /// Makes the entrant of a user of this machine.
-    fn local(principal: Principal) -> Self {
-        let uid = principal.uid;
-        let via = match principal.via {
-            Via::Unix { .. } => "unix",
-            Via::Loopback => "loopback",
-        };
-        Self { uid, is_operator: uid == 0 || uid == nix::unistd::geteuid().as_raw(), via, pass: None }
-    }
-
-    /// Checks that the caller may greet with this role.
-    fn may_be(&self, role: Role, user: &str) -> Result<(), String> {
-        let certified = self.pass.as_ref().map(|pass| pass.certificate.identity.role());
-        match (role, certified) {
-            (Role::Node, None) if !self.is_operator => {
-                Err(format!("{user} may not run nodes: only root and the user that runs the master may"))
-            }
-            (Role::Node, Some(other)) if other != CertifiedRole::Node => {
-                Err(format!("the certificate is of role {other}, which may not run nodes"))
-            }
-            (Role::Client, Some(CertifiedRole::Node)) => {
-                Err("the certificate is of role node, which may only run a node".to_owned())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 /// Addresses on which the master listens.
 #[derive(Debug)]
 pub struct Listeners {
     unix: UnixListener,
     tcp: Option<TcpListener>,
     tls: Option<TlsListener>,
+    /// Issues certificates, if there is a listener for callers with certificates.
+    enroller: Option<Enroller>,
 }
 
 /// Binds the socket, and the address if there is one. Writes the address, else the socket, to DIR/address atomically; a
@@ -120,7 +86,7 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
     };
     write_address(&state_dir.join("address"), &bound)?;
     tracing::info!(address = %bound, socket = %socket.display(), "listening");
-    Ok(Listeners { unix, tcp, tls: None })
+    Ok(Listeners { unix, tcp, tls: None, enroller: None })
 }
 
 impl Listeners {
@@ -131,10 +97,11 @@ impl Listeners {
     pub fn over_tls(self, settings: &TlsSettings, state_dir: &Path, audit: Audit) -> Result<Self> {
         let listener = bind_tcp(settings.listen).with_context(|| format!("cannot listen on {}", settings.listen))?;
         let address = listener.local_addr().context("cannot find the own address")?;
+        let enroller = Some(Enroller::new(settings, audit.clone()));
         let tls = TlsListener::new(listener, settings.dir.clone(), audit)?;
         write_address(&state_dir.join("tls-address"), &Endpoint::Tls(vec![address.to_string()]))?;
         tracing::info!(%address, "listening for callers with certificates");
-        Ok(Self { tls: Some(tls), ..self })
+        Ok(Self { tls: Some(tls), enroller, ..self })
     }
 }
 
@@ -184,16 +151,16 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Accepts callers until the receiver is dropped.
+/// Accepts callers until the receiver is dropped. Users of this machine in `admin_group` are operators.
 pub async fn serve(
     listeners: Listeners,
-    identity: Identity,
+    (identity, admin_group): (Identity, String),
     limits: ConnectionLimits,
     audit: Audit,
     arrivals: Sender<Arrival>,
 ) {
-    let (admission, names, look_ups) = (Admission::new(limits), Names::default(), LookUps::default());
-    let door = Door { identity, admission, names, arrivals, look_ups, audit };
+    let (admission, names, look_ups) = (Admission::new(limits), Names::new(admin_group), LookUps::default());
+    let door = Door { identity, admission, names, arrivals, look_ups, audit, enroller: listeners.enroller };
     let over_tcp = async {
         if let Some(tcp) = listeners.tcp {
             door.serve(Listener::Tcp(tcp)).await;
@@ -231,6 +198,7 @@ struct Door {
     arrivals: Sender<Arrival>,
     look_ups: LookUps,
     audit: Audit,
+    enroller: Option<Enroller>,
 }
 
 /// Limits the look-ups of users at a time.
@@ -322,8 +290,17 @@ impl Door {
         };
         let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now()), self.identity).await?;
         drop(permit);
-        let Entrant { uid, is_operator: operator, .. } = entrant;
-        let user = self.names.of(uid).await?;
+        let uid = entrant.uid;
+        let may_only_ask = entrant.certified() == Some(CertifiedRole::ReadOnly);
+        let known = match (&entrant.pass, entrant.certified()) {
+            (Some(pass), Some(CertifiedRole::ReadOnly | CertifiedRole::SubmitHost)) => {
+                KnownUser { name: pass.certificate.identity.to_string(), is_admin: false }
+            }
+            _ => self.names.of(uid).await?,
+        };
+        let KnownUser { name: user, is_admin } = known;
+        // A certificate gives the rights of its role.
+        let operator = entrant.is_operator || (is_admin && entrant.pass.is_none());
         if let Err(reason) = entrant.may_be(greeted.role, &user) {
             let about_user = || AuditEntry::of(AuditKind::Refused, &user, &reason);
             let entry = entrant.pass.as_ref().map_or_else(about_user, |pass| over_tls::refusal(pass, &reason));
@@ -331,14 +308,38 @@ impl Door {
             return refuse(greeted, reason).await;
         }
         let arrival = match greeted.role {
+            Role::Enrolment => return self.enrol(greeted, entrant.applicant(user, operator)).await,
             Role::Node => Arrival::Node(greeted.into_connection(), place, entrant.pass),
-            Role::Client => {
-                Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place, entrant.pass)
+            Role::Client if entrant.certified() == Some(CertifiedRole::SubmitHost) => {
+                return self.on_behalf(greeted, entrant, deadline).await;
             }
+            Role::Client => Arrival::Client(
+                greeted.into_connection(),
+                Caller { uid, user, operator, may_only_ask },
+                place,
+                entrant.pass,
+            ),
         };
         // A master that stops admits no more callers.
         let _ = self.arrivals.send(arrival).await;
         Ok(())
+    }
+
+    /// Answers a caller that wants a certificate or a token.
+    async fn enrol(&self, greeted: Greeted, applicant: Applicant) -> Result<()> {
+        match &self.enroller {
+            Some(enroller) => enroller.serve(greeted, applicant, self.admission.limits().greeting_time).await,
+            None => refuse(greeted, "this master serves only its own machine: set listen of [tls]".to_owned()).await,
+        }
+    }
+
+    /// Answers a caller without a certificate.
+    async fn join(&self, socket: Socket, from: SocketAddr) -> Result<()> {
+        let greeted = accept(socket, self.admission.limits().greeting_time, self.identity).await?;
+        if greeted.role != Role::Enrolment {
+            return refuse(greeted, "without a certificate a machine can only join".to_owned()).await;
+        }
+        self.enrol(greeted, Applicant::Stranger(from)).await
     }
 }
 
@@ -353,26 +354,11 @@ async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
             let refused = MasterToClient::Refused { reason: reason.clone(), hint: None };
             connection.writer.send(&Frame::Message(refused)).await?;
         }
+        Role::Enrolment => {
+            let mut connection: Connection<EnrolRequest, EnrolAnswer> = greeted.into_brief_connection();
+            let refused = EnrolAnswer::Refused { reason: reason.as_str().into(), hint: None };
+            connection.writer.send(&Frame::Message(refused)).await?;
+        }
     }
     bail!(reason)
-}
-
-/// The names of users that called before. A remote directory may give a name slowly.
-#[derive(Debug, Clone, Default)]
-struct Names(Arc<Mutex<HashMap<u32, (Instant, String)>>>);
-
-impl Names {
-    async fn of(&self, uid: u32) -> Result<String> {
-        if let Some((_, name)) = self.lock().get(&uid).filter(|(since, _)| since.elapsed() < KNOWN) {
-            return Ok(name.clone());
-        }
-        let name = tokio::task::spawn_blocking(move || user_name(uid)).await?;
-        self.lock().insert(uid, (Instant::now(), name.clone()));
-        Ok(name)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, (Instant, String)>> {
-        // Every change leaves the map consistent, even if a holder of the lock panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
+use limo_authority::REVOKED_FILE;
 use limo_identity::{Certificate, Serial};
 use tokio::sync::watch;
-
-/// File with one revoked serial per line.
-const REVOKED_FILE: &str = "revoked";
 
 /// Most revoked serials.
 const REVOKED_LIMIT: usize = 100_000;
@@ -148,6 +146,7 @@ mod tests {
         let certificate = |until| Certificate {
             identity: "limo://00000000000000000000000000000000/node/n1".parse().expect("an identity"),
             serial: Serial([7; 16]),
+            made: SystemTime::UNIX_EPOCH,
             until,
         };
         let pass = |until| Pass::new(certificate(until), String::new(), Revoked(serials.clone()));

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use limo_authority::Directory;
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Epoch, Now, Time};
 use limo_program::Notifier;
@@ -33,6 +34,7 @@ use crate::logging::Log;
 use crate::meters;
 use crate::pace::Pace;
 use crate::recover;
+use crate::renewal;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
@@ -56,7 +58,8 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let devices = meters::open(&settings.controller.meters)?;
     let (answers, from_store) = unbounded_channel();
-    let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
+    let cluster = settings.tls.as_ref().map(listen::certified_cluster).transpose()?;
+    let (store, recovered) = Store::open(&settings.state_dir, cluster, answers).await?;
     let restored = recover::restore(recovered, now()).context("cannot restore the state from the journal")?;
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);
@@ -65,6 +68,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let mut listeners = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
     if let Some(tls) = &settings.tls {
         listeners = listeners.over_tls(tls, &settings.state_dir, audit.clone()).context("cannot listen over TLS")?;
+        tokio::spawn(renewal::keep(Directory::new(tls.dir.clone()), tls.life));
     }
     let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
@@ -80,7 +84,13 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let limits = settings.connections.within(descriptors.hard);
-    let listening = tokio::spawn(listen::serve(listeners, identity, limits, audit.clone(), arriving));
+    let listening = tokio::spawn(listen::serve(
+        listeners,
+        (identity, settings.admin_group.clone()),
+        limits,
+        audit.clone(),
+        arriving,
+    ));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, told, inputs.clone()));
     for device in devices {

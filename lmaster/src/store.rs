@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use limo_journal::{Batch, Journal, Recovered};
-use limo_model::JournalId;
+use limo_model::{ClusterId, JournalId};
 use limo_profiles::{ProfileDb, Run};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -23,12 +23,27 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens both databases in `dir`. Results go to `answers`.
+    /// Opens both databases in `dir`. An empty journal gets the id of the `cluster`. Results go to `answers`.
     ///
     /// # Errors
-    /// If one of them cannot be opened.
-    pub async fn open(dir: &Path, answers: UnboundedSender<Input>) -> Result<(Self, Recovered)> {
-        let (journal, recovered) = Journal::open(dir).await.context("cannot open the journal")?;
+    /// If one of them cannot be opened, or the journal is of another cluster.
+    pub async fn open(
+        dir: &Path,
+        cluster: Option<ClusterId>,
+        answers: UnboundedSender<Input>,
+    ) -> Result<(Self, Recovered)> {
+        let opened = match cluster {
+            Some(cluster) => Journal::open_of(dir, cluster).await,
+            None => Journal::open(dir).await,
+        };
+        let (journal, recovered) = opened.context("cannot open the journal")?;
+        let own = recovered.journal.cluster;
+        if let Some(other) = cluster.filter(|cluster| *cluster != own) {
+            bail!(
+                "the certificates are of cluster {other}, and the journal is of cluster {own}: make an authority for it by \
+                 `lconf cluster init --cluster {own}` in an empty directory"
+            );
+        }
         let recovered = take_up_files(dir, &journal, recovered).await?;
         let profiles = ProfileDb::open(dir).await.context("cannot open the profile database")?;
         let (journal, profiles) = (Arc::new(journal), Arc::new(profiles));

@@ -18,6 +18,7 @@ use crate::warning::warning;
 use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
+use crate::login;
 use crate::priority::PriorityArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
@@ -25,9 +26,10 @@ use crate::work::ScriptArgs;
 /// Run a command on the cluster as if it ran on this machine
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true, args_override_self = true)]
-#[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
+#[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]... | lrun login [--out DIR]")]
 #[command(
-    after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job."
+    after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job.",
+    after_long_help = login::LONG_HELP
 )]
 pub struct Args {
     /// Command and arguments, or the arguments of the script; options of lrun end here

@@ -14,6 +14,7 @@ mod foreign;
 mod gres;
 mod lines;
 mod link;
+mod login;
 mod priority;
 mod pumps;
 mod script;
@@ -34,6 +35,7 @@ use std::process::ExitCode;
 use limo_client::{Failure, finish, in_runtime, parse};
 
 use crate::args::Args;
+use crate::login::LoginLine;
 use crate::script::Script;
 use crate::submission::Surroundings;
 use crate::work::Work;
@@ -41,6 +43,13 @@ use crate::work::Work;
 const PROGRAM: &str = "lrun";
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == login::LOGIN) {
+        // A job can have a command of this name behind `--`.
+        return match parse::<LoginLine>(PROGRAM, |_| None) {
+            Ok(line) => finish(PROGRAM, in_runtime(login::run(line))),
+            Err(code) => code,
+        };
+    }
     match parse::<Args>(PROGRAM, foreign::instead) {
         Ok(args) => finish(PROGRAM, run(args)),
         Err(code) => code,

@@ -25,6 +25,8 @@ pub use containment::{CgroupChoice, ContainmentSettings};
 use containment::{ContainmentArguments, ContainmentTable};
 use idle::{Idle, SleepSettings};
 
+use crate::join::LslaveCommand;
+
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 /// Often enough for a curve of the cluster, but little compared with a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
@@ -49,7 +51,10 @@ pub const DEFAULT_DEV: &str = "/dev";
 
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master", after_help = SIGNALS)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<LslaveCommand>,
     /// Settings in TOML, with the names of these options and `_` for `-` [default: /etc/limo/lslave.toml, if it
     /// exists]
     #[arg(long, env = "LIMO_CONFIG", value_name = "FILE")]
@@ -58,7 +63,7 @@ pub struct Arguments {
     /// root, else ~/.local/state/limo/lslave]
     #[arg(long, env = "LIMO_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The master, on this machine [default: unix:/run/limo/master.sock for root, else
+    /// The master: on this machine, or tls://HOST:PORT [default: unix:/run/limo/master.sock for root, else
     /// unix:$XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, env = "LIMO_MASTER", value_name = "unix:PATH|HOST:PORT")]
     pub master: Option<String>,
@@ -358,7 +363,7 @@ impl ConfigFile {
     }
 }
 
-fn host_name() -> anyhow::Result<String> {
+pub fn host_name() -> anyhow::Result<String> {
     let name = nix::unistd::gethostname().context("cannot read the host name: add `--name NAME`")?;
     let name = name.to_string_lossy();
     Ok(name.split('.').next().unwrap_or_default().to_owned())

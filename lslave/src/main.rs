@@ -7,11 +7,13 @@ mod caps;
 mod config;
 mod groups;
 mod hardware;
+mod join;
 mod launch;
 mod link;
 mod log;
 mod probe;
 mod reap;
+mod renewal;
 mod shell;
 mod shepherds;
 mod sleep;
@@ -36,6 +38,7 @@ use tracing::{error, info, warn};
 
 use crate::config::{Arguments, Settings};
 use crate::groups::Groups;
+use crate::join::LslaveCommand;
 use crate::shell::{Event, Shell, Tools};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
@@ -70,6 +73,9 @@ fn protect() {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if let Some(LslaveCommand::Join(join)) = &arguments.command {
+        return join::run(join);
+    }
     if arguments.probe {
         print!("{}", probe::report(arguments));
         return Ok(());
@@ -135,6 +141,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
+        tokio::spawn(renewal::keep(master.clone(), trusted));
         tokio::spawn(link::keep(master, trusted, sender, alive, sleeper));
         let reload = || {
             let settings = Settings::load(arguments)?;

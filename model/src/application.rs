@@ -29,6 +29,9 @@ const WRAPPERS: [&str; 14] = [
 /// Longest argument that is kept, because a longer one is hardly the name of a mode.
 const WORD_LIMIT: usize = 16;
 
+/// Longest name of a user, and of a command, in a long name.
+const USER_LIMIT: usize = NAME_LIMIT / 4;
+
 /// The name of a command for profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
@@ -164,7 +167,7 @@ pub fn of_user(user: &str, application: &str) -> Result<String, NameError> {
         check_name("application", &full)?;
         return Ok(full);
     }
-    let short = |text: &str| plain(text).chars().take(NAME_LIMIT / 4).collect::<String>();
+    let short = |text: &str| plain(text).chars().take(USER_LIMIT).collect::<String>();
     let command = rest.split(JOINT).next().unwrap_or(UNKNOWN);
     Ok(format!("{}{JOINT}{}{JOINT}{}", short(user), short(command), digest(&full)))
 }
@@ -172,6 +175,14 @@ pub fn of_user(user: &str, application: &str) -> Result<String, NameError> {
 /// Returns the command in the name of a user's application; `None` if the submitter chose the name.
 pub fn command_of(application: &str) -> Option<&str> {
     application.split(JOINT).nth(1).filter(|command| !command.is_empty())
+}
+
+/// Returns true if the name was derived from a command of another user. A name that a submitter chose belongs to all.
+pub fn is_of_other(application: &str, user: &str) -> bool {
+    let Some((owner, _)) = application.split_once(JOINT) else { return false };
+    let user = plain(user);
+    // A long name has only the beginning of its user's name.
+    owner != user && !(owner.len() == USER_LIMIT && user.starts_with(owner))
 }
 
 /// Collisions on purpose are harmless, because the names belong to one user.
@@ -199,6 +210,16 @@ mod tests {
         check("solve 10m -3", "+solve+N+N", "10mx-3");
         check("run 0f3e9c2a77b1d04e", "+run+_", "");
         check("my+prog /", "+my_prog+_", "");
+    }
+
+    #[test]
+    fn derived_names_belong_to_their_users() {
+        assert!(is_of_other("ada+cg+N", "bob") && is_of_other("ada+cg", "ad"));
+        assert!(!is_of_other("ada+cg+N", "ada") && !is_of_other("solver", "bob") && !is_of_other("a_b+cg", "a b"));
+        let long = format!("{JOINT}cg{}", "+word".repeat(NAME_LIMIT));
+        let user = "u".repeat(NAME_LIMIT / 2);
+        let name = of_user(&user, &long).expect("a name");
+        assert!(!is_of_other(&name, &user) && is_of_other(&name, "bob"));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use limo_identity::Fingerprint;
 use thiserror::Error;
 use tokio::time::timeout;
 
@@ -20,6 +21,7 @@ use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
 use crate::reader::Reader;
 use crate::safe::{self, UnsafePlace};
 use crate::socket::{Principal, Socket};
+use crate::tls::TlsSocket;
 use crate::trust::{Trusted, described};
 use crate::writer::{Writer, length};
 
@@ -128,9 +130,7 @@ async fn call<In, Out>(
     if let Endpoint::Unix(_) = endpoint {
         check_owner(endpoint, trusted, peer.principal().await.map_err(unidentified)?)?;
     }
-    let (mut reader, mut writer) = split(socket)?;
-    writer.greet(Hello::of(role).encode()).await?;
-    let answer = reader.greeting(ANSWER_TIME).await?;
+    let (reader, writer, answer) = greet(socket, role).await?;
     if let Endpoint::Loopback(_) = endpoint {
         match peer.principal().await.map_err(unidentified)? {
             // The master has answered and closed the connection, so only a refusal is possible.
@@ -140,6 +140,30 @@ async fn call<In, Out>(
     }
     let identity = decode_answer(&answer)?;
     Ok(Connection::greeted(reader, writer, identity))
+}
+
+/// Calls a master without a certificate, which is known by the fingerprint of its authority. Only
+/// [`crate::EnrolRequest::Join`] is possible.
+///
+/// # Errors
+/// [`ConnectionError`] if the master cannot be reached, refuses, or has another authority.
+pub(crate) async fn connect_to_join<In, Out>(
+    hosts: &[String],
+    authority: Fingerprint,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let refused = |source| ConnectionError::Connect { address: Endpoint::Tls(hosts.to_vec()).to_string(), source };
+    let socket = TlsSocket::join(hosts, authority).await.map_err(refused)?;
+    let (reader, writer, answer) = greet(socket.into(), Role::Enrolment).await?;
+    let identity = decode_answer(&answer)?;
+    Ok(Connection::greeted(reader, writer, identity))
+}
+
+/// Sends the greeting. Returns the answer, which is not decoded yet.
+async fn greet<In, Out>(socket: Socket, role: Role) -> Result<(Reader<In>, Writer<Out>, Bytes), ConnectionError> {
+    let (mut reader, mut writer) = split(socket)?;
+    writer.greet(Hello::of(role).encode()).await?;
+    let answer = reader.greeting(ANSWER_TIME).await?;
+    Ok((reader, writer, answer))
 }
 
 fn check_owner(endpoint: &Endpoint, trusted: &Trusted, found: Option<Principal>) -> Result<(), ConnectionError> {
@@ -196,6 +220,13 @@ impl Greeted {
     /// Sets the message types, which follow from the role.
     pub fn into_connection<In, Out>(self) -> Connection<In, Out> {
         Connection::greeted(self.reader.retyped(), self.writer.retyped(), self.identity)
+    }
+
+    /// Sets the message types of a connection on which no frame may be longer than [`GREETING_LIMIT`].
+    ///
+    /// [`GREETING_LIMIT`]: crate::GREETING_LIMIT
+    pub fn into_brief_connection<In, Out>(self) -> Connection<In, Out> {
+        Connection { reader: self.reader.retyped(), writer: self.writer.retyped(), identity: self.identity }
     }
 }
 

@@ -1,17 +1,21 @@
 //! The certificate of this end and the authorities that it trusts, from a directory. Read again for each connection, so
 //! that a renewed certificate is used at once.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use limo_files::{Outlasts, replace};
 use limo_identity::{
-    Certificate, CertificateError, PemError, Roots, SettingsError, caller, certificates, listener, private_key,
+    Certificate, CertificateError, PemError, Roots, SettingsError, caller, certificate_pem, certificates,
+    join_listener, listener, private_key,
 };
+use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, ServerConfig};
 use thiserror::Error;
+
+use crate::tls::ListenerConfig;
 
 /// File with the certificates of one authority, or of two during a rotation.
 pub const AUTHORITIES_FILE: &str = "ca.pem";
@@ -27,6 +31,7 @@ const OTHERS: u32 = 0o077;
 
 /// The credentials of this end.
 pub struct Credentials {
+    authorities: Vec<CertificateDer<'static>>,
     roots: Roots,
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
@@ -76,7 +81,7 @@ impl Credentials {
             return Err(CredentialsError::Count { path, found });
         };
         let own = Certificate::read(&certificate).map_err(|source| CredentialsError::Certificate { path, source })?;
-        Ok(Self { roots, certificate, key, own })
+        Ok(Self { authorities, roots, certificate, key, own })
     }
 
     /// Returns what the own certificate says.
@@ -84,17 +89,42 @@ impl Credentials {
         &self.own
     }
 
+    /// Returns the certificates of the authorities that this end trusts, one or two.
+    pub fn authorities(&self) -> &[CertificateDer<'static>] {
+        &self.authorities
+    }
+
     /// Returns the settings of a listener.
     ///
     /// # Errors
     /// If the key does not belong to the certificate.
-    pub fn listener(self) -> Result<Arc<ServerConfig>, SettingsError> {
-        listener(&self.roots, (self.certificate, self.key)).map(Arc::new)
+    pub fn listener(self) -> Result<ListenerConfig, SettingsError> {
+        let members = listener(&self.roots, (self.certificate.clone(), self.key.clone_key()))?;
+        let chain = std::iter::once(self.certificate).chain(self.authorities).collect();
+        Ok(ListenerConfig { members: Arc::new(members), joiners: Arc::new(join_listener(chain, self.key)?) })
     }
 
     pub(crate) fn caller(self) -> Result<Arc<ClientConfig>, SettingsError> {
         caller(&self.roots, (self.certificate, self.key)).map(Arc::new)
     }
+}
+
+/// Replaces the certificates of the authorities in a directory.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_authorities(directory: &Path, authorities: &[CertificateDer<'_>]) -> io::Result<()> {
+    let text: String = authorities.iter().map(certificate_pem).collect();
+    replace(&directory.join(AUTHORITIES_FILE), 0o644, Outlasts::Crash, |file| file.write_all(text.as_bytes()))
+}
+
+/// Replaces the private key and the certificate in a directory. Only their owner can read them.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_identity(directory: &Path, key_pem: &str, certificate: &CertificateDer<'_>) -> io::Result<()> {
+    let text = format!("{key_pem}{}", certificate_pem(certificate));
+    replace(&directory.join(IDENTITY_FILE), 0o600, Outlasts::Crash, |file| file.write_all(text.as_bytes()))
 }
 
 /// Reads a file that has none of the bits `closed` in its mode.

@@ -19,6 +19,8 @@ pub enum Role {
     Node,
     /// A program of a user or an operator.
     Client,
+    /// A caller that wants a certificate or a token: see [`crate::EnrolRequest`].
+    Enrolment,
 }
 
 /// The caller's greeting: the versions that it speaks, from `oldest` to `newest`.
@@ -73,6 +75,7 @@ impl Hello {
         out.put_u8(match self.role {
             Role::Node => 0,
             Role::Client => 1,
+            Role::Enrolment => 2,
         });
         out.put_u8(self.oldest);
         out.put_u8(self.newest);
@@ -89,6 +92,7 @@ impl Hello {
         let role = match role {
             0 => Role::Node,
             1 => Role::Client,
+            2 => Role::Enrolment,
             other => return Err(Reject::Role(other)),
         };
         if !(oldest..=newest).contains(&VERSION) {

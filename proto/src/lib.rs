@@ -14,6 +14,7 @@ mod descriptors;
 mod encoding;
 mod endpoint;
 mod energy;
+mod enrol;
 mod frame;
 mod heartbeat;
 mod hello;
@@ -44,7 +45,9 @@ pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation, Planned};
 pub use connection::{Connection, ConnectionError, Greeted, accept, connect, turn_away};
-pub use credentials::{AUTHORITIES_FILE, Credentials, CredentialsError, IDENTITY_FILE};
+pub use credentials::{
+    AUTHORITIES_FILE, Credentials, CredentialsError, IDENTITY_FILE, write_authorities, write_identity,
+};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{
     DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as,
@@ -52,6 +55,7 @@ pub use encoding::{
 };
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
+pub use enrol::{CertificateBytes, EnrolAnswer, EnrolError, EnrolRequest, KeyBytes, NewCertificate, enrol, join};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
 pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
@@ -79,7 +83,7 @@ pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
 pub use state::{JobState, NodeSleep, NodeState};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
-pub use tls::TlsSocket;
+pub use tls::{ListenerConfig, TlsSocket};
 pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};
 pub use writer::{SignWriter, Writer};

@@ -126,6 +126,8 @@ pub enum ClientToMaster {
     /// Another client of the job's user takes over its streams; with `take` even if a client has them. Answered by
     /// `TakenUp`; the client attaches then.
     TakeUp { job: JobId, take: bool },
+    /// First message of a submit host: the following ones are of this user of the host. Only a refusal is answered.
+    OnBehalf { uid: u32, user: Text<256> },
 }
 
 /// A submission.

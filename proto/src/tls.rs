@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use limo_identity::{Certificate, server_name};
-use limo_model::ClusterId;
+use limo_identity::{ALPN, Certificate, Fingerprint, JOIN_ALPN, joiner, server_name};
 use nix::sys::socket::{Shutdown as Direction, shutdown};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+use rustls::server::{Acceptor, ClientHello};
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -24,27 +24,86 @@ use crate::places::tls_directory;
 /// Longest wait for one host.
 const HOST_TIME: Duration = Duration::from_secs(5);
 
-/// A TLS connection after its handshake: both ends have shown certificates of the cluster.
+/// Name that a joining machine uses for a master: its settings check another name.
+const ANY_MASTER: &str = "master.limo.internal";
+
+/// A TLS connection after its handshake: both ends have shown certificates of the cluster, unless the caller joins.
 #[derive(Debug)]
 pub struct TlsSocket {
     tcp: TcpStream,
     session: Connection,
-    peer: Certificate,
+    /// `None` for a caller that joins.
+    peer: Option<Certificate>,
+}
+
+/// Settings of a listener for each kind of caller.
+#[derive(Debug, Clone)]
+pub struct ListenerConfig {
+    /// For callers with a certificate.
+    pub(crate) members: Arc<ServerConfig>,
+    /// For callers that join.
+    pub(crate) joiners: Arc<ServerConfig>,
+}
+
+impl ListenerConfig {
+    /// Returns the settings for a caller. Only one that speaks no other protocol may join without a certificate.
+    fn choose(&self, hello: &ClientHello<'_>) -> Arc<ServerConfig> {
+        let (mut joins, mut is_member) = (false, false);
+        for protocol in hello.alpn().into_iter().flatten() {
+            joins |= protocol == JOIN_ALPN;
+            is_member |= protocol == ALPN;
+        }
+        Arc::clone(if joins && !is_member { &self.joiners } else { &self.members })
+    }
 }
 
 impl TlsSocket {
     /// Shakes hands with a caller. The caller of this function limits the time.
     ///
     /// # Errors
-    /// If the connection broke, or the peer has no certificate of the cluster that is valid now and for a caller.
-    pub async fn accept(tcp: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
-        let session = ServerConnection::new(config).map_err(io::Error::other)?;
-        Self::shake(tcp, session.into()).await
+    /// If the connection broke, or the peer has no certificate of the cluster that is valid now and for a caller, and
+    /// does not join.
+    pub async fn accept(tcp: TcpStream, config: &ListenerConfig) -> io::Result<Self> {
+        let mut acceptor = Acceptor::default();
+        let accepted = loop {
+            if read_into(&tcp, |from| acceptor.read_tls(from)).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            match acceptor.accept() {
+                Ok(Some(accepted)) => break accepted,
+                Ok(None) => {}
+                Err((error, mut alert)) => {
+                    // The peer gets the reason if it still listens.
+                    let _ = alert.write(&mut Bare(&tcp));
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
+            }
+        };
+        let config = config.choose(&accepted.client_hello());
+        match accepted.into_connection(config) {
+            Ok(session) => {
+                let mut session = session.into();
+                // The acceptor may have read more than the first message.
+                process(&tcp, &mut session)?;
+                Self::shake(tcp, session).await
+            }
+            Err((error, mut alert)) => {
+                let _ = alert.write(&mut Bare(&tcp));
+                Err(io::Error::new(io::ErrorKind::InvalidData, error))
+            }
+        }
     }
 
-    async fn connect(host: &str, config: Arc<ClientConfig>, cluster: ClusterId) -> io::Result<Self> {
+    /// Calls the first of `hosts` that answers as a master of the cluster whose authority has this fingerprint. The
+    /// caller needs no certificate, and may only join.
+    pub(crate) async fn join(hosts: &[String], authority: Fingerprint) -> io::Result<Self> {
+        let config = Arc::new(joiner(authority).map_err(io::Error::other)?);
+        Self::first(hosts, &config, ANY_MASTER).await
+    }
+
+    async fn connect(host: &str, config: Arc<ClientConfig>, name: &str) -> io::Result<Self> {
         let tcp = TcpStream::connect(host).await?;
-        let name = ServerName::try_from(server_name(cluster)).map_err(io::Error::other)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
         Self::shake(tcp, session.into()).await
     }
@@ -55,9 +114,13 @@ impl TlsSocket {
         let credentials = Credentials::read(&directory).map_err(io::Error::other)?;
         let cluster = credentials.own().identity.cluster();
         let config = credentials.caller().map_err(io::Error::other)?;
+        Self::first(hosts, &config, &server_name(cluster)).await
+    }
+
+    async fn first(hosts: &[String], config: &Arc<ClientConfig>, name: &str) -> io::Result<Self> {
         let mut last = Err(io::Error::from(io::ErrorKind::NotFound));
         for host in hosts {
-            let called = timeout(HOST_TIME, Self::connect(host, Arc::clone(&config), cluster)).await;
+            let called = timeout(HOST_TIME, Self::connect(host, Arc::clone(config), name)).await;
             last = called.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
             if last.is_ok() {
                 break;
@@ -77,29 +140,20 @@ impl TlsSocket {
             if !session.is_handshaking() {
                 break;
             }
-            match session.read_tls(&mut Bare(&tcp)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    tcp.readable().await?;
-                    continue;
-                }
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => drop(read?),
+            if read_into(&tcp, |from| session.read_tls(from)).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            if let Err(error) = session.process_new_packets() {
-                // The peer gets the reason if it still listens.
-                let _ = session.write_tls(&mut Bare(&tcp));
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
-            }
+            process(&tcp, &mut session)?;
         }
         let certificate = session.peer_certificates().and_then(|chain| chain.first());
-        let certificate = certificate.ok_or_else(|| io::Error::other("the peer has no certificate"))?;
-        let peer = Certificate::read(certificate).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let read = certificate.map(Certificate::read).transpose();
+        let peer = read.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         Ok(Self { tcp, session, peer })
     }
 
-    /// Returns what the certificate of the peer says.
-    pub fn certificate(&self) -> &Certificate {
-        &self.peer
+    /// Returns what the certificate of the peer says; `None` for a caller that joins.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.peer.as_ref()
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -117,6 +171,23 @@ impl TlsSocket {
         // Unread bytes of a peer would turn the end into a reset. The peer may have disconnected already.
         let _ = read.0.session().read_tls(&mut Bare(&read.0.tcp));
         let _ = write.try_write(&[IoSlice::new(bytes)]);
+    }
+}
+
+/// Processes what the session has read. Tells the peer the reason for an error, if it still listens.
+fn process(tcp: &TcpStream, session: &mut Connection) -> io::Result<()> {
+    let Err(error) = session.process_new_packets() else { return Ok(()) };
+    let _ = session.write_tls(&mut Bare(tcp));
+    Err(io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Waits until bytes have arrived, and passes them to `read`. Returns their number; 0 at the end.
+async fn read_into(tcp: &TcpStream, mut read: impl FnMut(&mut dyn Read) -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read(&mut Bare(tcp)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tcp.readable().await?,
+            read => return read,
+        }
     }
 }
 

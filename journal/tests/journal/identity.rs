@@ -46,6 +46,24 @@ fn a_restored_copy_begins_a_new_incarnation_of_the_same_cluster_once() {
 }
 
 #[test]
+fn an_empty_journal_gets_the_id_of_its_cluster_and_others_keep_theirs() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let open = |id| Journal::open_of(dir.path(), ClusterId([id; 16]));
+        let (journal, first) = open(7).await.expect("a journal");
+        assert_eq!(first.journal.cluster, ClusterId([7; 16]));
+        journal.close().await;
+        let (journal, empty) = open(8).await.expect("a journal");
+        assert_eq!(empty.journal.cluster, ClusterId([8; 16]), "it has nothing that belongs to a cluster");
+        journal.commit(accepted(empty.generation, 1)).await.expect("written");
+        journal.close().await;
+        let (journal, kept) = open(9).await.expect("a journal");
+        assert_eq!(kept.journal.cluster, ClusterId([8; 16]));
+        journal.close().await;
+    });
+}
+
+#[test]
 fn nodes_and_kept_texts_are_part_of_the_batch() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");

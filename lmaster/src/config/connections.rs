@@ -1,4 +1,4 @@
-//! Limits on users' connections: `[connections]`.
+//! Limits on users' connections: `[connections]`, and the time between two signs of life.
 
 use std::time::Duration;
 
@@ -48,4 +48,12 @@ impl ConnectionLayer {
         }
         Ok(limits)
     }
+}
+
+/// Checks the time between two signs of life.
+pub(super) fn heartbeat(given: Option<Span>) -> Result<Duration> {
+    let (least, most) = (Span::from_ms(100), Span::from_secs(60));
+    let heartbeat = given.unwrap_or(Span::from_secs(5));
+    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: it must be {least} to {most}");
+    Ok(Duration::from_millis(u64::try_from(heartbeat.ms()).unwrap_or(0)))
 }

@@ -130,7 +130,7 @@ impl Controller {
             return self.select(peer, Selecting::new(selection, purpose));
         }
         if !caller.operator {
-            let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
+            let reason = format!("only an operator may do that, not {}", caller.user);
             return self.refuse(peer, reason, None);
         }
         self.audit_change(peer, &change);
@@ -332,6 +332,7 @@ impl Controller {
         if let Err(reason) = self.may_steer(peer, job) {
             return self.refuse(peer, reason, None);
         }
+        self.audit_deed(peer, Deed::Signal(signal), &std::iter::once(job).collect());
         self.send_signal(peer, job, signal);
     }
 

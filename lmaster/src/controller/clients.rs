@@ -10,6 +10,7 @@ use super::read_only::changes_nothing;
 use super::submit::Attach;
 use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
 use crate::audit::AuditKind;
+use crate::privacy;
 
 /// Most requests that a client may send before the answer to an earlier one.
 pub(super) const BACKLOG_LIMIT: usize = 1024;
@@ -36,9 +37,10 @@ impl Controller {
         }
     }
 
-    pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
-        if !self.sessions.contains(peer) {
-            return;
+    pub(super) fn tell_client(&mut self, peer: PeerId, mut message: MasterToClient) {
+        let Some(client) = self.sessions.get(peer) else { return };
+        if self.tx.settings.hides_commands && !client.caller.operator {
+            privacy::hide(&mut message, &client.caller.user);
         }
         let is_piece = matches!(message, MasterToClient::Piece(_));
         self.tx.effects.push(Effect::ToClient(peer, Frame::Message(message)));
@@ -139,6 +141,10 @@ impl Controller {
             let reason = self.tx.commits.trouble().unwrap_or("it is being read back").to_owned();
             return self.tell_client(peer, not_written(&reason));
         }
+        let may_only_ask = self.caller(peer).is_some_and(|caller| caller.may_only_ask);
+        if may_only_ask && !matches!(message, ClientToMaster::Ask(_)) {
+            return self.refuse(peer, "the certificate is of role read-only, which may only ask", None);
+        }
         match message {
             ClientToMaster::SendExec(exec) => self.submit(peer, exec),
             ClientToMaster::Attach { job, key, stdout, stderr, more } => {
@@ -151,6 +157,10 @@ impl Controller {
             ClientToMaster::Ask(query) => self.query(peer, *query),
             ClientToMaster::ChangeConf(change) => self.change(peer, *change),
             ClientToMaster::Resize { job, size } => self.resize(peer, job, size),
+            // The acceptor has taken that of a submit host.
+            ClientToMaster::OnBehalf { .. } => {
+                self.refuse(peer, "only a submit host may act for others, and for one user of a connection", None);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Actions on many jobs at a client's request, in slices. All jobs were checked before.
 
+use std::fmt;
+
 use limo_model::JobId;
 use limo_sched::Event;
 
@@ -25,6 +27,21 @@ pub(super) enum Deed {
     Suspend,
     Resume,
     Priority(i32),
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cancel => "cancellation",
+            Self::Signal(signal) => return write!(f, "signal {signal}"),
+            Self::Hold => "hold",
+            Self::Release => "release",
+            Self::Requeue => "requeue",
+            Self::Suspend => "suspension",
+            Self::Resume => "resumption",
+            Self::Priority(priority) => return write!(f, "priority {priority}"),
+        })
+    }
 }
 
 /// An action on jobs in progress.

@@ -115,6 +115,8 @@ pub struct Caller {
     pub user: String,
     /// True if it may control everything, not only its own jobs.
     pub operator: bool,
+    /// True if it may not submit or change anything.
+    pub may_only_ask: bool,
 }
 
 /// A finished run from which the profile database may learn.

@@ -153,12 +153,14 @@ impl Controller {
 
     /// Acts on jobs in slices, then sends another answer.
     pub(super) fn do_all_and_answer(&mut self, peer: PeerId, deed: Deed, jobs: Numbers, answer: Answer) {
+        self.audit_deed(peer, deed, &jobs);
         let more = More::Deeds(Doing::new(deed, jobs), Numbers::default());
         self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(answer, more) });
     }
 
     /// Acts on jobs in slices, then lists them.
     pub(super) fn do_all_selected(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
+        self.audit_deed(peer, deed, &jobs);
         let more = More::Deeds(Doing::new(deed, jobs.clone()), jobs);
         self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Selected(Vec::new()), more) });
     }

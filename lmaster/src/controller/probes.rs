@@ -59,7 +59,7 @@ impl Controller {
         };
         // A probe takes the node seconds, and queries its devices.
         if self.caller(client).is_none_or(|caller| !caller.operator) {
-            let reason = "only root and the user that runs the master may inspect the devices of a node";
+            let reason = "only an operator may inspect the devices of a node";
             return self.detail(client, node, Err(reason.to_owned()));
         }
         let Some(link) = self.link(node) else {

@@ -157,6 +157,7 @@ pub(super) fn changes_nothing(message: &ClientToMaster) -> bool {
         | ClientToMaster::TakeUp { .. }
         | ClientToMaster::StreamAck { .. }
         | ClientToMaster::Resize { .. }
+        | ClientToMaster::OnBehalf { .. }
         // A known job can be confirmed; a new one is refused.
         | ClientToMaster::SendExec(_) => true,
         ClientToMaster::Signal { .. } | ClientToMaster::ChangeConf(_) => false,

@@ -30,6 +30,8 @@ pub struct Settings {
     pub idle: IdleSettings,
     /// True if feeds of prices are configured.
     pub has_feeds: bool,
+    /// True if users do not see the commands of others.
+    pub hides_commands: bool,
 }
 
 /// Settings when the journal begins.

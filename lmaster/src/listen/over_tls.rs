@@ -2,22 +2,23 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_identity::{Certificate, CertifiedRole};
-use limo_proto::{Credentials, Socket, TlsSocket, turn_away};
+use limo_model::ClusterId;
+use limo_proto::{Credentials, TlsSocket, turn_away};
 use nix::unistd::{User, geteuid};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
+use super::handshakes::{Handshake, Handshakes};
 use super::{Door, Entrant, PAUSE};
 use crate::audit::{Audit, AuditEntry, AuditKind};
+use crate::config::TlsSettings;
 use crate::pass::{Pass, Revoked};
 
-/// Most handshakes at a time. Further callers are closed and call again.
-const HANDSHAKES: usize = 256;
+/// Number under which machines that run no jobs of their own are counted. No user can have it: the kernel's numbers end before.
+const MACHINE_UID: u32 = u32::MAX;
 
 /// The listener for callers with certificates.
 #[derive(Debug)]
@@ -32,7 +33,17 @@ struct Tls {
     dir: PathBuf,
     revoked: Revoked,
     audit: Audit,
-    handshakes: Arc<Semaphore>,
+    handshakes: Handshakes,
+}
+
+/// Returns the cluster of this master's certificate.
+///
+/// # Errors
+/// If there is no certificate, or it cannot be used.
+pub fn certified_cluster(settings: &TlsSettings) -> Result<ClusterId> {
+    let credentials = Credentials::read(&settings.dir).context("run `lconf cluster init` first");
+    let credentials = credentials.context("cannot listen over TLS")?;
+    Ok(credentials.own().identity.cluster())
 }
 
 impl TlsListener {
@@ -54,7 +65,7 @@ impl TlsListener {
         }
         credentials.listener()?;
         let revoked = Revoked::follow(&dir)?;
-        let tls = Tls { dir, revoked, audit, handshakes: Arc::new(Semaphore::new(HANDSHAKES)) };
+        let tls = Tls { dir, revoked, audit, handshakes: Handshakes::default() };
         Ok(Self { listener, tls })
     }
 
@@ -62,15 +73,10 @@ impl TlsListener {
         while !door.arrivals.is_closed() {
             match self.listener.accept().await {
                 Ok((stream, from)) => {
-                    let Ok(permit) = Arc::clone(&self.tls.handshakes).try_acquire_owned() else { continue };
+                    // Callers above the limits are closed and call again.
+                    let Some(handshake) = self.tls.handshakes.begin(from.ip()) else { continue };
                     let (tls, door) = (self.tls.clone(), door.clone());
-                    tokio::spawn(async move {
-                        let entrant = tls.shake(&door, stream, from).await;
-                        drop(permit);
-                        if let Some((socket, entrant)) = entrant {
-                            door.entered(socket, entrant);
-                        }
-                    });
+                    tokio::spawn(async move { tls.serve(&door, stream, (from, handshake)).await });
                 }
                 Err(error) => {
                     tracing::error!(%error, "cannot accept connections over TLS");
@@ -82,8 +88,29 @@ impl TlsListener {
 }
 
 impl Tls {
-    /// Shakes hands. A caller that is not admitted is audited.
-    async fn shake(&self, door: &Door, stream: TcpStream, from: SocketAddr) -> Option<(Socket, Entrant)> {
+    /// Shakes hands and lets the caller in. A caller that joins counts as one that shakes hands until it has its answer.
+    async fn serve(&self, door: &Door, stream: TcpStream, (from, handshake): (SocketAddr, Handshake)) {
+        let Some(socket) = self.shake(door, stream, from).await else { return };
+        let Some(certificate) = socket.certificate().cloned() else {
+            if let Err(error) = door.join(socket.into(), from).await {
+                self.refused(None, from, &format!("{error:#}"));
+            }
+            return;
+        };
+        let entrant = self.entrant(certificate.clone(), from).await;
+        drop(handshake);
+        match entrant {
+            Ok(entrant) => door.entered(socket.into(), entrant),
+            Err(error) => {
+                let reason = format!("{error:#}");
+                turn_away(socket.into(), reason.clone());
+                self.refused(Some(&certificate), from, &reason);
+            }
+        }
+    }
+
+    /// Shakes hands. A caller without a valid certificate that does not join is audited.
+    async fn shake(&self, door: &Door, stream: TcpStream, from: SocketAddr) -> Option<TlsSocket> {
         let config = match Credentials::read(&self.dir).map_err(anyhow::Error::from).and_then(|own| Ok(own.listener()?))
         {
             Ok(config) => config,
@@ -93,21 +120,13 @@ impl Tls {
             }
         };
         let limit = door.admission.limits().greeting_time;
-        let accepted = tokio::time::timeout(limit, TlsSocket::accept(stream, config)).await;
-        let socket = match accepted.map_err(|_| format!("no handshake within {} s", limit.as_secs())) {
-            Ok(Ok(socket)) => socket,
-            Ok(Err(error)) => return self.refused(None, from, &error.to_string()),
-            Err(reason) => return self.refused(None, from, &reason),
-        };
-        let certificate = socket.certificate().clone();
-        match self.entrant(certificate.clone(), from).await {
-            Ok(entrant) => Some((socket.into(), entrant)),
-            Err(error) => {
-                let reason = format!("{error:#}");
-                turn_away(socket.into(), reason.clone());
-                self.refused(Some(&certificate), from, &reason)
-            }
+        let accepted = tokio::time::timeout(limit, TlsSocket::accept(stream, &config)).await;
+        match accepted.map_err(|_| format!("no handshake within {} s", limit.as_secs())) {
+            Ok(Ok(socket)) => return Some(socket),
+            Ok(Err(error)) => self.refused(None, from, &error.to_string()),
+            Err(reason) => self.refused(None, from, &reason),
         }
+        None
     }
 
     /// Returns the rights of a caller.
@@ -121,6 +140,7 @@ impl Tls {
             CertifiedRole::Master => bail!("a master cannot call a master"),
             // Nodes belong to the user of the master, like those of this machine.
             CertifiedRole::Node => geteuid().as_raw(),
+            CertifiedRole::ReadOnly | CertifiedRole::SubmitHost => MACHINE_UID,
             CertifiedRole::User | CertifiedRole::Operator => {
                 let wanted = name.clone();
                 let found = tokio::task::spawn_blocking(move || User::from_name(&wanted)).await?;
@@ -129,13 +149,13 @@ impl Tls {
             }
         };
         ensure!(role != CertifiedRole::User || uid != 0, "root needs the certificate of an operator, not of a user");
-        Ok(Entrant { uid, is_operator: role != CertifiedRole::User, via: "tls", pass: Some(Box::new(pass)) })
+        let is_operator = matches!(role, CertifiedRole::Node | CertifiedRole::Operator);
+        Ok(Entrant { uid, is_operator, via: "tls", pass: Some(Box::new(pass)) })
     }
 
-    fn refused<T>(&self, certificate: Option<&Certificate>, from: SocketAddr, reason: &str) -> Option<T> {
+    fn refused(&self, certificate: Option<&Certificate>, from: SocketAddr, reason: &str) {
         tracing::debug!(%from, reason, "a caller over TLS was refused");
         self.audit.add(&entry(certificate, &from.to_string(), reason));
-        None
     }
 }
 

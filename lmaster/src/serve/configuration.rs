@@ -25,13 +25,14 @@ impl Configuration {
             tracing::error!(error = format!("{error:#}"), "the log filter stays unchanged");
         }
         let fixed = |settings: &ProgramSettings| {
-            let ProgramSettings { socket, listen, connections, tls, state_dir, log_format, grid, heartbeat, .. } =
+            let ProgramSettings { socket, listen, admin_group, connections, tls, state_dir, grid, .. } =
                 settings.clone();
-            (socket, listen, connections, tls, state_dir, log_format, grid, heartbeat)
+            let (log_format, heartbeat) = (settings.log_format, settings.heartbeat);
+            (socket, listen, admin_group, connections, tls, state_dir, grid, log_format, heartbeat)
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
             tracing::warn!(
-                "socket, listen, [tls], [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
+                "socket, listen, admin_group, [tls], [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
                  restart"
             );
         }

@@ -10,7 +10,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use limo_proto::{ClientToMaster, Frame, MasterToClient, MasterToNode, NodeToMaster, VERSION};
+use limo_proto::{
+    ClientToMaster, EnrolAnswer, EnrolRequest, Frame, MasterToClient, MasterToNode, NodeToMaster, VERSION,
+};
 use limo_requirements::{Requirement, skip};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -70,6 +72,8 @@ fn all() -> BTreeMap<String, String> {
     take::<MasterToClient>(&mut all, "MasterToClient", &none);
     take::<MasterToClient>(&mut all, "Answer", &Choices::from([("MasterToClient", "Answer")]));
     take::<MasterToClient>(&mut all, "Wait", &Choices::from([("MasterToClient", "Waiting")]));
+    take::<EnrolRequest>(&mut all, "EnrolRequest", &none);
+    take::<EnrolAnswer>(&mut all, "EnrolAnswer", &none);
     all
 }
 
@@ -108,6 +112,8 @@ fn cut_messages_are_refused() {
                 Some("MasterToNode") => assert!(Frame::<MasterToNode>::decode(cut).is_err(), "{name} cut at {end}"),
                 Some("ClientToMaster") => assert!(Frame::<ClientToMaster>::decode(cut).is_err(), "{name} cut at {end}"),
                 Some("MasterToClient") => assert!(Frame::<MasterToClient>::decode(cut).is_err(), "{name} cut at {end}"),
+                Some("EnrolRequest") => assert!(Frame::<EnrolRequest>::decode(cut).is_err(), "{name} cut at {end}"),
+                Some("EnrolAnswer") => assert!(Frame::<EnrolAnswer>::decode(cut).is_err(), "{name} cut at {end}"),
                 _ => {}
             }
         }

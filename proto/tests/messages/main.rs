@@ -9,8 +9,8 @@ use std::cell::Cell;
 use bytes::Bytes;
 use limo_model::{Attempt, JobId, Power};
 use limo_proto::{
-    BODY_LIMIT, Channel, ClientToMaster, Data, Frame, Launch, MasterToClient, MasterToNode, NodeQuery, NodeToMaster,
-    Query, Sample, StreamId, decode_stored, encode_stored,
+    BODY_LIMIT, Channel, ClientToMaster, Data, EnrolAnswer, EnrolRequest, Frame, Launch, MasterToClient, MasterToNode,
+    NodeQuery, NodeToMaster, Query, Sample, StreamId, decode_stored, encode_stored,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -103,6 +103,8 @@ proptest! {
         check_bounded::<MasterToNode>(&body);
         check_bounded::<ClientToMaster>(&body);
         check_bounded::<MasterToClient>(&body);
+        check_bounded::<EnrolRequest>(&body);
+        check_bounded::<EnrolAnswer>(&body);
     }
 
     #[test]

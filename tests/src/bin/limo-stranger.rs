@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use limo_proto::{
-    ClientToMaster, Connection, Endpoint, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster, Reader, Role,
-    Socket, accept, raise_descriptor_limit,
+    ClientToMaster, Connection, Endpoint, EnrolAnswer, EnrolRequest, Greeted, Identity, MasterToClient, MasterToNode,
+    NodeToMaster, Reader, Role, Socket, accept, raise_descriptor_limit,
 };
 use nix::unistd::geteuid;
 use serde::de::DeserializeOwned;
@@ -88,6 +88,11 @@ async fn hear(greeted: Greeted, whose: &str) {
         Role::Client => {
             let Connection { reader, writer: _writer, .. } =
                 greeted.into_connection::<ClientToMaster, MasterToClient>();
+            listen(reader, whose).await;
+        }
+        Role::Enrolment => {
+            let Connection { reader, writer: _writer, .. } =
+                greeted.into_brief_connection::<EnrolRequest, EnrolAnswer>();
             listen(reader, whose).await;
         }
     }

@@ -3,8 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::SystemTime;
@@ -12,105 +11,11 @@ use std::time::SystemTime;
 use limo_identity::{
     ALPN, Authority, Certificate, CertifiedRole, Identity, KeyRequest, Life, certificate_pem, certificates, server_name,
 };
-use limo_proto::user_name;
-use limo_tests::{Cluster, Ran, Setup, finish, programs, until};
+use limo_tests::{Cluster, finish, programs, until};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tempfile::TempDir;
 
-/// A master that serves over TLS, its authority, and certificates in directories beside it.
-struct Secured {
-    cluster: Cluster,
-    dir: TempDir,
-}
-
-/// A node, which is killed when dropped.
-struct SecuredNode(Child);
-
-impl Drop for SecuredNode {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn own_name() -> String {
-    user_name(nix::unistd::geteuid().as_raw())
-}
-
-impl Secured {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let authority = dir.path().join("tls").display().to_string();
-        let mut command = programs::command("lconf");
-        command.args(["cluster", "init", "--dir", &authority]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let made = finish(command.spawn().expect("a program that is built")).succeeded();
-        assert!(made.contains("fingerprint"), "{made}");
-        let cluster = Setup::default().master(&["--tls-listen", "127.0.0.1:0", "--tls-dir", &authority]).start();
-        Self { cluster, dir }
-    }
-
-    fn authority(&self) -> PathBuf {
-        self.dir.path().join("tls")
-    }
-
-    /// Returns the address as `tls://HOST:PORT`.
-    fn address(&self) -> String {
-        let text = fs::read_to_string(self.cluster.state_dir().join("tls-address")).expect("an address");
-        text.trim().to_owned()
-    }
-
-    fn host(&self) -> String {
-        self.address().trim_start_matches("tls://").to_owned()
-    }
-
-    fn cert(&self, arguments: &[&str]) -> String {
-        let mut command = programs::command("lconf");
-        command.arg("cert").args(arguments).arg("--dir").arg(self.authority());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("a program that is built")).succeeded()
-    }
-
-    /// Issues a certificate into a directory, which it returns.
-    fn issue(&self, role: &str, name: &str, life: &str) -> PathBuf {
-        let out = self.dir.path().join(format!("{role}-{name}-{life}"));
-        self.cert(&["issue", role, name, "--life", life, "--out", &out.display().to_string()]);
-        out
-    }
-
-    fn node(&self, name: &str, certificate: &Path, state: &str) -> SecuredNode {
-        let mut command: Command = programs::command("lslave");
-        command.args(["--master", &self.address(), "--name", name, "--cpus", "2", "--state-dir"]);
-        command.arg(self.dir.path().join(state)).env("LIMO_TLS_DIR", certificate);
-        let log = fs::File::create(self.dir.path().join(format!("{state}.log"))).expect("a log");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        SecuredNode(command.spawn().expect("a program that is built"))
-    }
-
-    fn client(&self, program: &str, certificate: &Path, arguments: &[&str]) -> Command {
-        let mut command = programs::command(program);
-        command.args(arguments).env("LIMO_MASTER", self.address()).env("LIMO_TLS_DIR", certificate);
-        command.current_dir(self.dir.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    fn run(&self, program: &str, certificate: &Path, arguments: &[&str]) -> Ran {
-        finish(self.client(program, certificate, arguments).spawn().expect("a program that is built"))
-    }
-
-    /// Waits for a line of the audit log with all of `words`.
-    fn audits(&self, words: &[&str]) {
-        until(&format!("the audit log has {words:?}"), || {
-            let mut command = programs::command("lconf");
-            command.args(["audit", "--last", "100000", "--state-dir"]).arg(self.cluster.state_dir());
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            let shown = finish(command.spawn().expect("a program that is built")).succeeded();
-            shown.lines().any(|line| words.iter().all(|word| line.contains(word))).then_some(())
-        });
-    }
-}
+use crate::secured::{Secured, own_name};
 
 #[test]
 fn jobs_run_over_tls() {
@@ -141,7 +46,7 @@ fn the_certificate_of_a_user_gives_no_more_than_the_rights_of_the_user() {
     let user = if own == "root" { "daemon" } else { &own };
     let certificate = secured.issue("user", user, "1h");
     secured.run("lq", &certificate, &["nodes"]).succeeded();
-    let reason = format!("only root and the user that runs the master may do that, not {user}");
+    let reason = format!("only an operator may do that, not {user}");
     secured.run("lconf", &certificate, &["set", "mode", "low"]).failed(&reason);
     secured.audits(&["refused", user, "may do that"]);
     let root = secured.issue("user", "root", "1h");
@@ -190,12 +95,15 @@ fn a_certificate_of_another_authority_is_refused_and_audited() {
 #[test]
 fn an_expired_certificate_is_refused_and_its_connection_closed() {
     let secured = Secured::start();
-    let _node = secured.node("n1", &secured.issue("node", "n1", "5s"), "n1");
-    secured.cluster.await_node("n1");
-    until("the node is away", || {
-        secured.cluster.node_report("n1").is_some_and(|node| node["state"] != "up").then_some(())
+    let operator = secured.issue("operator", &own_name(), "3s");
+    // The job waits for a node, so the client stays connected.
+    let mut client = secured.client("lrun", &operator, &["true"]).spawn().expect("a program that is built");
+    until("the master closes the connection", || {
+        secured.cluster.master_log().contains("the certificate has expired").then_some(())
     });
     secured.audits(&["refused", "127.0.0.1", "certificate expired"]);
+    client.kill().expect("an own child");
+    client.wait().expect("an own child");
 }
 
 #[test]
@@ -280,4 +188,35 @@ fn relay(mut caller: TcpStream, mut master: TcpStream, record: &Mutex<Vec<u8>>) 
     }
     // The master may have closed the connection.
     let _ = master.shutdown(Shutdown::Write);
+}
+
+/// Runs `lconf cluster init` in a new directory of a cluster.
+fn init(cluster: &Cluster, name: &str, arguments: &[&str]) -> String {
+    let dir = cluster.submitter().path(name).display().to_string();
+    let words: Vec<&str> = ["cluster", "init", "--dir", &dir].iter().chain(arguments).copied().collect();
+    cluster.submitter().lconf(&words).succeeded();
+    dir
+}
+
+#[test]
+fn a_master_refuses_the_certificates_of_another_cluster() {
+    let mut cluster = Cluster::of_one_node(1);
+    cluster.submitter().lrun(&["true"]).succeeded();
+    cluster.kill_master();
+    let start = |dir: &str| {
+        let mut command = programs::command("lmaster");
+        command.args(["--tls-listen", "127.0.0.1:0", "--tls-dir", dir, "--state-dir"]).arg(cluster.state_dir());
+        command.arg("--socket").arg(cluster.submitter().path("second.sock"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("a program that is built")
+    };
+    let other = init(&cluster, "other", &[]);
+    let ran = finish(start(&other));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let (_, hint) = ran.stderr.split_once("lconf cluster init --cluster ").expect("a hint");
+    let own = init(&cluster, "own", &["--cluster", &hint[..32]]);
+    let mut master = start(&own);
+    until("the master listens", || cluster.state_dir().join("tls-address").exists().then_some(()));
+    master.kill().expect("an own child");
+    master.wait().expect("an own child");
 }

@@ -98,8 +98,8 @@ fn denied_users_cannot_submit_and_only_operators_deny() {
     let cluster = Cluster::of_one_node(1);
     let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();
-    other.run("lconf", &["user", "deny", "root"]).failed("only root and the user that runs the master may do that");
-    other.run("lconf", &["quota", "--default", "jobs=1"]).failed("only root and the user that runs the master");
+    other.run("lconf", &["user", "deny", "root"]).failed("only an operator may do that");
+    other.run("lconf", &["quota", "--default", "jobs=1"]).failed("only an operator may do that");
     assert!(other.run("lrun", &["true"]).code == Some(0));
     submitter.lconf(&["user", "deny", "daemon"]).succeeded();
     other.run("lrun", &["true"]).failed("user daemon may not submit jobs: an operator denies it");

@@ -29,7 +29,7 @@ fn is_answer(message: Option<MasterToClient>) -> bool {
 fn one_backup_for_one_connection() {
     let mut bench = Bench::new();
     let (first, second, user) = (bench.client(0), bench.client(0), bench.client(7));
-    assert!(refusal(back_up(&mut bench, user)).starts_with("only root"));
+    assert!(refusal(back_up(&mut bench, user)).starts_with("only an operator"));
     assert_eq!(refusal(part(&mut bench, first)), "no backup was made on this connection");
     assert!(is_answer(back_up(&mut bench, first)) && is_answer(part(&mut bench, first)));
     assert_eq!(refusal(part(&mut bench, user)), "no backup was made on this connection");
@@ -70,7 +70,7 @@ fn only_operators_compact_the_journal() {
         bench.say(peer, ClientToMaster::ChangeConf(Box::new(Change::CompactJournal)));
         bench.heard(peer).pop()
     };
-    assert!(refusal(compact(user)).starts_with("only root"));
+    assert!(refusal(compact(user)).starts_with("only an operator"));
     let sizes = JournalSizes { before: 2, after: 1 };
     assert_eq!(compact(operator), Some(MasterToClient::Answer(Box::new(Answer::Compacted(sizes)))));
 }

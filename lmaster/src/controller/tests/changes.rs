@@ -42,7 +42,7 @@ fn operators_change_and_users_do_not() {
     ];
     for one in changes {
         let refused = change(&mut bench, user, one.clone());
-        assert_eq!(refusal(Some(&refused)), "only root and the user that runs the master may do that, not user7");
+        assert_eq!(refusal(Some(&refused)), "only an operator may do that, not user7");
         assert!(is_done(&change(&mut bench, root, one)));
     }
     // This also holds after a crash.

@@ -114,7 +114,7 @@ fn overwritten_changes_are_undone_only_by_force_and_cancellations_never() {
     assert_eq!(refused, format!("change {cancelled} by user0 cannot be undone: job 1: cancelled, of user7"));
     assert_eq!(undo(&mut bench, root, 99, false), Err("there is no change 99".into()));
     let refused = undo(&mut bench, user, set, false).expect_err("no operator");
-    assert_eq!(refused, "only root and the user that runs the master may do that, not user7");
+    assert_eq!(refused, "only an operator may do that, not user7");
 }
 
 #[test]

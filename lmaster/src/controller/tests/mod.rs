@@ -24,6 +24,7 @@ mod multi_node;
 mod nodes;
 mod parts;
 mod policies;
+mod privacy;
 mod probes;
 mod readings;
 mod reasons;
@@ -296,7 +297,7 @@ impl Bench {
 
     fn client(&mut self, uid: u32) -> PeerId {
         let peer = self.peer();
-        let caller = Caller { uid, user: format!("user{uid}"), operator: uid == 0 };
+        let caller = Caller { uid, user: format!("user{uid}"), operator: uid == 0, may_only_ask: false };
         self.input(Input::ClientConnected(peer, caller));
         peer
     }

@@ -87,7 +87,7 @@ fn users_without_the_right_see_the_node_without_its_report() {
     let (mut bench, node, _) = set_up();
     let user = bench.client(7);
     ask(&mut bench, user);
-    let reason = "only root and the user that runs the master may inspect the devices of a node";
+    let reason = "only an operator may inspect the devices of a node";
     assert_eq!(answered(&mut bench, user).probe, Err(reason.into()));
     assert!(bench.orders(node).is_empty());
     let heard = bench.ask(user, Query::Node(NodeQuery("n7".into())));

@@ -109,6 +109,7 @@ pub fn settings() -> Settings {
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
         idle: idle(),
         has_feeds: true,
+        hides_commands: false,
     }
 }
 

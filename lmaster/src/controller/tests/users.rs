@@ -48,3 +48,30 @@ fn users_lower_priorities_and_keep_them_but_raise_none() {
     let refused = bench.heard(client);
     assert_eq!(refusal(refused.last()), "a priority of 1 is above 0: only an operator can submit a job with it");
 }
+
+#[test]
+fn a_client_cannot_act_for_another_user() {
+    let mut bench = Bench::new();
+    for uid in [0, 7] {
+        let client = bench.client(uid);
+        bench.say(client, ClientToMaster::OnBehalf { uid: 8, user: "user8".into() });
+        let refused = bench.heard(client);
+        assert!(refusal(refused.last()).starts_with("only a submit host may act for others"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_client_that_may_only_ask_changes_nothing() {
+    let mut bench = Bench::new();
+    let client = bench.peer();
+    let caller = Caller { uid: 9, user: "graphs".into(), operator: false, may_only_ask: true };
+    bench.input(Input::ClientConnected(client, caller));
+    let mode = ClientToMaster::ChangeConf(Box::new(Change::Mode(ModeSetting::Auto)));
+    for message in [exec(1), mode, ClientToMaster::TakeUp { job: JobId(1), take: true }] {
+        bench.heard(client);
+        bench.say(client, message);
+        let refused = bench.heard(client);
+        assert_eq!(refusal(refused.last()), "the certificate is of role read-only, which may only ask");
+    }
+    assert!(matches!(bench.ask(client, Query::Status(StatusQuery)), MasterToClient::Answer(_)));
+}
