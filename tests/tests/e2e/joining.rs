@@ -7,10 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use limo_identity::{Fingerprint, certificates, joiner};
-use limo_tests::{Person, Ran, finish, programs};
+use limo_tests::{LIMIT, Person, Ran, finish, programs};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use tokio::net::TcpSocket;
@@ -144,11 +143,14 @@ fn only_operators_make_tokens() {
 
 /// Shakes hands as a machine that joins, and sends bytes. Returns the answer until the end of the connection.
 fn stranger(secured: &Secured, bytes: &[u8]) -> Vec<u8> {
+    stranger_on(secured, TcpStream::connect(secured.host()).expect("a listener"), bytes)
+}
+
+fn stranger_on(secured: &Secured, tcp: TcpStream, bytes: &[u8]) -> Vec<u8> {
     let authority = certificates(&fs::read(secured.authority().join("ca.pem")).expect("a file")).expect("PEM");
     let config = joiner(Fingerprint::of(&authority[0]).expect("a certificate")).expect("settings");
     let name = ServerName::try_from("master.limo.internal").expect("a name");
-    let session = ClientConnection::new(Arc::new(config), name).expect("a session");
-    let mut stream = StreamOwned::new(session, TcpStream::connect(secured.host()).expect("a listener"));
+    let mut stream = StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a session"), tcp);
     stream.write_all(bytes).expect("written");
     let mut answer = Vec::new();
     // The master may end the connection without a farewell.
@@ -156,11 +158,13 @@ fn stranger(secured: &Secured, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
+/// The greeting of a client with version 2: its length, its kind, and 7 bytes.
+const CLIENT: &[u8] = b"\0\0\0\x08\0LIMO\x01\x02\x02";
+
 #[test]
 fn a_machine_without_a_certificate_can_only_join_and_has_little_time() {
     let secured = Secured::start_with(&["--greeting-time", "1s"]);
-    // The greeting of a client with version 2: its length, its kind, and 7 bytes.
-    let answer = stranger(&secured, b"\0\0\0\x08\0LIMO\x01\x02\x02");
+    let answer = stranger(&secured, CLIENT);
     assert!(String::from_utf8_lossy(&answer).contains("without a certificate a machine can only join"), "{answer:?}");
     secured.audits(&["refused", "127.0.0.1", "can only join"]);
     stranger(&secured, b"\0\0\0\x08\0LIMO\x02\x02\x02");
@@ -170,8 +174,8 @@ fn a_machine_without_a_certificate_can_only_join_and_has_little_time() {
     secured.audits(&["refused", "127.0.0.1", "a frame of 4097 bytes: the limit is 4096"]);
 }
 
-/// Opens a connection from an address of this machine. Returns true if the master has closed it at once.
-fn is_turned_away(from: &str, to: &str, open: &mut Vec<TcpStream>) -> bool {
+/// Connects from an address of this machine.
+fn connect_from(from: &str, to: &str) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let stream = runtime.block_on(async {
         let socket = TcpSocket::new_v4().expect("a socket");
@@ -179,20 +183,21 @@ fn is_turned_away(from: &str, to: &str, open: &mut Vec<TcpStream>) -> bool {
         socket.connect(to.parse().expect("an address")).await.expect("connected").into_std().expect("a stream")
     });
     stream.set_nonblocking(false).expect("an open socket");
-    stream.set_read_timeout(Some(Duration::from_millis(300))).expect("positive");
-    let read = (&stream).read(&mut [0; 1]);
-    open.push(stream);
-    !read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    stream.set_read_timeout(Some(LIMIT)).expect("positive");
+    stream
 }
 
 #[test]
 fn idle_connections_of_one_address_leave_room_for_others() {
-    let secured = Secured::start_with(&["--greeting-time", "1min"]);
-    let mut open = Vec::new();
+    // Longer than the test.
+    let secured = Secured::start_with(&["--greeting-time", "10min"]);
+    let connect = |_| TcpStream::connect(secured.host()).expect("a listener");
     // The limit of one address is 32.
-    for _ in 0..32 {
-        open.push(TcpStream::connect(secured.host()).expect("a listener"));
-    }
-    assert!(is_turned_away("127.0.0.1", &secured.host(), &mut open), "32 connections of this address are open");
-    assert!(!is_turned_away("127.0.0.2", &secured.host(), &mut open), "another address has its own limit");
+    let open: Vec<TcpStream> = (0..32).map(connect).collect();
+    let read = connect_from("127.0.0.1", &secured.host()).read(&mut [0; 1]);
+    let is_closed = read.as_ref().map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |count| *count == 0);
+    assert!(is_closed, "the master closes the connection above the limit: {read:?}");
+    let answer = stranger_on(&secured, connect_from("127.0.0.2", &secured.host()), CLIENT);
+    assert!(String::from_utf8_lossy(&answer).contains("a machine can only join"), "{answer:?}");
+    drop(open);
 }
