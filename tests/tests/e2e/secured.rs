@@ -62,7 +62,9 @@ impl Secured {
 
     /// Returns the address as `tls://HOST:PORT`.
     pub fn address(&self) -> String {
-        let text = fs::read_to_string(self.cluster.state_dir().join("tls-address")).expect("an address");
+        // The master writes it after its other address.
+        let path = self.cluster.state_dir().join("tls-address");
+        let text = until("the master listens over TLS", || fs::read_to_string(&path).ok());
         text.trim().to_owned()
     }
 
