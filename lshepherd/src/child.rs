@@ -65,6 +65,7 @@ struct Birth {
     outputs: [Option<(CString, bool)>; 2],
     terminal: bool,
     blocked: bool,
+    no_new_privs: bool,
     /// Descriptors in the order of their places: stdin, stdout, stderr, and from [`FIRST_INHERITED`] on.
     descriptors: Vec<OwnedFd>,
     /// Index of the first descriptor to close when the program begins.
@@ -155,6 +156,7 @@ pub fn begin(
         outputs: [output(plan.stdout)?, output(plan.stderr)?],
         terminal: plan.terminal,
         blocked: plan.blocked,
+        no_new_privs: plan.no_new_privs,
         until_exec: descriptors.len() - plan.until_exec,
         descriptors,
         files,
@@ -269,6 +271,10 @@ unsafe fn prepare(birth: &Birth) -> Done {
         }
         // If this process's parent is killed, nobody would stop the job at its limit. A change of user resets this.
         call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0]);
+        if birth.no_new_privs {
+            let done = call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0]);
+            check(Step::Identity, done)?;
+        }
         call(libc::SYS_umask, [birth.umask as usize, 0, 0, 0, 0]);
         check(Step::Directory, call(libc::SYS_chdir, [birth.directory.as_ptr() as usize, 0, 0, 0, 0]))?;
         if let Some(name) = &birth.stdin {

@@ -3,20 +3,20 @@
 mod caps;
 mod containment;
 mod idle;
+mod master;
+mod users;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
 use limo_node::{Rhythm, duration};
 use limo_power::{Access, CapChoice, MeterChoice, Site};
-use limo_proto::{Endpoint, SYSTEM_SOCKET, Trusted, default_socket, default_state_dir};
+use limo_proto::{Endpoint, Trusted, default_socket, default_state_dir};
 use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
@@ -24,6 +24,9 @@ use caps::{DEFAULT_CAP_LEASE, Written, merged};
 pub use containment::{CgroupChoice, ContainmentSettings};
 use containment::{ContainmentArguments, ContainmentTable};
 use idle::{Idle, SleepSettings};
+use master::endpoint;
+pub use users::UserSettings;
+use users::{UserArguments, UserTable};
 
 use crate::join::LslaveCommand;
 
@@ -116,6 +119,8 @@ pub struct Arguments {
     #[command(flatten)]
     pub containment: ContainmentArguments,
     #[command(flatten)]
+    pub users: UserArguments,
+    #[command(flatten)]
     pub caps: CapArguments,
     /// Log level: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
@@ -164,6 +169,8 @@ struct ConfigFile {
     heartbeat: Option<Span>,
     #[serde(default)]
     containment: ContainmentTable,
+    #[serde(default)]
+    users: UserTable,
     /// Caps by unit.
     #[serde(default)]
     caps: BTreeMap<String, Written>,
@@ -201,6 +208,7 @@ pub struct Settings {
     /// Interval between signs of life: 100 ms to 1 min.
     pub heartbeat: Span,
     pub containment: ContainmentSettings,
+    pub users: UserSettings,
     /// Caps by unit.
     pub caps: BTreeMap<String, CapChoice>,
     /// Time for which caps hold without a master; positive.
@@ -231,12 +239,14 @@ impl Settings {
         let meter_interval = given.meter_interval.or(file.meter_interval);
         let homeless = |option: &str| format!("this user has no home directory: name one by {option}");
         let state_dir = given.state_dir.or(file.state_dir).or_else(|| default_state_dir("lslave"));
+        let master = match given.master.or(file.master) {
+            Some(master) => endpoint(&master)?,
+            None => Endpoint::unix(&default_socket().with_context(|| homeless("--master"))?)?,
+        };
         let settings = Self {
             state_dir: state_dir.with_context(|| homeless("--state-dir"))?,
-            master: match given.master.or(file.master) {
-                Some(master) => endpoint(&master)?,
-                None => Endpoint::unix(&default_socket().with_context(|| homeless("--master"))?)?,
-            },
+            users: file.users.with(&given.users, &master),
+            master,
             trusted: Trusted::with_service_user(given.master_user.or(file.master_user).as_deref())?,
             name,
             hardware: given.hardware.or(file.hardware),
@@ -367,30 +377,4 @@ pub fn host_name() -> anyhow::Result<String> {
     let name = nix::unistd::gethostname().context("cannot read the host name: add `--name NAME`")?;
     let name = name.to_string_lossy();
     Ok(name.split('.').next().unwrap_or_default().to_owned())
-}
-
-/// Resolves the master's address. Without certificates the identity of other machines cannot be checked, so only this
-/// machine is allowed.
-fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
-    if Endpoint::is_unix(master) || Endpoint::is_tls(master) {
-        return Ok(master.parse()?);
-    }
-    let addresses = master.to_socket_addrs().map_err(|error| {
-        let example = format!("write for example `unix:{SYSTEM_SOCKET}` or `127.0.0.1:6817`");
-        match error.kind() {
-            // This error comes before the resolver is asked.
-            io::ErrorKind::InvalidInput => anyhow!("the master `{master}` is not an address: {example}"),
-            _ => anyhow!("the address of the master `{master}` is unknown: {error}: {example}"),
-        }
-    })?;
-    let addresses: Vec<SocketAddr> = addresses.collect();
-    match addresses.iter().find(|address| !address.ip().is_loopback()) {
-        Some(elsewhere) => bail!(
-            "the master `{master}` is at {elsewhere}, not on loopback: without certificates a node connects only to its own machine; use tls://{master}"
-        ),
-        None => {
-            let first = addresses.first().with_context(|| format!("the master `{master}` has no address"))?;
-            Ok(Endpoint::Loopback(*first))
-        }
-    }
 }

@@ -153,6 +153,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         until_exec,
         // The shell makes it when everything else is ready.
         group: Vec::new(),
+        no_new_privs: false,
     };
     Ok(Prepared { plan, descriptors, kept, explanation })
 }

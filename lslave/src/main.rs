@@ -129,6 +129,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             may_cap: caps.is_some(),
             cap_lease,
             own_uid: (!own.is_root()).then_some(own.as_raw()),
+            user_rules: settings.users.rules,
             seed,
             instance: spool.instance.clone(),
             boot,
@@ -136,7 +137,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             containment: groups.containment(),
         };
         let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
-        let tools = Tools { spool, groups, meter, caps, running, sleeper: sleeper.clone() };
+        let no_new_privs = settings.users.no_new_privs;
+        let tools = Tools { spool, groups, no_new_privs, meter, caps, running, sleeper: sleeper.clone() };
         let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);

@@ -55,6 +55,8 @@ pub struct Tools {
     pub spool: Spool,
     /// Control groups of jobs.
     pub groups: Groups,
+    /// True if no program of a job may get more rights than its user.
+    pub no_new_privs: bool,
     /// Meter of a real machine.
     pub meter: Option<Device>,
     /// Caps of a real machine.
@@ -284,7 +286,8 @@ impl Shell {
             let launch = Launch { kept: prepared.kept, ..launch };
             let group = self.tools.groups.make(&exec, &self.spec).map_err(LaunchError::Group)?;
             let directories = group.as_ref().map(Group::directories).unwrap_or_default();
-            let plan = Plan { group: directories, ..prepared.plan };
+            let no_new_privs = self.tools.no_new_privs;
+            let plan = Plan { group: directories, no_new_privs, ..prepared.plan };
             let ordered = self.shepherds.launch(&launch, &plan, prepared.descriptors);
             if ordered.is_err() {
                 group.map(|group| group.close());

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 
+use limo_node::Account;
 use limo_shepherd::Identity;
 use nix::unistd::{Uid, User, getgrouplist};
 use thiserror::Error;
@@ -21,10 +22,11 @@ pub enum LookUpError {
 ///
 /// # Errors
 /// [`LookUpError`].
-pub fn look_up(uid: u32) -> Result<Identity, LookUpError> {
+pub fn look_up(uid: u32) -> Result<Account, LookUpError> {
     let failed = |source| LookUpError::Failed { uid, source };
     let user = User::from_uid(Uid::from_raw(uid)).map_err(failed)?.ok_or(LookUpError::Unknown { uid })?;
-    let name = CString::new(user.name).map_err(|_| LookUpError::Nul { uid })?;
-    let groups = getgrouplist(&name, user.gid).map_err(failed)?;
-    Ok(Identity { uid, gid: user.gid.as_raw(), groups: groups.into_iter().map(|group| group.as_raw()).collect() })
+    let name = CString::new(user.name.as_str()).map_err(|_| LookUpError::Nul { uid })?;
+    let groups = getgrouplist(&name, user.gid).map_err(failed)?.into_iter().map(|group| group.as_raw());
+    let identity = Identity { uid, gid: user.gid.as_raw(), groups: groups.collect() };
+    Ok(Account { name: user.name, identity })
 }

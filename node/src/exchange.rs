@@ -12,6 +12,7 @@ use limo_shepherd::{BootTime, Ended, Handle, Identity, Launch, Order, Why};
 use crate::meter::Rhythm;
 use crate::records::Record;
 use crate::survivor::Recovery;
+use crate::users::{Account, UserRules};
 
 /// Time of a step. The shell reads all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +36,8 @@ pub struct Parts {
     pub cap_lease: Span,
     /// User of the daemon; `None` if it is root and can become any user.
     pub own_uid: Option<u32>,
+    /// Users whose jobs the node runs.
+    pub user_rules: UserRules,
     /// Seed of the jobs' cookies, random and secret.
     pub seed: [u8; 32],
     /// Random identity, made once per state directory.
@@ -85,7 +88,7 @@ pub enum Input {
     /// The look-up of a user ended, with the reason if it failed.
     UserFound {
         uid: u32,
-        result: Result<Identity, String>,
+        result: Result<Account, String>,
     },
     /// The shepherd of a job was killed or crashed.
     ShepherdLost {

@@ -61,6 +61,7 @@ use recover::Leftover;
 use stop::Closing;
 pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use users::Users;
+pub use users::{Account, UserRules};
 
 /// One node, for the life of its daemon.
 pub struct Node {
@@ -125,8 +126,20 @@ pub fn duration(span: Span) -> Duration {
 impl Node {
     /// Makes a node without attempts. The first input is [`Input::Recovered`].
     pub fn new(parts: Parts, now: Moment) -> Self {
-        let Parts { spec, machine, has_meter, may_cap, cap_lease, own_uid, seed, instance, boot, rhythm, containment } =
-            parts;
+        let Parts {
+            spec,
+            machine,
+            has_meter,
+            may_cap,
+            cap_lease,
+            own_uid,
+            user_rules,
+            seed,
+            instance,
+            boot,
+            rhythm,
+            containment,
+        } = parts;
         let meter = Meter::new(machine, has_meter, spec.idle, (now.since, rhythm));
         Self {
             spec,
@@ -136,7 +149,7 @@ impl Node {
             meter,
             caps: Caps::new(may_cap, duration(cap_lease)),
             probing: None,
-            users: Users::new(own_uid),
+            users: Users::new(own_uid, user_rules),
             cookies: Cookies::new(seed),
             attempts: Attempts::default(),
             writing: BTreeMap::new(),

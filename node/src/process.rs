@@ -19,7 +19,7 @@ use crate::exchange::{Connected, Effect, LaunchOrder, Ticket};
 use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::survivor::Resumed;
-use crate::users::{self, Known, PATIENCE_S, UserError};
+use crate::users::{self, Account, Known, PATIENCE_S, UserError};
 
 /// Deadline for entering a job's directory, opening its files and executing its program, in seconds.
 pub const LAUNCH_DEADLINE_S: u64 = 30;
@@ -109,7 +109,7 @@ impl Node {
             return self.not_started(job, number, 126, error);
         }
         match self.users.find(uid, self.now.since) {
-            Ok(Known::Here(identity)) => self.launch(job, number, identity),
+            Ok(Known::Here(account)) => self.launch_as(job, number, account),
             Ok(Known::Awaited { begin }) => {
                 let by = self.now.since + Duration::from_secs(PATIENCE_S);
                 if let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) {
@@ -134,12 +134,12 @@ impl Node {
         })
     }
 
-    pub(super) fn user_found(&mut self, uid: u32, result: Result<Identity, String>) {
+    pub(super) fn user_found(&mut self, uid: u32, result: Result<Account, String>) {
         self.users.found(uid, result.as_ref().ok(), self.now.since);
         let waiting: Vec<_> = self.awaiting_users().filter(|(_, _, own, _)| *own == uid).collect();
         for (job, number, ..) in waiting {
             match &result {
-                Ok(identity) => self.launch(job, number, Some(identity.clone())),
+                Ok(account) => self.launch_as(job, number, Some(account.clone())),
                 Err(reason) => self.not_started(job, number, users::CODE, reason.clone()),
             }
         }
@@ -157,6 +157,16 @@ impl Node {
         for (job, number, uid, _) in late {
             let error = UserError::Late { uid, limit_s: PATIENCE_S };
             self.not_started(job, number, users::CODE, error.to_string());
+        }
+    }
+
+    /// Orders the launch if the user of the job is the one that the submitter was.
+    fn launch_as(&mut self, job: JobId, number: Number, account: Option<Account>) {
+        let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else { return };
+        let there = starting.exec.as_ref().map_or("", |exec| exec.user.as_str());
+        match account.map(|account| account.named(there)).transpose() {
+            Ok(identity) => self.launch(job, number, identity),
+            Err(error) => self.not_started(job, number, users::CODE, error.to_string()),
         }
     }
 

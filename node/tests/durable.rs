@@ -9,7 +9,7 @@ use limo_model::{
 };
 use limo_node::{
     Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Moment, Node, Parts, Record,
-    Recovery, Resumed, Rhythm, Survivor, Ticket,
+    Recovery, Resumed, Rhythm, Survivor, Ticket, UserRules,
 };
 use limo_proto::{Channel, Data, DoExec, Frame, Identity, Io, Launch, MasterToNode, NodeToMaster};
 use limo_shepherd::{Ended, Handle, Order, Why};
@@ -80,6 +80,7 @@ impl Bench {
             may_cap: false,
             cap_lease: Span::from_secs(60),
             own_uid: Some(0),
+            user_rules: UserRules { root_jobs: true, min_uid: 0 },
             seed: [1; 32],
             instance: "instance".into(),
             boot: BOOT.into(),

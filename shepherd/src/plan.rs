@@ -130,6 +130,8 @@ pub struct Plan {
     pub until_exec: usize,
     /// Directories of the job's control group, as `HIERARCHY=PATH`; empty without one. `lshepherd` removes the group.
     pub group: Vec<Vec<u8>>,
+    /// True if no program of the job may get more rights than its user, not even by a set-user-ID file.
+    pub no_new_privs: bool,
 }
 
 const PLAN: u16 = 100;
@@ -158,6 +160,7 @@ mod tag {
     pub const INHERITED: u16 = 21;
     pub const UNTIL_EXEC: u16 = 22;
     pub const CONTROL_GROUP: u16 = 23;
+    pub const NO_NEW_PRIVS: u16 = 24;
 }
 
 impl Plan {
@@ -195,6 +198,9 @@ impl Plan {
         writer.number(tag::INHERITED, self.inherited as u64).number(tag::UNTIL_EXEC, self.until_exec as u64);
         for directory in &self.group {
             writer.bytes(tag::CONTROL_GROUP, directory);
+        }
+        if self.no_new_privs {
+            writer.flag(tag::NO_NEW_PRIVS, true);
         }
         writer.finish()
     }
@@ -246,6 +252,7 @@ impl Plan {
             inherited: size(tag::INHERITED)?,
             until_exec: size(tag::UNTIL_EXEC)?,
             group: list(tag::CONTROL_GROUP),
+            no_new_privs: fields.flag(tag::NO_NEW_PRIVS)?,
         })
     }
 }
@@ -274,6 +281,7 @@ mod tests {
             inherited: 2,
             until_exec: 1,
             group: vec![b"unified=/cg/7.1".to_vec(), b"memory=/cg/m/7.1".to_vec()],
+            no_new_privs: true,
         };
         assert_eq!(Plan::decode(&full.encode()), Ok(full));
         let empty = Plan::default();

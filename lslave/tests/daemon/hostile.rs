@@ -41,7 +41,8 @@ async fn prompt(node: &mut Session, job: u64) {
 
 /// Assigns a job and releases it, without waiting for it.
 async fn as_other(node: &mut Session, mut job: DoExec) {
-    job.launch.uid = if geteuid().is_root() { other().uid.as_raw() } else { geteuid().as_raw() };
+    let uid = if geteuid().is_root() { other().uid.as_raw() } else { geteuid().as_raw() };
+    (job.launch.uid, job.user) = (uid, limo_proto::user_name(uid));
     node.run(job).await;
 }
 

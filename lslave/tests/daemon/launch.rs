@@ -112,6 +112,11 @@ async fn failed_launches_are_reported() {
     let mut unknown = shell(8, "true");
     unknown.launch.uid = 3_999_999_999;
     check(&mut node, unknown, 126, "3999999999").await;
+    // A daemon that cannot become another user asks no name service.
+    if geteuid().is_root() {
+        let renamed = limo_proto::DoExec { user: "somebody".into(), ..shell(9, "true") };
+        check(&mut node, renamed, 126, "user id 0 is `root` on this node, but `somebody` on the machine").await;
+    }
 }
 
 /// Searches the submitter's PATH. A relative entry is relative to the job's directory.
@@ -196,7 +201,7 @@ async fn jobs_run_as_their_submitter() {
     nix::unistd::chown(&mine, Some(nobody.uid), Some(nobody.gid)).expect("root may");
     fs::set_permissions(daemon.dir.path(), fs::Permissions::from_mode(0o711)).expect("set");
     let mut job = detached(1, "id -u; id -g; id -G; cat /proc/self/status", &mine);
-    job.launch.uid = nobody.uid.as_raw();
+    (job.launch.uid, job.user) = (nobody.uid.as_raw(), nobody.name.clone());
     node.run(job).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
     let output = fs::read_to_string(mine.join("limo-1.out")).expect("written");
@@ -214,7 +219,7 @@ async fn jobs_run_as_their_submitter() {
     fs::create_dir(&closed).expect("made");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("set");
     let mut job = detached(2, "true", &closed);
-    job.launch.uid = nobody.uid.as_raw();
+    (job.launch.uid, job.user) = (nobody.uid.as_raw(), nobody.name.clone());
     check(&mut node, job, 126, "Permission denied").await;
 }
 

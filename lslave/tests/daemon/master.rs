@@ -306,7 +306,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         name: "test".into(),
         application: argv.first().copied().unwrap_or_default().into(),
         size: String::new(),
-        user: "test".into(),
+        user: limo_proto::user_name(nix::unistd::geteuid().as_raw()),
         placement: vec![Part { unit, cores: 1, memory: Memory::ZERO, cap: None, count: 1 }],
         launch: Launch {
             argv: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),

@@ -93,6 +93,8 @@ impl Secured {
         let mut command: Command = programs::command("lslave");
         command.args(["--master", &self.address(), "--name", name, "--cpus", "2", "--state-dir"]);
         command.arg(self.dir.path().join(state)).env("LIMO_TLS_DIR", certificate);
+        // These tests run as root.
+        command.env("LIMO_ROOT_JOBS", "true");
         // Its shepherds end with the cluster.
         command.env(MARK, &self.cluster.submitter().mark);
         let log = fs::File::create(self.dir.path().join(format!("{state}.log"))).expect("a log");

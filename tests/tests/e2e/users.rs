@@ -1,6 +1,6 @@
 //! Permissions. The kernel tells the master the user of a caller. These tests need root to become another user.
 
-use limo_tests::{Cluster, Person, until};
+use limo_tests::{Cluster, Person, Setup, until};
 use nix::unistd::Group;
 
 /// Unprivileged user that exists on every Linux.
@@ -28,6 +28,27 @@ fn the_tasks_of_a_job_are_its_submitters() {
     let Some(other) = other(&cluster) else { return };
     let ran = other.run("lrun", &["-n", "3", "sh", "-c", "id -u; head -c 1 /etc/shadow"]);
     assert_eq!((ran.code, ran.stdout), (Some(1), format!("{}\n", other.user.uid).repeat(3)), "{}", ran.stderr);
+}
+
+#[test]
+fn a_node_refuses_jobs_of_root_and_of_small_numbers() {
+    let options = ["--cpus", "1", "--root-jobs", "false", "--min-uid", "2"];
+    let cluster = Setup::default().node("n1", &options).start();
+    // The user has the number 1.
+    let Some(other) = other(&cluster) else { return };
+    let refused = cluster.submitter().lrun(&["true"]);
+    assert!(refused.code == Some(126) && refused.stderr.contains("runs no jobs of root"), "{refused:?}");
+    let refused = other.run("lrun", &["true"]);
+    assert!(refused.code == Some(126) && refused.stderr.contains("`min_uid` of its settings is 2"), "{refused:?}");
+}
+
+#[test]
+fn a_node_can_keep_jobs_from_new_privileges() {
+    let privileges = ["-w", "n1", "grep", "NoNewPrivs", "/proc/self/status"];
+    let cluster = Setup::nodes(1, 1).node("n2", &["--cpus", "1", "--no-new-privs", "true"]).start();
+    assert_eq!(cluster.submitter().lrun(&privileges).succeeded(), "NoNewPrivs:\t0\n");
+    let kept = cluster.submitter().lrun(&[&["-w", "n2"], &privileges[2..]].concat());
+    assert_eq!(kept.succeeded(), "NoNewPrivs:\t1\n");
 }
 
 #[test]

@@ -185,7 +185,7 @@ impl<'a> Cluster<'a> {
         if let Some(tls) = &self.tls {
             let certificate = self.dir.join(format!("{name}-tls"));
             tls.issue(self.programs, "node", name, &certificate)?;
-            command.env("LIMO_TLS_DIR", certificate);
+            command.env("LIMO_TLS_DIR", certificate).env("LIMO_ROOT_JOBS", "true");
         }
         self.nodes.push(Daemon::start(name, command, &self.dir)?);
         Ok(())

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use limo_model::{Incarnation, JournalId};
-use limo_node::{Effect as Deed, Found, Input as Happened, Intent, Moment, Node, Parts};
-use limo_node::{Record, Recovery, Resumed, Rhythm, Survivor, Ticket};
+use limo_node::{Account, Effect as Deed, Found, Input as Happened, Intent, Moment, Node, Parts};
+use limo_node::{Record, Recovery, Resumed, Rhythm, Survivor, Ticket, UserRules};
 use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Handle, Identity};
 
@@ -70,6 +70,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
         may_cap: true,
         cap_lease: Span::from_secs(60),
         own_uid: None,
+        user_rules: UserRules { root_jobs: true, min_uid: 0 },
         seed: [daemons; 32],
         instance: slave.instance,
         boot: slave.boot,
@@ -249,7 +250,9 @@ impl World {
             Deed::Record { ticket, record } => return self.writes(index, ticket, record),
             Deed::LookUp { uid } => {
                 let identity = Identity { uid, gid: uid, groups: vec![uid] };
-                return self.soon(index, vec![Happened::UserFound { uid, result: Ok(identity) }]);
+                // All jobs of these worlds are of this user.
+                let account = Account { name: "user7".into(), identity };
+                return self.soon(index, vec![Happened::UserFound { uid, result: Ok(account) }]);
             }
             Deed::Launch(order) => return self.launches(index, *order),
             Deed::Release { job, attempt, handle } => self.releases(index, (job, attempt), handle),
