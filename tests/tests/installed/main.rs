@@ -22,6 +22,7 @@ fn a_cluster_is_installed_restarted_upgraded_and_removed() {
     let Some(site) = Site::new() else { return };
     site.install();
     jobs_run_as_their_users(&site);
+    commands_of_others_are_hidden(&site);
     services_are_confined(&site);
     jobs_keep_their_control_groups(&site);
     services_restart_under_load(&site);
@@ -42,6 +43,14 @@ fn jobs_run_as_their_users(site: &Site) {
         let ran = site.head.run(&format!("su - alice -c 'lrun -w n1 {secret}'"));
         assert!(ran.code != Some(0) && ran.stdout.is_empty() && ran.stderr.contains("Permission denied"), "{ran:?}");
     }
+}
+
+fn commands_of_others_are_hidden(site: &Site) {
+    let job = site.head.done("su - alice -c 'lrun --detach -w n2 sleep 98765'");
+    let look = format!("lq --long; lq --json; lq show {job}");
+    let seen = |user: &str| site.head.done(&format!("su - {user} -c '{}'", look.trim()));
+    assert_eq!((seen("alice").contains("98765"), seen("bob").contains("98765")), (true, false));
+    site.head.done(&format!("su - alice -c 'lq cancel {}'", job.trim()));
 }
 
 fn services_are_confined(site: &Site) {
