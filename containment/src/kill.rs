@@ -49,7 +49,7 @@ impl Group {
         // Frozen processes start no others. In version 1 they end only when they continue.
         self.freeze(true)?;
         let opened: Vec<_> = self.processes()?.into_iter().map(|pid| (pid, ProcessHandle::open(pid))).collect();
-        // A process that is listed after it was opened is the opened one, or the opened one has ended.
+        // A number may belong to a new process. If it is still listed, the new process is in the group, too.
         let listed = self.processes()?;
         for process in opened.into_iter().filter(|(pid, _)| listed.contains(pid)).filter_map(|(_, process)| process) {
             process.signal(libc::SIGKILL);

@@ -181,7 +181,7 @@ fn a_process_that_is_killed_below_the_limit_has_not_exceeded_it() {
     if !bench.subtree.strength().memory {
         return skip(Requirement::ControlGroups, "no hierarchy limits memory");
     }
-    // The kernel kills the process because of the limit above its own one.
+    // The kernel kills the process because of the limit of the group above, not of its own one.
     let limits = |mib: u64| Limits { memory: Some(mib << 20), ..Limits::default() };
     let above = bench.subtree.make("7.1", &limits(32)).expect("made");
     let own: Vec<Vec<u8>> = above.directories().into_iter().map(|path| [path, b"/own".to_vec()].concat()).collect();

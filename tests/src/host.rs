@@ -148,6 +148,11 @@ impl Host {
         ip(init, "link set eth0 up");
     }
 
+    /// Returns the process number of the host's systemd, as this machine counts.
+    pub fn init(&self) -> u32 {
+        self.init
+    }
+
     /// Returns a file of the host as a path of this machine.
     pub fn file(&self, path: &str) -> PathBuf {
         Path::new(&format!("/proc/{}/root", self.init)).join(path.trim_start_matches('/'))

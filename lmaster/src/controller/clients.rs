@@ -157,7 +157,7 @@ impl Controller {
             ClientToMaster::Ask(query) => self.query(peer, *query),
             ClientToMaster::ChangeConf(change) => self.change(peer, *change),
             ClientToMaster::Resize { job, size } => self.resize(peer, job, size),
-            // The acceptor has taken that of a submit host.
+            // This message of a submit host is handled before it reaches the controller.
             ClientToMaster::OnBehalf { .. } => {
                 self.refuse(peer, "only a submit host may act for others, and for one user of a connection", None);
             }

@@ -1,6 +1,7 @@
 //! Packages on hosts with systemd: a cluster is installed as docs/install.md says, and keeps its jobs while its services
 //! are restarted, killed and upgraded. `cargo xtask package deb --profile dev` makes the packages.
 
+mod ansible;
 mod site;
 
 use std::fs;

@@ -23,31 +23,34 @@ fn address(index: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, u8::try_from(index + 1).expect("few hosts"))
 }
 
+/// Returns the directory of the packages.
+pub fn package_directory() -> PathBuf {
+    let program = programs::path("lslave");
+    program.ancestors().nth(2).expect("a program is in target/PROFILE").join("package")
+}
+
 /// Returns the packages that `cargo xtask package deb` has made. Skips the rest of the test if there are none.
 fn packages() -> Option<Vec<PathBuf>> {
-    let program = programs::path("lslave");
-    let target = program.ancestors().nth(2).expect("a program is in target/PROFILE");
-    let entries = fs::read_dir(target.join("package")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(package_directory()).into_iter().flatten().flatten().map(|entry| entry.path());
     let packages: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "deb")).collect();
     if packages.is_empty() {
         skip(Requirement::Hosts, "there are no packages: `cargo xtask package deb --profile dev` makes them");
         return None;
     }
-    let made = |path: &PathBuf| fs::metadata(path).and_then(|metadata| metadata.modified()).expect("a file");
-    let is_old = packages.iter().any(|package| made(package) < made(&program));
-    assert!(
-        !is_old,
-        "the packages are older than the programs: make them with `cargo xtask package deb --profile dev`"
-    );
     Some(packages)
 }
 
 impl Site {
-    /// Boots the hosts. Skips the rest of the test with `None` if that is impossible.
+    /// Boots a master and three nodes. Skips the rest of the test with `None` if that is impossible.
     pub fn new() -> Option<Self> {
+        Self::of(&NAMES)
+    }
+
+    /// Boots the hosts with these names; the first is that of the master.
+    pub fn of(hosts: &[&str]) -> Option<Self> {
         let packages = packages()?;
         let switch = Switch::new()?;
-        let names = NAMES.iter().enumerate();
+        let names = hosts.iter().enumerate();
         let lines: String = names.map(|(index, name)| format!("{} {name}\n", address(index))).collect();
         let boot = |(index, name): (usize, &&str)| {
             let host = Host::boot(&switch, name, address(index));
@@ -59,7 +62,7 @@ impl Site {
             host.done(USERS);
             host
         };
-        let mut hosts = NAMES.iter().enumerate().map(boot);
+        let mut hosts = hosts.iter().enumerate().map(boot);
         let head = hosts.next().expect("the master's host");
         Some(Self { head, nodes: hosts.collect(), _switch: switch })
     }
