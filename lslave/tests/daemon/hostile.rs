@@ -221,6 +221,17 @@ async fn a_job_inherits_nothing_of_its_daemon() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
 }
 
+/// Waits until these processes have ended.
+async fn gone(processes: &[i32]) {
+    let end = async {
+        let mut between = tokio::time::interval(Duration::from_millis(10));
+        while processes.iter().any(|pid| is_running(*pid)) {
+            between.tick().await;
+        }
+    };
+    within(end).await;
+}
+
 #[tokio::test]
 async fn a_killed_shepherd_loses_only_its_own_job() {
     let (mut node, _daemon) = node().await;
@@ -232,7 +243,8 @@ async fn a_killed_shepherd_loses_only_its_own_job() {
     kill(shepherd_of(processes[0]), Signal::SIGKILL).expect("it runs");
     let lost = Outcome::Lost { reason: "lshepherd, which ran the job on its node, was killed".into() };
     assert_eq!(node.ended(1).await.0, lost);
-    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+    // The kernel ends a process some time after the signal.
+    gone(&processes).await;
     node.run(shell(3, "exit 4")).await;
     assert_eq!(node.ended(3).await.0, Outcome::Exited(4), "another one launches");
     node.write(2, 0, "\n").await;
@@ -262,14 +274,8 @@ async fn a_job_whose_daemon_and_shepherd_are_killed_is_lost() {
     let shepherd = shepherd_of(processes[0]);
     daemon.kill();
     kill(shepherd, Signal::SIGKILL).expect("it runs");
-    let gone = async {
-        let mut between = tokio::time::interval(Duration::from_millis(10));
-        while is_running(processes[0]) {
-            between.tick().await;
-        }
-    };
     // The kernel ends the leader; the next daemon ends the others.
-    within(gone).await;
+    gone(&processes[..1]).await;
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
     let lost = Outcome::Lost { reason: "lshepherd, which ran the job on its node, was killed".into() };
