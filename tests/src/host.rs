@@ -17,6 +17,11 @@ use crate::until;
 
 const BOOT: &str = include_str!("boot.sh");
 
+/// Tries the mounts of a host.
+const TRIAL: &str = "mount -t tmpfs limo-host /mnt; cd /mnt; mkdir upper work root cgroups; \
+                     mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work limo-host root; \
+                     mount -t cgroup2 limo-host cgroups; mkdir cgroups/limo-host-$$; rmdir cgroups/limo-host-$$";
+
 /// Programs without which no host can be made.
 const NEEDED: [&str; 6] = ["unshare", "nsenter", "ip", "mount", "pivot_root", "/lib/systemd/systemd"];
 
@@ -87,8 +92,9 @@ fn missing() -> Option<String> {
     if let Some(name) = ["overlay", "cgroup2"].iter().find(|name| !knows(name)) {
         return Some(format!("the kernel has no {name}"));
     }
-    let tried =
-        Command::new("unshare").args(["--mount", "--net", "--pid", "--uts", "--cgroup", "--fork", "true"]).output();
+    let mut trial = Command::new("unshare");
+    trial.args(["--mount", "--net", "--pid", "--uts", "--cgroup", "--fork", "--propagation", "private"]);
+    let tried = trial.args(["sh", "-ec", TRIAL]).output();
     match tried {
         Ok(tried) if tried.status.success() => None,
         Ok(tried) => Some(format!("unshare: {}", String::from_utf8_lossy(&tried.stderr).trim())),
