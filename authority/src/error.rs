@@ -17,7 +17,7 @@ pub enum DirectoryError {
     File { path: PathBuf, source: io::Error },
     #[error("{} exists: the cluster has an authority", .0.display())]
     Exists(PathBuf),
-    #[error("there is no authority in {}", .0.display())]
+    #[error("{} has no authority", .0.display())]
     NoAuthority(PathBuf),
     #[error("{} has {found} certificates: it must have one", path.display())]
     Count { path: PathBuf, found: usize },

@@ -37,7 +37,7 @@ impl Directory {
     /// can be called again.
     ///
     /// # Errors
-    /// If a rotation has begun, there is no authority, or a file cannot be written.
+    /// If a rotation has begun, the directory has no authority, or a file cannot be written.
     pub fn rotate(&self, now: SystemTime) -> Result<Authority, DirectoryError> {
         let _lock = self.lock()?;
         let present = self.open()?;
@@ -55,11 +55,11 @@ impl Directory {
         Ok(new)
     }
 
-    /// Ends a rotation: the master gets a certificate of the new authority, and the former one is no longer trusted. Tokens
+    /// Ends a rotation: the master gets a certificate of the new authority, and trust in the former one ends. Tokens
     /// that name the former one are removed.
     ///
     /// # Errors
-    /// If there is no rotation, or a file cannot be written. Without `is_forced` also if an owner has a valid certificate of
+    /// If no rotation has begun, or a file cannot be written. Without `is_forced` also if an owner has a valid certificate of
     /// the former authority and none of the new one.
     pub fn finish_rotation(
         &self,

@@ -17,7 +17,7 @@ pub const TOKENS_LIMIT: usize = 1000;
 /// Word for a token without a name.
 const ANY_NAME: &str = "-";
 
-/// What a token admits.
+/// Role and name for which a token is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// Role of the certificate.

@@ -75,7 +75,7 @@ pub fn number(path: &Path, what: &'static str, text: &str) -> Result<u64, Contai
 /// Returns the number after a word at the beginning of a line.
 ///
 /// # Errors
-/// If there is no such line, or no number.
+/// If the line or its number is missing.
 pub fn entry(path: &Path, text: &str, what: &'static str) -> Result<u64, ContainError> {
     let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(' '));
     number(path, what, line.ok_or_else(|| ContainError::Missing { path: path.to_owned(), what })?)

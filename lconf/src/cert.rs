@@ -146,7 +146,7 @@ fn named(text: &str, issued: &[(Issued, bool)]) -> Result<Vec<Serial>, Failure> 
     };
     let found: Vec<&(Issued, bool)> = issued.iter().filter(|(issued, _)| is_named(issued)).collect();
     if found.is_empty() {
-        let message = format!("there is no issued certificate `{text}`");
+        let message = format!("the authority has issued no certificate `{text}`");
         return Err(Failure::new(message).hint("see `lconf cert list`"));
     }
     Ok(found.into_iter().filter(|(_, is_revoked)| !is_revoked).map(|(issued, _)| issued.serial).collect())

@@ -127,7 +127,7 @@ async fn serve(socket: Socket, open: &Open, master: &Master) {
         return turn_away(socket, "this machine has too many connections to the master: try again later".to_owned());
     };
     match call(uid, master).await {
-        // An end of a connection is no failure of the relay.
+        // The relay continues when a connection ends.
         Ok(connection) => drop(pass(socket, connection).await),
         Err(error) => turn_away(socket, error.to_string()),
     }

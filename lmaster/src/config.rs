@@ -131,7 +131,7 @@ struct Layer {
     /// Settings of sleep; only in the file.
     #[arg(skip)]
     idle: IdleTable,
-    /// What users see of each other; only in the file.
+    /// Data of other users that a user can see; only in the file.
     #[arg(skip)]
     privacy: PrivacyTable,
     #[command(flatten)]

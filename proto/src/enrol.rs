@@ -32,7 +32,7 @@ const KEY_LIMIT: usize = 1024;
 /// Longest certificate in bytes of DER; the usual ones have about 500.
 const CERTIFICATE_LIMIT: usize = 1024;
 
-/// A request to sign a key (PKCS #10 in DER), of which the master uses only the key.
+/// A request to sign a key (PKCS #10 in DER). The master uses only its key.
 pub type KeyBytes = List<u8, KEY_LIMIT>;
 
 /// A certificate in DER.

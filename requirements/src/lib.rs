@@ -57,7 +57,7 @@ pub enum Requirement {
     Platform,
     /// A program that few machines have, such as `fish`.
     Program,
-    /// Systemd, namespaces and overlays, of which a test makes hosts, and the packages that it installs there.
+    /// Hosts made from systemd, namespaces and overlays, and the packages that a test installs there.
     Hosts,
     /// The traces in the directory `shared` next to the repository.
     Traces,

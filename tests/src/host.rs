@@ -85,7 +85,7 @@ fn missing() -> Option<String> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &&str| std::env::split_paths(&paths).any(|directory| directory.join(name).is_file());
     if let Some(name) = NEEDED.iter().find(|name| !is_there(name)) {
-        return Some(format!("there is no {name}"));
+        return Some(format!("{name} is missing"));
     }
     let systems = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let knows = |name: &&str| systems.lines().any(|line| line.split_whitespace().last() == Some(name));

@@ -1,4 +1,4 @@
-//! What users see of each other: `[privacy]`.
+//! Data of other users that a user can see: `[privacy]`.
 
 use serde::Deserialize;
 

@@ -39,7 +39,7 @@ struct Tls {
 /// Returns the cluster of this master's certificate.
 ///
 /// # Errors
-/// If there is no certificate, or it cannot be used.
+/// If the certificate is missing or cannot be used.
 pub fn certified_cluster(settings: &TlsSettings) -> Result<ClusterId> {
     let credentials = Credentials::read(&settings.dir).context("run `lconf cluster init` first");
     let credentials = credentials.context("cannot listen over TLS")?;

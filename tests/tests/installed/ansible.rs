@@ -16,7 +16,7 @@ const CONNECTION: &str = "#!/bin/bash\nexec nsenter --target \"$(cat \"${0%/*}/$
 #[test]
 fn the_role_of_ansible_installs_a_cluster() {
     if Command::new("ansible-playbook").arg("--version").output().is_err() {
-        return skip(Requirement::Program, "there is no ansible-playbook");
+        return skip(Requirement::Program, "ansible-playbook is not installed");
     }
     let Some(site) = Site::of(&["head", "n1"]) else { return };
     let dir = tempfile::tempdir().expect("a directory");

@@ -34,7 +34,7 @@ fn packages() -> Option<Vec<PathBuf>> {
     let entries = fs::read_dir(package_directory()).into_iter().flatten().flatten().map(|entry| entry.path());
     let packages: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "deb")).collect();
     if packages.is_empty() {
-        skip(Requirement::Hosts, "there are no packages: `cargo xtask package deb --profile dev` makes them");
+        skip(Requirement::Hosts, "the packages are missing: `cargo xtask package deb --profile dev` makes them");
         return None;
     }
     Some(packages)
