@@ -39,6 +39,7 @@ pub use clock::{Clock, TimeError, elapsed};
 pub use conditions::dependencies;
 pub use curve_file::{CurveFileError, band_of, parse_limit, read_budgets, read_limits, read_prices};
 pub use ending::{end_in_words, parse_signal, signal_name};
+pub use enrol::NewKey;
 pub use failure::{Failure, answer, answer_json, answer_screen, finish, in_runtime, tell};
 pub use gauge::{band_in_words, gauge, limits_to_come, mode_in_words, price_in_words};
 pub use hosts::{HostError, parse_hosts};

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use limo_authority::{Directory, Issued, Wish};
-use limo_client::{Align, AskError, Clock, Failure, Master, Table, answer, exit};
-use limo_identity::{CertifiedRole, Fingerprint, KeyRequest, Serial};
+use limo_client::{Align, AskError, Clock, Failure, Master, NewKey, Table, answer, exit};
+use limo_identity::{CertifiedRole, Fingerprint, Serial};
 use limo_model::{Span, Time};
-use limo_proto::{Credentials, EnrolRequest, KeyBytes, tls_directory};
+use limo_proto::{Credentials, EnrolRequest, tls_directory};
 
 use crate::authority::{AuthorityArg, failure};
 use crate::cluster::store;
@@ -98,10 +98,9 @@ pub async fn run(command: &CertCommand, master: &Master) -> Result<u8, Failure> 
 async fn renew(master: &Master) -> Result<(), Failure> {
     let directory = tls_directory();
     let directory = directory.ok_or_else(|| Failure::new("this user has no home").hint("set LIMO_TLS_DIR"))?;
-    let request = KeyRequest::new().map_err(Failure::new)?;
-    let key = KeyBytes::try_from(request.request().to_vec()).map_err(Failure::new)?;
-    let answer = master.enrol(EnrolRequest::Renew { key }).await?;
-    store(&answer.certificate().map_err(AskError::from)?, &request, &directory)
+    let new = NewKey::at(directory)?;
+    let answer = master.enrol(EnrolRequest::Renew { key: new.bytes()? }).await?;
+    store(&answer.certificate().map_err(AskError::from)?, &new)
 }
 
 /// Begins a rotation, or ends it.

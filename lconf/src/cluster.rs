@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use limo_authority::Wish;
-use limo_client::{AskError, Clock, Failure, Master, answer, exit, tell};
-use limo_identity::{Certificate, CertifiedRole, Fingerprint, JoinToken, KeyRequest, Serial};
+use limo_client::{AskError, Clock, Failure, Master, NewKey, answer, exit, tell};
+use limo_identity::{CertifiedRole, Fingerprint, JoinToken, Serial};
 use limo_model::{ClusterId, Span};
-use limo_proto::{EnrolRequest, KeyBytes, NewCertificate, make_directory, tls_directory};
+use limo_proto::{EnrolRequest, NewCertificate};
 
 use crate::authority::{AuthorityArg, failure};
 use crate::relay::{self, RelayArguments};
@@ -98,24 +98,16 @@ async fn join(
     out: Option<&Path>,
     master: &Master,
 ) -> Result<(), Failure> {
-    let directory = out.map(Path::to_owned).or_else(tls_directory);
-    let directory =
-        directory.ok_or_else(|| Failure::new("this user has no home").hint("name a directory with --out"))?;
-    let directory = std::path::absolute(&directory).map_err(Failure::new)?;
     // The token is used up by the answer, so everything that can fail here comes before.
-    make_directory(&directory, 0o700).map_err(Failure::new)?;
-    let request = KeyRequest::new().map_err(Failure::new)?;
-    let key = KeyBytes::try_from(request.request().to_vec()).map_err(Failure::new)?;
-    let issued = master.join(token, (role.name(), name), key).await?;
-    store(&issued, &request, &directory)
+    let new = NewKey::prepare(out.map(Path::to_owned))?;
+    let issued = master.join(token, (role.name(), name), new.bytes()?).await?;
+    store(&issued, &new)
 }
 
 /// Stores a certificate, and says so.
-pub fn store(issued: &NewCertificate, request: &KeyRequest, directory: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::new(format_args!("cannot store the certificate in {}: {error}", directory.display()));
-    issued.write(directory, &request.key_pem()).map_err(failed)?;
-    let certificate = Certificate::read(&issued.certificate).map_err(Failure::new)?;
-    answer(&format!("{}\nin {}\n", certificate.identity, directory.display()))
+pub fn store(issued: &NewCertificate, new: &NewKey) -> Result<(), Failure> {
+    let certificate = new.store(issued)?;
+    answer(&format!("{}\nin {}\n", certificate.identity, new.directory().display()))
 }
 
 fn cluster_id(text: &str) -> Result<ClusterId, String> {

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
-use limo_client::{AskError, Clock, Failure, MasterArg, answer, exit};
-use limo_identity::{Certificate, KeyRequest};
+use limo_client::{AskError, Clock, Failure, MasterArg, NewKey, answer, exit};
 use limo_model::{Span, Time};
-use limo_proto::{EnrolRequest, KeyBytes, make_directory, tls_directory};
+use limo_proto::EnrolRequest;
 
 /// Word that is not a command of a job, if it is the first argument.
 pub const LOGIN: &str = "login";
@@ -50,20 +49,13 @@ pub struct LoginArguments {
 /// # Errors
 /// If the master is not on this machine or refuses, or the certificate cannot be stored.
 pub async fn run(LoginLine { command: LoginCommand::Login(arguments) }: LoginLine) -> Result<u8, Failure> {
-    let directory = arguments.out.or_else(tls_directory);
-    let directory =
-        directory.ok_or_else(|| Failure::new("this user has no home").hint("name a directory with --out"))?;
-    let directory = std::path::absolute(&directory).map_err(Failure::new)?;
-    make_directory(&directory, 0o700).map_err(Failure::new)?;
-    let request = KeyRequest::new().map_err(Failure::new)?;
-    let key = KeyBytes::try_from(request.request().to_vec()).map_err(Failure::new)?;
+    let new = NewKey::prepare(arguments.out)?;
+    let key = new.bytes()?;
     let asked = EnrolRequest::Login { key, life: arguments.life };
     let issued = arguments.master.master().enrol(asked).await?.certificate().map_err(AskError::from)?;
-    let failed = |error| Failure::new(format_args!("cannot store the certificate in {}: {error}", directory.display()));
-    issued.write(&directory, &request.key_pem()).map_err(failed)?;
-    let certificate = Certificate::read(&issued.certificate).map_err(Failure::new)?;
+    let certificate = new.store(&issued)?;
     let until = certificate.until.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
     let until = Clock::system().show_full(Time::from_unix_ms(i64::try_from(until).unwrap_or(i64::MAX)));
-    answer(&format!("{}\nin {}\nvalid until {until}\n", certificate.identity, directory.display()))?;
+    answer(&format!("{}\nin {}\nvalid until {until}\n", certificate.identity, new.directory().display()))?;
     Ok(exit::DONE)
 }

@@ -42,7 +42,7 @@ const HOUSE: [(&str, &[&str]); 27] = [
     ("lshepherd", &["shepherd", "containment"]),
     ("node", &["model", "proto", "power", "shepherd"]),
     ("lslave", &["model", "identity", "program", "node", "proto", "power", "shepherd", "containment"]),
-    ("lrun", &["model", "identity", "proto", "client"]),
+    ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
