@@ -21,6 +21,12 @@ pub enum ContainError {
     TooLong { path: PathBuf, limit: usize },
     #[error("{} has more than {limit} control groups below it", path.display())]
     TooMany { path: PathBuf, limit: usize },
+    #[error("{} has `{value}`: numbers of CPUs up to {limit} are needed, for example `0-3,8`", path.display())]
+    Cores { path: PathBuf, value: String, limit: u32 },
+    #[error("the job needs {count} cores of its own, and {free} {} free", if *free == 1 { "is" } else { "are" })]
+    TooFewCores { count: usize, free: usize },
+    #[error("jobs cannot be bound to cores: the controller `cpuset` is not usable")]
+    NoBinding,
     #[error("{} already exists and still has processes", path.display())]
     Busy { path: PathBuf },
     #[error("no control groups are mounted: /proc/self/mountinfo has no file system of type cgroup2 or cgroup")]

@@ -8,9 +8,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use crate::cores::Cores;
 use crate::device::{self, entry, number, set, write};
 use crate::error::{ContainError, failed};
 use crate::mounts::Controller;
+use crate::subtree::copy_from_above;
 
 /// Name of the hierarchy of version 2, before the directory in messages.
 const UNIFIED: &str = "unified";
@@ -178,6 +180,18 @@ impl Group {
         Ok(both.0.zip(both.1).map(|(user_cpu, system_cpu)| Usage { user_cpu, system_cpu }))
     }
 
+    /// Returns the most memory that its processes had together, with the files that the kernel caches for them, in bytes;
+    /// `None` if nothing counts it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn peak_memory(&self) -> Result<Option<u64>, ContainError> {
+        let Some(path) = self.file(Controller::Memory, "memory.peak", "memory.max_usage_in_bytes") else {
+            return Ok(None);
+        };
+        device::read(&path)?.map(|text| number(&path, "a size", &text)).transpose()
+    }
+
     /// Returns the limit of its memory in bytes, if the kernel has killed one of its processes because of it.
     ///
     /// # Errors
@@ -200,10 +214,10 @@ impl Group {
     /// Returns true if its processes reached the limit together. The kernel also kills processes when the machine has no
     /// memory left, and counts both.
     fn has_reached(&self, limit: u64, events: &Path, text: &str) -> Result<bool, ContainError> {
-        let Some(directory) = self.v1.get(&Controller::Memory) else { return Ok(entry(events, text, "oom")? > 0) };
-        let path = directory.join("memory.max_usage_in_bytes");
-        let peak = device::read(&path)?.map(|text| number(&path, "a size", &text)).transpose()?;
-        Ok(peak.is_none_or(|peak| peak.saturating_add(CHARGED) >= limit))
+        if !self.v1.contains_key(&Controller::Memory) {
+            return Ok(entry(events, text, "oom")? > 0);
+        }
+        Ok(self.peak_memory()?.is_none_or(|peak| peak.saturating_add(CHARGED) >= limit))
     }
 
     /// Limits the memory of all of its processes together, in bytes. Swap does not extend it.
@@ -221,6 +235,27 @@ impl Group {
             write(&path.join("memory.oom.group"), "1")?;
         }
         Ok(())
+    }
+
+    /// Binds all of its processes to these CPUs.
+    ///
+    /// # Errors
+    /// If no hierarchy can do this, or the kernel refuses.
+    pub(crate) fn bind(&self, cores: &Cores) -> Result<(), ContainError> {
+        let v1 = self.v1.get(&Controller::Cpuset);
+        let path = v1.or(self.unified.as_ref()).ok_or(ContainError::NoBinding)?;
+        set(&path.join("cpuset.cpus"), &cores.to_string())?;
+        v1.map_or(Ok(()), |path| copy_from_above(path, "cpuset.mems"))
+    }
+
+    /// Returns the CPUs to which it is bound; `None` if it is not.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn cores(&self) -> Result<Option<Cores>, ContainError> {
+        let Some(path) = self.file(Controller::Cpuset, "cpuset.cpus", "cpuset.cpus") else { return Ok(None) };
+        let text = device::read(&path)?.filter(|text| !text.trim().is_empty());
+        text.map(|text| Cores::parse(&path, &text)).transpose()
     }
 
     /// Removes it, with the groups that its processes made below it. Does nothing if it does not exist.
@@ -289,7 +324,7 @@ mod tests {
         assert_eq!(directories[1], b"memory=/cg/memory/limo/7.1");
         assert_eq!(Group::of(directories.iter().map(Vec::as_slice)).expect("valid"), Some(group));
         assert_eq!(Group::of([]).expect("none"), None);
-        for invalid in ["unified", "unified=cg/x", "unified=/cg/../x", "unified=/", "cpuset=/cg/x", "=/cg/x"] {
+        for invalid in ["unified", "unified=cg/x", "unified=/cg/../x", "unified=/", "blkio=/cg/x", "=/cg/x"] {
             let error = Group::of([invalid.as_bytes()]).expect_err(invalid).to_string();
             assert_eq!(error, format!("`{invalid}` does not name a control group"));
         }

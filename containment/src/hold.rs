@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::device::{self, set};
 use crate::error::{ContainError, failed};
-use crate::mounts::Mounts;
+use crate::mounts::{Controller, Mounts};
 use crate::subtree::enable;
 
 /// Name of the group below the delegated one for the process itself: a group with controllers for those below it has no
@@ -35,6 +35,6 @@ pub fn hold(mounts: &Mounts) -> Result<Option<PathBuf>, ContainError> {
     fs::create_dir_all(&leaf).map_err(failed("make", &leaf))?;
     set(&leaf.join("cgroup.procs"), "0")?;
     let mut refused = None;
-    enable(&own, &mut refused)?;
+    enable(&own, &Controller::ALL, &mut refused)?;
     refused.map_or(Ok(Some(own)), Err)
 }

@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod cores;
 mod device;
 mod error;
 mod group;
@@ -14,6 +15,7 @@ mod kill;
 mod mounts;
 mod subtree;
 
+pub use cores::Cores;
 pub use error::ContainError;
 pub use group::{Entry, Group, Usage};
 pub use hold::{hold, is_held};

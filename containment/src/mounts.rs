@@ -21,11 +21,16 @@ pub enum Controller {
     Cpuacct,
     /// Freezes processes. Version 2 always can.
     Freezer,
+    /// Binds processes to CPUs.
+    Cpuset,
 }
 
 impl Controller {
-    /// All controllers that groups use.
-    pub const ALL: [Self; 5] = [Self::Memory, Self::Cpu, Self::Pids, Self::Cpuacct, Self::Freezer];
+    /// All controllers that groups can use.
+    pub const ALL: [Self; 6] = [Self::Memory, Self::Cpu, Self::Pids, Self::Cpuacct, Self::Freezer, Self::Cpuset];
+
+    /// The controllers of groups whose jobs are not bound to cores.
+    pub const UNBOUND: [Self; 5] = [Self::Memory, Self::Cpu, Self::Pids, Self::Cpuacct, Self::Freezer];
 
     /// Returns the kernel's name.
     pub fn name(self) -> &'static str {
@@ -35,6 +40,7 @@ impl Controller {
             Self::Pids => "pids",
             Self::Cpuacct => "cpuacct",
             Self::Freezer => "freezer",
+            Self::Cpuset => "cpuset",
         }
     }
 

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::cores::Cores;
 use crate::device::{self, set};
 use crate::error::{ContainError, failed};
 use crate::group::{Group, directories};
@@ -25,7 +26,7 @@ pub enum Place<'a> {
 }
 
 /// Limits of one attempt; `None` for no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Memory of all of its processes together, in bytes.
     pub memory: Option<u64>,
@@ -33,6 +34,8 @@ pub struct Limits {
     pub cpus: Option<u32>,
     /// Number of its processes and threads.
     pub processes: Option<u64>,
+    /// CPUs that it may use at all; for a subtree with [`Controller::Cpuset`].
+    pub cores: Option<Cores>,
 }
 
 /// Limits that groups of a subtree enforce.
@@ -58,11 +61,17 @@ pub struct Subtree {
 }
 
 impl Subtree {
-    /// Prepares the groups of the node `name`, which is the name of one directory.
+    /// Prepares the groups of the node `name`, which is the name of one directory. The groups use `controllers` as far
+    /// as the machine has them.
     ///
     /// # Errors
     /// If no hierarchy can be used; says why for the first one.
-    pub fn open(mounts: &Mounts, place: Place<'_>, name: &str) -> Result<Self, ContainError> {
+    pub fn open(
+        mounts: &Mounts,
+        place: Place<'_>,
+        name: &str,
+        controllers: &[Controller],
+    ) -> Result<Self, ContainError> {
         let (path, is_own) = match place {
             Place::Own(path) => (path, true),
             Place::Delegated(path) => (path, false),
@@ -73,8 +82,9 @@ impl Subtree {
         let mut refused = None;
         let unified = mounts.unified.as_ref().and_then(|mount| {
             let first = if is_own { mount.clone() } else { mount.join(below) };
-            let prepared = prepare(&first, &mount.join(below), name, &mut refused);
-            prepared.map_err(|error| refused = Some(error)).ok()
+            let own = mount.join(below).join(name);
+            let prepared = prepare(&first, &own, controllers, &mut refused);
+            prepared.map(|enabled| (own, enabled)).map_err(|error| refused = Some(error)).ok()
         });
         let has = |controller: &Controller| match &unified {
             None => false,
@@ -82,11 +92,17 @@ impl Subtree {
             Some((_, enabled)) => enabled.contains(controller),
         };
         let mut v1 = BTreeMap::new();
-        for (controller, mount) in mounts.v1.iter().filter(|(controller, _)| !has(controller)) {
+        let used = |controller: &Controller| controllers.contains(controller) && !has(controller);
+        for (controller, mount) in mounts.v1.iter().filter(|(controller, _)| used(controller)) {
             let path = mount.join(below).join(name);
-            match fs::create_dir_all(&path) {
+            let made = fs::create_dir_all(&path).map_err(failed("make", &path));
+            let made = made.and_then(|()| match controller {
+                Controller::Cpuset => inherit(mount, &path),
+                _ => Ok(()),
+            });
+            match made {
                 Ok(()) => drop(v1.insert(*controller, path)),
-                Err(error) => drop(refused.get_or_insert(failed("make", path)(error))),
+                Err(error) => drop(refused.get_or_insert(error)),
             }
         }
         if unified.is_none() && v1.is_empty() {
@@ -104,6 +120,7 @@ impl Subtree {
             Controller::Memory => limits.memory.is_some(),
             Controller::Cpu => limits.cpus.is_some(),
             Controller::Pids => limits.processes.is_some(),
+            Controller::Cpuset => limits.cores.is_some(),
             Controller::Cpuacct | Controller::Freezer => true,
         };
         let group = self.named(name, needs);
@@ -135,7 +152,7 @@ impl Subtree {
                 None => self.set_in_v2(group, "pids.max", &most.to_string())?,
             }
         }
-        Ok(())
+        limits.cores.as_ref().map_or(Ok(()), |cores| group.bind(cores))
     }
 
     fn set_in_v2(&self, group: &Group, name: &str, value: &str) -> Result<(), ContainError> {
@@ -190,6 +207,17 @@ impl Subtree {
         Strength { memory: has(Controller::Memory), cpu: has(Controller::Cpu), processes: has(Controller::Pids) }
     }
 
+    /// Returns the CPUs to which its groups can be bound; `None` without [`Controller::Cpuset`].
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn cores(&self) -> Result<Option<Cores>, ContainError> {
+        let in_v2 = self.unified.as_ref().filter(|(_, enabled)| enabled.contains(&Controller::Cpuset));
+        let in_v2 = in_v2.map(|(path, _)| path.join("cpuset.cpus.effective"));
+        let path = in_v2.or_else(|| self.v1.get(&Controller::Cpuset).map(|path| path.join("cpuset.cpus")));
+        path.map(|path| Cores::parse(&path, &device::read(&path)?.unwrap_or_default())).transpose()
+    }
+
     /// Returns true if one of its directories was removed.
     pub fn is_gone(&self) -> bool {
         self.all().into_iter().any(|path| !path.exists())
@@ -219,33 +247,52 @@ fn make_one(path: &Path) -> Result<(), ContainError> {
     .map_err(failed("make", path))
 }
 
-/// Makes the directory `name` below `place` in version 2, and enables the controllers for its groups. Enables them from
-/// `first` on, which is `place` or above it.
+/// Gives the directories below a mount point of version 1, up to `own`, the CPUs and memory nodes of those above them.
+/// They are empty in new groups, which processes cannot enter.
+fn inherit(mount: &Path, own: &Path) -> Result<(), ContainError> {
+    let below: Vec<&Path> = own.ancestors().take_while(|path| *path != mount).collect();
+    below.into_iter().rev().try_for_each(|path| FILES_OF_CPUSET.iter().try_for_each(|name| copy_from_above(path, name)))
+}
+
+/// Files of version 1 without which processes cannot enter a group.
+const FILES_OF_CPUSET: [&str; 2] = ["cpuset.cpus", "cpuset.mems"];
+
+/// Fills an empty file of a group with that of the group above it.
+pub(crate) fn copy_from_above(group: &Path, name: &str) -> Result<(), ContainError> {
+    let own = group.join(name);
+    let is_empty = device::read(&own)?.is_none_or(|text| text.trim().is_empty());
+    let Some(above) = group.parent().filter(|_| is_empty).map(|above| above.join(name)) else { return Ok(()) };
+    set(&own, device::read(&above)?.unwrap_or_default().trim())
+}
+
+/// Makes the directory `own` in version 2, and enables the controllers for its groups. Enables them from `first` on,
+/// which is above it.
 fn prepare(
     first: &Path,
-    place: &Path,
-    name: &str,
+    own: &Path,
+    controllers: &[Controller],
     refused: &mut Option<ContainError>,
-) -> Result<(PathBuf, BTreeSet<Controller>), ContainError> {
-    let own = place.join(name);
-    fs::create_dir_all(&own).map_err(failed("make", &own))?;
+) -> Result<BTreeSet<Controller>, ContainError> {
+    fs::create_dir_all(own).map_err(failed("make", own))?;
     let from_first = own.ancestors().take_while(|path| path.starts_with(first)).collect::<Vec<_>>();
     let mut enabled = BTreeSet::new();
     for path in from_first.into_iter().rev() {
-        enabled = enable(path, refused)?;
+        enabled = enable(path, controllers, refused)?;
     }
-    Ok((own, enabled))
+    Ok(enabled)
 }
 
 /// Enables the controllers that a directory has for those below it. Returns the enabled ones, and sets the reason if the
 /// kernel refuses one: for example while processes are in the directory itself.
 pub(crate) fn enable(
     directory: &Path,
+    controllers: &[Controller],
     refused: &mut Option<ContainError>,
 ) -> Result<BTreeSet<Controller>, ContainError> {
     let list = |name: &str| {
         let text = device::read(&directory.join(name))?.unwrap_or_default();
-        Ok::<BTreeSet<_>, ContainError>(text.split_ascii_whitespace().filter_map(Controller::of).collect())
+        let named = text.split_ascii_whitespace().filter_map(Controller::of);
+        Ok::<BTreeSet<_>, ContainError>(named.filter(|named| controllers.contains(named)).collect())
     };
     let control = "cgroup.subtree_control";
     let (available, mut enabled) = (list("cgroup.controllers")?, list(control)?);

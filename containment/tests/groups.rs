@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use limo_containment::{ContainError, Controller, Group, Limits, Mounts, Place, Subtree};
+use limo_containment::{ContainError, Controller, Cores, Group, Limits, Mounts, Place, Subtree};
 use limo_requirements::{Requirement, skip};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ fn bench(test: &str, only: Only) -> Option<Bench> {
         Only::V2 => Mounts { v1: Default::default(), ..found },
     };
     let place = format!("/limo-test-{}-{test}", std::process::id());
-    match Subtree::open(&mounts, Place::Own(&place), "node") {
+    match Subtree::open(&mounts, Place::Own(&place), "node", &Controller::ALL) {
         Ok(subtree) => Some(Bench { subtree, place, mounts }),
         Err(error) => {
             skip(Requirement::ControlGroups, &error.to_string());
@@ -136,7 +136,7 @@ fn a_frozen_group_stands_still_and_continues() {
 #[test]
 fn limits_of_the_request_are_written() {
     all_kinds("limits", |bench| {
-        let limits = Limits { memory: Some(64 << 20), cpus: Some(1), processes: Some(20) };
+        let limits = Limits { memory: Some(64 << 20), cpus: Some(1), processes: Some(20), cores: None };
         let group = bench.subtree.make("7.1", &limits).expect("made");
         let read = |controller: Controller, v1: &str, v2: &str| {
             let below = format!("{}/node/7.1", bench.place);
@@ -170,6 +170,12 @@ fn a_group_above_its_memory_is_known_and_its_neighbour_is_not_touched() {
     assert_eq!(child.wait().expect("a child").signal(), Some(9));
     assert_eq!(group.exceeded_memory().expect("readable"), Some(32 << 20));
     assert_eq!(neighbour.exceeded_memory().expect("readable"), None);
+    // Kernels before 5.19 do not count it in version 2.
+    if let Some(peak) = group.peak_memory().expect("readable") {
+        assert!((31 << 20..=33 << 20).contains(&peak), "{peak}");
+        let peak = neighbour.peak_memory().expect("readable").expect("counted, too");
+        assert!((1..16 << 20).contains(&peak), "{peak}");
+    }
     assert!(other.try_wait().expect("a child").is_none(), "the neighbour runs");
     assert_eq!(neighbour.kill(PATIENCE).expect("killed"), 0);
     other.wait().expect("a child");
@@ -199,6 +205,30 @@ fn a_process_that_is_killed_below_the_limit_has_not_exceeded_it() {
     let mut child = shell(&own, "exec perl -e '$x = \"x\" x (256 << 20); sleep 1000'");
     assert_eq!(child.wait().expect("a child").signal(), Some(9));
     assert_eq!(own.exceeded_memory().expect("readable"), None);
+}
+
+#[test]
+fn a_bound_group_has_its_own_cores() {
+    all_kinds("bound", |bench| {
+        let Some(all) = bench.subtree.cores().expect("readable") else {
+            return skip(Requirement::ControlGroups, "no hierarchy of this kind binds to cores");
+        };
+        let first = all.first_free(1, &Default::default()).expect("one");
+        let limits = |cores: &Cores| Limits { cores: Some(cores.clone()), ..Limits::default() };
+        let group = bench.subtree.make("7.1", &limits(&first)).expect("made");
+        assert_eq!(group.cores().expect("readable"), Some(first.clone()));
+        let allowed = |group: &Group| {
+            let mut child = shell(group, "sleep 1000");
+            let text = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("readable");
+            let list = text.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()));
+            assert_eq!(group.kill(PATIENCE).expect("killed"), 0);
+            child.wait().expect("a child");
+            list.expect("a list")
+        };
+        assert_eq!(allowed(&group), first.to_string());
+        let unbound = bench.subtree.make("8.1", &Limits::default()).expect("made");
+        assert_eq!((unbound.cores().expect("readable"), allowed(&unbound)), (None, all.to_string()));
+    });
 }
 
 #[test]
@@ -264,8 +294,8 @@ fn refused_limits_name_file_and_value_and_leave_nothing_behind() {
     let error = bench.subtree.make("7.1", &limits).expect_err("too many CPUs").to_string();
     assert!(error.contains("429496729500000") && error.contains("/7.1/cpu."), "{error}");
     assert_eq!(bench.subtree.find("7.1"), None);
-    let wrong = Subtree::open(&bench.mounts, Place::Delegated("limo"), "node").expect_err("no path").to_string();
+    let wrong = Subtree::open(&bench.mounts, Place::Delegated("limo"), "node", &[]).expect_err("no path").to_string();
     assert_eq!(wrong, "`limo` is not the path of a control group as in /proc/PID/cgroup, for example `/limo`");
-    let none = Subtree::open(&Mounts::default(), Place::Own("/limo"), "node").expect_err("no mounts");
+    let none = Subtree::open(&Mounts::default(), Place::Own("/limo"), "node", &[]).expect_err("no mounts");
     assert!(matches!(none, ContainError::NotMounted), "{none}");
 }

@@ -1,15 +1,18 @@
 //! The control groups of this node's jobs: their place, their limits, and those that an earlier daemon left.
 
+mod binding;
+
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use limo_containment::{ContainError, Group, Limits, Mounts, Place, Strength, Subtree, is_held};
+use limo_containment::{ContainError, Controller, Group, Limits, Mounts, Place, Strength, Subtree, is_held};
 use limo_model::{Containment, NodeSpec, Part, UnitKind};
 use limo_proto::DoExec;
-use limo_shepherd::Claim;
+use limo_shepherd::{Claim, Handle};
 use tracing::{info, warn};
 
 use crate::config::{CgroupChoice, ContainmentSettings};
+use binding::Binding;
 
 /// The delegated group of `limo-jobs.service`.
 const UNIT: &str = "/system.slice/limo-jobs.service";
@@ -26,6 +29,8 @@ pub struct Groups {
     /// Name of the directory above the groups, unique on this machine.
     instance: String,
     subtree: Option<Subtree>,
+    /// `None` if jobs are not bound to cores.
+    binding: Option<Binding>,
     /// CPUs of this machine.
     cpus: u32,
 }
@@ -34,11 +39,17 @@ impl Groups {
     /// Prepares the place of the groups.
     ///
     /// # Errors
-    /// If a group is configured and cannot be used.
-    pub fn open(settings: ContainmentSettings, instance: &str) -> anyhow::Result<Self> {
+    /// If a group is configured and cannot be used, or jobs are to be bound to cores and cannot be.
+    pub fn open(settings: ContainmentSettings, instance: &str, spec: &NodeSpec) -> anyhow::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().try_into().unwrap_or(u32::MAX));
-        let mut groups = Self { settings, instance: instance.to_owned(), subtree: None, cpus };
+        let mut groups = Self { settings, instance: instance.to_owned(), subtree: None, binding: None, cpus };
         groups.subtree = groups.find()?;
+        if groups.settings.bind_cores {
+            let units = spec.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
+            let cores = units.fold(0_u32, |sum, unit| sum.saturating_add(unit.cores));
+            let binding = Binding::new(groups.subtree.as_ref(), cores);
+            groups.binding = Some(binding.context("`bind_cores` of [containment] is not possible")?);
+        }
         info!("{}", groups.containment());
         if let Some(error) = groups.subtree.as_ref().and_then(Subtree::refusal) {
             warn!(%error, "jobs do not have all limits of control groups");
@@ -48,7 +59,8 @@ impl Groups {
 
     fn find(&self) -> anyhow::Result<Option<Subtree>> {
         let mounts = Mounts::find()?;
-        let open = |place| Subtree::open(&mounts, place, &self.instance);
+        let controllers = if self.settings.bind_cores { &Controller::ALL[..] } else { &Controller::UNBOUND };
+        let open = |place| Subtree::open(&mounts, place, &self.instance, controllers);
         match &self.settings.cgroup {
             CgroupChoice::Off => Ok(None),
             CgroupChoice::At(place) => {
@@ -74,21 +86,53 @@ impl Groups {
         })
     }
 
-    /// Makes the group of an attempt; `None` if containment is weak.
+    /// Makes the group of a launch; `None` if containment is weak. Other launches that no shepherd has answered are
+    /// `launching`.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn make(&mut self, exec: &DoExec, spec: &NodeSpec) -> Result<Option<Group>, ContainError> {
+    pub fn make(
+        &mut self,
+        exec: &DoExec,
+        handle: Handle,
+        spec: &NodeSpec,
+        is_launching: impl Fn(Handle) -> bool,
+    ) -> Result<Option<Group>, ContainError> {
+        let most = self.settings.max_processes;
+        let (cores, memory) = asked(exec, spec);
+        let mut limits = Limits { memory: Some(memory).filter(|memory| *memory > 0), ..Limits::default() };
+        limits.processes = Some(most.into());
+        match &mut self.binding {
+            Some(binding) if cores > 0 => limits.cores = Some(binding.choose(cores as usize, is_launching)?),
+            // A job that may use all CPUs of the machine needs no limit of them.
+            _ => limits.cpus = Some(cores).filter(|cores| *cores > 0 && *cores < self.cpus),
+        }
+        let group = self.make_limited(exec, &limits)?;
+        if let (Some(binding), Some(cores), Some(group)) = (&mut self.binding, limits.cores, &group) {
+            binding.keep(handle, cores, group.clone());
+        }
+        Ok(group)
+    }
+
+    /// Notes the group of a job that an earlier daemon has launched.
+    pub fn keep(&mut self, handle: Handle, claim: Claim) {
+        let Some((group, binding)) = self.of(claim).zip(self.binding.as_mut()) else { return };
+        match group.cores() {
+            Ok(cores) => drop(cores.map(|cores| binding.keep(handle, cores, group))),
+            Err(error) => warn!(%claim, %error, "other jobs may get cores of this one"),
+        }
+    }
+
+    fn make_limited(&mut self, exec: &DoExec, limits: &Limits) -> Result<Option<Group>, ContainError> {
         let Some(subtree) = &self.subtree else { return Ok(None) };
-        let limits = Limits { processes: Some(self.settings.max_processes.into()), ..limits(exec, spec, self.cpus) };
         let name = Claim { job: exec.job.0, attempt: exec.attempt.0 }.to_string();
-        let made = subtree.make(&name, &limits);
+        let made = subtree.make(&name, limits);
         if made.is_err()
             && subtree.is_gone()
             && let Ok(Some(again)) = self.find()
         {
             // The service of the groups was started again.
-            return self.subtree.insert(again).make(&name, &limits).map(Some);
+            return self.subtree.insert(again).make(&name, limits).map(Some);
         }
         made.map(Some)
     }
@@ -130,17 +174,13 @@ pub fn remove(group: &Group, claim: Claim, patience: Duration) -> usize {
     }
 }
 
-/// Returns the limits in the request. A job that may use all CPUs of the machine needs no limit of them.
-fn limits(exec: &DoExec, spec: &NodeSpec, cpus: u32) -> Limits {
+/// Returns the cores and the bytes of memory in the request.
+fn asked(exec: &DoExec, spec: &NodeSpec) -> (u32, u64) {
     let is_cpu = |part: &&Part| {
         let unit = spec.units.get(usize::from(part.unit.unit));
         unit.is_some_and(|unit| unit.kind == UnitKind::Cpu)
     };
     let cores = exec.placement.iter().filter(is_cpu).fold(0_u32, |sum, part| sum.saturating_add(part.cores));
     let memory = exec.placement.iter().fold(0_u64, |sum, part| sum.saturating_add(part.memory.bytes()));
-    Limits {
-        memory: Some(memory).filter(|memory| *memory > 0),
-        cpus: Some(cores).filter(|cores| *cores > 0 && *cores < cpus),
-        processes: None,
-    }
+    (cores, memory)
 }

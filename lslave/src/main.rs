@@ -117,7 +117,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             caps: caps.clone(),
             site: site.clone(),
         };
-        let groups = Groups::open(settings.containment, &spool.instance)?;
+        let groups = Groups::open(settings.containment, &spool.instance, &spec)?;
         let own = nix::unistd::geteuid();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)

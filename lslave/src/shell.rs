@@ -107,6 +107,9 @@ impl Shell {
         let shepherds = Shepherds::open(shepherds, &mut recovery, events)?;
         let held = |claim: Claim| recovery.survivors.contains_key(&(JobId(claim.job), Attempt(claim.attempt)));
         tools.groups.clear(held);
+        for ((job, attempt), survivor) in &recovery.survivors {
+            tools.groups.keep(survivor.handle, Claim { job: job.0, attempt: attempt.0 });
+        }
         let explained = recovery.survivors.iter().filter_map(|(key, survivor)| {
             let intent = recovery.found.get(key)?.intent.as_ref()?;
             Some((survivor.handle, explanation(&intent.exec, &parts.spec)))
@@ -284,7 +287,9 @@ impl Shell {
         let around = Surroundings { spec: &self.spec, cookie: &cookie, identity, emulated_work, now_s: now_s() };
         let ordered = prepare(&exec, around).and_then(|prepared| {
             let launch = Launch { kept: prepared.kept, ..launch };
-            let group = self.tools.groups.make(&exec, &self.spec).map_err(LaunchError::Group)?;
+            let group =
+                self.tools.groups.make(&exec, launch.handle, &self.spec, |handle| self.launching.contains_key(&handle));
+            let group = group.map_err(LaunchError::Group)?;
             let directories = group.as_ref().map(Group::directories).unwrap_or_default();
             let no_new_privs = self.tools.no_new_privs;
             let plan = Plan { group: directories, no_new_privs, ..prepared.plan };

@@ -300,7 +300,8 @@ pub struct Usage {
     pub user_cpu: Span,
     /// CPU time in the kernel, of all of its processes together.
     pub system_cpu: Span,
-    /// Largest resident set of any of its processes that were waited for.
+    /// Most memory of all of its processes together, if its control group counts this; else the largest resident set of
+    /// any of its processes that were waited for.
     pub max_rss: Memory,
     /// Energy above idle by the meter of the node, if it covered at least nine tenths of the run.
     pub energy: Option<Energy>,

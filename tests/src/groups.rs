@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use limo_containment::{ContainError, Mounts, Place, Subtree};
+use limo_containment::{ContainError, Controller, Mounts, Place, Subtree};
 
 /// The group that `lslave` makes as root.
 const OWN: &str = "/limo";
@@ -18,7 +18,7 @@ const OWN: &str = "/limo";
 /// If the node has never run.
 pub fn of(state_dir: &Path) -> Result<Subtree, ContainError> {
     let instance = fs::read_to_string(state_dir.join("instance")).expect("a node that has run");
-    Subtree::open(&Mounts::find()?, Place::Own(OWN), instance.trim())
+    Subtree::open(&Mounts::find()?, Place::Own(OWN), instance.trim(), &Controller::ALL)
 }
 
 /// Kills the remaining processes of jobs of a node that has ended, and removes its groups.

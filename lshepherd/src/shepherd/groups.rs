@@ -15,6 +15,10 @@ impl Shepherd {
             Ok(None) => {}
             Err(error) => self.trouble(format!("the CPU time of a job is incomplete: {error}")),
         }
+        match group.peak_memory() {
+            Ok(peak) => ended.max_rss = peak.unwrap_or(ended.max_rss),
+            Err(error) => self.trouble(format!("the memory of a job is that of one process: {error}")),
+        }
         let has_succeeded = libc::WIFEXITED(ended.status) && libc::WEXITSTATUS(ended.status) == 0;
         if has_succeeded {
             return;

@@ -19,6 +19,9 @@ pub struct ContainmentArguments {
     /// Most processes and threads of a job in a control group [default: 16384]
     #[arg(long, env = "LIMO_MAX_PROCESSES", value_name = "N")]
     pub max_processes: Option<NonZeroU32>,
+    /// Give each job cores of its own, to which its processes are bound [default: false]
+    #[arg(long, env = "LIMO_BIND_CORES", value_name = "BOOL")]
+    pub bind_cores: Option<bool>,
 }
 
 /// The table `[containment]`.
@@ -27,6 +30,7 @@ pub struct ContainmentArguments {
 pub struct ContainmentTable {
     cgroup: Option<CgroupChoice>,
     max_processes: Option<NonZeroU32>,
+    bind_cores: Option<bool>,
 }
 
 /// Settings of a running daemon.
@@ -35,6 +39,8 @@ pub struct ContainmentSettings {
     pub cgroup: CgroupChoice,
     /// Most processes and threads of a job.
     pub max_processes: u32,
+    /// True if each job has cores of its own.
+    pub bind_cores: bool,
 }
 
 /// The place of the control groups.
@@ -84,6 +90,7 @@ impl ContainmentTable {
         ContainmentSettings {
             cgroup: given.cgroup.or(self.cgroup).unwrap_or(CgroupChoice::Auto),
             max_processes: most.map_or(DEFAULT_PROCESSES, NonZeroU32::get),
+            bind_cores: given.bind_cores.or(self.bind_cores).unwrap_or(false),
         }
     }
 }
