@@ -2,6 +2,7 @@
 //! are restarted, killed and upgraded. `cargo xtask package deb --profile dev` makes the packages.
 
 mod ansible;
+mod rpm;
 mod site;
 
 use std::fs;
