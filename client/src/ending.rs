@@ -18,7 +18,9 @@ pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
         JobEnd::Ran { outcome: Outcome::ExceededMemory { limit, .. }, .. } => {
             format!("ended by the kernel: exceeded its memory of {limit}")
         }
-        JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. }, .. } => format!("could not be started: {reason}"),
+        JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. } | Outcome::NotPrepared { reason }, .. } => {
+            format!("could not be started: {reason}")
+        }
         JobEnd::Ran { outcome: Outcome::Lost { reason }, .. } => format!("lost: {reason}"),
         JobEnd::Cancelled { by } => format!("cancelled by {by} before it started"),
         JobEnd::Unmet { dependency, became } => {

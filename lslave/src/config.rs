@@ -4,6 +4,7 @@ mod caps;
 mod containment;
 mod idle;
 mod master;
+mod scripts;
 mod users;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub use containment::{CgroupChoice, ContainmentSettings};
 use containment::{ContainmentArguments, ContainmentTable};
 use idle::{Idle, SleepSettings};
 use master::endpoint;
+use scripts::ScriptTable;
+pub use scripts::{Program, ScriptSettings};
 pub use users::UserSettings;
 use users::{UserArguments, UserTable};
 
@@ -171,6 +174,8 @@ struct ConfigFile {
     containment: ContainmentTable,
     #[serde(default)]
     users: UserTable,
+    prolog: Option<ScriptTable>,
+    epilog: Option<ScriptTable>,
     /// Caps by unit.
     #[serde(default)]
     caps: BTreeMap<String, Written>,
@@ -209,6 +214,7 @@ pub struct Settings {
     pub heartbeat: Span,
     pub containment: ContainmentSettings,
     pub users: UserSettings,
+    pub scripts: ScriptSettings,
     /// Caps by unit.
     pub caps: BTreeMap<String, CapChoice>,
     /// Time for which caps hold without a master; positive.
@@ -262,6 +268,7 @@ impl Settings {
             reading_interval,
             heartbeat: given.heartbeat.or(file.heartbeat).unwrap_or(DEFAULT_HEARTBEAT),
             containment: file.containment.with(given.containment),
+            scripts: ScriptSettings::checked(file.prolog, file.epilog)?,
             caps: merged(file.caps, given.caps.caps)?,
             cap_lease: given.caps.cap_lease.or(file.cap_lease).unwrap_or(DEFAULT_CAP_LEASE),
             gpus: given.caps.gpus.or(file.gpus).unwrap_or(GpuSource::Auto),

@@ -14,6 +14,7 @@ mod log;
 mod probe;
 mod reap;
 mod renewal;
+mod scripts;
 mod shell;
 mod shepherds;
 mod sleep;
@@ -39,6 +40,7 @@ use tracing::{error, info, warn};
 use crate::config::{Arguments, Settings};
 use crate::groups::Groups;
 use crate::join::LslaveCommand;
+use crate::scripts::ScriptRunner;
 use crate::shell::{Event, Shell, Tools};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
@@ -130,6 +132,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             cap_lease,
             own_uid: (!own.is_root()).then_some(own.as_raw()),
             user_rules: settings.users.rules,
+            scripts: settings.scripts.present(),
             seed,
             instance: spool.instance.clone(),
             boot,
@@ -138,7 +141,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         };
         let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
         let no_new_privs = settings.users.no_new_privs;
-        let tools = Tools { spool, groups, no_new_privs, meter, caps, running, sleeper: sleeper.clone() };
+        let scripts = ScriptRunner::new(settings.scripts, &settings.name);
+        let tools = Tools { spool, groups, scripts, no_new_privs, meter, caps, running, sleeper: sleeper.clone() };
         let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);

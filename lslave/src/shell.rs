@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use limo_containment::Group;
 use limo_model::{Attempt, JobId, NodeSpec};
-use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery};
+use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery, Script};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
 use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, Plan, Step};
@@ -24,6 +24,7 @@ use crate::groups::{Groups, remove};
 use crate::launch::{Explanation, LaunchError, Surroundings, carried_directory, explanation, prepare};
 use crate::link::Outgoing;
 use crate::probe::RunningDaemon;
+use crate::scripts::ScriptRunner;
 use crate::shepherds::{ShepherdId, Shepherds};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
@@ -42,6 +43,13 @@ pub enum Event {
     /// Answer of a shepherd, with descriptors.
     Shepherd(ShepherdId, Answer, Vec<OwnedFd>),
     ShepherdLost(ShepherdId),
+    /// A prolog or epilog ended.
+    ScriptEnded {
+        script: Script,
+        job: JobId,
+        attempt: Attempt,
+        result: Result<(), String>,
+    },
     /// The meter was sampled at `at`, and answered.
     Metered {
         device: Device,
@@ -55,6 +63,8 @@ pub struct Tools {
     pub spool: Spool,
     /// Control groups of jobs.
     pub groups: Groups,
+    /// Prologs and epilogs.
+    pub scripts: ScriptRunner,
     /// True if no program of a job may get more rights than its user.
     pub no_new_privs: bool,
     /// Meter of a real machine.
@@ -168,6 +178,10 @@ impl Shell {
                 let inputs = self.shepherds.lost(id);
                 return self.feed_all(inputs);
             }
+            Event::ScriptEnded { script, job, attempt, result } => {
+                self.tools.scripts.interrupt(job, attempt);
+                Input::ScriptEnded { script, job, attempt, result }
+            }
             Event::Metered { device, at, reading } => {
                 self.tools.meter = Some(device);
                 Input::Metered { at, reading }
@@ -242,6 +256,8 @@ impl Shell {
                 return vec![Input::Recorded { ticket, result }];
             }
             Effect::LookUp { uid } => self.look_up(uid),
+            Effect::RunScript(order) => self.tools.scripts.run(*order, self.events.clone()),
+            Effect::EndProlog { job, attempt } => self.tools.scripts.interrupt(job, attempt),
             Effect::Launch(order) => return self.launch(*order),
             Effect::Order(order) => self.shepherds.order(order),
             Effect::Release { job, attempt, handle } => {

@@ -171,6 +171,7 @@ impl Spool {
                 Record::Going { .. } => one.going = true,
                 Record::Released { expected, .. } => one.released = Some(expected),
                 Record::End { end, .. } => one.end = Some(*end),
+                Record::Unfit { reason, .. } => one.unfit = Some(reason),
                 Record::Forget { .. } => {
                     known.remove(&key);
                     found.remove(&key);

@@ -47,7 +47,7 @@ impl Became {
                 Self::Exited(*code)
             }
             JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => Self::Signaled(*signal),
-            JobEnd::Ran { outcome: Outcome::NotStarted { .. }, .. } => Self::NotStarted,
+            JobEnd::Ran { outcome: Outcome::NotStarted { .. } | Outcome::NotPrepared { .. }, .. } => Self::NotStarted,
         }
     }
 

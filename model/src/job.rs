@@ -224,6 +224,8 @@ pub enum Outcome {
     /// The command failed with this exit code after the kernel had killed one of its processes, because they exceeded the
     /// memory of the request together.
     ExceededMemory { code: u8, limit: Memory },
+    /// The prolog of the node failed, so the command did not run; the job waits again.
+    NotPrepared { reason: String },
 }
 
 /// Longest reason in an outcome, in bytes. It is kept in the journal and shown in listings.
@@ -256,6 +258,7 @@ impl Outcome {
             Self::NotStarted { code, reason } => Self::NotStarted { code, reason: clip(reason, REASON_LIMIT) },
             Self::Lost { reason } => Self::Lost { reason: clip(reason, REASON_LIMIT) },
             Self::NodeFailed { reason } => Self::NodeFailed { reason: clip(reason, REASON_LIMIT) },
+            Self::NotPrepared { reason } => Self::NotPrepared { reason: clip(reason, REASON_LIMIT) },
             Self::Exited(_)
             | Self::Signaled(_)
             | Self::ExitedAtLimit(_)
@@ -267,7 +270,10 @@ impl Outcome {
     /// Returns the reason if the command did not run, was lost or failed with its node.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::NotStarted { reason, .. } | Self::Lost { reason } | Self::NodeFailed { reason } => Some(reason),
+            Self::NotStarted { reason, .. }
+            | Self::Lost { reason }
+            | Self::NodeFailed { reason }
+            | Self::NotPrepared { reason } => Some(reason),
             Self::Exited(_)
             | Self::Signaled(_)
             | Self::ExitedAtLimit(_)
@@ -276,7 +282,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the exit code of `lrun`: 128+n for signal n, 125 if the job was lost or its node failed.
+    /// Returns the exit code of `lrun`: 128+n for signal n, 125 if the job was lost or its node failed or was not ready.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Exited(code)
@@ -286,7 +292,7 @@ impl Outcome {
             Self::Signaled(signal) | Self::SignaledAtLimit(signal) => {
                 u8::try_from(signal.saturating_add(128)).unwrap_or(255)
             }
-            Self::Lost { .. } | Self::NodeFailed { .. } => 125,
+            Self::Lost { .. } | Self::NodeFailed { .. } | Self::NotPrepared { .. } => 125,
         }
     }
 }

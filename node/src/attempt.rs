@@ -8,6 +8,7 @@ use limo_proto::{AttemptState, DoExec, MasterToNode};
 use limo_shepherd::Handle;
 
 use crate::records::End;
+use crate::scripts::Preparation;
 use crate::survivor::Resumed;
 
 /// Number of finished jobs that are remembered to answer late messages. A master sends none after `EndedAck` or
@@ -21,6 +22,7 @@ pub struct Attempt {
     pub journal: JournalId,
     pub number: Number,
     pub cookie: String,
+    pub preparation: Preparation,
     pub state: State,
 }
 
@@ -28,6 +30,8 @@ pub struct Attempt {
 pub enum State {
     /// The intent is being recorded.
     Accepting(Box<DoExec>),
+    /// The intent is recorded, and the prolog runs.
+    Preparing(Box<Preparing>),
     /// The intent is recorded; the attempt waits for `Go`.
     Held(Box<DoExec>),
     /// `Go` came, but the command does not run yet.
@@ -39,6 +43,8 @@ pub enum State {
     Stopping(Running),
     /// The command is over, and its other processes are being killed.
     Sweeping(Swept),
+    /// All processes have ended, and the epilog runs.
+    Concluding(Recording),
     /// The attempt is over, and its end is being recorded.
     Recording(Recording),
     /// The end is recorded, and waits for `EndedAck`.
@@ -54,11 +60,21 @@ pub struct Swept {
 }
 
 /// End that is reported as soon as it is recorded.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Recording {
     pub end: End,
     /// True if the command ran, so that the draw changes with its end.
     pub ran: bool,
+}
+
+/// Attempt whose prolog runs.
+#[derive(Debug)]
+pub struct Preparing {
+    pub exec: Box<DoExec>,
+    /// Expected draw, if `Go` has come.
+    pub going: Option<limo_model::Power>,
+    /// True if the attempt is to end.
+    pub stopping: bool,
 }
 
 /// Attempt between `Go` and the start of its command.
@@ -117,9 +133,11 @@ impl Attempt {
         match &self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(*running),
             State::Accepting(_)
+            | State::Preparing(_)
             | State::Held(_)
             | State::Starting(_)
             | State::Sweeping(_)
+            | State::Concluding(_)
             | State::Recording(_)
             | State::Ended(_) => None,
         }
@@ -130,9 +148,11 @@ impl Attempt {
         match &mut self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(running),
             State::Accepting(_)
+            | State::Preparing(_)
             | State::Held(_)
             | State::Starting(_)
             | State::Sweeping(_)
+            | State::Concluding(_)
             | State::Recording(_)
             | State::Ended(_) => None,
         }
@@ -143,9 +163,9 @@ impl Attempt {
         !matches!(self.state, State::Ended(_))
     }
 
-    /// Returns true if the command runs or is about to.
+    /// Returns true if the prolog or the command runs or is about to.
     pub fn is_stoppable(&self) -> bool {
-        matches!(self.state, State::Starting(_)) || self.running().is_some()
+        matches!(self.state, State::Preparing(_) | State::Starting(_)) || self.running().is_some()
     }
 
     /// Returns the name at `lshepherd`, while `lshepherd` has the job.
@@ -168,12 +188,13 @@ impl Attempt {
     /// Returns the state for the master. An end counts once it is recorded and all processes of the job have ended.
     pub fn report(&self) -> AttemptState {
         match &self.state {
-            State::Accepting(_) | State::Held(_) => AttemptState::Held,
+            State::Accepting(_) | State::Preparing(_) | State::Held(_) => AttemptState::Held,
             State::Starting(_)
             | State::Running(_)
             | State::Suspended(_)
             | State::Stopping(_)
             | State::Sweeping(_)
+            | State::Concluding(_)
             | State::Recording(_) => AttemptState::Running,
             State::Ended(end) => AttemptState::Ended { outcome: end.outcome.clone(), usage: end.usage },
         }
@@ -243,9 +264,13 @@ impl Attempts {
                 Verdict::Refuse(format!("attempt {offered} of job {job} is older than attempt {}", known.number))
             }
             State::Ended(_) if offered == known.number => Verdict::Repeat,
-            State::Accepting(_) if offered == known.number => Verdict::Wait,
+            State::Accepting(_) | State::Preparing(_) if offered == known.number => Verdict::Wait,
             _ if offered == known.number => Verdict::Acknowledge,
-            State::Accepting(_) | State::Held(_) => Verdict::Replace(known.number),
+            State::Accepting(_) => Verdict::Replace(known.number),
+            State::Held(_) if !known.owes_epilog() => Verdict::Replace(known.number),
+            State::Preparing(_) | State::Held(_) | State::Concluding(_) => {
+                Verdict::Refuse(format!("attempt {} of job {job} has not ended here", known.number))
+            }
             // Two attempts of a job never run here. This one was released, so it stays, also against the master.
             _ => Verdict::Refuse(format!("attempt {} of job {job} was started here", known.number)),
         }
@@ -294,8 +319,13 @@ pub(crate) mod tests {
         }
     }
 
+    fn attempt(number: u32, state: State) -> Attempt {
+        let (journal, preparation) = (JournalId::default(), Preparation::default());
+        Attempt { journal, number: Number(number), cookie: String::new(), preparation, state }
+    }
+
     fn with(number: u32, state: State) -> Attempts {
-        let attempt = Attempt { journal: JournalId::default(), number: Number(number), cookie: String::new(), state };
+        let attempt = attempt(number, state);
         Attempts { known: BTreeMap::from([(JOB, attempt)]), gone: BTreeMap::new() }
     }
 
@@ -329,8 +359,7 @@ pub(crate) mod tests {
         let mut attempts = Attempts::default();
         for job in 0..2 * REMEMBERED as u64 {
             let state = State::Held(Box::new(exec(1)));
-            let attempt = Attempt { journal: JournalId::default(), number: Number(1), cookie: String::new(), state };
-            attempts.known.insert(JobId(job), attempt);
+            attempts.known.insert(JobId(job), attempt(1, state));
             attempts.remove(JobId(job));
         }
         assert_eq!(attempts.gone.len(), REMEMBERED);

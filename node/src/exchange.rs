@@ -11,6 +11,7 @@ use limo_shepherd::{BootTime, Ended, Handle, Identity, Launch, Order, Why};
 
 use crate::meter::Rhythm;
 use crate::records::Record;
+use crate::scripts::{Script, ScriptOrder, Scripts};
 use crate::survivor::Recovery;
 use crate::users::{Account, UserRules};
 
@@ -38,6 +39,7 @@ pub struct Parts {
     pub own_uid: Option<u32>,
     /// Users whose jobs the node runs.
     pub user_rules: UserRules,
+    pub scripts: Scripts,
     /// Seed of the jobs' cookies, random and secret.
     pub seed: [u8; 32],
     /// Random identity, made once per state directory.
@@ -89,6 +91,13 @@ pub enum Input {
     UserFound {
         uid: u32,
         result: Result<Account, String>,
+    },
+    /// A prolog or epilog ended; after a failure, contains the reason, such as `failed with exit status: 1`.
+    ScriptEnded {
+        script: Script,
+        job: JobId,
+        attempt: Attempt,
+        result: Result<(), String>,
     },
     /// The shepherd of a job was killed or crashed.
     ShepherdLost {
@@ -205,6 +214,13 @@ pub enum Effect {
     /// Looks up a user. [`Input::UserFound`] follows.
     LookUp {
         uid: u32,
+    },
+    /// Runs a prolog or epilog. [`Input::ScriptEnded`] follows.
+    RunScript(Box<ScriptOrder>),
+    /// Kills the prolog of an attempt. [`Input::ScriptEnded`] follows.
+    EndProlog {
+        job: JobId,
+        attempt: Attempt,
     },
     /// Launches a job. [`Input::Started`] or [`Input::NotStarted`] follows.
     Launch(Box<LaunchOrder>),

@@ -23,11 +23,13 @@ pub enum Fault {
     ReleasedEarly,
     /// The job of a killed shepherd is not reported.
     LossUntold,
+    /// A job is started after its prolog has failed.
+    PrologIgnored,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
         Self::StartedAgain,
@@ -38,6 +40,7 @@ impl Fault {
         Self::CodeChanged,
         Self::ReleasedEarly,
         Self::LossUntold,
+        Self::PrologIgnored,
     ];
 }
 

@@ -9,7 +9,7 @@ use limo_proto::{AttemptReport, Identity, NewSlave, Registration};
 use tracing::{error, warn};
 
 use super::Node;
-use crate::attempt::State;
+use crate::attempt::{Attempt, State};
 use crate::exchange::Effect;
 use crate::io::JobIo;
 
@@ -89,7 +89,8 @@ impl Node {
             kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
         });
         let (spec, instance, boot) = (self.spec.clone(), self.instance.clone(), self.boot.clone());
-        let slave = NewSlave { journal, spec, instance, boot, containment: self.containment };
+        let unfit = self.attempts.known.values().find_map(Attempt::told_unfit).map(Into::into);
+        let slave = NewSlave { journal, spec, instance, boot, containment: self.containment, unfit };
         let registration = Registration { slave, attempts: attempts.collect() };
         self.effects.extend(registration.into_messages().into_iter().map(Effect::Send));
     }
@@ -97,7 +98,7 @@ impl Node {
     /// Forgets foreign jobs: the registration has reported them.
     pub(super) fn forget_foreign(&mut self) {
         let over = |job: &JobId| {
-            let ended = |attempt: &crate::attempt::Attempt| matches!(attempt.state, State::Ended(_));
+            let ended = |attempt: &Attempt| matches!(attempt.state, State::Ended(_));
             self.attempts.known.get(job).is_some_and(ended) && self.is_foreign(*job)
         };
         let jobs: Vec<JobId> = self.attempts.known.keys().copied().filter(over).collect();

@@ -6,7 +6,7 @@
 //!
 //! The modules are split by the source of inputs: `master` (orders), `process` (starts and ends of jobs), `stream`
 //! (stdio), `stop` (requested ends), `suspend` (stopped jobs), `lease` (ends without the master), `meter` (watts),
-//! `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the
+//! `scripts` (prolog and epilog), `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the
 //! machine).
 
 mod attempt;
@@ -26,6 +26,7 @@ mod probe;
 mod process;
 mod records;
 mod recover;
+mod scripts;
 mod stop;
 mod stream;
 mod survivor;
@@ -58,6 +59,7 @@ pub use process::LAUNCH_DEADLINE_S;
 use process::Writing;
 pub use records::{End, Found, Intent, Record};
 use recover::Leftover;
+pub use scripts::{Script, ScriptOrder, Scripts, Subject};
 use stop::Closing;
 pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use users::Users;
@@ -74,6 +76,7 @@ pub struct Node {
     /// Tickets of the requests that wait for the hardware report.
     probing: Option<Vec<u64>>,
     users: Users,
+    scripts: Scripts,
     cookies: Cookies,
     attempts: Attempts,
     /// Records that are being written.
@@ -134,6 +137,7 @@ impl Node {
             cap_lease,
             own_uid,
             user_rules,
+            scripts,
             seed,
             instance,
             boot,
@@ -150,6 +154,7 @@ impl Node {
             caps: Caps::new(may_cap, duration(cap_lease)),
             probing: None,
             users: Users::new(own_uid, user_rules),
+            scripts,
             cookies: Cookies::new(seed),
             attempts: Attempts::default(),
             writing: BTreeMap::new(),
@@ -203,6 +208,7 @@ impl Node {
             Input::Answered { sent } => self.master_answered(sent),
             Input::Recorded { ticket, result } => self.recorded(ticket, result),
             Input::UserFound { uid, result } => self.user_found(uid, result),
+            Input::ScriptEnded { script, job, attempt, result } => self.script_ended(script, (job, attempt), result),
             Input::ShepherdLost { handle } => self.shepherd_lost(handle),
             Input::ShepherdFailed(reason) => self.failed = Some(reason),
             Input::Started { handle, leader, connected, freezes } => self.started(handle, leader, connected, freezes),

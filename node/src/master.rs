@@ -1,7 +1,9 @@
 //! Orders of the master.
 
+use std::time::Duration;
+
 use limo_model::{Attempt as Number, JobId, Power};
-use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
+use limo_proto::{AttemptState, DoExec, Io, MasterToNode, NodeToMaster};
 use limo_shepherd::Order;
 use nix::libc;
 use tracing::{debug, error, info, warn};
@@ -11,6 +13,7 @@ use crate::attempt::{Attempt, State, Verdict, lost};
 use crate::exchange::Effect;
 use crate::io::JobIo;
 use crate::records::{Intent, Record};
+use crate::scripts::Preparation;
 
 impl Node {
     pub(super) fn asked(&mut self, message: MasterToNode) {
@@ -19,7 +22,7 @@ impl Node {
             MasterToNode::Refused { reason } => self.refused_by_master(reason.into_string()),
             MasterToNode::DoExec(exec) => self.assigned(*exec),
             MasterToNode::Go { job, attempt, expected } => self.go((job, attempt), expected),
-            MasterToNode::Drop { job, attempt } => self.drop_held(job, attempt),
+            MasterToNode::Drop { job, attempt } => self.withdrawn(job, attempt),
             MasterToNode::Stop { job, attempt, grace } => self.stop(job, attempt, super::duration(grace)),
             MasterToNode::Signal { job, attempt, signal } => self.signal(job, attempt, signal),
             MasterToNode::EndedAck { job, attempt } => self.end_acknowledged(job, attempt),
@@ -51,7 +54,7 @@ impl Node {
         let held = match self.attempts.weigh(exec.journal, job, attempt) {
             Verdict::Refuse(reason) => Err(reason),
             Verdict::Acknowledge => return self.send(NodeToMaster::JobAck { job, attempt }),
-            Verdict::Wait => Ok(()),
+            Verdict::Wait => return self.tell_preparing(job, attempt),
             Verdict::Repeat => return self.tell_end_again(job),
             Verdict::Replace(older) => {
                 self.drop_held(job, older);
@@ -110,8 +113,9 @@ impl Node {
         let cookie = self.cookies.next();
         let (journal, job, number) = (exec.journal, exec.job, exec.attempt);
         let intent = Intent { exec: exec.clone(), cookie: cookie.clone(), boot: self.boot.clone() };
+        let preparation = Preparation::of(&exec);
         let state = State::Accepting(Box::new(exec));
-        self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
+        self.attempts.known.insert(job, Attempt { journal, number, cookie, preparation, state });
         self.record(Record::Intent(Box::new(intent)));
         Ok(())
     }
@@ -129,8 +133,20 @@ impl Node {
         if let Some(attempt) = self.attempts.find(job, number) {
             attempt.state = State::Held(exec);
         }
-        debug!(%job, attempt = %number, "assignment held");
-        self.send(NodeToMaster::JobAck { job, attempt: number });
+        if self.scripts.prolog {
+            self.prepare(job, number, None);
+            self.tell_preparing(job, number);
+        } else {
+            self.acknowledge(job, number);
+        }
+    }
+
+    /// Acknowledges an assignment that waits for `Go`.
+    pub(super) fn acknowledge(&mut self, job: JobId, number: Number) {
+        if let Some(Attempt { state: State::Held(_), .. }) = self.attempts.find(job, number) {
+            debug!(%job, attempt = %number, "assignment held");
+            self.send(NodeToMaster::JobAck { job, attempt: number });
+        }
     }
 
     /// Checks a placement. All of its parts are on this node; the node's number matters only to the master.
@@ -162,17 +178,20 @@ impl Node {
         }
     }
 
-    fn go(&mut self, (job, number): (JobId, Number), expected: Power) {
+    pub(super) fn go(&mut self, (job, number): (JobId, Number), expected: Power) {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
-        match &attempt.state {
+        let needs_prolog = attempt.needs_prolog(self.scripts);
+        match &mut attempt.state {
+            State::Preparing(preparing) => preparing.going = Some(expected),
+            State::Held(_) if needs_prolog => self.prepare(job, number, Some(expected)),
             State::Held(exec) => {
                 let exec = exec.clone();
                 self.start(exec, expected);
             }
             // The acknowledgement, `Started` or the end follows.
-            State::Accepting(_) | State::Starting(_) | State::Recording(_) => {}
+            State::Accepting(_) | State::Starting(_) | State::Concluding(_) | State::Recording(_) => {}
             // The report is repeated, because the first one may have been lost with a connection.
             State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
                 self.send(NodeToMaster::Started { job, attempt: number });
@@ -188,6 +207,17 @@ impl Node {
         }
         warn!(%job, attempt = %number, "the master asks for a job that this node does not know");
         self.send_end(job, number, lost("the node does not know the job"));
+    }
+
+    /// Forgets an attempt that was not released, after its epilog if its prolog has begun.
+    fn withdrawn(&mut self, job: JobId, number: Number) {
+        match self.attempts.find(job, number) {
+            Some(known) if known.owes_epilog() && known.report() == AttemptState::Held => {
+                self.drop_streams(job);
+                self.stop(job, number, Duration::ZERO);
+            }
+            _ => self.drop_held(job, number),
+        }
     }
 
     fn drop_held(&mut self, job: JobId, number: Number) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use limo_model::{Attempt as Number, JobId, Memory, Outcome, Power, Span, Usage};
 use limo_power::Attributed;
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
-use limo_shepherd::{Claim, Ended, Handle, Identity, Kept, Launch, Order, Why};
+use limo_shepherd::{Claim, Ended, Handle, Identity, Kept, Launch, Why};
 use nix::libc;
 use tracing::{debug, error, info, warn};
 
@@ -39,6 +39,7 @@ pub(super) struct Writing {
 enum Kind {
     Intent,
     Going,
+    Unfit,
     End,
     Forget,
 }
@@ -49,6 +50,7 @@ impl Node {
         let kind = match &record {
             Record::Intent(_) => Kind::Intent,
             Record::Going { .. } | Record::Released { .. } => Kind::Going,
+            Record::Unfit { .. } => Kind::Unfit,
             Record::End { .. } => Kind::End,
             Record::Forget { .. } => Kind::Forget,
         };
@@ -67,9 +69,9 @@ impl Node {
             Kind::Intent => self.intent_recorded(job, number, result),
             Kind::Going => self.going_recorded(job, number, result),
             Kind::End => self.end_recorded(job, number, result),
-            Kind::Forget => {
+            Kind::Unfit | Kind::Forget => {
                 if let Err(error) = result {
-                    warn!(%job, attempt = %number, error, "the records of the job stay");
+                    warn!(%job, attempt = %number, error, "the records of the job are not up to date");
                 }
             }
         }
@@ -84,6 +86,7 @@ impl Node {
         let work = self.plan(&exec);
         let terminal = exec.launch.terminal.is_some() && exec.launch.io == Io::Attached;
         let Some(attempt) = self.attempts.find(job, number) else { return };
+        attempt.begins();
         attempt.state = State::Starting(Box::new(Starting {
             exec: Some(exec),
             uid,
@@ -281,13 +284,19 @@ impl Node {
         self.ended(job, number, End { outcome, usage: Usage::default() });
     }
 
-    /// Records the end of an attempt, and then reports it.
+    /// Runs the epilog if there is one, records the end of an attempt, and then reports it.
     pub(super) fn ended(&mut self, job: JobId, number: Number, end: End) {
         let end = self.without_lease(job, number, end);
         let end = End { outcome: end.outcome.clipped(), ..end };
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let ran = matches!(attempt.state, State::Sweeping(_));
-        attempt.state = State::Recording(Recording { end: end.clone(), ran });
+        self.conclude(job, number, Recording { end, ran });
+    }
+
+    pub(super) fn record_end(&mut self, job: JobId, number: Number, recording: Recording) {
+        let Some(attempt) = self.attempts.find(job, number) else { return };
+        let end = recording.end.clone();
+        attempt.state = State::Recording(recording);
         if faults::has(Fault::ToldBeforeDurable) {
             self.send_end(job, number, end.clone());
         }
@@ -304,6 +313,7 @@ impl Node {
         let State::Recording(Recording { end, ran }) = &attempt.state else { return };
         let (end, ran) = (end.clone(), *ran);
         attempt.state = State::Ended(end.clone());
+        self.tell_unfit(job, number);
         self.send_end(job, number, end);
         if faults::has(Fault::ForgottenEarly) {
             self.forget(job, number);
@@ -325,7 +335,8 @@ impl Node {
         let Some((job, _)) = self.job_of(handle) else { return };
         self.lease_ends(job, ended.why);
         let span = |ms: u64| Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX));
-        let elapsed = span(ended.elapsed);
+        // A command that ran took some time, unlike one that was stopped before.
+        let elapsed = span(ended.elapsed.max(1));
         self.energy_ends(job, Some(elapsed));
         let energy = self.work_ends(job, Some(elapsed));
         let usage = Usage {
@@ -382,10 +393,5 @@ impl Node {
             (end.usage.energy, end.usage.confidence) = (Some(energy), confidence);
         }
         self.ended(job, number, end);
-    }
-
-    /// Sends a signal to the job's process group.
-    pub(super) fn signal_group(&mut self, running: &Running, signal: i32) {
-        self.order(Order::Signal { handle: running.handle, signal });
     }
 }

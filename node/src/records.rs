@@ -31,6 +31,8 @@ pub struct Found {
     /// Expected draw, if a shepherd may have started the command. Before that, it takes the attempt's name.
     pub released: Option<Power>,
     pub end: Option<End>,
+    /// Reason of the epilog's failure.
+    pub unfit: Option<String>,
 }
 
 /// Record of an attempt. Nodes store its encoding: add new variants at the end.
@@ -58,6 +60,12 @@ pub enum Record {
         attempt: Attempt,
         expected: Power,
     },
+    /// The epilog of the attempt failed; the end follows.
+    Unfit {
+        job: JobId,
+        attempt: Attempt,
+        reason: String,
+    },
 }
 
 impl Record {
@@ -68,7 +76,8 @@ impl Record {
             Self::Going { job, attempt }
             | Self::End { job, attempt, .. }
             | Self::Forget { job, attempt }
-            | Self::Released { job, attempt, .. } => (*job, *attempt),
+            | Self::Released { job, attempt, .. }
+            | Self::Unfit { job, attempt, .. } => (*job, *attempt),
         }
     }
 }

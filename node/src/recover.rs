@@ -17,6 +17,7 @@ use crate::held::Holding;
 use crate::io::JobIo;
 use crate::lease::Leased;
 use crate::records::{Found, Intent};
+use crate::scripts::Preparation;
 use crate::survivor::{Fate, Recovered, Recovery, Survivor, recovered};
 
 /// Time for the processes of a lost job to disappear.
@@ -73,6 +74,7 @@ impl Node {
         let cookie = found.intent.as_ref().map(|intent| intent.cookie.clone()).unwrap_or_default();
         let journal = found.intent.as_ref().map(|intent| intent.exec.journal);
         let journal = journal.filter(|_| !faults::has(Fault::ForeignAdopted)).unwrap_or_default();
+        let preparation = Preparation::resumed(&found, self.scripts);
         let expected = found.released.unwrap_or(Power::ZERO);
         let uid = found.intent.as_ref().map_or(0, |intent| intent.exec.launch.uid);
         if let Some(Survivor { handle, streams, .. }) = &survivor {
@@ -107,7 +109,7 @@ impl Node {
         };
         info!(%job, attempt = %number, "the job is known from before");
         let is_recorded = matches!(state, State::Ended(_));
-        self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
+        self.attempts.known.insert(job, Attempt { journal, number, cookie, preparation, state });
         if is_recorded {
             self.release(job, number);
             self.send_output(job);

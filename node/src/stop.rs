@@ -56,9 +56,13 @@ impl Node {
                     Stage::Recording | Stage::LookingUp { .. } => self.stopped_early(job, number),
                 }
             }
+            State::Preparing(preparing) => {
+                preparing.stopping = true;
+                self.effect(Effect::EndProlog { job, attempt: number });
+            }
             // The attempt was never released, and never will be.
             State::Accepting(_) | State::Held(_) => self.stopped_early(job, number),
-            State::Sweeping(_) | State::Recording(_) | State::Ended(_) => {}
+            State::Sweeping(_) | State::Concluding(_) | State::Recording(_) | State::Ended(_) => {}
         }
     }
 
@@ -77,9 +81,11 @@ impl Node {
             }
             State::Starting(starting) => starting.stopping = true,
             State::Accepting(_)
+            | State::Preparing(_)
             | State::Held(_)
             | State::Stopping(_)
             | State::Sweeping(_)
+            | State::Concluding(_)
             | State::Recording(_)
             | State::Ended(_) => {}
         }
@@ -113,7 +119,9 @@ impl Node {
         let untold = self.attempts.known.values().any(|attempt| matches!(attempt.state, State::Ended(_)));
         let held = |job| {
             let attempt = self.attempts.known.get(job);
-            matches!(attempt, Some(Attempt { state: State::Accepting(_) | State::Held(_), .. }))
+            attempt.is_some_and(|attempt| {
+                matches!(attempt.state, State::Accepting(_) | State::Preparing(_) | State::Held(_))
+            })
         };
         let undelivered = self.streams.keys().any(|job| !held(job));
         let registered = self.is_registered();

@@ -126,12 +126,12 @@ mod tests {
         let intent = |boot: &str| Intent { exec: exec(1), cookie: String::new(), boot: boot.into() };
         let check = |of: Option<&str>, going, ended: bool, expected| {
             let end = ended.then(|| lost("before"));
-            let found = Found { intent: of.map(intent), going, released: None, end };
+            let found = Found { intent: of.map(intent), going, end, ..Found::default() };
             assert_eq!(recovered(&found, "this boot", Fate::Never), expected);
         };
         let released = |boot, fate| {
             let released = Some(limo_model::Power::ZERO);
-            recovered(&Found { intent: Some(intent(boot)), going: false, released, end: None }, "this boot", fate)
+            recovered(&Found { intent: Some(intent(boot)), released, ..Found::default() }, "this boot", fate)
         };
         assert_eq!(released("this boot", Fate::Never), Recovered::Held, "no shepherd has taken it");
         assert_eq!(released("this boot", Fate::Alive), Recovered::Alive);

@@ -117,4 +117,9 @@ impl Node {
             self.signal_group(&running, libc::SIGCONT);
         }
     }
+
+    /// Sends a signal to the job's process group.
+    pub(super) fn signal_group(&mut self, running: &Running, signal: i32) {
+        self.order(Order::Signal { handle: running.handle, signal });
+    }
 }

@@ -9,7 +9,7 @@ use limo_model::{
 };
 use limo_node::{
     Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Moment, Node, Parts, Record,
-    Recovery, Resumed, Rhythm, Survivor, Ticket, UserRules,
+    Recovery, Resumed, Rhythm, Scripts, Survivor, Ticket, UserRules,
 };
 use limo_proto::{Channel, Data, DoExec, Frame, Identity, Io, Launch, MasterToNode, NodeToMaster};
 use limo_shepherd::{Ended, Handle, Order, Why};
@@ -81,6 +81,7 @@ impl Bench {
             cap_lease: Span::from_secs(60),
             own_uid: Some(0),
             user_rules: UserRules { root_jobs: true, min_uid: 0 },
+            scripts: Scripts::default(),
             seed: [1; 32],
             instance: "instance".into(),
             boot: BOOT.into(),
@@ -201,7 +202,7 @@ fn a_launch_waits_for_the_record_of_the_start_and_the_end_for_its_own() {
 #[test]
 fn a_registration_waits_until_nothing_of_an_earlier_daemon_runs() {
     let intent = Intent { exec: exec(), cookie: "cookie".into(), boot: BOOT.into() };
-    let mut bench = Bench::with(Some(Found { intent: Some(intent), going: true, released: None, end: None }));
+    let mut bench = Bench::with(Some(Found { intent: Some(intent), going: true, ..Found::default() }));
     assert_eq!(bench.told(), []);
     let swept = |effect: &Effect| matches!(effect, Effect::Sweep { mark, .. } if mark.cookie == "cookie");
     assert!(bench.effects.iter().any(swept), "{:?}", bench.effects);
@@ -226,7 +227,7 @@ fn intent(io: Io) -> Intent {
 }
 
 fn released(io: Io) -> Found {
-    Found { intent: Some(intent(io)), going: false, released: Some(Power::from_watts(3)), end: None }
+    Found { intent: Some(intent(io)), released: Some(Power::from_watts(3)), ..Found::default() }
 }
 
 fn survivor(cookie: &str, streams: Option<HeldStreams>) -> Survivor {

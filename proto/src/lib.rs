@@ -78,7 +78,7 @@ pub use report::{
     ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, NodeDetail, NodeReport, PackedTasks, Status,
     Suspension, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
-pub use safe::{UnsafePlace, make_directory, own_directory};
+pub use safe::{UnsafePlace, make_directory, own_directory, safe_program};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
 pub use state::{JobState, NodeSleep, NodeState};

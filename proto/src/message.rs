@@ -64,6 +64,11 @@ pub enum NodeToMaster {
     FallingAsleep,
     /// The machine was ordered to sleep but stays awake, or has registered again because it failed to sleep.
     SleepFailed { reason: Reason },
+    /// The intent is recorded, and the prolog runs. `JobAck` follows, or the end.
+    Preparing { job: JobId, attempt: Attempt },
+    /// The node must get no jobs until an operator has repaired it: its prolog or epilog failed. The end of the job
+    /// follows.
+    Unfit { reason: Reason },
 }
 
 /// The reason for a refusal or failure, for people.

@@ -5,7 +5,7 @@ use limo_model::{Attempt, Containment, JobId, JournalId, NodeSpec, Outcome, Usag
 use serde::{Deserialize, Serialize};
 
 use crate::bound::List;
-use crate::message::NodeToMaster;
+use crate::message::{NodeToMaster, Reason};
 
 /// Most attempts in one message. A report takes at most 1.2 kB, mostly for the reason of an end, so a piece stays
 /// below a third of a frame.
@@ -24,6 +24,8 @@ pub struct NewSlave {
     pub boot: String,
     /// The hold on the processes of its jobs.
     pub containment: Containment,
+    /// See [`NodeToMaster::Unfit`]; kept until the master has acknowledged the end of the job that showed it.
+    pub unfit: Option<Reason>,
 }
 
 /// A whole registration, which is sent in several messages.

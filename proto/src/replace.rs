@@ -24,6 +24,7 @@ fn short(outcome: &Outcome, error: &EncodeError) -> Outcome {
         Outcome::NotStarted { code, .. } => Outcome::NotStarted { code: *code, reason },
         Outcome::Lost { .. } => Outcome::Lost { reason },
         Outcome::NodeFailed { .. } => Outcome::NodeFailed { reason },
+        Outcome::NotPrepared { .. } => Outcome::NotPrepared { reason },
         Outcome::Exited(_)
         | Outcome::Signaled(_)
         | Outcome::ExitedAtLimit(_)

@@ -37,6 +37,8 @@ pub enum UnsafePlace {
     Writable { path: PathBuf, mode: u32 },
     #[error("{} is a symbolic link inside a state directory: replace it by its target", path.display())]
     Link { path: PathBuf },
+    #[error("{} is not an executable file", path.display())]
+    NotProgram { path: PathBuf },
     #[error("{} is not a directory", path.display())]
     NotDirectory { path: PathBuf },
     #[error("{} has more than {LINK_LIMIT} symbolic links on the way", path.display())]
@@ -98,6 +100,27 @@ pub(crate) fn safe_socket(path: &Path, trusted: &Trusted) -> Result<(), UnsafePl
     }
     let metadata = fs::symlink_metadata(&found).map_err(failed("look at", &found))?;
     unwritable(&found, &metadata)
+}
+
+/// Checks that the program at `path` can be changed only by root and the own user: the file, its directory, and the way
+/// to it. If it is a symbolic link, the same holds for its target.
+///
+/// # Errors
+/// [`UnsafePlace`].
+pub fn safe_program(path: &Path) -> Result<(), UnsafePlace> {
+    let own = Trusted::own();
+    let target = fs::canonicalize(path).map_err(failed("find", path))?;
+    for place in [path, &target] {
+        let (directory, _) = walk(place.parent().unwrap_or(Path::new("/")), &own)?;
+        let metadata = fs::symlink_metadata(&directory).map_err(failed("look at", &directory))?;
+        unwritable(&directory, &metadata)?;
+    }
+    let metadata = fs::symlink_metadata(&target).map_err(failed("look at", &target))?;
+    if !metadata.is_file() || metadata.mode() & 0o111 == 0 {
+        return Err(UnsafePlace::NotProgram { path: target });
+    }
+    trustworthy(&target, &metadata, &own)?;
+    unwritable(&target, &metadata)
 }
 
 fn unwritable(path: &Path, metadata: &Metadata) -> Result<(), UnsafePlace> {

@@ -57,7 +57,7 @@ pub enum Event {
     NodeAway {
         node: NodeId,
     },
-    /// An operator wants no new jobs on a node.
+    /// An operator wants no new jobs on a node, or the node or the master found a fault.
     NodeDrained {
         node: NodeId,
         reason: String,

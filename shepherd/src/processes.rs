@@ -8,7 +8,7 @@
 //! processes or threads that have a deadline.
 
 use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -166,6 +166,13 @@ fn state_and_group(pid: i32) -> Option<(char, i32)> {
 
 /// A process that keeps its identity: it gets signals, and a later process with the same number does not.
 pub struct ProcessHandle(OwnedFd);
+
+impl AsFd for ProcessHandle {
+    /// Returns the descriptor, which becomes readable when the process has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl ProcessHandle {
     /// Opens the process that has the number now; `None` if there is none, or the kernel refuses.

@@ -17,7 +17,7 @@
 //! An incarnation of a node is a state directory and a boot of the kernel. A job that may have been started runs again
 //! only if it may be requeued, as another attempt, once this one is certainly over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Power, StopReason, Usage, nodes};
 use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
@@ -138,7 +138,7 @@ impl Controller {
             .filter_map(|(index, node)| Some((*peers.get(node)?, self.exec(job, attempt, (&nodes, index))?)))
             .collect();
         let until = self.tx.now + self.tx.settings.ack_timeout;
-        self.assignments.sent(job, Awaited { attempt, peers, until });
+        self.assignments.sent(job, Awaited { attempt, peers, until, preparing: BTreeSet::new() });
         for (peer, exec) in execs {
             self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
         }
@@ -234,12 +234,13 @@ impl Controller {
 
     /// Takes back attempts that were not acknowledged in time, and closes the connections of their nodes.
     pub(super) fn acks_missed(&mut self) {
-        for (job, Awaited { attempt, peers, .. }) in self.assignments.missed(self.tx.now) {
+        for (job, missed) in self.assignments.missed(self.tx.now) {
             if self.assignments.is_awaited(job) {
+                let attempt = missed.attempt;
                 let timeout = self.tx.settings.ack_timeout;
-                let first = peers.keys().next().copied();
+                let first = missed.due().next().map(|(node, _)| node);
                 self.withdraw((job, attempt), &format!("its node did not acknowledge it within {timeout}"), first);
-                for peer in peers.into_values() {
+                for (_, peer) in missed.due() {
                     self.close_node(peer, format!("job {job} was not acknowledged within {timeout}"));
                 }
             }
@@ -325,7 +326,7 @@ impl Controller {
             }
             Verdict::GoesOn => order = self.repeated_stop(job, attempt),
             // The node gets one confirmation for all ends that it reports.
-            Verdict::Ended(outcome, usage) => self.tx.must(Event::Ended { job, attempt, outcome, usage }),
+            Verdict::Ended(outcome, usage) => self.attempt_over((job, attempt), (outcome, usage)),
             Verdict::Lost(reason) => {
                 tracing::error!(%job, %attempt, reason, "job lost");
                 let outcome = Outcome::Lost { reason: reason.to_owned() };

@@ -13,6 +13,16 @@ pub(super) struct Awaited {
     pub(super) attempt: Attempt,
     pub(super) peers: BTreeMap<NodeId, PeerId>,
     pub(super) until: Time,
+    /// Nodes that acknowledge without a deadline, because their prologs run.
+    pub(super) preparing: BTreeSet<NodeId>,
+}
+
+impl Awaited {
+    /// Returns the nodes that must acknowledge in time.
+    pub(super) fn due(&self) -> impl Iterator<Item = (NodeId, PeerId)> {
+        let due = self.peers.iter().filter(|(node, _)| !self.preparing.contains(node));
+        due.map(|(node, peer)| (*node, *peer))
+    }
 }
 
 /// Reports of the nodes of one attempt of a job. The end of a node's part is in the core's state.
@@ -82,6 +92,15 @@ impl Assignments {
         self.awaited.contains_key(&job)
     }
 
+    /// Waits for the acknowledgement of this node without a deadline.
+    pub(super) fn prepares(&mut self, from: (PeerId, NodeId), job: JobId, attempt: Attempt) {
+        if self.is_asked(from, job, attempt)
+            && let Some(asked) = self.awaited.get_mut(&job)
+        {
+            asked.preparing.insert(from.1);
+        }
+    }
+
     /// Expects no further acknowledgement from this node.
     pub(super) fn not_awaited(&mut self, job: JobId, node: NodeId) {
         if let Some(asked) = self.awaited.get_mut(&job) {
@@ -99,12 +118,13 @@ impl Assignments {
 
     /// Returns the time at which the next acknowledgement is late.
     pub(super) fn next_missed(&self) -> Option<Time> {
-        self.awaited.values().map(|awaited| awaited.until).min()
+        let due = self.awaited.values().filter(|awaited| awaited.due().next().is_some());
+        due.map(|awaited| awaited.until).min()
     }
 
     /// Returns attempts that were not acknowledged in time.
     pub(super) fn missed(&self, now: Time) -> Vec<(JobId, Awaited)> {
-        let missed = self.awaited.iter().filter(|(_, asked)| asked.until <= now);
+        let missed = self.awaited.iter().filter(|(_, asked)| asked.until <= now && asked.due().next().is_some());
         missed.map(|(job, asked)| (*job, asked.clone())).collect()
     }
 

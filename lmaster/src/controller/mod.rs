@@ -60,6 +60,7 @@ mod tests;
 mod time_limits;
 mod turns;
 mod tx;
+mod unfit;
 mod users;
 mod waits;
 mod warnings;

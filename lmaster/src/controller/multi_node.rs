@@ -199,8 +199,9 @@ impl Controller {
         let (outcome, usage) = joined(&parts);
         self.routes.over(job, nodes);
         self.assignments.forget_parts(job);
-        self.tx.must(Event::Ended { job, attempt, outcome, usage });
-        if unread {
+        let is_unprepared = matches!(outcome, Outcome::NotPrepared { .. });
+        self.attempt_over((job, attempt), (outcome, usage));
+        if unread && !is_unprepared {
             // Output was not requested before all nodes had begun.
             self.connect_ends(job);
         }
@@ -212,7 +213,10 @@ impl Controller {
         let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
         let all_or_none = parallel.is_some_and(|parallel| parallel.kill_on_bad_exit);
         assignment.ended.iter().any(|part| match &part.outcome {
-            Outcome::Lost { .. } | Outcome::NodeFailed { .. } | Outcome::NotStarted { .. } => true,
+            Outcome::Lost { .. }
+            | Outcome::NodeFailed { .. }
+            | Outcome::NotStarted { .. }
+            | Outcome::NotPrepared { .. } => true,
             outcome => all_or_none && outcome.exit_code() != 0,
         })
     }

@@ -107,6 +107,7 @@ impl Controller {
                 self.close_node(peer, "a node can register only once in a connection".into());
             }
             NodeToMaster::JobAck { job, attempt } => self.job_ack((peer, node), job, attempt),
+            NodeToMaster::Preparing { job, attempt } => self.assignments.prepares((peer, node), job, attempt),
             NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused((peer, node), job, attempt, &reason),
             NodeToMaster::Started { job, attempt } => self.job_started(peer, node, job, attempt),
             NodeToMaster::Ended { job, attempt, outcome, usage } => {
@@ -121,6 +122,7 @@ impl Controller {
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
             NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
             NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
+            NodeToMaster::Unfit { reason } => self.is_unfit(node, reason.into_string()),
             NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }
@@ -147,7 +149,7 @@ impl Controller {
         } else if self.is_on(node, job, attempt) {
             self.assignments.none_awaited(job);
             self.routes.over(job, vec![node]);
-            self.tx.must(Event::Ended { job, attempt, outcome, usage });
+            self.attempt_over((job, attempt), (outcome, usage));
         } else if self.assignment(job, attempt).is_some() {
             return self.close_node(peer, format!("job {job} is not on this node, which cannot report its end"));
         }
@@ -289,7 +291,7 @@ impl Controller {
     }
 
     fn registered(&mut self, peer: PeerId, registration: Registration) {
-        let Registration { slave: NewSlave { spec, instance, containment, .. }, attempts } = registration;
+        let Registration { slave: NewSlave { spec, instance, containment, unfit, .. }, attempts } = registration;
         let name = spec.name.clone();
         let node = self.tx.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
@@ -308,6 +310,7 @@ impl Controller {
         let Some(node) = self.tx.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.register(node, NodeLink { peer, instance, containment, welcome: false });
         self.sleepers.is_awake(&mut self.tx, node, unasked);
+        unfit.into_iter().for_each(|reason| self.is_unfit(node, reason.into_string()));
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);
             let started = verdict == Verdict::Started && !multi_node;

@@ -291,6 +291,7 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> Registration {
         instance: format!("instance of {name}"),
         boot: "boot".into(),
         containment: Containment::FULL,
+        unfit: None,
     };
     Registration { slave, attempts }
 }

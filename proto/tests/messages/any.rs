@@ -47,6 +47,7 @@ pub fn outcome() -> impl Strategy<Value = Outcome> {
         (any::<u8>(), text()).prop_map(|(code, reason)| Outcome::NotStarted { code, reason }),
         text().prop_map(|reason| Outcome::Lost { reason }),
         text().prop_map(|reason| Outcome::NodeFailed { reason }),
+        text().prop_map(|reason| Outcome::NotPrepared { reason }),
         any::<u8>().prop_map(Outcome::ExitedAtLimit),
         any::<i32>().prop_map(Outcome::SignaledAtLimit),
         (any::<u8>(), any::<u64>())
@@ -181,9 +182,10 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
     });
     prop_oneof![
-        (spec(), text()).prop_map(|(spec, instance)| {
+        (spec(), text(), proptest::option::of(text())).prop_map(|(spec, instance, unfit)| {
             let (journal, containment) = (JournalId::default(), Containment::FULL);
-            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot: instance.clone(), instance, containment }))
+            let (boot, unfit) = (instance.clone(), unfit.map(Into::into));
+            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot, instance, containment, unfit }))
         }),
         vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
         any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),
@@ -208,6 +210,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report: report.into() }),
         Just(NodeToMaster::FallingAsleep),
         text().prop_map(|reason| NodeToMaster::SleepFailed { reason: reason.into() }),
+        ids().prop_map(|(job, attempt)| NodeToMaster::Preparing { job, attempt }),
+        text().prop_map(|reason| NodeToMaster::Unfit { reason: reason.into() }),
     ]
 }
 

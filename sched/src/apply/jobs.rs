@@ -279,6 +279,8 @@ pub(super) fn ended(
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     release(cluster, now, id, &assignment, &seen);
     lost::hold(cluster, now, (id, number), &assignment);
+    let is_unprepared = matches!(outcome, Outcome::NotPrepared { .. });
+    let running = running.filter(|_| !is_unprepared);
     let account = runs::account(&cluster.state, now, (&job, running.as_ref()), usage, &assignment);
     let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
@@ -291,7 +293,7 @@ pub(super) fn ended(
     let failed = matches!(outcome, Outcome::Lost { .. } | Outcome::NodeFailed { .. });
     let runs_again = match &stopped {
         Some(why) => why.runs_again() && (assignment.lease.is_some() || !matches!(outcome, Outcome::Lost { .. })),
-        None => failed && assignment.lease.is_some(),
+        None => is_unprepared || failed && assignment.lease.is_some(),
     };
     if runs_again {
         job.lost = account;

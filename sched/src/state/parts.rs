@@ -1,6 +1,6 @@
 //! The end of a multi-node job, from the reported ends of its parts.
 
-use limo_model::{NodeId, Outcome, Usage};
+use limo_model::{NodeId, Outcome, Span, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The end of one node's part of a job, while other nodes have not reported theirs.
@@ -12,14 +12,16 @@ pub struct PartEnd {
 }
 
 /// Returns the end of a job from the ends of its parts. It is lost if one part was lost, else failed with a node if
-/// one part was, else not started if one part was not. Otherwise it has the highest exit code. Usages are added, but
+/// one part was, else not started if one part was not, else not prepared if one part was not. Otherwise it has the
+/// highest exit code. A job that was not prepared failed with that node if another part has run. Usages are added, but
 /// the time is the longest one. The energy is known if the energy of each part is known.
 pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
     let weight = |outcome: &Outcome| {
         let kind = match outcome {
-            Outcome::Lost { .. } => 3,
-            Outcome::NodeFailed { .. } => 2,
-            Outcome::NotStarted { .. } => 1,
+            Outcome::Lost { .. } => 4,
+            Outcome::NodeFailed { .. } => 3,
+            Outcome::NotStarted { .. } => 2,
+            Outcome::NotPrepared { .. } => 1,
             Outcome::Exited(_)
             | Outcome::Signaled(_)
             | Outcome::ExitedAtLimit(_)
@@ -41,13 +43,30 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
     if parts.iter().any(|part| part.usage.energy.is_none()) {
         (usage.energy, usage.confidence) = (None, 0);
     }
-    (worst.map_or(Outcome::Exited(0), |part| part.outcome.clone()), usage)
+    let outcome = match worst.map_or(Outcome::Exited(0), |part| part.outcome.clone()) {
+        Outcome::NotPrepared { reason } if parts.iter().any(has_run) => Outcome::NodeFailed { reason },
+        outcome => outcome,
+    };
+    (outcome, usage)
+}
+
+/// Returns true if the part's command may have run. A part that was stopped before its command ran has no time.
+fn has_run(part: &PartEnd) -> bool {
+    match part.outcome {
+        Outcome::Lost { .. } | Outcome::NodeFailed { .. } => true,
+        Outcome::NotStarted { .. } | Outcome::NotPrepared { .. } => false,
+        Outcome::Signaled(_) => part.usage.elapsed > Span::ZERO,
+        Outcome::Exited(_)
+        | Outcome::ExitedAtLimit(_)
+        | Outcome::SignaledAtLimit(_)
+        | Outcome::ExceededMemory { .. } => true,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::{Energy, Memory, Span};
+    use limo_model::{Energy, Memory};
 
     fn part(node: u32, outcome: Outcome, secs: i64, energy: Option<i64>) -> PartEnd {
         let elapsed = Span::from_secs(secs);
@@ -75,6 +94,21 @@ mod tests {
         check(&[failed(), lost()], lost());
         check(&[missing(), lost(), Outcome::Exited(255)], lost());
         check(&[], Outcome::Exited(0));
+    }
+
+    #[test]
+    fn a_job_that_was_not_prepared_failed_with_its_node_only_if_a_part_has_run() {
+        let unprepared = || Outcome::NotPrepared { reason: "no scratch".into() };
+        let failed = Outcome::NodeFailed { reason: "no scratch".into() };
+        let check = |outcome: Outcome, secs: i64, expected: &Outcome| {
+            let parts = [part(0, outcome, secs, None), part(1, unprepared(), 0, None)];
+            assert_eq!(&joined(&parts).0, expected, "{parts:?}");
+        };
+        // Stopped before its command ran, and after that.
+        check(Outcome::Signaled(15), 0, &unprepared());
+        check(Outcome::Signaled(15), 1, &failed);
+        check(Outcome::Exited(0), 1, &failed);
+        check(unprepared(), 0, &unprepared());
     }
 
     #[test]

@@ -11,6 +11,12 @@ const SUBMITTED: Time = Time::from_unix_ms(1_000_000);
 /// Returns the recorded end of a job that was assigned on submission and never reported as running, from its node's
 /// report 10 s later.
 fn ended(outcome: Outcome, elapsed: Span) -> Finished {
+    let (mut core, now) = core_after(&outcome, elapsed, false);
+    core.round(now).finished.remove(0)
+}
+
+/// Returns the core after that end, and its time. `is_started` is true if the start was recorded.
+fn core_after(outcome: &Outcome, elapsed: Span, is_started: bool) -> (Core, Time) {
     let mut core = Core::new(Time::from_unix_ms(0), Preset::Fifo, Options::default());
     let unit = UnitSpec {
         name: "cpu".into(),
@@ -31,10 +37,27 @@ fn ended(outcome: Outcome, elapsed: Span) -> Finished {
     core.apply(SUBMITTED, &Event::NodeUp { spec }).expect("a node");
     core.submit(SUBMITTED, JobId(1), Request::one_core("x")).expect("a job");
     assert_eq!(core.round(SUBMITTED).commands.len(), 1, "it starts");
+    let (job, attempt) = (JobId(1), Attempt(1));
+    if is_started {
+        core.apply(SUBMITTED, &Event::Started { job, attempt }).expect("its start");
+    }
     let now = SUBMITTED + Span::from_secs(10);
     let usage = Usage { elapsed, ..Usage::default() };
-    core.apply(now, &Event::Ended { job: JobId(1), attempt: Attempt(1), outcome, usage }).expect("its end");
-    core.round(now).finished.remove(0)
+    core.apply(now, &Event::Ended { job, attempt, outcome: outcome.clone(), usage }).expect("its end");
+    (core, now)
+}
+
+#[test]
+fn a_job_that_was_not_prepared_waits_again_without_a_restart() {
+    for is_started in [false, true] {
+        let outcome = Outcome::NotPrepared { reason: "no scratch".into() };
+        let (mut core, now) = core_after(&outcome, Span::ZERO, is_started);
+        let round = core.round(now);
+        assert_eq!((round.finished.len(), round.commands.len()), (0, 1), "it starts again: {round:?}");
+        let job = core.job(JobId(1)).expect("it waits");
+        assert_eq!(job.restarts, 0);
+        assert_eq!(job.assignment().map(|assignment| assignment.attempt), Some(Attempt(2)));
+    }
 }
 
 /// The master was killed before it recorded the start, and the node reports only the end.

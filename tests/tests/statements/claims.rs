@@ -152,7 +152,7 @@ impl<'w> Verdict<'w> {
                 | Outcome::NotStarted { code, .. }
                 | Outcome::ExceededMemory { code, .. } => (Some(*code), None),
                 Outcome::Signaled(signal) | Outcome::SignaledAtLimit(signal) => (None, Some(*signal)),
-                Outcome::Lost { .. } | Outcome::NodeFailed { .. } => (None, None),
+                Outcome::Lost { .. } | Outcome::NodeFailed { .. } | Outcome::NotPrepared { .. } => (None, None),
             };
             let known = (known.0.map(i64::from), known.1.map(i64::from));
             let claimed = (said["exit_code"].as_i64(), said["signal"].as_i64());

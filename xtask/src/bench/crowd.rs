@@ -59,7 +59,8 @@ fn slave(name: &str) -> Registration {
         rest: None,
     };
     let (instance, boot) = (format!("instance of {name}"), "boot".into());
-    let slave = NewSlave { journal: JournalId::default(), spec, instance, boot, containment: Containment::FULL };
+    let slave =
+        NewSlave { journal: JournalId::default(), spec, instance, boot, containment: Containment::FULL, unfit: None };
     Registration { slave, attempts: Vec::new() }
 }
 

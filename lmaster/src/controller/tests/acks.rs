@@ -103,3 +103,38 @@ fn a_node_that_disconnects_before_the_assignment_is_on_disk_never_gets_it() {
     assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
     assert!(bench.orders(n1).is_empty());
 }
+
+#[test]
+fn a_node_that_prepares_a_job_may_take_its_time() {
+    let (mut bench, _, n1, n2) = assigned();
+    bench.report(n1, NodeToMaster::Preparing { job: JOB, attempt: Attempt(1) });
+    bench.pass(Span::from_secs(60));
+    assert!(bench.closed.is_empty() && bench.orders(n2).is_empty());
+    bench.report(n1, NodeToMaster::JobAck { job: JOB, attempt: Attempt(1) });
+    assert_eq!(words(&bench.orders(n1)), ["Go"]);
+}
+
+#[test]
+fn a_job_that_its_node_cannot_prepare_moves_and_the_node_is_drained() {
+    let (mut bench, _, n1, n2) = assigned();
+    bench.report(n1, NodeToMaster::Preparing { job: JOB, attempt: Attempt(1) });
+    let reason = "the prolog of job 1 failed with exit code 1";
+    bench.report(n1, NodeToMaster::Unfit { reason: reason.into() });
+    let outcome = Outcome::NotPrepared { reason: reason.into() };
+    let usage = limo_model::Usage::default();
+    bench.report(n1, NodeToMaster::Ended { job: JOB, attempt: Attempt(1), outcome, usage });
+    assert_eq!(words(&bench.orders(n1)), ["EndedAck"]);
+    assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
+    let drained = |bench: &Bench| {
+        let core = &bench.controller.tx.core;
+        core.node_named("n1").and_then(|node| node.drained()).map(|drained| drained.reason.clone())
+    };
+    assert_eq!(drained(&bench).as_deref(), Some(reason));
+    // A node may also say so when it registers, and an earlier reason stays.
+    bench.input(Input::Gone(n1));
+    bench.node_unfit("n1", "the epilog of job 2 failed with exit code 1");
+    assert_eq!(drained(&bench).as_deref(), Some(reason));
+    bench.node_unfit("n3", "the epilog of job 3 failed with exit code 1");
+    let known = bench.controller.tx.core.node_named("n3").and_then(|node| node.drained());
+    assert_eq!(known.map(|drained| drained.reason.as_str()), Some("the epilog of job 3 failed with exit code 1"));
+}

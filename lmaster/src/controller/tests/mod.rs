@@ -334,6 +334,15 @@ impl Bench {
         peer
     }
 
+    /// Registers a node that says why it must get no jobs.
+    fn node_unfit(&mut self, name: &str, reason: &str) {
+        let peer = self.peer();
+        self.input(Input::NodeConnected(peer));
+        let mut registration = slave(name, "boot", Vec::new());
+        registration.slave.unfit = Some(reason.into());
+        self.register(peer, registration);
+    }
+
     fn register(&mut self, node: PeerId, registration: Registration) {
         for message in registration.into_messages() {
             self.report(node, message);

@@ -27,6 +27,7 @@ pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> Registrati
         instance: format!("instance of {name}"),
         boot: boot.into(),
         containment: Containment::FULL,
+        unfit: None,
     };
     Registration { slave, attempts }
 }

@@ -13,17 +13,18 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 200;
 
 /// Each fault, and the message of a world that finds it.
-const FAULTS: [(Injected, &str); 12] = [
+const FAULTS: [(Injected, &str); 13] = [
     (Injected::Node(OfNode::ToldBeforeDurable), "recorded: None"),
-    (Injected::Node(OfNode::ForgottenEarly), "was lost without need"),
-    (Injected::Node(OfNode::StartedAgain), "was lost without need"),
+    (Injected::Node(OfNode::ForgottenEarly), "does not come to an end"),
+    (Injected::Node(OfNode::StartedAgain), "which ended Some("),
     (Injected::Node(OfNode::LeaseForgotten), "outlives its lease"),
     (Injected::Node(OfNode::LimitForgotten), "outlives its time limit"),
     (Injected::Node(OfNode::ForeignAdopted), "of another master"),
     (Injected::Node(OfNode::CapsConfirmedEarly), "confirms caps that are not set"),
     (Injected::Node(OfNode::CodeChanged), "recorded: Some(Exited("),
-    (Injected::Node(OfNode::ReleasedEarly), "is started twice"),
+    (Injected::Node(OfNode::ReleasedEarly), "which ended Some("),
     (Injected::Node(OfNode::LossUntold), "does not come to an end"),
+    (Injected::Node(OfNode::PrologIgnored), "without a prolog"),
     (Injected::Master(OfMaster::AnsweredEarly), "does not come to an end"),
     (Injected::Master(OfMaster::StopNotRepeated), "does not come to an end"),
 ];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use limo_model::{Incarnation, JournalId};
 use limo_node::{Account, Effect as Deed, Found, Input as Happened, Intent, Moment, Node, Parts};
-use limo_node::{Record, Recovery, Resumed, Rhythm, Survivor, Ticket, UserRules};
+use limo_node::{Record, Recovery, Resumed, Rhythm, Script, ScriptOrder, Scripts, Survivor, Ticket, UserRules};
 use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Handle, Identity};
 
@@ -38,6 +38,9 @@ pub struct Host {
     pub abandoned: BTreeSet<Key>,
     /// Number of effects after which the daemon is killed.
     pub doomed: Option<usize>,
+    /// Attempts whose prolog succeeded, and whose epilog ran.
+    pub prepared: BTreeSet<Key>,
+    pub concluded: BTreeSet<Key>,
     /// Generation of the caps that are set.
     pub capped: Option<u64>,
     /// Time since which the master does not answer.
@@ -71,6 +74,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
         cap_lease: Span::from_secs(60),
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
+        scripts: Scripts { prolog: true, epilog: true },
         seed: [daemons; 32],
         instance: slave.instance,
         boot: slave.boot,
@@ -98,6 +102,8 @@ impl Host {
             shepherds: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             doomed: None,
+            prepared: BTreeSet::new(),
+            concluded: BTreeSet::new(),
             capped: None,
             silent_since: None,
             leases: BTreeMap::new(),
@@ -114,6 +120,7 @@ impl Host {
             Record::Going { .. } => self.records.entry(key).or_default().going = true,
             Record::Released { expected, .. } => self.records.entry(key).or_default().released = Some(expected),
             Record::End { end, .. } => self.records.entry(key).or_default().end = Some(*end),
+            Record::Unfit { reason, .. } => self.records.entry(key).or_default().unfit = Some(reason),
             Record::Forget { .. } => {
                 self.records.remove(&key);
                 self.leases.remove(&key);
@@ -254,6 +261,7 @@ impl World {
                 let account = Account { name: "user7".into(), identity };
                 return self.soon(index, vec![Happened::UserFound { uid, result: Ok(account) }]);
             }
+            Deed::RunScript(order) => return self.runs_script(index, &order),
             Deed::Launch(order) => return self.launches(index, *order),
             Deed::Release { job, attempt, handle } => self.releases(index, (job, attempt), handle),
             Deed::Order(order) => return self.ordered(index, order),
@@ -272,6 +280,19 @@ impl World {
             _ => {}
         }
         Vec::new()
+    }
+
+    fn runs_script(&mut self, index: usize, order: &ScriptOrder) -> Vec<Happened> {
+        let ScriptOrder { script, job, attempt, .. } = *order;
+        let fails = self.rarely(60);
+        let host = &mut self.hosts[index];
+        match script {
+            Script::Prolog if fails => self.seen.saw("a failed prolog"),
+            Script::Prolog => drop(host.prepared.insert((job, attempt))),
+            Script::Epilog => drop(host.concluded.insert((job, attempt))),
+        }
+        let result = if fails { Err("failed with exit code 1".to_owned()) } else { Ok(()) };
+        self.soon(index, vec![Happened::ScriptEnded { script, job, attempt, result }])
     }
 
     /// Gives inputs at once, unless others come first or the world is slow.

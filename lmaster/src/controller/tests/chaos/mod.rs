@@ -28,7 +28,10 @@ const NODES: usize = 3;
 const LEASE: Span = Span::from_secs(2);
 
 /// Errors that a controller or a node may log in these worlds. Any other error is a fault.
-const EXPECTED: [&str; 10] = [
+const EXPECTED: [&str; 13] = [
+    "prolog failed: the node gets no more jobs",
+    "epilog failed: the node gets no more jobs",
+    "node drained; when it is repaired",
     "a node had a job of another journal",
     "a job of another journal than the master's is ended",
     "the journal cannot be written: new jobs are refused",
@@ -381,7 +384,7 @@ fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
     let (finished, seen) = worlds(400, WorldKind { wide: false, busy: true });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
-    seen.check(&[("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
+    seen.check(&[("a failed prolog", 4), ("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
 }
 
 #[test]

@@ -23,8 +23,7 @@ fn about(message: &NodeToMaster) -> Option<Key> {
 
 /// Returns true if an outcome is that of a process.
 fn is_of_process(outcome: &Outcome) -> bool {
-    let node = matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. } | Outcome::NotStarted { .. });
-    !node
+    outcome.reason().is_none()
 }
 
 impl World {
@@ -81,7 +80,7 @@ impl World {
     /// Reports the end of an attempt, as its process ended and its records have it.
     fn tells(&mut self, node: usize, key: Key, outcome: &Outcome) {
         let (job, attempt) = key;
-        let Host { name, records, .. } = &self.hosts[node];
+        let Host { name, records, concluded, .. } = &self.hosts[node];
         if matches!(outcome, Outcome::Lost { reason } if reason == "the node does not know the job") {
             return;
         }
@@ -89,8 +88,10 @@ impl World {
         assert!(recorded == Some(outcome), "{name} tells {outcome:?} of job {job}, recorded: {recorded:?}");
         let exit = self.exits.get(&(job, attempt, name.clone())).filter(|_| is_of_process(outcome));
         assert!(exit.is_none_or(|exit| exit == outcome), "{name} tells {outcome:?} of job {job}, which ended {exit:?}");
-        self.lost |= matches!(outcome, Outcome::NodeFailed { .. });
-        if matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. }) {
+        assert!(exit.is_none() || concluded.contains(&key), "{name} tells the end of job {job} before its epilog");
+        // A part that was not prepared fails a job whose other parts have run.
+        self.lost |= matches!(outcome, Outcome::NodeFailed { .. } | Outcome::NotPrepared { .. });
+        if matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. } | Outcome::NotPrepared { .. }) {
             self.failed.insert(job);
         }
         if *outcome != Outcome::Exited(0) {

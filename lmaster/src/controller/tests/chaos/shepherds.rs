@@ -81,6 +81,8 @@ impl World {
         let (job, attempt) = key;
         assert_eq!(exec.journal, self.bench.disk.journal, "job {job} of another journal is started on {name}");
         assert!(self.hosts[index].is_open(key), "attempt {attempt} of job {job} is started on {name} without a record");
+        let is_prepared = self.hosts[index].prepared.contains(&key);
+        assert!(is_prepared, "attempt {attempt} of job {job} is started on {name} without a prolog");
         let runs = |host: &Host| host.processes.values().any(|other| other.key.0 == job && other.key.1 != attempt);
         assert!(!self.hosts.iter().any(runs), "attempt {attempt} of job {job} is released while another one runs");
         let handle = launch.handle;
