@@ -90,8 +90,13 @@ impl Secured {
 
     /// Starts a node with a certificate, and a state directory and a log of this name.
     pub fn node(&self, name: &str, certificate: &Path, state: &str) -> SecuredNode {
+        self.node_at(&self.address(), name, certificate, state)
+    }
+
+    /// Starts such a node, which looks for the master at these addresses.
+    pub fn node_at(&self, addresses: &str, name: &str, certificate: &Path, state: &str) -> SecuredNode {
         let mut command: Command = programs::command("lslave");
-        command.args(["--master", &self.address(), "--name", name, "--cpus", "2", "--state-dir"]);
+        command.args(["--master", addresses, "--name", name, "--cpus", "2", "--state-dir"]);
         command.arg(self.dir.path().join(state)).env("LIMO_TLS_DIR", certificate);
         // These tests run as root.
         command.env("LIMO_ROOT_JOBS", "true");
