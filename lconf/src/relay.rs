@@ -82,9 +82,15 @@ impl Drop for OpenOne {
 /// Serves users until the process is ended.
 ///
 /// # Errors
-/// If the socket cannot be made.
+/// If the master is on this machine, or the socket cannot be made.
 pub async fn run(arguments: &RelayArguments, master: &Master) -> Result<u8, Failure> {
     let path = &arguments.socket;
+    // The master of this machine serves its users itself, and the relay would call its own socket.
+    if !master.address().starts_with("tls://") {
+        let failure =
+            Failure::new(format_args!("a relay passes users on to another machine, not to {}", master.address()));
+        return Err(failure.hint("name the master: --master tls://HOST:PORT, or LIMO_MASTER"));
+    }
     let listener = bind(path).await;
     let listener =
         listener.map_err(|error| Failure::new(format_args!("cannot listen on {}: {error}", path.display())))?;

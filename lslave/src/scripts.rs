@@ -240,3 +240,91 @@ impl Output {
         self.lines().next_back().map(|line| format!(": {}", clip_lossy(line, LAST_LINE))).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use limo_node::Subject;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Returns a program with this script, in a directory of its own.
+    fn program(script: &str, time_limit: Span) -> (TempDir, Program) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("program");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("own file");
+        (dir, Program { path, time_limit })
+    }
+
+    fn order(again: bool) -> ScriptOrder {
+        let subject = Subject { name: "tidy".into(), user: "ada".into(), uid: 7, restarts: 2 };
+        let (job, attempt) = (JobId(1), Attempt(1));
+        // The value is unique on this machine, because processes with it are killed.
+        let cookie = format!("test-{}-{:?}", std::process::id(), std::thread::current().id());
+        ScriptOrder { script: Script::Epilog, job, attempt, subject, cookie, again }
+    }
+
+    fn ran(script: &str, time_limit: Span) -> Result<(), String> {
+        let (_dir, program) = program(script, time_limit);
+        let (interrupted, _writer) = io::pipe().expect("a pipe");
+        run(&program, &order(false), "n1", &interrupted)
+    }
+
+    const LONG: Span = Span::from_secs(60);
+
+    #[test]
+    fn a_program_has_an_environment_of_its_own_and_its_failure_has_a_reason() {
+        let shown = "echo $LIMO_JOB_ID $LIMO_JOB_NAME $LIMO_JOB_USER $LIMO_JOB_UID $LIMO_NODE $LIMO_RESTART_COUNT";
+        assert_eq!(ran("test $(env | grep -vcE '^(PWD|SHLVL|_)=') = 8 && ! read line", LONG), Ok(()));
+        let failed = ran(&format!("{shown} >&2; echo; exit 3"), LONG);
+        assert_eq!(failed, Err("failed with exit code 3: 1 tidy ada 7 n1 2".into()));
+        assert_eq!(ran("kill -9 $$", LONG), Err("was ended by signal 9".into()));
+        let missing = Program { path: "/nowhere/program".into(), time_limit: LONG };
+        let (interrupted, _writer) = io::pipe().expect("a pipe");
+        let error = run(&missing, &order(false), "n1", &interrupted).expect_err("it is missing");
+        assert!(error.starts_with("cannot be run: No such file"), "{error}");
+    }
+
+    #[test]
+    fn endless_output_is_dropped_and_the_time_limit_holds() {
+        let limit = Span::from_ms(200);
+        assert_eq!(ran("exec yes", limit), Err("exceeded its time limit of 200ms".into()));
+        let mut output = Output::default();
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let written = std::thread::spawn(move || io::Write::write_all(&mut &writer, &[b'x'; 100_000]));
+        while output.read(&mut reader) {}
+        written.join().expect("no panic").expect("read");
+        assert_eq!((output.bytes.len(), output.dropped), (16 * 1024, 100_000 - 16 * 1024));
+    }
+
+    #[test]
+    fn a_process_that_a_program_leaves_behind_does_not_delay_its_end() {
+        let begin = Instant::now();
+        assert_eq!(ran("sleep 20 & exit 0", LONG), Ok(()));
+        assert!(begin.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn processes_of_an_interrupted_run_are_killed_before_the_next() {
+        let (dir, program) = program("cd ${0%/*}; [ -e child ] && exit; sleep 1000 & echo $! > child", LONG);
+        let (interrupted, _writer) = io::pipe().expect("a pipe");
+        let child = || fs::read_to_string(dir.path().join("child")).expect("written").trim().parse().expect("a number");
+        assert_eq!(run(&program, &order(false), "n1", &interrupted), Ok(()));
+        let left = ProcessHandle::open(child()).expect("it runs on");
+        assert_eq!(run(&program, &order(true), "n1", &interrupted), Ok(()));
+        let mut fds = [PollFd::new(left.as_fd(), PollFlags::POLLIN)];
+        assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1), "it has ended");
+    }
+
+    #[test]
+    fn an_interrupted_program_is_killed() {
+        let (_dir, program) = program("sleep 1000", LONG);
+        let (interrupted, writer) = io::pipe().expect("a pipe");
+        drop(writer);
+        assert_eq!(run(&program, &order(false), "n1", &interrupted), Err("was interrupted".into()));
+    }
+}

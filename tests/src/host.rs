@@ -196,7 +196,7 @@ impl Host {
 
     /// Returns the end of the log of Limo's services.
     fn log(&self) -> String {
-        let script = "journalctl --no-pager --lines 40 --output cat -u lmaster -u lslave -u limo-jobs";
+        let script = "journalctl --no-pager --lines 40 --output cat -u lmaster -u lslave -u limo-jobs -u limo-relay";
         let output = self.command(script).output().expect("nsenter is there");
         format!("log of {}:\n{}", self.name, String::from_utf8_lossy(&output.stdout))
     }

@@ -20,10 +20,11 @@ const COMPLETED: [(&str, &[&str]); 4] =
     [("client", &["lrun", "lq", "lconf"]), ("master", &["lmaster"]), ("node", &["lslave"]), ("sim", &["lsim"])];
 
 /// Units, sysusers files, and the packages that install them.
-const RENAMED: [(&str, &str); 5] = [
+const RENAMED: [(&str, &str); 6] = [
     ("systemd/lmaster.service", "limo-master.lmaster.service"),
     ("systemd/lslave.service", "limo-node.lslave.service"),
     ("systemd/limo-jobs.service", "limo-node.limo-jobs.service"),
+    ("systemd/limo-relay.service", "limo-client.limo-relay.service"),
     ("sysusers/limo.conf", "limo-master.sysusers"),
     ("sysusers/limo.conf", "limo-node.sysusers"),
 ];

@@ -18,7 +18,7 @@ fn the_role_of_ansible_installs_a_cluster() {
     if Command::new("ansible-playbook").arg("--version").output().is_err() {
         return skip(Requirement::Program, "ansible-playbook is not installed");
     }
-    let Some(site) = Site::of(&["head", "n1"]) else { return };
+    let Some(site) = Site::of(&["head", "n1"], 1) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     for (name, host) in [("head", &site.head), ("n1", &site.nodes[0])] {
         fs::write(dir.path().join(name), host.init().to_string()).expect("written");

@@ -25,6 +25,7 @@ fn a_cluster_is_installed_restarted_upgraded_and_removed() {
     site.install();
     jobs_run_as_their_users(&site);
     commands_of_others_are_hidden(&site);
+    users_of_a_submit_host_run_jobs(&site);
     services_are_confined(&site);
     jobs_keep_their_control_groups(&site);
     services_restart_under_load(&site);
@@ -55,13 +56,26 @@ fn commands_of_others_are_hidden(site: &Site) {
     site.head.done(&format!("su - alice -c 'lq cancel {}'", job.trim()));
 }
 
+fn users_of_a_submit_host_run_jobs(site: &Site) {
+    let host = site.install_submit_host();
+    let id = host.done("su - alice -c 'lrun id'");
+    assert!(id.starts_with("uid=3001(alice) "), "{id}");
+    let root = host.run("lq nodes");
+    assert!(root.code != Some(0) && root.stderr.contains("may not act for root"), "{root:?}");
+    host.done("systemctl restart limo-relay");
+    until("the relay listens", || (host.run("su - bob -c 'lq nodes'").code == Some(0)).then_some(()));
+}
+
 fn services_are_confined(site: &Site) {
-    for (host, units) in [(&site.head, "lmaster"), (&site.nodes[0], "lslave")] {
-        host.done(&format!("systemd-analyze verify --recursive-errors=no /usr/lib/systemd/system/{units}.service"));
+    let login = site.others.first().expect("a submit host");
+    for (host, unit) in [(&site.head, "lmaster"), (&site.nodes[0], "lslave"), (login, "limo-relay")] {
+        host.done(&format!("systemd-analyze verify --recursive-errors=no /usr/lib/systemd/system/{unit}.service"));
     }
-    let exposure = site.head.done("systemd-analyze security --no-pager lmaster.service | tail -1");
-    let level: f64 = exposure.split_whitespace().find_map(|word| word.parse().ok()).expect("a level");
-    assert!(level < 3.0, "{exposure}");
+    for (host, unit) in [(&site.head, "lmaster"), (login, "limo-relay")] {
+        let exposure = host.done(&format!("systemd-analyze security --no-pager {unit}.service | tail -1"));
+        let level: f64 = exposure.split_whitespace().find_map(|word| word.parse().ok()).expect("a level");
+        assert!(level < 3.0, "{exposure}");
+    }
 }
 
 /// Starts a stream of bytes through a job of n1, and jobs with their own exit codes; disturbs n1, and expects each byte

@@ -1,4 +1,4 @@
-//! A master and three nodes on hosts of their own, installed from the packages as docs/install.md says.
+//! A master, three nodes and a submit host on hosts of their own, installed from the packages as docs/install.md says.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use limo_requirements::{Requirement, skip};
 use limo_tests::{Host, Switch, programs, until};
 
-const NAMES: [&str; 4] = ["head", "n1", "n2", "n3"];
+const NAMES: [&str; 5] = ["head", "n1", "n2", "n3", "login1"];
+
+/// Number of nodes among the hosts.
+const NODES: usize = 3;
 
 /// Users of every host.
 const USERS: &str = "groupadd -g 3100 project; useradd -m -u 3001 -G project alice; useradd -m -u 3002 bob";
@@ -16,6 +19,8 @@ const USERS: &str = "groupadd -g 3100 project; useradd -m -u 3001 -G project ali
 pub struct Site {
     pub head: Host,
     pub nodes: Vec<Host>,
+    /// Further hosts, which run no jobs.
+    pub others: Vec<Host>,
     _switch: Switch,
 }
 
@@ -41,13 +46,13 @@ fn packages() -> Option<Vec<PathBuf>> {
 }
 
 impl Site {
-    /// Boots a master and three nodes. Skips the rest of the test with `None` if that is impossible.
+    /// Boots a master, three nodes and a submit host. Skips the rest of the test with `None` if that is impossible.
     pub fn new() -> Option<Self> {
-        Self::of(&NAMES)
+        Self::of(&NAMES, NODES)
     }
 
-    /// Boots the hosts with these names; the first is that of the master.
-    pub fn of(hosts: &[&str]) -> Option<Self> {
+    /// Boots the hosts with these names; the first is that of the master, and `nodes` nodes follow.
+    pub fn of(hosts: &[&str], nodes: usize) -> Option<Self> {
         let packages = packages()?;
         let switch = Switch::new()?;
         let names = hosts.iter().enumerate();
@@ -64,7 +69,8 @@ impl Site {
         };
         let mut hosts = hosts.iter().enumerate().map(boot);
         let head = hosts.next().expect("the master's host");
-        Some(Self { head, nodes: hosts.collect(), _switch: switch })
+        let (nodes, others) = (hosts.by_ref().take(nodes).collect(), hosts.collect());
+        Some(Self { head, nodes, others, _switch: switch })
     }
 
     /// Types the lines of docs/install.md, with the token for each node, and waits for the nodes.
@@ -81,10 +87,21 @@ impl Site {
         until("the nodes", || {
             let nodes = self.head.run("lq nodes").stdout;
             let is_up = |name: &&str| nodes.lines().any(|line| line.starts_with(*name) && line.contains(" up "));
-            NAMES[1..].iter().all(is_up).then_some(())
+            NAMES[1..=NODES].iter().all(is_up).then_some(())
         });
         let ran = self.head.done(&format!("su - alice -c '{}'", typed("As a user, on the host of the master")));
-        assert!(NAMES[1..].contains(&ran.lines().last().expect("a host")), "{ran}");
+        assert!(NAMES[1..=NODES].contains(&ran.lines().last().expect("a host")), "{ran}");
+    }
+}
+
+impl Site {
+    /// Types the lines of docs/install.md on a submit host, and returns it.
+    pub fn install_submit_host(&self) -> &Host {
+        let host = self.others.first().expect("the last of the names");
+        let printed = self.head.done("lconf cluster join-token --role submit-host");
+        let token = printed.lines().last().expect("a token");
+        host.done(&typed("On a submit host").replace("limo1....", token));
+        host
     }
 }
 
