@@ -17,7 +17,7 @@ use crate::cluster::ClusterCommand;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::reservation::ReservationCommand;
-use crate::service::{AddNodes, Drain, Lost, Remove, Resume};
+use crate::service::{AddNodes, Drain, Lost, Remove, Resume, Stop};
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
@@ -224,6 +224,8 @@ pub enum NodeCommand {
     Show { name: String },
     /// Give nodes no new jobs: the same as `lconf drain`
     Drain(Drain),
+    /// Drain nodes and end their jobs: those of `lrun --requeue` run again elsewhere, others are cancelled
+    Stop(Stop),
     /// Give drained nodes jobs again: the same as `lconf resume`
     Resume(Resume),
     /// Add nodes before they register, so that jobs can wait for them

@@ -30,6 +30,7 @@ pub async fn run(command: NodeCommand, json: bool, master: &Master) -> Result<u8
             }
         }
         NodeCommand::Drain(drain) => return service::drain(drain, master).await,
+        NodeCommand::Stop(stop) => return service::stop(stop, master).await,
         NodeCommand::Add(add) => return service::add(add, master).await,
         NodeCommand::Lost(lost) => return service::lost(lost, master).await,
         NodeCommand::Remove(remove) => return service::remove(remove, master).await,

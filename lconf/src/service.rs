@@ -18,6 +18,16 @@ pub struct Drain {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Stop {
+    /// Nodes, e.g. n1 or n[1-4,7]
+    #[arg(value_name = "NODES", value_parser = nodes)]
+    nodes: Nodes,
+    /// Reason, shown in listings
+    #[arg(short, long, value_name = "TEXT", value_parser = reason)]
+    reason: String,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct Resume {
     /// Nodes, e.g. n1 or n[1-4,7]
     #[arg(value_name = "NODES", value_parser = nodes)]
@@ -81,6 +91,15 @@ pub fn reason(text: &str) -> Result<String, String> {
 /// If the master cannot be asked, or does not know one of the nodes; then none is drained.
 pub async fn drain(Drain { nodes, reason }: Drain, master: &Master) -> Result<u8, Failure> {
     master.change(Change::Drain { nodes: nodes.0, reason }).await?;
+    Ok(exit::DONE)
+}
+
+/// Drains nodes and ends their jobs.
+///
+/// # Errors
+/// The same as for [`drain`].
+pub async fn stop(Stop { nodes, reason }: Stop, master: &Master) -> Result<u8, Failure> {
+    master.change(Change::StopNodes { nodes: nodes.0, reason }).await?;
     Ok(exit::DONE)
 }
 

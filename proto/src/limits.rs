@@ -102,9 +102,10 @@ impl Query {
 impl Change {
     fn check(&self) -> Result<(), TooLarge> {
         match self {
-            Self::Drain { nodes, .. } | Self::Resume { nodes } | Self::RemoveNodes(nodes) => {
-                names("nodes", nodes, NODES_LIMIT)
-            }
+            Self::Drain { nodes, .. }
+            | Self::StopNodes { nodes, .. }
+            | Self::Resume { nodes }
+            | Self::RemoveNodes(nodes) => names("nodes", nodes, NODES_LIMIT),
             Self::Policy { parts, .. } => count("parts of the policy", parts.len(), PARTS_LIMIT),
             Self::SetProfiles(profiles) => count("profiles", profiles.len(), PROFILES_LIMIT),
             Self::AddNodes(specs) => count("nodes to add", specs.len(), SPECS_LIMIT),

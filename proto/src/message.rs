@@ -261,4 +261,11 @@ pub enum Change {
     SuspendJobs(Vec<JobId>),
     /// Undoes `SuspendJobs`.
     ResumeJobs(Vec<JobId>),
+    /// Drains all of these nodes, or none, and ends their jobs: requeueable ones run again elsewhere, others are
+    /// cancelled.
+    StopNodes {
+        #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
+        nodes: Vec<String>,
+        reason: String,
+    },
 }

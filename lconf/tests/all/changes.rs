@@ -61,6 +61,8 @@ async fn nodes() {
     let drain = |nodes: &[&str], reason: &str| Change::Drain { nodes: names(nodes), reason: reason.into() };
     check(&["node", "drain", "n1", "--reason", "new fan"], drain(&["n1"], "new fan")).await;
     check(&["drain", "n[1-2,7]", "-r", "disks"], drain(&["n1", "n2", "n7"], "disks")).await;
+    let stop = Change::StopNodes { nodes: names(&["n1", "n2"]), reason: "fire".into() };
+    check(&["node", "stop", "n[1-2]", "-r", "fire"], stop).await;
     check(&["node", "resume", "n1"], Change::Resume { nodes: names(&["n1"]) }).await;
     check(&["resume", "n1,n3"], Change::Resume { nodes: names(&["n1", "n3"]) }).await;
 }

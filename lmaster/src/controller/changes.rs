@@ -162,6 +162,7 @@ impl Controller {
                     Event::NodeDrained { node, reason, by }
                 });
             }
+            Change::StopNodes { nodes, reason } => return self.stop_nodes(peer, &nodes, (&reason, &by)),
             Change::Resume { nodes } => {
                 return self.serve_nodes(peer, &nodes, |node| Event::NodeResumed { node, by: by.clone() });
             }

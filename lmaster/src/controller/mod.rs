@@ -51,6 +51,7 @@ mod signals;
 mod sleep;
 mod stdin;
 mod steer;
+mod stopped;
 mod streams;
 mod submissions;
 mod submit;

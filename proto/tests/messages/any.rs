@@ -322,6 +322,7 @@ pub fn change() -> impl Strategy<Value = Change> {
             Change::Policy { preset: Preset::LimoPrototype, parts }
         }),
         (vec(text(), 0..4), text()).prop_map(|(nodes, reason)| Change::Drain { nodes, reason }),
+        (vec(text(), 0..4), text()).prop_map(|(nodes, reason)| Change::StopNodes { nodes, reason }),
         vec(text(), 0..4).prop_map(|nodes| Change::Resume { nodes }),
         (text(), any::<u64>(), proptest::option::of(any::<i32>())).prop_map(|(user, job, signal)| {
             let filter = JobFilter { users: vec![user], states: vec![JobState::Running], ..JobFilter::default() };

@@ -200,3 +200,27 @@ fn jobs_wait_for_a_node_that_is_added_before_it_registers() {
     assert_eq!((submitter.wait(job), submitter.job(job)["nodes"][0].as_str()), (Some(0), Some("n2")));
     submitter.lconf(&["node", "remove", "n3"]).succeeded();
 }
+
+#[test]
+fn a_stopped_node_ends_its_jobs_and_requeueable_ones_run_elsewhere() {
+    let cluster = Setup::nodes(2, 2).start();
+    let submitter = cluster.submitter();
+    let wait = "echo $LIMO_NODE >> $0; test $LIMO_NODE = n2 && exit 4; sleep 1000";
+    let again = submitter.detach(&["--requeue", "sh", "-c", wait, "again"]);
+    let once = submitter.detach(&["-w", "n1", "sh", "-c", "echo >> $0; sleep 1000", "once"]);
+    for name in ["again", "once"] {
+        until(&format!("{name} runs"), || submitter.path(name).exists().then_some(()));
+    }
+    let other = submitter.detach(&["-w", "n2", "sh", "-c", "until [ -e go ]; do sleep 0.02; done"]);
+    submitter.lconf(&["node", "stop", "n[1,7]", "--reason", "fire"]).failed("n7");
+    assert_eq!((submitter.state(again), submitter.state(once)), ("running".into(), "running".into()));
+    submitter.lconf(&["node", "stop", "n1", "--reason", "fire"]).succeeded();
+    assert_eq!((submitter.wait(again), submitter.read("again").as_str()), (Some(4), "n1\nn2\n"));
+    until("it is cancelled", || (submitter.state(once) == "cancelled").then_some(()));
+    std::fs::write(submitter.path("go"), "").expect("written");
+    assert_eq!(submitter.wait(other), Some(0), "jobs of other nodes go on");
+    let report = cluster.node_report("n1").expect("known");
+    assert_eq!((report["state"].as_str(), report["connected"].as_bool()), (Some("drained"), Some(true)), "{report}");
+    submitter.lconf(&["node", "resume", "n1"]).succeeded();
+    assert_eq!(submitter.lrun(&["-w", "n1", "true"]).code, Some(0));
+}

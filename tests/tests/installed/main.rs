@@ -185,7 +185,7 @@ fn packages_are_removed(site: &Site) {
     node.done("dpkg --purge limo-node");
     assert_ne!(finish(job).code, Some(0));
     let left = "pgrep -l 'lslave|lshepherd|sleep'; ls -d /var/lib/limo /etc/limo /etc/default/lslave \
-                /usr/sbin/lslave 2> /dev/null; systemctl list-unit-files 'lslave*' 'limo*' --no-legend";
+                /usr/sbin/lslave 2> /dev/null; systemctl list-unit-files 'lslave*' 'limo-jobs*' --no-legend";
     // Units that were killed end soon.
     until("nothing is left", || node.run(left).stdout.is_empty().then_some(()));
 }

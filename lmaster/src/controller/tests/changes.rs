@@ -37,6 +37,7 @@ fn operators_change_and_users_do_not() {
         Change::Mode(ModeSetting::Low),
         Change::Policy { preset: Preset::LimoPrototype, parts: Vec::new() },
         Change::Prices(Some(Curve::constant(limo_model::Price::ZERO))),
+        Change::StopNodes { nodes: vec!["n1".into()], reason: "fire".into() },
         Change::Drain { nodes: vec!["n1".into()], reason: "new fan".into() },
         Change::SetProfiles(vec![(key.clone(), profile)]),
     ];
