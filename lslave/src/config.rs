@@ -27,7 +27,7 @@ use containment::{ContainmentArguments, ContainmentTable};
 use idle::{Idle, SleepSettings};
 use master::endpoint;
 use scripts::ScriptTable;
-pub use scripts::{Program, ScriptSettings};
+pub use scripts::{ScriptProgram, ScriptSettings};
 pub use users::UserSettings;
 use users::{UserArguments, UserTable};
 

@@ -23,7 +23,7 @@ use nix::unistd::{Pid, geteuid};
 use tokio::sync::{Semaphore, mpsc};
 use tracing::{info, warn};
 
-use crate::config::{Program, ScriptSettings};
+use crate::config::{ScriptProgram, ScriptSettings};
 use crate::shell::Event;
 
 /// Most programs that run at a time, each with a thread that waits for it; others wait for their turn.
@@ -95,7 +95,7 @@ fn cannot_run(error: &io::Error) -> String {
 }
 
 /// Runs a program to its end. The reason of a failure continues a sentence that begins with `the prolog of job 7`.
-fn run(program: &Program, order: &ScriptOrder, node: &str, interrupted: &PipeReader) -> Result<(), String> {
+fn run(program: &ScriptProgram, order: &ScriptOrder, node: &str, interrupted: &PipeReader) -> Result<(), String> {
     // Its processes have another value than those of the job, which are killed when the job ends.
     let mark = Mark { cookie: format!("{}-{}", order.cookie, order.script), uid: geteuid().as_raw() };
     if order.again {
@@ -252,12 +252,12 @@ mod tests {
     use super::*;
 
     /// Returns a program with this script, in a directory of its own.
-    fn program(script: &str, time_limit: Span) -> (TempDir, Program) {
+    fn program(script: &str, time_limit: Span) -> (TempDir, ScriptProgram) {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("program");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
         fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("own file");
-        (dir, Program { path, time_limit })
+        (dir, ScriptProgram { path, time_limit })
     }
 
     fn order(again: bool) -> ScriptOrder {
@@ -283,7 +283,7 @@ mod tests {
         let failed = ran(&format!("{shown} >&2; echo; exit 3"), LONG);
         assert_eq!(failed, Err("failed with exit code 3: 1 tidy ada 7 n1 2".into()));
         assert_eq!(ran("kill -9 $$", LONG), Err("was ended by signal 9".into()));
-        let missing = Program { path: "/nowhere/program".into(), time_limit: LONG };
+        let missing = ScriptProgram { path: "/nowhere/program".into(), time_limit: LONG };
         let (interrupted, _writer) = io::pipe().expect("a pipe");
         let error = run(&missing, &order(false), "n1", &interrupted).expect_err("it is missing");
         assert!(error.starts_with("cannot be run: No such file"), "{error}");

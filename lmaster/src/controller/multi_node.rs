@@ -167,6 +167,13 @@ impl Controller {
         if !open.contains(&node) {
             return;
         }
+        if let Outcome::NotPrepared { reason } = &how.0
+            && self.is_starting(job)
+            && !self.assignments.may_be_released(job, attempt)
+        {
+            // No part has begun, so that the other nodes only forget theirs.
+            return self.take_back(job, attempt, reason);
+        }
         self.assignments.release(job, attempt);
         let (outcome, usage) = how;
         if open.len() > 1 {

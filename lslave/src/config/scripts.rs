@@ -22,7 +22,7 @@ pub struct ScriptTable {
 
 /// A program of the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct ScriptProgram {
     /// Absolute path. Only root and the daemon's user can change the file.
     pub path: PathBuf,
     /// Time after which the program is killed: above 0, at most 1 h.
@@ -32,8 +32,8 @@ pub struct Program {
 /// The programs of a running daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScriptSettings {
-    pub prolog: Option<Program>,
-    pub epilog: Option<Program>,
+    pub prolog: Option<ScriptProgram>,
+    pub epilog: Option<ScriptProgram>,
 }
 
 impl ScriptSettings {
@@ -53,7 +53,7 @@ impl ScriptSettings {
 }
 
 impl ScriptTable {
-    fn checked(self, name: &str) -> anyhow::Result<Program> {
+    fn checked(self, name: &str) -> anyhow::Result<ScriptProgram> {
         let Self { program: path, time_limit } = self;
         if !path.is_absolute() {
             bail!("the program `{}` of [{name}] must be an absolute path, such as `/etc/limo/{name}`", path.display());
@@ -63,7 +63,7 @@ impl ScriptTable {
         if time_limit <= Span::ZERO || time_limit > LONGEST {
             bail!("the time limit of [{name}] is {time_limit}: it must be positive and at most {LONGEST}");
         }
-        Ok(Program { path, time_limit })
+        Ok(ScriptProgram { path, time_limit })
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
         assert!(refused(&table).ends_with("is not an executable file"), "{}", refused(&table));
         mode(0o755);
         let parsed = ScriptSettings::checked(toml::from_str(&table).expect("a table"), None).expect("safe");
-        assert_eq!(parsed.prolog, Some(Program { path: path.clone(), time_limit: Span::from_secs(60) }));
+        assert_eq!(parsed.prolog, Some(ScriptProgram { path: path.clone(), time_limit: Span::from_secs(60) }));
         assert_eq!(parsed.present(), Scripts { prolog: true, epilog: false });
         for limit in ["0s", "2h"] {
             let error = refused(&format!("{table}time_limit = \"{limit}\"\n"));

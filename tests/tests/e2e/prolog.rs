@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use limo_tests::{Cluster, NodeSetup, Setup, finish, until};
+use limo_tests::{Cluster, NodeSetup, Setup, finish, sorted_lines, until};
 use tempfile::TempDir;
 
 /// Directory of the programs and the files that they write.
@@ -203,11 +203,13 @@ fn a_job_over_several_nodes_waits_again_if_one_of_them_is_not_prepared() {
     let nodes = vec![programs.node("n1", ("true", ""), "1min"), programs.node("n2", ("exit 1", ""), "1min")];
     let cluster = cluster(nodes);
     let submitter = cluster.submitter();
-    let job = submitter.detach(&["-N", "2", "sh", "-c", "echo ran >> out-$LIMO_NODE"]);
+    let mut lrun = submitter.spawn_lrun(&["-N", "2", "sh", "-c", "cat; echo $LIMO_NODE | tee ran-$LIMO_NODE"]);
     assert_eq!(drained(&cluster, "n2"), "the prolog of job 1 failed with exit code 1");
-    until("the job waits", || (submitter.state(job) == "waiting").then_some(()));
+    until("the job waits", || (submitter.state(1) == "waiting").then_some(()));
+    assert!(!submitter.path("ran-n1").exists(), "no node starts it before all are prepared");
     programs.write("n2-prolog", "true");
     submitter.lconf(&["node", "resume", "n2"]).succeeded();
-    assert_eq!(submitter.wait(job), Some(0));
-    assert_eq!((submitter.read("out-n1").as_str(), submitter.read("out-n2").as_str()), ("ran\n", "ran\n"));
+    std::io::Write::write_all(&mut lrun.stdin.take().expect("piped"), b"in\n").expect("lrun is there");
+    let ran = finish(lrun);
+    assert_eq!((ran.code, sorted_lines(&ran.stdout).as_str()), (Some(0), "in\nin\nn1\nn2\n"), "{ran:?}");
 }
