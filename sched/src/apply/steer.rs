@@ -102,6 +102,10 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power,
     let hidden_since = std::mem::replace(&mut assignment.hidden_since, now);
     (assignment.draw, assignment.shares) = (draw, shares);
     let after: Vec<Power> = assignment.draw_by_unit().map(|(_, draw)| draw).collect();
+    if !is_drawing {
+        let pending = assignment.draw_of_units();
+        cluster.state.sums.pending += pending - std::mem::replace(&mut assignment.pending, pending);
+    }
     for ((unit, before), after) in before.into_iter().zip(after) {
         let more = after - before;
         if is_drawing {
