@@ -7,12 +7,11 @@ use std::str::FromStr;
 use crate::array::ArrayArgs;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Parser};
-use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
-use limo_model::{
-    Allowance, Cores, Energy, JobId, Memory, Money, Span, Time, UnitError, Warning, WhenUsed, check_name,
-};
+use limo_client::{Clock, MasterArg, ReconnectArg};
+use limo_model::{Allowance, Energy, JobId, Money, Span, Time, UnitError, Warning, WhenUsed, check_name};
 
 use crate::dependency::Dependencies;
+use crate::resources::ResourceArgs;
 use crate::warning::warning;
 
 use crate::export::Export;
@@ -87,32 +86,6 @@ pub struct JobArgs {
     /// Variables to export: ALL (default), NONE, NAME[=VALUE],...
     #[arg(long, value_name = "LIST", value_parser = OsStringValueParser::new().try_map(|text| Export::new(&text)), hide = true)]
     pub export: Option<Export>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Resources")]
-pub struct ResourceArgs {
-    /// Cores of one CPU for each task, or `all` [default: 1]
-    #[arg(short = 'c', long, value_name = "N")]
-    pub cores: Option<Cores>,
-    /// Memory, e.g. 512M
-    #[arg(long, value_name = "SIZE")]
-    pub mem: Option<Memory>,
-    /// Use only these nodes, e.g. n[1-4,7]
-    #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
-    pub nodelist: Option<Hosts>,
-    /// Do not use these nodes
-    #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts, hide = true)]
-    pub exclude: Option<Hosts>,
-    /// Use only these types of hardware
-    #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
-    pub constraint: Option<Hosts>,
-    /// Run in this reservation: on its nodes, in its time
-    #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
-    pub reservation: Option<String>,
-    /// Run alone on its nodes; use all cores unless -c gives a number
-    #[arg(long, hide = true)]
-    pub exclusive: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -272,15 +245,6 @@ impl FromStr for Variant {
     }
 }
 
-fn hosts(text: &str) -> Result<Hosts, String> {
-    parse_hosts(text).map(Hosts).map_err(|error| error.to_string())
-}
-
-fn hardware(text: &str) -> Result<Hosts, String> {
-    let names = text.split('|').map(|name| check_name("hardware", name).map(|()| name.to_owned()));
-    names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
-}
-
 /// Parses a name that the submitter chooses. Names with `+` are reserved for those that Limo makes from commands.
 fn application(text: &str) -> Result<String, String> {
     check_name("application", text).map_err(|error| error.to_string())?;
@@ -308,10 +272,6 @@ fn job_name(text: &str) -> Result<String, String> {
         Some(found) => Err(format!("has the control character {found:?}")),
         None => Ok(text.to_owned()),
     }
-}
-
-fn reservation(text: &str) -> Result<String, String> {
-    check_name("reservation", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn positive_span(text: &str) -> Result<Span, String> {
@@ -350,6 +310,7 @@ mod tests {
             "--size=1",
             "-c2",
             "--exclusive",
+            "--cap=30W",
             "--gres=gpu:1",
             "-n2",
             "-l",

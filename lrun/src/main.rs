@@ -17,6 +17,7 @@ mod link;
 mod login;
 mod priority;
 mod pumps;
+mod resources;
 mod script;
 mod session;
 mod signals;

@@ -134,10 +134,11 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         spread: args.tasks.spread(&args.resources),
         reservation: args.resources.reservation.clone(),
         priority: args.priority.priority(),
-        exclusive: args.resources.exclusive,
+        exclusive: args.resources.is_exclusive(),
         accelerators: args.accelerators.count(),
         with_cores: args.accelerators.count().is_some() && args.resources.cores.is_some(),
         arrange: args.tasks.arrange(),
+        cap: args.resources.cap,
     })
 }
 
@@ -252,7 +253,14 @@ mod tests {
         check(&["--gpus", "1", "-c", "all"], (true, "all", Some(1)));
         check(&["--gpus", "1", "--exclusive"], (false, "all", Some(1)));
         check(&["--exclusive", "-n", "2"], (false, "1", None));
+        check(&["--cap", "30W"], (false, "all", None));
         check(&["-c", "8"], (false, "8", None));
+    }
+
+    #[test]
+    fn a_job_with_a_cap_is_alone_on_its_nodes() {
+        let request = submission(&["lrun", "--cap", "30W", "cg"]).request;
+        assert_eq!((request.cap, request.exclusive), (Some(limo_model::Power::from_watts(30)), true));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use limo_client::Failure;
 use limo_model::{Arrange, Cores, Spread};
 use limo_proto::Parallel;
 
-use crate::args::{Args, ResourceArgs};
+use crate::args::Args;
 use crate::files::StdinSource;
+use crate::resources::ResourceArgs;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
@@ -43,7 +44,7 @@ impl TaskArgs {
     /// of several tasks uses one.
     pub fn cores(&self, resources: &ResourceArgs) -> Cores {
         let usual =
-            if self.ntasks.is_none() && resources.exclusive { Cores::All } else { Cores::Count(NonZeroU32::MIN) };
+            if self.ntasks.is_none() && resources.is_exclusive() { Cores::All } else { Cores::Count(NonZeroU32::MIN) };
         resources.cores.unwrap_or(usual)
     }
 

@@ -89,6 +89,10 @@ pub struct Request {
     /// The arrangement of its chunks on nodes.
     #[serde(default)]
     pub arrange: Arrange,
+    /// Cap at which its units start, instead of one that the policy chooses. It runs only on units that obey this cap, and
+    /// has its nodes alone.
+    #[serde(default)]
+    pub cap: Option<Power>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -136,6 +140,7 @@ impl Request {
             accelerators: None,
             with_cores: false,
             arrange: Arrange::Spread,
+            cap: None,
         }
     }
 }

@@ -190,6 +190,9 @@ fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut V
         if let Some(cap) = part.cap.filter(|cap| !obeyed(cap)) {
             found.push(Violation::Cap { job: id, cap });
         }
+        if let Some(cap) = job.request.cap.filter(|cap| part.cap != Some(*cap)) {
+            found.push(Violation::NotAtCap { job: id, cap });
+        }
     }
     if part.memory != job.request.memory && !wants_several(&job.request) && !job.request.is_packed() {
         found.push(Violation::Memory { job: id, memory: part.memory });

@@ -83,6 +83,8 @@ pub enum Violation {
     Memory { job: JobId, memory: Memory },
     #[error("job {job} gets a cap of {cap}, which its unit does not obey")]
     Cap { job: JobId, cap: Power },
+    #[error("job {job} does not get the cap of {cap} that it requests")]
+    NotAtCap { job: JobId, cap: Power },
     #[error("{cores} cores of a unit with {total} would be taken")]
     CoresTaken { unit: UnitId, cores: u32, total: u32 },
     #[error("{memory} of a node with {total} would be taken")]

@@ -1,6 +1,6 @@
 //! Reasons for refusing an event or a request.
 
-use limo_model::{Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Span, SpecError, Time};
+use limo_model::{Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Power, Span, SpecError, Time};
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -33,6 +33,12 @@ pub enum Refused {
         counted(*offered_cores)
     )]
     TooLarge { cores: Cores, memory: Memory, node: String, offered_cores: u32, offered_memory: Memory },
+    #[error("a job that asks for a cap needs its nodes alone (--exclusive)")]
+    SharedCap,
+    #[error("a job that asks for a cap has one unit of each node: no packed tasks, and no --gres")]
+    CapOfSeveral,
+    #[error("no unit that the job may use can be held at {cap} (caps: {known})")]
+    NoCap { cap: Power, known: String },
     #[error("the job asks for {nodes} nodes: {offered} could run a part of it")]
     TooWide { nodes: u32, offered: usize },
     #[error("the job asks for {chunks} packed tasks: the nodes that it may use have room for {offered}")]

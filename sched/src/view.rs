@@ -186,9 +186,12 @@ impl<'a> View<'a> {
         state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
-    /// Returns the caps at which a job can be placed on a unit. Next to other jobs, this is the present cap. Alone,
+    /// Returns the caps at which a job can be placed on a unit: the one that it requests. Otherwise, next to other jobs, this is the present cap. Alone,
     /// the job is uncapped, or has a cap with a profile.
     fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Vec<Option<Power>> {
+        if request.cap.is_some() {
+            return vec![request.cap];
+        }
         if self.index().cores_used(id) > 0 && !request.exclusive {
             return vec![node.cap(id.unit)];
         }

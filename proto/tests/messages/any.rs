@@ -114,6 +114,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             accelerators: immediate.then_some(std::num::NonZeroU32::MAX),
             with_cores: immediate,
             arrange: if immediate { Arrange::Pack } else { Arrange::Spread },
+            cap: deadline.map(|at| Power::from_mw(at.unix_ms())),
         },
     )
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopReason, Time, Usage};
 
 use super::nodes::{self, release};
-use super::possible::check_request;
+use super::possible::{check_cap, check_request};
 use super::{arrays, eligible, lost, pause, quota, rank, reservations, runs, sleep};
 use crate::cluster::Cluster;
 use crate::facts::Known;
@@ -28,6 +28,7 @@ pub(super) fn check_submission(
             return Err(Refused::passed(what, at));
         }
     }
+    check_cap(request)?;
     check_request(cluster, request)?;
     check_depth(cluster, request)?;
     reservations::check(&cluster.state, now, request)?;

@@ -1,14 +1,26 @@
 //! Refuses jobs that no node could ever run, and names the closest match.
 
-use limo_model::{Request, UnitKind, UnitSpec};
+use std::collections::BTreeSet;
+
+use limo_model::{Power, Request, UnitKind, UnitSpec};
 
 use crate::cluster::Cluster;
 use crate::facts::{
-    allows_node, allows_unit, chunks_on_node, first_fit, may_be_denied, unit_and_chunks, units_like, wants_host_cores,
+    allows_node, allows_unit, chunks_on_node, first_fit, may_be_denied, obeys_cap, unit_and_chunks, units_like,
+    wants_host_cores,
 };
 use crate::index::Class;
 use crate::refused::Refused;
 use crate::state::Node;
+
+/// Refuses a cap that could not be kept.
+pub(super) fn check_cap(request: &Request) -> Result<(), Refused> {
+    match request.cap {
+        Some(_) if !request.exclusive => Err(Refused::SharedCap),
+        Some(_) if request.accelerators.is_some() || request.is_packed() => Err(Refused::CapOfSeveral),
+        _ => Ok(()),
+    }
+}
 
 /// Refuses a request that no known node could ever run. While no node is known, every request is accepted.
 pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
@@ -29,6 +41,15 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
         return Err(Refused::NoneLeft);
     }
     let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit)| (*node, unit)));
+    let at_any_cap = Request { cap: None, ..request.clone() };
+    let of_type = || units().filter(|(_, unit)| allows_unit(&at_any_cap, unit));
+    if let Some(cap) = request.cap.filter(|_| of_type().next().is_some())
+        && !of_type().any(|(_, unit)| obeys_cap(request, unit))
+    {
+        let ranges: BTreeSet<(Power, Power)> = of_type().filter_map(|(_, unit)| unit.caps).collect();
+        let known: Vec<String> = ranges.iter().map(|(low, high)| format!("{low} to {high}")).collect();
+        return Err(Refused::NoCap { cap, known: if known.is_empty() { "none".to_owned() } else { known.join(", ") } });
+    }
     if !units().any(|(_, unit)| allows_unit(request, unit)) {
         let mut known: Vec<&str> = units().map(|(_, unit)| unit.hardware.as_str()).collect();
         known.sort_unstable();

@@ -52,8 +52,7 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
     let units = cluster.index.classes.all().iter().flat_map(|class| &class.units);
     let able = || units.clone().filter(|unit| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores);
     let cores = able().map(|unit| cores_on(request, unit)).max().unwrap_or_else(|| request.cores.on(1));
-    let energy =
-        able().map(|unit| estimate(Known::of(&cluster.state), request, unit, None).energy).max().unwrap_or_default();
+    let energy = able().map(|unit| estimate(Known::of(&cluster.state), request, unit).energy).max().unwrap_or_default();
     // The request states this number for each node.
     let parts = request.nodes.get().saturating_mul(u32::try_from(units_wanted(request)).unwrap_or(u32::MAX));
     let beside = beside_accelerators(cluster, request).unwrap_or_default();
@@ -65,7 +64,7 @@ fn need(cluster: &Cluster, request: &Request) -> Charge {
 fn beside_accelerators(cluster: &Cluster, request: &Request) -> Option<Charge> {
     let of = |class: &Class| {
         let host = host_cores(request, &class.units)?;
-        let energy = estimate(Known::of(&cluster.state), request, &class.units[usize::from(host.unit)], None).energy;
+        let energy = estimate(Known::of(&cluster.state), request, &class.units[usize::from(host.unit)]).energy;
         Some(Charge { cores: host.cores, energy })
     };
     let all = cluster.index.classes.all().iter().filter_map(of);

@@ -60,15 +60,15 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the estimate for `request` on `unit`, uncapped or at `cap`, from a profile or the nameplate.
-pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
-    Looked::up(known, request, unit).under_cap(known, request, unit, cap)
+/// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile or the nameplate.
+pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
+    Looked::up(known, request, unit).under_cap(known, request, unit, request.cap)
 }
 
 /// Returns the expected draw of the cores that the job takes next to its accelerators on a node with these units.
 pub(crate) fn host_power(known: Known<'_>, request: &Request, units: &[UnitSpec]) -> Power {
     let unit = host_cores(request, units).and_then(|host| units.get(usize::from(host.unit)));
-    unit.map_or(Power::ZERO, |unit| estimate(known, request, unit, None).power)
+    unit.map_or(Power::ZERO, |unit| estimate(known, request, unit).power)
 }
 
 /// Returns the draw and the duration under an unmeasured cap, for a run that draws P without a cap. The draw is its

@@ -33,7 +33,12 @@ pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
         Some(_) => unit.kind == UnitKind::Accelerator,
         None => unit.kind == UnitKind::Cpu || request.variants.contains(&unit.hardware),
     };
-    constrained && has_command
+    constrained && has_command && obeys_cap(request, unit)
+}
+
+/// Returns true if the unit can be held at the cap that the job requests, or it requests none.
+pub(crate) fn obeys_cap(request: &Request, unit: &UnitSpec) -> bool {
+    request.cap.is_none_or(|cap| unit.caps.is_some_and(|(low, high)| (low..=high).contains(&cap)))
 }
 
 /// Returns the number of units that each chunk of the job takes, apart from its [`HostCores`].

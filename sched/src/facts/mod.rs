@@ -13,5 +13,5 @@ pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};
 pub(crate) use fits::{
     HostCores, MARGIN, allows_node, allows_unit, chunks_on_node, cores_on, first_fit, fits_node, host_cores, longest,
-    may_be_denied, unit_and_chunks, units_like, units_wanted, wants_host_cores, wants_several,
+    may_be_denied, obeys_cap, unit_and_chunks, units_like, units_wanted, wants_host_cores, wants_several,
 };

@@ -81,6 +81,6 @@ pub(crate) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u3
 pub(crate) fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
     class.node_runs(run, |node, count| {
         let unit = UnitId { node, unit: way.unit };
-        placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: None });
+        placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: job.request.cap });
     });
 }

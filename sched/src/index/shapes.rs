@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use limo_model::{Chunk, Memory, Request};
+use limo_model::{Chunk, Memory, Power, Request};
 
 use super::Classes;
 use crate::facts::{
@@ -24,6 +24,7 @@ struct ShapeKey {
     variants: Vec<String>,
     reservation: Option<String>,
     exclusive: bool,
+    cap: Option<Power>,
 }
 
 /// The fit of a shape to a class: the unit, the number of cores that must be free, and the number that is taken.
@@ -90,6 +91,7 @@ fn is_key(key: &ShapeKey, request: &Request) -> bool {
         && same(&key.variants, &request.variants)
         && key.reservation == request.reservation
         && key.exclusive == request.exclusive
+        && key.cap == request.cap
 }
 
 impl NodeDemand {
@@ -118,6 +120,7 @@ fn key(request: &Request) -> ShapeKey {
         variants: request.variants.clone(),
         reservation: request.reservation.clone(),
         exclusive: request.exclusive,
+        cap: request.cap,
     }
 }
 
@@ -262,7 +265,7 @@ fn need(known: Known<'_>, classes: &Classes, ways: &[Way], request: &Request) ->
     let units = i64::try_from(units_wanted(request)).unwrap_or(i64::MAX);
     let on_node = |way: &Way| {
         let all = &classes.class(way.class).units;
-        let each = estimate(known, request, &all[usize::from(way.unit)], None).power;
+        let each = estimate(known, request, &all[usize::from(way.unit)]).power;
         each.mw().saturating_mul(units).saturating_add(host_power(known, request, all).mw())
     };
     let least = ways.iter().map(on_node).min().unwrap_or_default();

@@ -30,6 +30,24 @@ fn an_exclusive_job_has_its_node_alone() {
     submitter.lq(&["cancel", &one.to_string()]).succeeded();
 }
 
+/// A run at a requested cap is known as the application's profile at this cap.
+#[test]
+fn a_job_runs_at_the_cap_that_it_asks_for() {
+    let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
+    let cluster = Setup::default().node("n1", &["--hardware", hardware]).start();
+    let submitter = cluster.submitter();
+    for policy in ["limo", "fifo", "easy", "conservative"] {
+        submitter.lconf(&["set", "policy", policy]).succeeded();
+        submitter.lrun(&["--app", policy, "--cap", "30W", "sleep", "0.1"]).succeeded();
+    }
+    let profiles = submitter.lconf(&["profile", "export"]).succeeded();
+    let at_cap = |app: &str| profiles.lines().any(|line| line.starts_with(&format!("{app},,capped,1,30 W,")));
+    assert!(["limo", "fifo", "easy", "conservative"].iter().all(|app| at_cap(app)), "{profiles}");
+    let refused = submitter.lrun(&["--cap", "5W", "true"]);
+    refused.failed("no unit that the job may use can be held at 5.0 W (caps: 10.0 W to 60.0 W)");
+    submitter.lrun(&["--cap", "30W", "--gpus", "1", "true"]).failed("no --gres");
+}
+
 /// Starts one node of 8 cores with two GPUs, each an `a100`.
 fn two_gpus() -> Cluster {
     let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");

@@ -22,7 +22,7 @@ pub(super) fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Est
             Some((known, each)) if known == key => each,
             _ => {
                 let Some((_, unit)) = view.unit(part.unit) else { continue };
-                let estimate = crate::facts::estimate(known, &job.request, unit, None);
+                let estimate = crate::facts::estimate(known, &job.request, unit);
                 // Cores beside accelerators are the last of the parts.
                 if !(wants_host_cores(&job.request) && unit.kind == UnitKind::Cpu) {
                     (source, runs) = (estimate.source, estimate.runs);

@@ -84,7 +84,8 @@ impl<'a> Trial<'a> {
             }
             has_room = true;
         }
-        if !has_room || !self.has_caps || candidate.need.parts > 1 {
+        let has_cap = candidate.job.request.cap.is_some();
+        if !has_room || !self.has_caps || has_cap || candidate.need.parts > 1 {
             return None;
         }
         let mut placements = Placements::unshared(&self.view, candidate.shape, candidate.job);

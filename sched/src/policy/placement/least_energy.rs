@@ -79,7 +79,7 @@ fn ordered(view: &View<'_>, shape: &Shape, request: &Request) -> Shape {
 fn energy(view: &View<'_>, way: &Way, request: &Request) -> Energy {
     let (known, units) = (Known::of(view.state()), &view.index().classes.class(way.class).units);
     let Some(unit) = units.get(usize::from(way.unit)) else { return Energy::ZERO };
-    let each = estimate(known, request, unit, None).times(units_wanted(request));
+    let each = estimate(known, request, unit).times(units_wanted(request));
     each.with_draw(host_power(known, request, units)).energy
 }
 

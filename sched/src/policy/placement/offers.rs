@@ -177,10 +177,11 @@ pub(in crate::policy) fn offers<'a>(
     if !found.is_empty() {
         return found;
     }
-    let mixed: Vec<Source> = ways.into_iter().filter(|(_, cap, ..)| cap.is_none()).map(|(.., source)| source).collect();
+    let mixed: Vec<Source> =
+        ways.into_iter().filter(|(_, cap, ..)| *cap == request.cap).map(|(.., source)| source).collect();
     let all_awake = awake(&mixed);
     let both = [Some(mixed), all_awake].into_iter().flatten().filter(|sources| enough(sources));
-    both.map(|sources| offer(sources, None, 0)).collect()
+    both.map(|sources| offer(sources, request.cap, 0)).collect()
 }
 
 /// Returns the sources with awake nodes, if others are not awake.
@@ -189,13 +190,16 @@ fn awake(sources: &[Source]) -> Option<Vec<Source>> {
     (awake.len() < sources.len()).then_some(awake)
 }
 
-/// Returns the caps at which a job can be placed on a unit, and true if the unit must then have no other jobs. Next
-/// to other jobs, the job gets the present cap. On several units it is never capped. Alone, it has no cap, or any of
+/// Returns the caps at which a job can be placed on a unit, and true if the unit must then have no other jobs. A job that
+/// requests a cap has its nodes alone. Next to other jobs, the job gets the present cap. On several units it is never capped. Alone, it has no cap, or any of
 /// the `profiled` ones. A job on several nodes needs the same cap everywhere, so it may wait until the other jobs
 /// have ended. The same holds for a job that has its nodes alone.
 fn caps_of(request: &Request, kind: &PoolKind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
     if wants_several(request) {
         return vec![(None, false)];
+    }
+    if request.cap.is_some() {
+        return if kind.obeys { vec![(request.cap, true)] } else { Vec::new() };
     }
     if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
         return vec![(cap, false)];

@@ -321,6 +321,8 @@ pub fn reservation(
 pub fn request(now: Time, ask: &Ask) -> Request {
     let later = |secs: Option<i64>| secs.map(|secs| now + Span::from_secs(secs));
     let (mask, only) = ask.named;
+    // Every other job that is alone on one unit of its nodes; in some clusters no unit obeys.
+    let has_cap = ask.exclusive && ask.accelerators == 0 && !ask.packed && ask.takes % 2 == 0;
     let named: Vec<String> = (0..2).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{}", 2 * bit)).collect();
     let (include, exclude) = if only { (named, Vec::new()) } else { (Vec::new(), named) };
     Request {
@@ -340,6 +342,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         filler: ask.gives == 4,
         priority: ask.priority,
         exclusive: ask.exclusive,
+        cap: has_cap.then(|| Power::from_watts(25)),
         accelerators: std::num::NonZeroU32::new(ask.accelerators),
         with_cores: ask.with_cores,
         arrange: if ask.packed { Arrange::Pack } else { Arrange::Spread },

@@ -322,6 +322,7 @@ impl Story {
             accelerators: given.get("gpus").map(|text| parse(text)),
             with_cores: given.contains_key("cores"),
             arrange: if given.contains_key("pack") { Arrange::Pack } else { Arrange::Spread },
+            cap: given.get("cap").map(|text| watts(text)),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

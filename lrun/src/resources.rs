@@ -1,0 +1,55 @@
+//! Resources of each task.
+
+use limo_client::parse_hosts;
+use limo_model::{Cores, Memory, Power, check_name};
+
+use crate::args::Hosts;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Resources")]
+pub struct ResourceArgs {
+    /// Cores of one CPU for each task, or `all` [default: 1]
+    #[arg(short = 'c', long, value_name = "N")]
+    pub cores: Option<Cores>,
+    /// Memory, e.g. 512M
+    #[arg(long, value_name = "SIZE")]
+    pub mem: Option<Memory>,
+    /// Use only these nodes, e.g. n[1-4,7]
+    #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
+    pub nodelist: Option<Hosts>,
+    /// Do not use these nodes
+    #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts, hide = true)]
+    pub exclude: Option<Hosts>,
+    /// Use only these types of hardware
+    #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
+    pub constraint: Option<Hosts>,
+    /// Run in this reservation: on its nodes, in its time
+    #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
+    pub reservation: Option<String>,
+    /// Run alone on its nodes; use all cores unless -c gives a number
+    #[arg(long, hide = true)]
+    pub exclusive: bool,
+    /// Hold its units at this cap from its start, e.g. 30W; only on units that obey it, and alone on its nodes
+    #[arg(long, value_name = "POWER", hide = true)]
+    pub cap: Option<Power>,
+}
+
+impl ResourceArgs {
+    /// Returns true if the job shares no node.
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive || self.cap.is_some()
+    }
+}
+
+fn hosts(text: &str) -> Result<Hosts, String> {
+    parse_hosts(text).map(Hosts).map_err(|error| error.to_string())
+}
+
+fn hardware(text: &str) -> Result<Hosts, String> {
+    let names = text.split('|').map(|name| check_name("hardware", name).map(|()| name.to_owned()));
+    names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
+}
+
+fn reservation(text: &str) -> Result<String, String> {
+    check_name("reservation", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
