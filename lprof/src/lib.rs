@@ -4,3 +4,5 @@
 #![warn(missing_docs)]
 
 pub mod commands;
+mod quantity;
+pub mod workload;
