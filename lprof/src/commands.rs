@@ -1,5 +1,6 @@
 //! The commands of `lprof`, a module each.
 
+mod serve;
 mod workload;
 
 use std::process::ExitCode;
@@ -7,7 +8,9 @@ use std::process::ExitCode;
 /// What `lprof` is asked to do.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Make, check and show workload files
+    /// Process the packages of generators with an application, one session after the other
+    Serve(serve::Serve),
+    /// Make, check, show and send workload files
     #[command(subcommand)]
     Workload(workload::WorkloadCommand),
 }
@@ -19,6 +22,7 @@ impl Command {
     /// If the command fails.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Serve(arguments) => serve::run(&arguments),
             Self::Workload(command) => command.run(),
         }
     }

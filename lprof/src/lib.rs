@@ -3,6 +3,8 @@
 
 #![warn(missing_docs)]
 
+pub mod apps;
 pub mod commands;
 mod quantity;
+pub mod session;
 pub mod workload;

@@ -1,5 +1,6 @@
 //! `lprof workload`: makes, checks and shows workload files, and sends them to an executor.
 
+mod run;
 mod show;
 mod source;
 
@@ -23,6 +24,8 @@ pub enum WorkloadCommand {
     Check(Source),
     /// Show the number, size and work of the packages of a file or a recipe
     Show(show::Show),
+    /// Send a workload to an executor, each package at its time
+    Run(run::Run),
 }
 
 #[derive(Debug, clap::Args)]
@@ -47,6 +50,7 @@ impl WorkloadCommand {
             Self::Generate(arguments) => generate(&arguments),
             Self::Check(source) => check(&source),
             Self::Show(arguments) => show::run(&arguments),
+            Self::Run(arguments) => run::run(&arguments),
         }
     }
 }

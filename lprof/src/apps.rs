@@ -1,0 +1,90 @@
+//! The applications that an executor has: limo-2018, section 3.2.4. Each is in a list, with its number on the wire.
+//!
+//! An application that cannot run on this machine is refused when a session asks for it, and the program goes on.
+
+mod dummy;
+
+use thiserror::Error;
+
+/// An application in one session: `process` and `fini` of Listing 3.2.
+pub trait Application {
+    /// Processes the input of one job, and may change it.
+    ///
+    /// # Errors
+    /// If the input is wrong or the device fails; the session ends with that.
+    fn process(&mut self, input: &mut [u8]) -> Result<(), ApplicationError>;
+
+    /// Waits until all jobs are done and releases the device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn fini(self: Box<Self>) -> Result<(), ApplicationError>;
+}
+
+/// Reason why an application cannot be used, or a job fails.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApplicationError {
+    /// An option in the name of the session is unknown or has a wrong value.
+    #[error("the option {word:?} in the session name is unknown; possible here: {known}")]
+    Option {
+        /// The option as it is written.
+        word: String,
+        /// The options of the application.
+        known: &'static str,
+    },
+}
+
+/// An application by name.
+#[derive(Debug)]
+pub struct Entry {
+    /// Number in a `StreamInit`.
+    pub id: u16,
+    /// Name in commands.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// Prepares a session (`init` of Listing 3.2). The argument is the name of the session.
+    pub init: fn(&str) -> Result<Box<dyn Application>, ApplicationError>,
+}
+
+/// All applications.
+pub const ALL: &[Entry] = &[Entry { id: 0, name: "dummy", about: "discards any job", init: dummy::init }];
+
+/// Returns the application with a name.
+pub fn named(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+/// Refuses all options: the words `KEY=VALUE` in the name of a session.
+fn no_options(session: &str) -> Result<(), ApplicationError> {
+    match options(session).next() {
+        Some(word) => Err(ApplicationError::Option { word: word.to_owned(), known: "none" }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the options in the name of a session.
+fn options(session: &str) -> impl Iterator<Item = &str> {
+    session.split_whitespace().filter(|word| word.contains('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique() {
+        for (index, entry) in ALL.iter().enumerate() {
+            assert!(ALL[..index].iter().all(|other| other.id != entry.id && other.name != entry.name));
+            assert_eq!(named(entry.name).unwrap().id, entry.id);
+        }
+        assert!(named("Dummy").is_none());
+    }
+
+    #[test]
+    fn unknown_options_are_refused() {
+        assert_eq!(no_options("m16_i0, the first"), Ok(()));
+        let error = no_options("m16_i0 device=1").expect_err("an option").to_string();
+        assert_eq!(error, "the option \"device=1\" in the session name is unknown; possible here: none");
+    }
+}
