@@ -3,12 +3,13 @@
 //! An application that cannot run on this machine is refused when a session asks for it, and the program goes on.
 
 mod dummy;
+pub mod lud;
 
 use thiserror::Error;
 
 /// An application in one session: `process` and `fini` of Listing 3.2.
 pub trait Application {
-    /// Processes the input of one job, and may change it.
+    /// Processes the input of one job, and may replace it with the result.
     ///
     /// # Errors
     /// If the input is wrong or the device fails; the session ends with that.
@@ -32,6 +33,18 @@ pub enum ApplicationError {
         /// The options of the application.
         known: &'static str,
     },
+    /// An input is not a matrix that can be decomposed.
+    #[error("the input of {size} bytes is not a square matrix of f32 whose dimension is a multiple of 16")]
+    Dimension {
+        /// Size of the input.
+        size: u64,
+    },
+    /// A decomposition is wrong.
+    #[error("the result is wrong: its residual is {residual}, not below {:e}", lud::RESIDUAL)]
+    Wrong {
+        /// The relative residual.
+        residual: String,
+    },
 }
 
 /// An application by name.
@@ -45,10 +58,44 @@ pub struct Entry {
     pub about: &'static str,
     /// Prepares a session (`init` of Listing 3.2). The argument is the name of the session.
     pub init: fn(&str) -> Result<Box<dyn Application>, ApplicationError>,
+    /// Lists the devices that it can use here; fails if something is missing.
+    pub devices: fn() -> Result<Vec<String>, ApplicationError>,
+    /// Runs a job and checks its result.
+    pub check: fn(&mut dyn Application) -> Result<(), ApplicationError>,
 }
 
 /// All applications.
-pub const ALL: &[Entry] = &[Entry { id: 0, name: "dummy", about: "discards any job", init: dummy::init }];
+pub const ALL: &[Entry] = &[
+    Entry {
+        id: 0,
+        name: "dummy",
+        about: "discards any job",
+        init: dummy::init,
+        devices: || Ok(vec!["none needed".to_owned()]),
+        check: |application| application.process(&mut [0]),
+    },
+    Entry {
+        id: 1,
+        name: "lud-cpu",
+        about: "LU decomposition on tiles of 16 by 16",
+        init: lud::cpu::init,
+        devices: processors,
+        check: lud::check,
+    },
+    Entry {
+        id: 2,
+        name: "lud-blas",
+        about: "LU decomposition on products of large matrices",
+        init: lud::blas::init,
+        devices: processors,
+        check: lud::check,
+    },
+];
+
+/// Names the processors of this machine as a device.
+fn processors() -> Result<Vec<String>, ApplicationError> {
+    Ok(vec![format!("CPU, {} threads", rayon::current_num_threads())])
+}
 
 /// Returns the application with a name.
 pub fn named(name: &str) -> Option<&'static Entry> {

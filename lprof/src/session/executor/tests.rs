@@ -30,10 +30,13 @@ fn refusal(word: &str) -> ApplicationError {
     ApplicationError::Option { word: word.to_owned(), known: "none" }
 }
 
-const APPLICATIONS: &[Entry] = &[
-    Entry { id: 3, name: "adder", about: "", init: |_| Ok(Box::new(Adder)) },
-    Entry { id: 4, name: "absent", about: "", init: |session| Err(refusal(session)) },
-];
+/// An application without devices and check, which sessions do not use.
+const fn entry(id: u16, name: &'static str, init: fn(&str) -> Result<Box<dyn Application>, ApplicationError>) -> Entry {
+    Entry { id, name, about: "", init, devices: || Ok(Vec::new()), check: |_| Ok(()) }
+}
+
+const APPLICATIONS: &[Entry] =
+    &[entry(3, "adder", |_| Ok(Box::new(Adder))), entry(4, "absent", |session| Err(refusal(session)))];
 
 fn init(app: u16) -> Vec<u8> {
     StreamInit::new(app, "a test").unwrap().to_bytes().to_vec()

@@ -1,0 +1,66 @@
+//! Tests of the variants against the product of their triangles.
+
+use super::*;
+use crate::apps::{ALL, Entry};
+
+/// Returns the relative residual of one job.
+fn residual_of(application: &mut dyn Application, dimension: usize, seed: u64) -> f64 {
+    let matrix = Matrices::new(seed).draw(dimension).to_vec();
+    let mut bytes: Vec<u8> = matrix.iter().flat_map(|value| value.to_le_bytes()).collect();
+    application.process(&mut bytes).unwrap();
+    let decomposed: Vec<f32> = bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    residual(&matrix, &decomposed, dimension)
+}
+
+fn variants() -> impl Iterator<Item = &'static Entry> {
+    ALL.iter().filter(|entry| entry.name.starts_with("lud-"))
+}
+
+/// Checks a variant at all dimensions up to 1024, in one session.
+fn check_dimensions(name: &str) {
+    let entry = crate::apps::named(name).unwrap();
+    if let Err(error) = (entry.devices)() {
+        return limo_requirements::skip(limo_requirements::Requirement::Program, &format!("{name}: {error}"));
+    }
+    let mut application = (entry.init)("").unwrap();
+    // All steps of small matrices, and those at which variants divide their work otherwise.
+    let dimensions = (16..=256).step_by(16).chain([304, 400, 512, 528, 640, 784, 1008, 1024]);
+    for dimension in dimensions {
+        let residual = residual_of(application.as_mut(), dimension, dimension as u64);
+        assert!(residual < RESIDUAL, "{name}: {residual:e} at dimension {dimension}");
+    }
+    application.fini().unwrap();
+}
+
+#[test]
+fn lud_cpu_decomposes_all_dimensions() {
+    check_dimensions("lud-cpu");
+}
+
+#[test]
+fn lud_blas_decomposes_all_dimensions() {
+    check_dimensions("lud-blas");
+}
+
+#[test]
+fn other_dimensions_are_refused() {
+    for entry in variants().filter(|entry| (entry.devices)().is_ok()) {
+        let mut application = (entry.init)("").unwrap();
+        for size in [0, 4, 4 * 8 * 8, 4 * 24 * 24, 4 * 16 * 16 + 4] {
+            let error = application.process(&mut vec![0; size]).expect_err(entry.name);
+            assert_eq!(error, ApplicationError::Dimension { size: size as u64 });
+        }
+    }
+}
+
+#[test]
+fn a_wrong_result_is_found() {
+    struct Idle;
+    impl Decomposer for Idle {
+        fn decompose(&mut self, _matrix: &mut [f32], _dimension: usize) -> Result<(), ApplicationError> {
+            Ok(())
+        }
+    }
+    let error = check(application(Idle).as_mut()).expect_err("nothing was decomposed").to_string();
+    assert!(error.starts_with("the result is wrong: its residual is ") && error.ends_with("not below 1e-5"), "{error}");
+}
