@@ -26,12 +26,34 @@ pub trait Application {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApplicationError {
     /// An option in the name of the session is unknown or has a wrong value.
-    #[error("the option {word:?} in the session name is unknown; possible here: {known}")]
+    #[error("the option {word:?} in the session name is unknown or wrong; possible here: {known}")]
     Option {
         /// The option as it is written.
         word: String,
         /// The options of the application.
         known: &'static str,
+    },
+    /// Something is not installed.
+    #[error("{what}: install {get}")]
+    Missing {
+        /// What does not work without it.
+        what: &'static str,
+        /// Packages that have it.
+        get: &'static str,
+    },
+    /// A session asks for a device that is not there.
+    #[error("device={wanted} is not one of the {known} devices, which `lprof apps` lists from 0")]
+    NoDevice {
+        /// Number of the device.
+        wanted: usize,
+        /// Number of devices.
+        known: usize,
+    },
+    /// A device or its driver fails.
+    #[error("{message}")]
+    Device {
+        /// Message of the driver.
+        message: String,
     },
     /// An input is not a matrix that can be decomposed.
     #[error("the input of {size} bytes is not a square matrix of f32 whose dimension is a multiple of 16")]
@@ -90,6 +112,14 @@ pub const ALL: &[Entry] = &[
         devices: processors,
         check: lud::check,
     },
+    Entry {
+        id: 3,
+        name: "lud-opencl",
+        about: "LU decomposition on a device of OpenCL",
+        init: lud::opencl::init,
+        devices: lud::opencl::devices,
+        check: lud::check,
+    },
 ];
 
 /// Names the processors of this machine as a device.
@@ -108,6 +138,14 @@ fn no_options(session: &str) -> Result<(), ApplicationError> {
         Some(word) => Err(ApplicationError::Option { word: word.to_owned(), known: "none" }),
         None => Ok(()),
     }
+}
+
+/// Returns the number of the device in the name of a session, from `device=N`; the first is 0.
+fn device_option(session: &str) -> Result<usize, ApplicationError> {
+    options(session).try_fold(0, |_, word| {
+        let number = word.strip_prefix("device=").and_then(|number| number.parse().ok());
+        number.ok_or_else(|| ApplicationError::Option { word: word.to_owned(), known: "device=N" })
+    })
 }
 
 /// Returns the options in the name of a session.
@@ -129,9 +167,21 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_a_session_chooses_the_device() {
+        assert_eq!(device_option("m16_i0"), Ok(0));
+        assert_eq!(device_option("m16_i0 device=12"), Ok(12));
+        for word in ["device=", "device=-1", "device=x", "devices=1", "a=b"] {
+            let error = device_option(word).expect_err(word).to_string();
+            let expected =
+                format!("the option {word:?} in the session name is unknown or wrong; possible here: device=N");
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
     fn unknown_options_are_refused() {
         assert_eq!(no_options("m16_i0, the first"), Ok(()));
         let error = no_options("m16_i0 device=1").expect_err("an option").to_string();
-        assert_eq!(error, "the option \"device=1\" in the session name is unknown; possible here: none");
+        assert_eq!(error, "the option \"device=1\" in the session name is unknown or wrong; possible here: none");
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod blas;
 pub mod cpu;
+pub mod opencl;
 
 use super::{Application, ApplicationError};
 use crate::workload::matrix::{Matrices, residual};

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 
+use crate::apps::lud::opencl;
 use crate::apps::{self, ApplicationError, Entry};
 
 #[derive(Debug, clap::Args)]
@@ -33,8 +34,9 @@ struct Row {
 /// Lists the applications. Each runs a small job, whose result is checked.
 ///
 /// # Errors
-/// Never: an application that does not work is part of the list.
+/// If there is no temporary directory. An application that does not work is part of the list.
 pub fn run(arguments: &Apps) -> Result<ExitCode> {
+    let _cache = opencl::own_cache().context("cannot make a temporary directory")?;
     let list = List { schema: 1, applications: apps::ALL.iter().map(row).collect() };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&list)?);

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::apps;
+use crate::apps::lud::opencl;
 use crate::quantity::si;
 use crate::session::executor::{self, Served};
 use crate::workload::format::{MAX_DELAY, MAX_PACKAGE};
@@ -91,6 +92,7 @@ fn serve(generator: TcpStream, max_package: u64) -> Result<()> {
 
 /// Runs one session on standard input and output.
 fn session(max_package: u64) -> Result<Served> {
+    let _cache = opencl::own_cache().context("cannot make a temporary directory")?;
     let (input, output) = (io::stdin(), io::stdout());
     executor::greet(&output).context("cannot greet the generator")?;
     let mut ready = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];

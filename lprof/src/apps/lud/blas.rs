@@ -7,7 +7,7 @@ use super::{Decomposer, application};
 use crate::apps::{Application, ApplicationError, no_options};
 
 /// Dimension from which on a triangle is halved.
-const BASE: usize = 32;
+const BASE: usize = 64;
 
 /// Operations from which on threads share a product.
 const PARALLEL: usize = 1 << 20;

@@ -148,7 +148,7 @@ fn subtract(band: &mut [f32], dimension: usize, begin: usize, left: &Tile, row: 
         return;
     }
     let _ = has_fused;
-    subtract_tiles(band, dimension, begin, left, row, |sum, factor, value| sum + factor * value);
+    subtract_tiles(band, dimension, begin, left, row);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -161,38 +161,43 @@ fn has_fused() -> bool {
     false
 }
 
+/// The same with two registers of eight numbers for each of four rows.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn subtract_fused(band: &mut [f32], dimension: usize, begin: usize, left: &Tile, row: &[Tile]) {
-    subtract_tiles(band, dimension, begin, left, row, |sum, factor, value| factor.mul_add(value, sum));
-}
-
-/// `add` returns its first argument plus the product of the others.
-#[inline(always)]
-fn subtract_tiles(
-    band: &mut [f32],
-    dimension: usize,
-    begin: usize,
-    left: &Tile,
-    row: &[Tile],
-    add: impl Fn(f32, f32, f32) -> f32,
-) {
-    for (index, tile) in row.iter().enumerate() {
-        let column = begin + index * TILE;
-        for (rows, factors) in band.chunks_exact_mut(ROWS * dimension).zip(left.as_chunks::<ROWS>().0) {
-            let mut sums = [[0.0_f32; TILE]; ROWS];
-            for (sums, numbers) in sums.iter_mut().zip(rows.chunks_exact(dimension)) {
-                sums.copy_from_slice(&numbers[column..column + TILE]);
-            }
-            for (inner, values) in tile.iter().enumerate() {
-                for (sums, factors) in sums.iter_mut().zip(factors) {
-                    for (sum, value) in sums.iter_mut().zip(values) {
-                        *sum = add(*sum, -factors[inner], *value);
+    use std::arch::x86_64::{_mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps};
+    let (groups, _) = left.as_chunks::<ROWS>();
+    for (rows, factors) in band.chunks_exact_mut(ROWS * dimension).zip(groups) {
+        for (index, tile) in row.iter().enumerate() {
+            let column = begin + index * TILE;
+            let numbers: [*mut f32; ROWS] =
+                std::array::from_fn(|row| rows[row * dimension + column..][..TILE].as_mut_ptr());
+            // SAFETY: each pointer is to the 16 numbers of a slice, and each row of a tile has 16.
+            unsafe {
+                let mut low = numbers.map(|numbers| _mm256_loadu_ps(numbers));
+                let mut high = numbers.map(|numbers| _mm256_loadu_ps(numbers.add(TILE / 2)));
+                for (inner, values) in tile.iter().enumerate() {
+                    let values = (_mm256_loadu_ps(values.as_ptr()), _mm256_loadu_ps(values.as_ptr().add(TILE / 2)));
+                    for row in 0..ROWS {
+                        let factor = _mm256_set1_ps(factors[row][inner]);
+                        low[row] = _mm256_fnmadd_ps(factor, values.0, low[row]);
+                        high[row] = _mm256_fnmadd_ps(factor, values.1, high[row]);
                     }
                 }
+                for row in 0..ROWS {
+                    _mm256_storeu_ps(numbers[row], low[row]);
+                    _mm256_storeu_ps(numbers[row].add(TILE / 2), high[row]);
+                }
             }
-            for (sums, numbers) in sums.iter().zip(rows.chunks_exact_mut(dimension)) {
-                numbers[column..column + TILE].copy_from_slice(sums);
+        }
+    }
+}
+
+fn subtract_tiles(band: &mut [f32], dimension: usize, begin: usize, left: &Tile, row: &[Tile]) {
+    for (numbers, factors) in band.chunks_exact_mut(dimension).zip(left) {
+        for (numbers, tile) in numbers[begin..].as_chunks_mut::<TILE>().0.iter_mut().zip(row) {
+            for (factor, values) in factors.iter().zip(tile) {
+                numbers.iter_mut().zip(values).for_each(|(number, value)| *number -= factor * value);
             }
         }
     }

@@ -43,6 +43,12 @@ fn lud_blas_decomposes_all_dimensions() {
 }
 
 #[test]
+fn lud_opencl_decomposes_all_dimensions() {
+    let _cache = opencl::own_cache().unwrap();
+    check_dimensions("lud-opencl");
+}
+
+#[test]
 fn other_dimensions_are_refused() {
     for entry in variants().filter(|entry| (entry.devices)().is_ok()) {
         let mut application = (entry.init)("").unwrap();
