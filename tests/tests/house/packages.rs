@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 27] = [
+const HOUSE: [(&str, &[&str]); 28] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -46,6 +46,7 @@ const HOUSE: [(&str, &[&str]); 27] = [
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
+    ("lprof", &["model", "program", "files", "power", "profiles"]),
     // These crates are not installed: the laboratory and the workshop, which alone may use a program.
     ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),

@@ -1,0 +1,6 @@
+//! `lprof`, the profile generator of limo-2018, sections 3.2 and 4: runs applications, measures their time and energy,
+//! and finds the cap at which they need the least.
+
+#![warn(missing_docs)]
+
+pub mod commands;
