@@ -4,3 +4,5 @@
 #![warn(missing_docs)]
 
 pub mod commands;
+pub mod explore;
+pub mod measure;
