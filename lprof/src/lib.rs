@@ -5,4 +5,9 @@
 
 pub mod commands;
 pub mod explore;
+pub mod interrupt;
+pub mod machine;
 pub mod measure;
+pub mod progress;
+pub mod report;
+pub mod results;

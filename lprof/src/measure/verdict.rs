@@ -182,17 +182,17 @@ pub fn of_runs(runs: &[RunFacts], repeated: Option<&Repeated>, limits: Limits) -
         let count = both.len() as f64;
         reasons.push(Reason::CounterDiffers { counter_j: sum.0 / count, integral_j: sum.1 / count });
     }
-    reasons.extend(precision(runs.len(), repeated));
+    reasons.extend(precision(repeated));
     reasons
 }
 
-fn precision(runs: usize, repeated: Option<&Repeated>) -> Vec<Reason> {
-    let Some(found) = repeated.filter(|_| runs >= LEAST_RUNS) else {
+fn precision(repeated: Option<&Repeated>) -> Vec<Reason> {
+    let Some(found) = repeated.filter(|found| found.is_outlier.len() >= LEAST_RUNS) else {
         return vec![Reason::Imprecise { what: "energy", relative: f64::INFINITY, limit: ENERGY_LIMIT }];
     };
     let mut reasons = Vec::new();
     if found.has_many_outliers() {
-        reasons.push(Reason::ManyOutliers { outliers: found.outliers(), runs });
+        reasons.push(Reason::ManyOutliers { outliers: found.outliers(), runs: found.is_outlier.len() });
     }
     for (what, interval, limit) in [("energy", found.energy, ENERGY_LIMIT), ("duration", found.time, TIME_LIMIT)] {
         let relative = interval.relative();
