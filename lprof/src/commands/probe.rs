@@ -21,6 +21,9 @@ use crate::measure::window::TimeRange;
 /// Interval between samples: as short as a meter may be read.
 const INTERVAL: Duration = Duration::from_millis(20);
 
+/// Interval between samples of an energy counter.
+const COUNTER_INTERVAL_S: f64 = 0.1;
+
 /// Least part of the load's draw above idle by which a cap must lower it.
 const LEAST_EFFECT: f64 = 0.02;
 
@@ -178,13 +181,15 @@ fn words(sheet: &Sheet) -> String {
     let kind = if sheet.counter { "an energy counter" } else { "draws" };
     // A counter misses nothing between two samples.
     let window_s = if sheet.counter { 0.0 } else { step.window_s };
-    let interval_s = step.period_s.max(step.window_s).max(INTERVAL.as_secs_f64());
+    let usual_s = if sheet.counter { COUNTER_INTERVAL_S } else { step.window_s };
+    let interval_s = usual_s.max(step.period_s.unwrap_or_default()).max(INTERVAL.as_secs_f64());
+    let period = step.period_s.map_or_else(|| "unknown: the values hardly change".to_owned(), |s| span(s).to_string());
     let emulated = if sheet.emulated { " (emulated)" } else { "" };
     let mut text = format!(
         "meter    {}, {kind}{emulated}\nhardware {}\nperiod   {}\nwindow   {}\nlag      {}\n",
         sheet.meter,
         sheet.hardware,
-        span(step.period_s),
+        period,
         span(window_s),
         span(step.lag_s)
     );

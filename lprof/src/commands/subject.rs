@@ -51,6 +51,10 @@ pub struct Judged {
     pub measurement: Measurement,
     /// Its statistics; `None` if there are too few runs.
     pub repeated: Option<Repeated>,
+    /// Number of reasons that concern the runs, and not only the effect of the cap.
+    pub faults: usize,
+    /// True if the cap has an effect, or there is none.
+    pub has_effect: bool,
 }
 
 impl Judged {
@@ -133,7 +137,7 @@ impl Subject {
             reasons: reasons.iter().map(Reason::to_string).collect(),
             runs,
         };
-        Ok(Judged { measurement, repeated })
+        Ok(Judged { measurement, repeated, faults: reasons.len(), has_effect: true })
     }
 
     fn provenance(&self, started_ms: i64) -> Provenance {
@@ -160,7 +164,8 @@ impl Subject {
         else {
             return;
         };
-        if !has_effect(with, without) {
+        capped.has_effect = has_effect(with, without);
+        if !capped.has_effect {
             let reason = Reason::CapWithoutEffect { cap: cap.to_string() };
             capped.measurement.reasons.push(reason.to_string());
         }
@@ -172,6 +177,7 @@ impl Subject {
             && let Some(reason) = changed(one, other)
         {
             first.measurement.reasons.push(reason.to_string());
+            first.faults += 1;
         }
     }
 

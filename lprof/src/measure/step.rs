@@ -14,11 +14,14 @@ const STEADY: f64 = 0.5;
 /// Least height of a step, in standard deviations of the idle draw.
 const LEAST_STEP: f64 = 10.0;
 
+/// Least number of changes from which the period follows.
+const LEAST_CHANGES: usize = 10;
+
 /// What a meter is like.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StepAnswer {
-    /// Typical time between two different values.
-    pub period_s: f64,
+    /// Typical time between two different values; `None` if the values hardly change.
+    pub period_s: Option<f64>,
     /// Time over which it averages.
     pub window_s: f64,
     /// Age of the end of that time.
@@ -58,7 +61,7 @@ pub fn answer(samples: &[Sample], load: TimeRange, idle_s: f64) -> Option<StepAn
     };
     let window_s = ((late - early) / 0.8).max(0.0);
     let lag_s = (middle - window_s / 2.0).max(0.0);
-    Some(StepAnswer { period_s: period(samples)?, window_s, lag_s, noise_w, drift_w: after_w - idle_w, idle_w, load_w })
+    Some(StepAnswer { period_s: period(samples), window_s, lag_s, noise_w, drift_w: after_w - idle_w, idle_w, load_w })
 }
 
 fn deviation(values: &[f64], middle: f64) -> f64 {
@@ -80,13 +83,16 @@ fn crossings(samples: &[Sample], begin_s: f64, (from_w, to_w): (f64, f64)) -> Op
     Some([cross(0.1)?, cross(0.5)?, cross(0.9)?])
 }
 
-/// Returns the median time between two different values.
+/// Returns the median time between two different values; `None` with fewer than [`LEAST_CHANGES`].
 fn period(samples: &[Sample]) -> Option<f64> {
     let changes: Vec<f64> = samples
         .windows(2)
         .filter(|pair| (pair[0].draw_w - pair[1].draw_w).abs() > f64::EPSILON)
         .map(|pair| pair[1].at_s)
         .collect();
+    if changes.len() < LEAST_CHANGES {
+        return None;
+    }
     median(&changes.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>())
 }
 
@@ -115,7 +121,7 @@ mod tests {
         let found = answer(&samples(window_s, lag_s, period_s), LOAD, 5.0).expect("a step");
         let near = |found: f64, expected: f64, within: f64| (found - expected).abs() <= within;
         assert!(near(found.window_s, window_s, within_s) && near(found.lag_s, lag_s, within_s), "{found:?}");
-        assert!(near(found.period_s, period_s, 0.02), "{found:?}");
+        assert!(near(found.period_s.expect("changes"), period_s, 0.02), "{found:?}");
         assert!(near(found.idle_w, 14.0, 0.1) && near(found.load_w, 60.0, 0.1) && found.noise_w < 0.02, "{found:?}");
         assert!(near(found.drift_w, 0.0, 0.1), "{found:?}");
     }
