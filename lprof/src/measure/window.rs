@@ -80,7 +80,7 @@ pub fn integral(samples: &[Sample], range: TimeRange) -> Integral {
 pub struct Idle {
     /// Middle of the idle time.
     pub at_s: f64,
-    /// Mean draw.
+    /// Mean draw, weighted by time.
     pub draw_w: f64,
     /// Standard error of the mean.
     pub error_w: f64,
@@ -89,13 +89,14 @@ pub struct Idle {
 /// Returns the idle draw in `range`; `None` with fewer than two samples that lie within it.
 pub fn idle(samples: &[Sample], range: TimeRange) -> Option<Idle> {
     let inside = |sample: &&Sample| sample.at_s <= range.end_s && sample.at_s - sample.over_s >= range.begin_s;
-    let draws: Vec<f64> = samples.iter().filter(inside).map(|sample| sample.draw_w).collect();
-    if draws.len() < 2 {
+    let inside: Vec<&Sample> = samples.iter().filter(inside).collect();
+    let covered_s: f64 = inside.iter().map(|sample| sample.over_s).sum();
+    if inside.len() < 2 || covered_s <= 0.0 {
         return None;
     }
-    let count = draws.len() as f64;
-    let draw_w = draws.iter().sum::<f64>() / count;
-    let variance = draws.iter().map(|draw| (draw - draw_w).powi(2)).sum::<f64>() / (count - 1.0);
+    let count = inside.len() as f64;
+    let draw_w = inside.iter().map(|sample| sample.draw_w * sample.over_s).sum::<f64>() / covered_s;
+    let variance = inside.iter().map(|sample| (sample.draw_w - draw_w).powi(2)).sum::<f64>() / (count - 1.0);
     Some(Idle { at_s: range.middle_s(), draw_w, error_w: (variance / count).sqrt() })
 }
 

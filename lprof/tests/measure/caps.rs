@@ -26,8 +26,8 @@ pub struct CappedMachine {
     /// Stops before the tree is removed.
     _plant: Plant,
     pub tree: Tree,
-    /// Each cap of the package that is set, in microwatts.
-    caps: Receiver<u64>,
+    /// The limits of both interfaces after each change, in microwatts.
+    limits: Receiver<[u64; 2]>,
 }
 
 /// Returns the draw at work under a limit, in microwatts.
@@ -43,28 +43,30 @@ impl CappedMachine {
         tree.write("class/powercap/intel-rapl:1/name", "psys");
         tree.write("class/powercap/intel-rapl:1/max_energy_range_uj", "262143328850");
         let counter = tree.path().join("class/powercap/intel-rapl:1/energy_uj");
-        let limit = tree.path().join(Tree::limit(ZONES[0]));
-        let ((set, caps), mut held) = (mpsc::channel(), 95_000_000);
+        let paths = ZONES.map(|zone| tree.path().join(Tree::limit(zone)));
+        let ((set, limits), mut held) = (mpsc::channel(), [95_000_000, 80_000_000]);
         let law = Box::new(move |_, is_busy: bool| {
-            // The file is empty while it is written.
-            let cap = fs::read_to_string(&limit).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(held);
-            if cap != held {
-                held = cap;
-                // The test may be over.
-                let _ = set.send(cap);
+            let before = held;
+            for (path, held) in paths.iter().zip(&mut held) {
+                // The file is empty while it is written.
+                *held = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(*held);
             }
-            (idle_w, if is_busy { draws(held) } else { idle_w })
+            if held != before {
+                // The test may be over.
+                let _ = set.send(held);
+            }
+            (idle_w, if is_busy { draws(held[0]) } else { idle_w })
         });
         let show = Box::new(move |drawn: &crate::plant::Drawn| {
             replace(&counter, &format!("{}\n", 1_000_000 + (drawn.total_j() * 1e6).round() as u64));
         });
         let plant = Plant::start(tree.path().join("busy"), law, show);
-        Self { _plant: plant, tree, caps }
+        Self { _plant: plant, tree, limits }
     }
 
-    /// Waits until the machine has this cap.
+    /// Waits until both interfaces have this cap.
     fn wait(&self, uw: u64) {
-        while self.caps.recv_timeout(PATIENCE).expect("the cap is set in time") != uw {}
+        while self.limits.recv_timeout(PATIENCE).expect("the cap is set in time") != [uw; 2] {}
     }
 
     /// Returns all files but the counter. A kernel shows a value with a line break, even if it was written without.
@@ -144,22 +146,6 @@ fn a_cap_has_its_effect_and_is_restored_at_the_end() {
     let profiles = limo_profiles::text::read(exported.stdout.as_bytes()).expect("profiles");
     let keys: Vec<_> = profiles.iter().map(|(key, _)| (key.application.as_str(), key.cap)).collect();
     assert_eq!(keys, [("burn", Some(crate::tree::watts(40)))], "{exported:#?}");
-}
-
-#[test]
-fn both_interfaces_of_a_package_are_capped() {
-    let machine = obedient();
-    let child = machine.start(&["--cap", "40W"]);
-    machine.wait(40_000_000);
-    // The first interface is written first; the first run with the cap has the second one, too.
-    signal(&child, Signal::SIGSTOP);
-    let limits = ZONES.map(|zone| machine.tree.limit_of(zone));
-    signal(&child, Signal::SIGCONT);
-    assert_eq!(limits[0], "40000000");
-    let output: Printed = ended(child).into();
-    output.json(0);
-    assert_eq!(ZONES.map(|zone| machine.tree.limit_of(zone)), ["95000000", "80000000"]);
-    assert_eq!(ZONES.map(|zone| machine.tree.enabled(zone)), ["1", "0"]);
 }
 
 #[test]

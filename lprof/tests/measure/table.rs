@@ -93,7 +93,7 @@ impl Drop for Stop {
 fn table_4_4_comes_out_and_12_w_are_chosen() {
     let machine = CappedMachine::new(IDLE_W, Box::new(|limit_uw| row(limit_uw).1));
     let _work = work(&machine);
-    let options = machine.options("150ms");
+    let options = machine.options("250ms");
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let (root, out) = (machine.tree.path(), machine.tree.path().join("results"));
     let line = format!("echo go > {0}/begin; exec cat {0}/end", root.display());
