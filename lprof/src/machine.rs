@@ -71,8 +71,15 @@ pub struct Testbed {
     control: Control,
 }
 
+/// Caps of this machine, while its lock is held.
+struct RealControl {
+    keeper: Keeper,
+    unit: String,
+    _lock: Flock<File>,
+}
+
 enum Control {
-    Real { keeper: Keeper, unit: String, _lock: Flock<File> },
+    Real(Box<RealControl>),
     Emulated(Arc<Mutex<EmulatedHardware>>),
 }
 
@@ -94,7 +101,7 @@ impl Testbed {
         }
         let (hardware, cores) = described(&unit.name, site)?;
         let warnings = failures.iter().map(CapFailure::to_string).collect();
-        let control = Control::Real { keeper, unit: unit.name, _lock: lock };
+        let control = Control::Real(Box::new(RealControl { keeper, unit: unit.name, _lock: lock }));
         Ok(Self { hardware, cores, meter, caps, warnings, control })
     }
 
@@ -121,7 +128,7 @@ impl Testbed {
         match &self.control {
             // A panic elsewhere does not affect the model.
             Control::Emulated(hardware) => Some(hardware.lock().unwrap_or_else(PoisonError::into_inner)),
-            Control::Real { .. } => None,
+            Control::Real(_) => None,
         }
     }
 
@@ -129,7 +136,7 @@ impl Testbed {
     pub fn make_meter(&self, choice: Option<(&MeterChoice, &Site)>) -> Option<Box<dyn Meter>> {
         match &self.control {
             Control::Emulated(hardware) => Some(emulated::meter(hardware.clone())),
-            Control::Real { .. } => choice.map(|(choice, site)| choice.meter(site)),
+            Control::Real(_) => choice.map(|(choice, site)| choice.meter(site)),
         }
     }
 
@@ -142,7 +149,7 @@ impl Testbed {
             return Err(CapProblem::None);
         }
         match &mut self.control {
-            Control::Real { keeper, unit, .. } => Ok(keeper.set(unit, cap)?),
+            Control::Real(real) => Ok(real.keeper.set(&real.unit, cap)?),
             Control::Emulated(hardware) => {
                 Ok(hardware.lock().unwrap_or_else(PoisonError::into_inner).set_cap(cap, now)?)
             }
@@ -152,7 +159,7 @@ impl Testbed {
     /// Restores the original values for good. Returns the failures.
     pub fn close(&mut self) -> Vec<String> {
         match &mut self.control {
-            Control::Real { keeper, .. } => keeper.close().iter().map(CapFailure::to_string).collect(),
+            Control::Real(real) => real.keeper.close().iter().map(CapFailure::to_string).collect(),
             Control::Emulated(_) => Vec::new(),
         }
     }

@@ -93,7 +93,7 @@ fn a_drift_of_the_idle_draw_does_not_count() {
 #[test]
 fn an_unstable_idle_draw_is_not_trusted() {
     let law: Law = Box::new(|at_s, is_busy| {
-        let idle_w = if (at_s / 0.17) as u64 % 2 == 0 { 14.0 } else { 40.0 };
+        let idle_w = if ((at_s / 0.17) as u64).is_multiple_of(2) { 14.0 } else { 40.0 };
         (idle_w, if is_busy { 60.0 } else { idle_w })
     });
     let bench = Bench::new(law, wattmeter);
