@@ -40,6 +40,9 @@ pub struct RunRecord {
     pub duration_s: f64,
     /// Energy of the command above idle.
     pub energy_j: f64,
+    /// The same by the draw that the meter shows beside its energy counter, if it has both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_draw_j: Option<f64>,
     pub idle_before: Idle,
     pub idle_after: Idle,
     /// Idle draw that was subtracted.

@@ -23,8 +23,8 @@ const INTERVALS: (Span, Span) = (Span::from_ms(20), Span::from_secs(60));
 /// Longest window, lag, idle time and run.
 const LONGEST: Span = Span::from_secs(3600);
 
-/// Least number of samples in an idle time.
-const IDLE_LOOKS: f64 = 3.0;
+/// Least number of samples in an idle time: two of them lie within it, even if one comes late.
+const IDLE_LOOKS: f64 = 4.0;
 
 /// A unit, and the way to cap it: `cpu=rapl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,7 +227,7 @@ impl LaboratoryArguments {
         let sheet = usual.with(known);
         let least_idle_s = IDLE_LOOKS * sheet.interval_s;
         if self.idle.secs() < least_idle_s {
-            bail!("the idle time is {}: it must be at least {least_idle_s} s, which is three samples", self.idle);
+            bail!("the idle time is {}: it must be at least {least_idle_s} s, which is four samples", self.idle);
         }
         Ok(Timing { sheet, idle_s: self.idle.secs(), at_least_s: self.at_least.secs(), other_cores: self.other_load })
     }

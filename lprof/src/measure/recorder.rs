@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use limo_model::Power;
 use limo_power::{Batch, Meter, MeterError, Reading};
 use thiserror::Error;
 
@@ -174,7 +175,10 @@ fn look(meter: &mut dyn Meter, batch: &mut Batch, now: Duration, shared: &(Mutex
                 && recorded.samples.len() < MOST_SAMPLES
             {
                 let (at_s, over_s) = (now.as_secs_f64(), over.as_secs_f64());
-                recorded.samples.push(Sample { at_s, over_s, draw_w: draw.watts() });
+                // A mean of a counter may reach back behind draws that were shown since.
+                let over_s = recorded.samples.last().map_or(over_s, |last| over_s.min(at_s - last.at_s));
+                let shown_w = meter.shown().map(Power::watts);
+                recorded.samples.push(Sample { at_s, over_s, draw_w: draw.watts(), shown_w });
             }
         }
         Err(error) => {

@@ -12,7 +12,7 @@ use super::recorder::Recorder;
 use super::sheet::MeterSheet;
 use super::statistics::{LEAST_RUNS, StopRule};
 use super::verdict::{Limits, Reason, RunFacts, of_runs};
-use super::window::{Idle, Sample, TimeRange, above_idle, idle};
+use super::window::{Idle, Sample, TimeRange, above_idle, above_idle_by_draw, idle};
 use crate::interrupt::{Events, Interrupted};
 use crate::machine::{CapProblem, Testbed};
 use crate::progress::Progress;
@@ -197,7 +197,9 @@ impl Laboratory {
     ) -> anyhow::Result<RunRecord> {
         let whole = TimeRange { begin_s: before.range.begin_s, end_s: after.range.end_s };
         let samples: Vec<Sample> = self.recorder.samples(whole);
-        let found = above_idle(&samples, range, self.timing.sheet.pad_s(), (before.idle, after.idle));
+        let pad_s = self.timing.sheet.pad_s();
+        let by_draw_j = above_idle_by_draw(&samples, range, pad_s, (before.range, after.range));
+        let found = above_idle(&samples, range, pad_s, (before.idle, after.idle));
         let found = found.context("the meter has no sample around a run")?;
         let (count, length_s) = (f64::from(times), range.length_s());
         let (other_cores, throttled) = if self.testbed.is_emulated() {
@@ -213,6 +215,7 @@ impl Laboratory {
             times,
             duration_s: length_s / count,
             energy_j: found.above_j / count,
+            by_draw_j: by_draw_j.map(|energy_j| energy_j / count),
             idle_before: before.idle,
             idle_after: after.idle,
             idle_w: found.idle_w,
@@ -253,7 +256,7 @@ fn facts(run: &RunRecord) -> RunFacts {
         looks: run.looks,
         other_cores: run.other_cores,
         throttled: run.throttled,
-        by_both: None,
+        by_both: run.by_draw_j.map(|by_draw_j| (run.energy_j, by_draw_j)),
     }
 }
 

@@ -113,7 +113,7 @@ mod tests {
         };
         (1..1500)
             .map(|look| f64::from(look) * 0.02)
-            .map(|at_s| Sample { at_s, over_s: 0.02, draw_w: draw(at_s) })
+            .map(|at_s| Sample { at_s, over_s: 0.02, draw_w: draw(at_s), shown_w: None })
             .collect()
     }
 

@@ -19,6 +19,9 @@ pub struct Sample {
     pub over_s: f64,
     /// Draw of everything that the meter measures.
     pub draw_w: f64,
+    /// Draw that the meter shows beside its energy counter, if it has both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_w: Option<f64>,
 }
 
 /// Part of the time axis.
@@ -133,6 +136,21 @@ pub fn above_idle(samples: &[Sample], run: TimeRange, pad_s: f64, (before, after
     Some(RunEnergy { above_j, idle_w, idle_error_w, coverage, looks: integral(samples, run).looks })
 }
 
+/// Returns the energy above idle by the draws that the meter shows beside its counter, between the idle times `around`.
+/// `None` if it does not show both.
+pub fn above_idle_by_draw(
+    samples: &[Sample],
+    run: TimeRange,
+    pad_s: f64,
+    around: (TimeRange, TimeRange),
+) -> Option<f64> {
+    let shown: Option<Vec<Sample>> =
+        samples.iter().map(|sample| Some(Sample { draw_w: sample.shown_w?, ..*sample })).collect();
+    let shown = shown?;
+    let around = (idle(&shown, around.0)?, idle(&shown, around.1)?);
+    above_idle(&shown, run, pad_s, around).map(|found| found.above_j)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +181,7 @@ mod tests {
             let shown = |look: u32| {
                 let at_s = phase_s + f64::from(look) * every_s;
                 let draw_w = self.mean_w(at_s - lag_s - window_s, at_s - lag_s);
-                Sample { at_s, over_s: every_s, draw_w }
+                Sample { at_s, over_s: every_s, draw_w, shown_w: None }
             };
             (0..).map(shown).take_while(|sample| sample.at_s < 2.0 * BEGIN_S + self.run_s).collect()
         }
@@ -220,8 +238,10 @@ mod tests {
 
     #[test]
     fn gaps_are_seen_and_count_like_the_rest() {
-        let whole: Vec<Sample> = (1..=40).map(|at| Sample { at_s: f64::from(at), over_s: 1.0, draw_w: 30.0 }).collect();
-        let holed: Vec<Sample> = whole.iter().copied().filter(|sample| sample.at_s as u32 % 4 != 0).collect();
+        let whole: Vec<Sample> =
+            (1..=40).map(|at| Sample { at_s: f64::from(at), over_s: 1.0, draw_w: 30.0, shown_w: None }).collect();
+        let holed: Vec<Sample> =
+            whole.iter().copied().filter(|sample| !(sample.at_s as u32).is_multiple_of(4)).collect();
         let run = TimeRange { begin_s: 10.0, end_s: 30.0 };
         let around = (Idle { at_s: 5.0, draw_w: 9.0, error_w: 0.3 }, Idle { at_s: 35.0, draw_w: 11.0, error_w: 0.4 });
         let found = above_idle(&holed, run, 0.0, around).expect("covered");
@@ -235,11 +255,28 @@ mod tests {
     #[test]
     fn idle_counts_only_samples_within_its_time() {
         let samples: Vec<Sample> = [(1.0, 90.0), (2.0, 90.0), (3.0, 10.0), (4.0, 14.0), (5.0, 90.0)]
-            .map(|(at_s, draw_w)| Sample { at_s, over_s: 1.0, draw_w })
+            .map(|(at_s, draw_w)| Sample { at_s, over_s: 1.0, draw_w, shown_w: None })
             .to_vec();
         let found = idle(&samples, TimeRange { begin_s: 2.0, end_s: 4.5 }).expect("two samples");
         // Draws 10 and 14: the standard deviation is sqrt(8), the error of the mean 2.
         assert!((found.draw_w - 12.0).abs() < 1e-9 && (found.error_w - 2.0).abs() < 1e-9, "{found:?}");
         assert_eq!(idle(&samples, TimeRange { begin_s: 2.5, end_s: 4.5 }), None);
+    }
+
+    #[test]
+    fn a_meter_with_a_counter_and_a_draw_has_two_energies() {
+        // The counter shows 60 W under load, the draw 55 W; both 14 W in idle times.
+        let at_work = |at: u32| (11..=30).contains(&at);
+        let sample = |at: u32| {
+            let (draw_w, shown_w) = if at_work(at) { (60.0, 55.0) } else { (14.0, 14.0) };
+            Sample { at_s: f64::from(at), over_s: 1.0, draw_w, shown_w: Some(shown_w) }
+        };
+        let mut samples: Vec<Sample> = (1..=40).map(sample).collect();
+        let range = |begin_s, end_s| TimeRange { begin_s, end_s };
+        let (run, around) = (range(10.0, 30.0), (range(0.0, 10.0), range(31.0, 40.0)));
+        let found_j = above_idle_by_draw(&samples, run, 1.0, around).expect("both");
+        assert!((found_j - 41.0 * 20.0).abs() < 1e-9, "{found_j}");
+        samples[20].shown_w = None;
+        assert_eq!(above_idle_by_draw(&samples, run, 1.0, around), None);
     }
 }

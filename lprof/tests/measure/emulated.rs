@@ -114,7 +114,7 @@ fn wrong_options_are_named() {
     let interval = refused(&["measure", "--hardware", hardware, "--interval", "5ms", "--", "true"]);
     assert!(interval.contains("the interval is 5ms: it must be 20ms to 1min"), "{interval}");
     let idle = refused(&["measure", "--hardware", hardware, "--idle", "250ms", "--", "true"]);
-    assert!(idle.contains("the idle time is 250ms: it must be at least 0.3"), "{idle}");
+    assert!(idle.contains("the idle time is 250ms: it must be at least 0.4"), "{idle}");
     let neither = refused(&["sweep", "--hardware", hardware, "--", "true"]);
     assert!(neither.contains("--grid"), "{neither}");
     let nameless = refused(&["measure", "--hardware", hardware, "--", "bash"]);

@@ -4,6 +4,9 @@ mod caps;
 #[path = "../../../power/tests/wattmeter/chip.rs"]
 mod chip;
 mod emulated;
+#[allow(dead_code, reason = "each crate uses a part")]
+#[path = "../../../power/tests/fake/mod.rs"]
+mod fake;
 mod meters;
 mod plant;
 mod program;

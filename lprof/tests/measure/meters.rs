@@ -4,6 +4,7 @@ use limo_power::Chip;
 use tempfile::TempDir;
 
 use crate::chip::Emulated;
+use crate::fake::FakeGpus;
 use crate::plant::{Display, Law, Plant};
 use crate::program::{Printed, figure, replace, run, text};
 
@@ -138,4 +139,25 @@ fn a_meter_that_fails_ends_the_measurement() {
     let printed = run(&["measure", "--meter", "command:echo 5", "--state-dir", text(&state), "--", "false"]);
     assert_eq!(printed.code, Some(1), "{printed:#?}");
     assert!(printed.stderr.contains("`false` failed with exit status: 1"), "{printed:#?}");
+}
+
+/// The energy counter of a GPU runs 10 % too fast, compared with the draw that its driver shows.
+#[test]
+fn a_counter_that_differs_from_the_draw_is_not_trusted() {
+    let Some(gpus) = FakeGpus::new() else { return };
+    let library = gpus.library().display().to_string();
+    gpus.set(1, "power_mw", "1000");
+    let bench = Bench::new(steady(), |_| {
+        let display: Display = Box::new(move |drawn| {
+            gpus.set(0, "power_mw", &format!("{:.0}", drawn.mean_w(0.01, 0.0) * 1000.0));
+            gpus.set(0, "energy_mj", &format!("{:.0}", 1e6 + drawn.total_j() * 1100.0));
+            gpus.set(1, "energy_mj", "1000");
+        });
+        ("nvml".to_owned(), display)
+    });
+    let times = ["--interval", "600ms", "--window", "0s", "--idle", "2400ms", "--nvml", &library, "--unit", "gpu0"];
+    let printed = bench.measure("1", &times);
+    let reasons = printed.json(3)["measurements"][0]["reasons"].to_string();
+    assert!(reasons.contains("counter and draw differ: "), "{printed:#?}");
+    assert_eq!(printed.json(3)["measurements"][0]["hardware"], "nvidia-h200", "{printed:#?}");
 }
