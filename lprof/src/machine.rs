@@ -27,8 +27,8 @@ const ORIGINALS: &str = "caps.json";
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the message says what it is")]
 #[error(
-    "{} is in use: lslave or another lprof runs on this machine; drain the node (`lconf node drain NODE`) and stop its \
-     lslave first",
+    "{} is in use: lslave or another lprof runs on this machine; drain the node (`lconf drain NODE --reason \
+     measuring`) and stop its lslave first",
     path.display()
 )]
 pub struct InUse {

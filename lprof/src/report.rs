@@ -26,7 +26,8 @@ struct Row<'a> {
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     schema: u32,
-    seed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     measurements: Vec<Row<'a>>,
     /// Best cap of a sweep: absent if nothing was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +64,7 @@ fn row(measurement: &Measurement) -> Row<'_> {
 ///
 /// # Errors
 /// If a figure cannot be written.
-pub fn json(measurements: &[&Measurement], seed: u64, best: Option<Best>) -> serde_json::Result<String> {
+pub fn json(measurements: &[&Measurement], seed: Option<u64>, best: Option<Best>) -> serde_json::Result<String> {
     let measurements = measurements.iter().map(|measurement| row(measurement)).collect();
     serde_json::to_string(&Answer { schema: 1, seed, measurements, best })
 }

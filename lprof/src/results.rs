@@ -100,8 +100,8 @@ pub struct Provenance {
     pub sheet: MeterSheet,
     /// Duration of each idle time.
     pub idle_s: f64,
-    /// Seed of the order of caps.
-    pub seed: u64,
+    /// Seed of the order of caps, if there are several.
+    pub seed: Option<u64>,
     /// Durations of the runs that do not count.
     pub warm_up_s: Vec<f64>,
 }

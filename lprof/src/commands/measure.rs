@@ -36,7 +36,7 @@ pub struct Arguments {
 /// If the measurement fails.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let laboratory = arguments.laboratory.open()?;
-    let mut subject = arguments.subject.warm_up(laboratory, 0)?;
+    let mut subject = arguments.subject.warm_up(laboratory, None)?;
     let result = measure(arguments, &mut subject);
     finish(subject, result)
 }
@@ -54,7 +54,7 @@ fn measure(arguments: &Arguments, subject: &mut Subject) -> anyhow::Result<bool>
     subject.store(&judged.measurement)?;
     let measurements = [&judged.measurement];
     if arguments.subject.json {
-        println!("{}", report::json(&measurements, 0, None)?);
+        println!("{}", report::json(&measurements, None, None)?);
     } else {
         subject.laboratory.progress.end();
         print!("{}", report::table(&measurements));

@@ -41,7 +41,7 @@ pub struct Subject {
     command: MeasuredCommand,
     warm_up: WarmUp,
     out: PathBuf,
-    seed: u64,
+    seed: Option<u64>,
 }
 
 /// Runs at one cap, with their verdict.
@@ -65,16 +65,17 @@ impl Judged {
 }
 
 impl SubjectArguments {
-    /// Warms the machine up without a cap. `seed` is that of the order of caps.
+    /// Warms the machine up without a cap. `seed` is that of the order of caps, if there are several.
     ///
     /// # Errors
     /// If a name is wrong, the command fails, or after a signal.
-    pub fn warm_up(&self, laboratory: Laboratory, seed: u64) -> anyhow::Result<Subject> {
+    pub fn warm_up(&self, laboratory: Laboratory, seed: Option<u64>) -> anyhow::Result<Subject> {
         let command = MeasuredCommand::new(self.command.clone(), self.app.clone(), self.size.clone())?;
-        let cap = laboratory.testbed.hardware.clone();
+        let hardware = laboratory.testbed.hardware.clone();
+        let shown_seed = seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
         let emulated = if laboratory.testbed.is_emulated() { " (emulated)" } else { "" };
         laboratory.progress.say(&format!(
-            "measuring `{}` as {} on {cap}{emulated} by {}, seed {seed}",
+            "measuring `{}` as {} on {hardware}{emulated} by {}{shown_seed}",
             command.shown(),
             named(&command),
             laboratory.testbed.meter

@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             bail!("the cap {cap} is not possible: the unit can be capped at {low} to {high}");
         }
     }
-    let mut subject = arguments.subject.warm_up(laboratory, seed)?;
+    let mut subject = arguments.subject.warm_up(laboratory, Some(seed))?;
     let objective = arguments.search.unwrap_or(Objective::Energy);
     let mut sweep = Sweep { subject: &mut subject, objective, judged: Vec::new() };
     let result = match &arguments.grid {
@@ -197,7 +197,7 @@ impl Sweep<'_> {
         });
         self.subject.laboratory.progress.end();
         if as_json {
-            println!("{}", report::json(&measurements, seed, best)?);
+            println!("{}", report::json(&measurements, Some(seed), best)?);
         } else {
             print!("{}", report::table(&measurements));
             if let Some(best) = best {

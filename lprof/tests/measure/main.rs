@@ -9,6 +9,7 @@ mod emulated;
 mod fake;
 mod meters;
 mod plant;
+mod probe;
 mod program;
 mod table;
 #[allow(dead_code, reason = "each crate uses a part")]
