@@ -14,9 +14,9 @@ use serde::Serialize;
 use super::laboratory::LaboratoryArguments;
 use crate::measure::process::MeasuredCommand;
 use crate::measure::run::Laboratory;
-use crate::measure::step::{StepAnswer, answer};
+use crate::measure::step::{StepAnswer, answer, steady_w};
 use crate::measure::verdict::UNTRUSTED;
-use crate::measure::window::TimeRange;
+use crate::measure::window::{Sample, TimeRange};
 
 /// Interval between samples: as short as a meter may be read.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -93,7 +93,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn probe(arguments: &Arguments, laboratory: &mut Laboratory) -> anyhow::Result<bool> {
-    let Some(step) = loaded(arguments, laboratory)? else {
+    let (samples, load) = loaded(arguments, laboratory)?;
+    let Some(step) = answer(&samples, load, laboratory.timing.idle_s) else {
         let shown = "the meter does not show the load: it measures something else, or the load is too short (--load)";
         laboratory.progress.say(shown);
         return Ok(false);
@@ -121,8 +122,8 @@ fn probe(arguments: &Arguments, laboratory: &mut Laboratory) -> anyhow::Result<b
     Ok(cap.is_none_or(|cap| cap.bites))
 }
 
-/// Idle, load, idle. Returns the answer of the meter.
-fn loaded(arguments: &Arguments, laboratory: &Laboratory) -> anyhow::Result<Option<StepAnswer>> {
+/// Idle, load, idle. Returns the samples and the time of the load.
+fn loaded(arguments: &Arguments, laboratory: &Laboratory) -> anyhow::Result<(Vec<Sample>, TimeRange)> {
     let (idle_s, pad_s) = (laboratory.timing.idle_s, laboratory.timing.sheet.pad_s());
     let begin_s = laboratory.now_s();
     laboratory.progress.show("idle");
@@ -133,8 +134,7 @@ fn loaded(arguments: &Arguments, laboratory: &Laboratory) -> anyhow::Result<Opti
     let end_s = load.end_s + pad_s + idle_s;
     laboratory.pause_until(end_s)?;
     laboratory.recorder.wait(end_s)?;
-    let samples = laboratory.recorder.samples(TimeRange { begin_s, end_s });
-    Ok(answer(&samples, load, idle_s))
+    Ok((laboratory.recorder.samples(TimeRange { begin_s, end_s }), load))
 }
 
 fn load(arguments: &Arguments, laboratory: &Laboratory) -> anyhow::Result<TimeRange> {
@@ -169,8 +169,8 @@ fn effect(
     free: &StepAnswer,
 ) -> anyhow::Result<CapEffect> {
     laboratory.set_cap(Some(low))?.context("the lowest cap")?;
-    // Without a step the draw under the cap is hardly above idle.
-    let capped_w = loaded(arguments, laboratory)?.map_or(free.idle_w, |step| step.load_w);
+    let (samples, load) = loaded(arguments, laboratory)?;
+    let capped_w = steady_w(&samples, load).context("the load was too short for the meter: set a longer --load")?;
     let bites = free.load_w - capped_w > LEAST_EFFECT * (free.load_w - free.idle_w);
     Ok(CapEffect { lowest_w: low.watts(), highest_w: high.watts(), capped_w, bites })
 }

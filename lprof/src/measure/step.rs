@@ -39,15 +39,10 @@ pub struct StepAnswer {
 /// Returns the answer of a meter to a load in `load`. `idle_s` is the time before and after it that is idle, without
 /// the pad after it. `None` if the samples show no step.
 pub fn answer(samples: &[Sample], load: TimeRange, idle_s: f64) -> Option<StepAnswer> {
-    let draws = |range: TimeRange| -> Vec<f64> {
-        let inside = samples.iter().filter(|sample| sample.at_s > range.begin_s && sample.at_s <= range.end_s);
-        inside.map(|sample| sample.draw_w).collect()
-    };
-    let before = draws(TimeRange { begin_s: load.begin_s - idle_s, end_s: load.begin_s });
+    let before = draws(samples, TimeRange { begin_s: load.begin_s - idle_s, end_s: load.begin_s });
     let last_s = samples.last()?.at_s;
-    let after = draws(TimeRange { begin_s: last_s - idle_s, end_s: last_s });
-    let steady = load.padded(-(1.0 - STEADY) / 2.0 * load.length_s());
-    let (idle_w, load_w, after_w) = (median(&before)?, median(&draws(steady))?, median(&after)?);
+    let after = draws(samples, TimeRange { begin_s: last_s - idle_s, end_s: last_s });
+    let (idle_w, load_w, after_w) = (median(&before)?, steady_w(samples, load)?, median(&after)?);
     let noise_w = deviation(&before, idle_w);
     if load_w - idle_w.max(after_w) <= LEAST_STEP * noise_w {
         return None;
@@ -62,6 +57,16 @@ pub fn answer(samples: &[Sample], load: TimeRange, idle_s: f64) -> Option<StepAn
     let window_s = ((late - early) / 0.8).max(0.0);
     let lag_s = (middle - window_s / 2.0).max(0.0);
     Some(StepAnswer { period_s: period(samples), window_s, lag_s, noise_w, drift_w: after_w - idle_w, idle_w, load_w })
+}
+
+/// Returns the median draw in the middle of the load; `None` without samples there.
+pub fn steady_w(samples: &[Sample], load: TimeRange) -> Option<f64> {
+    median(&draws(samples, load.padded(-(1.0 - STEADY) / 2.0 * load.length_s())))
+}
+
+fn draws(samples: &[Sample], range: TimeRange) -> Vec<f64> {
+    let inside = samples.iter().filter(|sample| sample.at_s > range.begin_s && sample.at_s <= range.end_s);
+    inside.map(|sample| sample.draw_w).collect()
 }
 
 fn deviation(values: &[f64], middle: f64) -> f64 {
