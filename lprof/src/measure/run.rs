@@ -12,7 +12,7 @@ use super::recorder::Recorder;
 use super::sheet::MeterSheet;
 use super::statistics::{LEAST_RUNS, StopRule};
 use super::verdict::{Limits, Reason, RunFacts, of_runs};
-use super::window::{Idle, Sample, TimeRange, above_idle, above_idle_by_draw, idle};
+use super::window::{Idle, Sample, TimeRange, above_idle, above_idle_by_draw, idle, thinned};
 use crate::interrupt::{Events, Interrupted};
 use crate::machine::{CapProblem, Testbed};
 use crate::progress::Progress;
@@ -26,6 +26,9 @@ const MOST_WARM_UPS: usize = 10;
 
 /// Most runs of a short command in a row.
 const MOST_TIMES: u32 = 100_000;
+
+/// Most samples of a run that are stored: neighbours are joined, so that the results of long runs can be read.
+const KEPT_SAMPLES: usize = 20_000;
 
 /// Times of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -225,7 +228,7 @@ impl Laboratory {
             other_cores,
             throttled,
             is_outlier: false,
-            samples,
+            samples: thinned(&samples, KEPT_SAMPLES),
         })
     }
 

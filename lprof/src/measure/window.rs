@@ -78,6 +78,24 @@ pub fn integral(samples: &[Sample], range: TimeRange) -> Integral {
     sum
 }
 
+/// Joins neighbouring samples until there are at most `most`, which is above 0. The integral stays the same.
+pub fn thinned(samples: &[Sample], most: usize) -> Vec<Sample> {
+    let joined = |group: &[Sample]| {
+        let over_s: f64 = group.iter().map(|sample| sample.over_s).sum();
+        let mean = |of: fn(&Sample) -> Option<f64>| {
+            let weighted: Option<f64> = group.iter().map(|sample| Some(of(sample)? * sample.over_s)).sum();
+            weighted.filter(|_| over_s > 0.0).map(|weighted| weighted / over_s)
+        };
+        let last = group.last()?;
+        let draw_w = mean(|sample| Some(sample.draw_w)).unwrap_or(last.draw_w);
+        Some(Sample { at_s: last.at_s, over_s, draw_w, shown_w: mean(|sample| sample.shown_w) })
+    };
+    if samples.len() <= most {
+        return samples.to_vec();
+    }
+    samples.chunks(samples.len().div_ceil(most)).filter_map(joined).collect()
+}
+
 /// Draw of the machine without the command, around one time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Idle {
@@ -278,5 +296,17 @@ mod tests {
         assert!((found_j - 41.0 * 20.0).abs() < 1e-9, "{found_j}");
         samples[20].shown_w = None;
         assert_eq!(above_idle_by_draw(&samples, run, 1.0, around), None);
+    }
+
+    #[test]
+    fn joined_samples_have_the_same_integral() {
+        let sample = |at: u32| Sample { at_s: f64::from(at), over_s: 1.0, draw_w: f64::from(at * at), shown_w: None };
+        let samples: Vec<Sample> = (1..=10).map(sample).collect();
+        let found = thinned(&samples, 4);
+        // Groups of three: 1 4 9, 16 25 36, 49 64 81, 100.
+        let figures: Vec<(f64, f64, f64)> =
+            found.iter().map(|one| (one.at_s, one.over_s, one.draw_w * one.over_s)).collect();
+        assert_eq!(figures, [(3.0, 3.0, 14.0), (6.0, 3.0, 77.0), (9.0, 3.0, 194.0), (10.0, 1.0, 100.0)]);
+        assert_eq!(thinned(&samples, 10), samples);
     }
 }

@@ -36,6 +36,7 @@ mod placement;
 mod power_off;
 mod priority;
 mod privacy;
+mod profiling;
 mod pty;
 mod quota;
 mod readme;
