@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use limo_model::{Energy, Power, Span, Time, UnitSpec};
-use limo_power::{CapRefused, Emulated, Hardware, Meter, MeterError, Reading, Share};
+use limo_power::{CapRefused, Emulated, Hardware, Meter, MeterError, Plan, Reading, Share};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::unistd::pipe2;
 
@@ -30,6 +30,15 @@ pub struct EmulatedHardware {
     counted: Time,
     /// Drawn since the start, in microjoules.
     drawn_uj: i128,
+}
+
+/// Command that is prepared for emulated hardware.
+#[derive(Debug)]
+pub struct EmulatedStart {
+    plan: Plan,
+    /// End that the command inherits, and the end that is closed when the work is done; `None` if the application is
+    /// not in the file.
+    pipe: Option<(OwnedFd, OwnedFd)>,
 }
 
 /// Command that runs on emulated hardware.
@@ -109,33 +118,30 @@ impl EmulatedHardware {
     /// Prepares a command for this application: it inherits the descriptor, unless the application is not in the file.
     ///
     /// # Errors
-    /// If the system has no pipe.
+    /// If the unit has no such share, or the system has no pipe.
     pub fn prepare(
         &mut self,
         (application, size): (&str, &str),
         command: &mut Command,
-    ) -> anyhow::Result<(EmulatedRunning, Option<OwnedFd>)> {
-        let unit = &self.model.machine().units[self.unit];
-        if unit.application(application, size).is_none() {
-            return Ok((EmulatedRunning { work: None }, None));
+    ) -> anyhow::Result<EmulatedStart> {
+        let share = Share { unit: self.unit, cores: self.cores, cap: None };
+        let plan = self.model.plan(application, size, &[share])?;
+        if plan.work.is_none() {
+            return Ok(EmulatedStart { plan, pipe: None });
         }
         let (read, write) = pipe2(OFlag::O_CLOEXEC).context("cannot make a pipe")?;
         // No other command is started meanwhile, so only this one inherits it.
         fcntl(&read, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot pass on a pipe")?;
         command.env(WORK_FD, read.as_raw_fd().to_string());
-        Ok((EmulatedRunning { work: Some(write) }, Some(read)))
+        Ok(EmulatedStart { plan, pipe: Some((read, write)) })
     }
 
     /// Begins the run of a command that has just started.
-    ///
-    /// # Errors
-    /// If the unit has no such share.
-    pub fn begin(&mut self, (application, size): (&str, &str), now: Duration) -> anyhow::Result<()> {
+    pub fn begin(&mut self, start: EmulatedStart, now: Duration) -> EmulatedRunning {
         self.advance(span(now));
-        let share = Share { unit: self.unit, cores: self.cores, cap: None };
-        let plan = self.model.plan(application, size, &[share])?;
-        self.model.start(RUN, plan, at(span(now)));
-        Ok(())
+        self.model.start(RUN, start.plan, at(span(now)));
+        // The command has its own copy of the end that it reads.
+        EmulatedRunning { work: start.pipe.map(|(_, write)| write) }
     }
 
     /// Returns when the work of the command is done, on the clock of `now`; `None` if there is none left.

@@ -92,12 +92,9 @@ impl MeasuredCommand {
         let begin = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot run `{}`", self.argv[0]))?;
         let group = i32::try_from(child.id()).map(Pid::from_raw);
-        if let Some(mut model) = testbed.model() {
-            model.begin(key, clock.now())?;
-        }
+        let begun = |start| testbed.model().map(|mut model| model.begin(start, clock.now()));
+        let running = prepared.and_then(begun);
         watch(child, events.sender());
-        // The command has its own copy of the end that it reads.
-        let running = prepared.map(|(running, _)| running);
         let ended = await_end(testbed, events, running, clock);
         if ended.is_err()
             && let Ok(group) = group

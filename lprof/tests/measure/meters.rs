@@ -155,7 +155,7 @@ fn a_counter_that_differs_from_the_draw_is_not_trusted() {
         });
         ("nvml".to_owned(), display)
     });
-    let times = ["--interval", "600ms", "--window", "0s", "--idle", "2400ms", "--nvml", &library, "--unit", "gpu0"];
+    let times = ["--interval", "520ms", "--window", "0s", "--idle", "2100ms", "--nvml", &library, "--unit", "gpu0"];
     let printed = bench.measure("1", &times);
     let reasons = printed.json(3)["measurements"][0]["reasons"].to_string();
     assert!(reasons.contains("counter and draw differ: "), "{printed:#?}");
