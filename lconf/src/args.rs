@@ -240,7 +240,8 @@ pub enum NodeCommand {
 pub enum ProfileCommand {
     /// List all profiles
     List,
-    /// Read profiles from a file; they replace those of the same application, hardware, cap and size
+    /// Read profiles from a file, or `-` for standard input; they replace those of the same application, hardware, cap
+    /// and size
     Import { file: PathBuf },
     /// Write all profiles to a file, or to standard output
     Export { file: Option<PathBuf> },

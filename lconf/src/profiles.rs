@@ -86,8 +86,12 @@ fn by_hand(set: ProfileSet) -> (ProfileKey, Profile) {
 fn import(file: &Path) -> Result<Vec<(ProfileKey, Profile)>, Failure> {
     let name = file.display();
     let cannot = |error: &std::io::Error| Failure::new(format_args!("cannot read {name}: {error}"));
-    let source = File::open(file).map_err(|error| cannot(&error))?;
-    text::read(source).map_err(|error| match error {
+    let read = if file == Path::new("-") {
+        text::read(std::io::stdin().lock())
+    } else {
+        text::read(File::open(file).map_err(|error| cannot(&error))?)
+    };
+    read.map_err(|error| match error {
         TextError::Read(error) => cannot(&error),
         error => Failure::new(format_args!("{name}: {error}")),
     })

@@ -5,6 +5,13 @@
 
 pub mod apps;
 pub mod commands;
+pub mod explore;
+pub mod interrupt;
+pub mod machine;
+pub mod measure;
+pub mod progress;
 mod quantity;
+pub mod report;
+pub mod results;
 pub mod session;
 pub mod workload;

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::Context;
 use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
-use limo_power::{Gpu, Gpus, Hardware, Machine, MeterChoice};
+use limo_power::{Gpu, Gpus, Hardware, Machine, MeterChoice, cores, gpu_name, processor};
 use tracing::warn;
 
 use crate::config::{GpuSource, Settings};
@@ -18,9 +17,6 @@ const NAMEPLATE_PER_CORE: Power = Power::from_watts(10);
 /// Draw of an accelerator that does not report its limit: the power of a slot without cables, which is also the rating
 /// of the Quadro P2000 of limo-2018.
 const ACCELERATOR_NAMEPLATE: Power = Power::from_watts(75);
-
-/// Longest hardware name from a processor's model name, in bytes; names may have up to 64.
-const HARDWARE_LENGTH: usize = 48;
 
 /// Describes the node.
 ///
@@ -92,21 +88,6 @@ fn accelerator(gpu: &Gpu) -> UnitSpec {
     }
 }
 
-/// Converts `NVIDIA H200` to `nvidia-h200`.
-pub fn gpu_name(name: &str) -> String {
-    dashed(&name.to_lowercase()).unwrap_or_else(|| "gpu".to_owned())
-}
-
-/// Returns the number of cores that this process may use.
-pub fn cores() -> u32 {
-    thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
-}
-
-/// Returns the hardware name of this machine's CPU.
-pub fn processor() -> String {
-    hardware_name(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
-}
-
 /// Returns the memory of this machine.
 ///
 /// # Errors
@@ -114,27 +95,6 @@ pub fn processor() -> String {
 pub fn memory() -> anyhow::Result<Memory> {
     let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
     memory_total(&text).context("/proc/meminfo has no line `MemTotal: ... kB`")
-}
-
-/// Converts `Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz` to `intel-xeon-e3-1275-v5`; without a model name returns the
-/// architecture.
-fn hardware_name(processors: &str) -> String {
-    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, v)| v));
-    let model = model.unwrap_or_default().to_lowercase();
-    let model = model.split('@').next().unwrap_or_default().replace("(r)", " ").replace("(tm)", " ");
-    dashed(&model).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
-}
-
-/// Makes a hardware name of the words of a product's name; `None` without words.
-fn dashed(model: &str) -> Option<String> {
-    let mut words: Vec<&str> = model
-        .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))
-        .filter(|word| !word.is_empty() && !matches!(*word, "cpu" | "processor"))
-        .collect();
-    while words.iter().map(|word| word.len() + 1).sum::<usize>() > HARDWARE_LENGTH {
-        words.pop();
-    }
-    (!words.is_empty()).then(|| words.join("-"))
 }
 
 fn memory_total(meminfo: &str) -> Option<Memory> {
@@ -146,20 +106,6 @@ fn memory_total(meminfo: &str) -> Option<Memory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn model_names() {
-        let check = |model: &str, expected: &str| {
-            assert_eq!(hardware_name(&format!("processor\t: 0\nmodel name\t: {model}\n")), expected);
-        };
-        check("Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz", "intel-xeon-e3-1275-v5");
-        check("AMD EPYC 7763 64-Core Processor", "amd-epyc-7763-64-core");
-        check("x (y/z) ??", "x-y-z");
-        assert_eq!(hardware_name("no model here"), std::env::consts::ARCH);
-        assert_eq!(gpu_name("NVIDIA A100-SXM4-80GB"), "nvidia-a100-sxm4-80gb");
-        assert_eq!(gpu_name(" "), "gpu");
-        assert!(hardware_name(&format!("model name: {}", "abcd ".repeat(40))).len() <= 64);
-    }
 
     #[test]
     fn memory_of_the_machine() {

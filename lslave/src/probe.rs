@@ -43,7 +43,7 @@ pub fn report(arguments: &Arguments) -> String {
 
 fn machine() -> String {
     let memory = hardware::memory().map_or_else(|error| format!("unknown: {error:#}"), |memory| memory.to_string());
-    line("processor", &format!("{}, {} cores", hardware::processor(), hardware::cores())) + &line("memory", &memory)
+    line("processor", &format!("{}, {} cores", limo_power::processor(), limo_power::cores())) + &line("memory", &memory)
 }
 
 /// Reports all meters that can be found, except the device in use: it answers one request at a time.

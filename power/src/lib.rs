@@ -3,7 +3,8 @@
 //! A meter (`meter`) measures the draw of its machine, and a cap (`cap`) limits the draw of a unit. Network devices are
 //! reached over HTTP (`http`), with credentials from a file (`access`), and NVIDIA GPUs through their driver's library
 //! (`nvml`). A TOML file describes emulated machines, and a model computes the draw and duration of each run on them.
-//! Jobs on emulated hardware are real processes; only their watts are modelled.
+//! Jobs on emulated hardware are real processes; only their watts are modelled. `names` names the hardware of this
+//! machine.
 //!
 //! The caller passes the time in. Only the meters `command`, `ipmi` and `nvidia-smi`, and caps by a program, start
 //! processes.
@@ -20,6 +21,7 @@ mod http;
 mod machine;
 mod meter;
 mod model;
+mod names;
 mod noise;
 mod nvml;
 mod percent;
@@ -40,6 +42,7 @@ pub use meter::{
     Wattmeter, sensors, wattmeters,
 };
 pub use model::{Emulated, Plan, Share};
+pub use names::{cores, gpu_name, processor};
 pub use noise::Noise;
 pub use nvml::{Gpu, GpuError, GpuId, Gpus, LIBRARY as NVML_LIBRARY};
 pub use percent::{Percent, PercentError};

@@ -13,11 +13,16 @@ use clap::{Args, ValueEnum};
 use crate::workspace::{cargo, root, target_dir};
 
 /// The installed programs with the sections of their pages, as `--generate man` prints them.
-const PROGRAMS: [(&str, u8); 6] = [("lrun", 1), ("lq", 1), ("lconf", 1), ("lsim", 1), ("lmaster", 8), ("lslave", 8)];
+const PROGRAMS: [(&str, u8); 7] =
+    [("lrun", 1), ("lq", 1), ("lconf", 1), ("lsim", 1), ("lprof", 1), ("lmaster", 8), ("lslave", 8)];
 
 /// Packages with the programs whose completions they install.
-const COMPLETED: [(&str, &[&str]); 4] =
-    [("client", &["lrun", "lq", "lconf"]), ("master", &["lmaster"]), ("node", &["lslave"]), ("sim", &["lsim"])];
+const COMPLETED: [(&str, &[&str]); 4] = [
+    ("client", &["lrun", "lq", "lconf"]),
+    ("master", &["lmaster"]),
+    ("node", &["lslave", "lprof"]),
+    ("sim", &["lsim"]),
+];
 
 /// Units, sysusers files, and the packages that install them.
 const RENAMED: [(&str, &str); 6] = [

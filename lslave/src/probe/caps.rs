@@ -2,16 +2,15 @@
 //! report writes to each control its own value, because only a write shows that it can be written. It does not write
 //! the controls of a daemon.
 
-use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site};
+use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site, gpu_name, processor};
 
-use crate::hardware::{self, gpu_name};
 use limo_node::line;
 
 /// Returns the lines of the report, except for controls in `kept`.
 pub fn report(site: &Site, with_gpus: bool, kept: &[Kept]) -> String {
     let free = |choice: &str| !kept.iter().any(|kept| kept.choice.as_str().split(',').next() == Some(choice));
     let mut text = if free("rapl") { control("cpu", "rapl", site) } else { String::new() };
-    if free("hsmp") && (hardware::processor().starts_with("amd-") || is_found("hsmp", site)) {
+    if free("hsmp") && (processor().starts_with("amd-") || is_found("hsmp", site)) {
         text += &control("cpu", "hsmp", site);
     }
     match HwmonCap::cards(&site.sysfs) {

@@ -73,6 +73,12 @@ pub trait Meter: Send {
     /// # Errors
     /// [`MeterError`], naming what failed, the place and a remedy. The meter can be read again.
     fn read(&mut self, now: Duration) -> Result<Reading, MeterError>;
+
+    /// Returns the draw that the device showed beside its energy counter at the last reading; `None` if it does not
+    /// show both.
+    fn shown(&self) -> Option<Power> {
+        None
+    }
 }
 
 /// Checks a draw: a machine that runs this code draws power.

@@ -28,12 +28,14 @@ pub struct Nvml {
     most: u32,
     /// Time of the last sample, and the counters: millijoules by index, `None` without a counter.
     last: Option<(Duration, Vec<Option<u64>>)>,
+    /// Draw by the driver at the last sample.
+    shown: Option<Power>,
 }
 
 impl Nvml {
     /// Makes a meter without loading the library. `library` is a path, or a name that the dynamic loader knows.
     pub fn new(library: &Path) -> Self {
-        Self { gpus: Gpus::new(library), most: 0, last: None }
+        Self { gpus: Gpus::new(library), most: 0, last: None, shown: None }
     }
 
     /// Returns the draw and the energy counter of one GPU.
@@ -45,6 +47,10 @@ impl Nvml {
 }
 
 impl Meter for Nvml {
+    fn shown(&self) -> Option<Power> {
+        self.shown
+    }
+
     fn read(&mut self, now: Duration) -> Result<Reading, MeterError> {
         let whence = || "the NVIDIA library".to_owned();
         let count = self.gpus.count()?;
@@ -58,6 +64,7 @@ impl Meter for Nvml {
         let looks: Vec<(Power, Option<u64>)> =
             (0..count).map(|index| self.look(index)).collect::<Result<_, GpuError>>()?;
         let shown = looks.iter().map(|(draw, _)| *draw).sum();
+        self.shown = Some(shown);
         let counters: Vec<Option<u64>> = looks.into_iter().map(|(_, counter)| counter).collect();
         let Some((since, before)) = &self.last else {
             self.last = Some((now, counters));

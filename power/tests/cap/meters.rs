@@ -36,6 +36,7 @@ fn draw_and_energy_of_gpus() {
     fake.set(1, "energy_mj", "35000");
     assert_eq!(meter.read(ms(2400)).expect("too soon for the counters"), shown);
     assert_eq!(meter.read(ms(4000)).expect("a mean"), mean(watts(165), ms(2000)));
+    assert_eq!(meter.shown(), Some(Power::from_mw(137_750)), "the driver still shows its own draw");
     // The counter was reset by another driver, and then the last sample was too long ago.
     fake.set(0, "energy_mj", "0");
     fake.set(1, "energy_mj", "36000");

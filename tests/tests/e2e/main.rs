@@ -37,6 +37,7 @@ mod placement;
 mod power_off;
 mod priority;
 mod privacy;
+mod profiling;
 mod prolog;
 mod pty;
 mod quota;

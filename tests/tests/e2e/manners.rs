@@ -69,8 +69,10 @@ fn a_manual_page_has_every_command() {
 }
 
 #[test]
-fn each_daemon_and_the_simulator_have_a_manual_page() {
-    for (program, heading) in [("lmaster", ".TH lmaster 8"), ("lslave", ".TH lslave 8"), ("lsim", ".TH lsim 1")] {
+fn each_daemon_and_tool_has_a_manual_page() {
+    for (program, heading) in
+        [("lmaster", ".TH lmaster 8"), ("lslave", ".TH lslave 8"), ("lsim", ".TH lsim 1"), ("lprof", ".TH lprof 1")]
+    {
         let page = run(program, &["--generate", "man"]).succeeded();
         assert!(page.contains(heading) && page.contains(".SH OPTIONS"), "{program}: {page}");
         run(program, &["--generate", "tcsh"]).failed("possible values: bash, zsh, fish, man");

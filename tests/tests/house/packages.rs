@@ -46,7 +46,7 @@ const HOUSE: [(&str, &[&str]); 28] = [
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
-    ("lprof", &["model", "program", "files", "power", "profiles"]),
+    ("lprof", &["model", "program", "files", "proto", "power", "profiles"]),
     // These crates are not installed: the laboratory and the workshop, which alone may use a program.
     ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
