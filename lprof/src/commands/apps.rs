@@ -18,11 +18,11 @@ pub struct Apps {
 #[derive(Debug, Serialize)]
 struct List {
     schema: u32,
-    applications: Vec<Row>,
+    applications: Vec<AppRow>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct AppRow {
     name: &'static str,
     number: u16,
     about: &'static str,
@@ -46,14 +46,14 @@ pub fn run(arguments: &Apps) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(entry: &Entry) -> Row {
+fn row(entry: &Entry) -> AppRow {
     let devices = (entry.devices)();
     let checked = devices.and_then(|devices| works(entry).map(|()| devices));
     let (devices, missing) = match checked {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    Row { name: entry.name, number: entry.id, about: entry.about, works: missing.is_none(), devices, missing }
+    AppRow { name: entry.name, number: entry.id, about: entry.about, works: missing.is_none(), devices, missing }
 }
 
 fn works(entry: &Entry) -> Result<(), ApplicationError> {
@@ -62,7 +62,7 @@ fn works(entry: &Entry) -> Result<(), ApplicationError> {
     application.fini()
 }
 
-fn told(row: &Row) -> String {
+fn told(row: &AppRow) -> String {
     let mut text =
         format!("{:<11} {:<13} {}\n", row.name, if row.works { "works" } else { "does not work" }, row.about);
     row.devices.iter().chain(&row.missing).for_each(|line| text += &format!("{:26}{line}\n", ""));

@@ -8,7 +8,7 @@ use super::recipe::{BLOCK, flop, operations};
 
 /// Sums over the packages of a workload.
 #[derive(Debug, Clone, Default)]
-pub struct Summary {
+pub struct WorkloadSums {
     packages: u64,
     bytes: u64,
     smallest: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Summary {
     flop: f64,
 }
 
-/// The figures of [`Summary`], with units in their names.
+/// The figures of [`WorkloadSums`], with units in their names.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     /// Version of this form.
@@ -54,7 +54,7 @@ pub struct LudFigures {
     pub total_flop: f64,
 }
 
-impl Summary {
+impl WorkloadSums {
     /// Adds a package of `size` bytes that is due `delay` after the one before.
     pub fn add(&mut self, delay: Duration, size: u64) {
         self.packages += 1;
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn figures_are_sums_and_means() {
-        let mut summary = Summary::default();
+        let mut summary = WorkloadSums::default();
         summary.add(Duration::from_micros(5), 4 * 16 * 16);
         summary.add(Duration::from_micros(7), 4 * 32 * 32);
         let figures = summary.figures();

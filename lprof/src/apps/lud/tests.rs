@@ -61,12 +61,12 @@ fn other_dimensions_are_refused() {
 
 #[test]
 fn a_wrong_result_is_found() {
-    struct Idle;
-    impl Decomposer for Idle {
+    struct LeavesItAlone;
+    impl Decomposer for LeavesItAlone {
         fn decompose(&mut self, _matrix: &mut [f32], _dimension: usize) -> Result<(), ApplicationError> {
             Ok(())
         }
     }
-    let error = check(application(Idle).as_mut()).expect_err("nothing was decomposed").to_string();
+    let error = check(application(LeavesItAlone).as_mut()).expect_err("nothing was decomposed").to_string();
     assert!(error.starts_with("the result is wrong: its residual is ") && error.ends_with("not below 1e-5"), "{error}");
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::source::Source;
 use crate::quantity::si;
 use crate::workload::recipe::{Job, Recipe};
-use crate::workload::summary::{Figures, Summary};
+use crate::workload::summary::{Figures, WorkloadSums};
 
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("file", |file| file.value_name("FILE|RECIPE").help(
@@ -43,7 +43,7 @@ pub fn run(arguments: &Show) -> Result<ExitCode> {
 }
 
 fn of_recipe(jobs: impl Iterator<Item = Job>) -> Figures {
-    let mut summary = Summary::default();
+    let mut summary = WorkloadSums::default();
     jobs.for_each(|job| summary.add(job.delay, 4 * (job.dimension() as u64).pow(2)));
     summary.figures()
 }

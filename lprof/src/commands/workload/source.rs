@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::shown;
 use crate::workload::format::{MAX_PACKAGE, Reader};
-use crate::workload::summary::Summary;
+use crate::workload::summary::WorkloadSums;
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 1 << 18;
@@ -46,9 +46,9 @@ impl Source {
     }
 
     /// Reads the whole file.
-    pub fn summary(&self) -> Result<Summary> {
+    pub fn summary(&self) -> Result<WorkloadSums> {
         let mut reader = self.open()?;
-        let (mut summary, mut content) = (Summary::default(), Vec::new());
+        let (mut summary, mut content) = (WorkloadSums::default(), Vec::new());
         while let Some(header) = reader.next_package(&mut content).with_context(|| self.name())? {
             summary.add(header.delay, header.size);
         }
