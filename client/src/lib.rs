@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod backoff;
+mod beside;
 mod candidates;
 mod clock;
 mod conditions;
@@ -34,6 +35,7 @@ pub mod fake;
 pub mod json;
 
 pub use backoff::{Patience, ReconnectArg, Retries};
+pub use beside::lrun;
 pub use candidates::candidate_table;
 pub use clock::{Clock, TimeError, elapsed};
 pub use conditions::dependencies;

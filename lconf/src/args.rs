@@ -16,6 +16,7 @@ use crate::cert::CertCommand;
 use crate::cluster::ClusterCommand;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
+use crate::measure::ProfileMeasure;
 use crate::reservation::ReservationCommand;
 use crate::service::{AddNodes, Drain, Lost, Remove, Resume, Stop};
 
@@ -245,6 +246,8 @@ pub enum ProfileCommand {
     Import { file: PathBuf },
     /// Write all profiles to a file, or to standard output
     Export { file: Option<PathBuf> },
+    /// Measure an application at several caps on nodes of the cluster
+    Measure(ProfileMeasure),
     /// Set one profile by hand
     Set(ProfileSet),
     /// Forget one profile
@@ -313,7 +316,7 @@ fn policies() -> String {
     format!("Policy by which jobs start: {}", Preset::names())
 }
 
-fn application(text: &str) -> Result<String, String> {
+pub fn application(text: &str) -> Result<String, String> {
     check_name("application", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
@@ -321,14 +324,14 @@ fn hardware(text: &str) -> Result<String, String> {
     check_name("hardware", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
-fn size_class(text: &str) -> Result<String, String> {
+pub fn size_class(text: &str) -> Result<String, String> {
     match text {
         "" => Ok(String::new()),
         _ => check_name("size class", text).map(|()| text.to_owned()).map_err(|error| error.to_string()),
     }
 }
 
-fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) -> Result<T, UnitError> {
+pub fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) -> Result<T, UnitError> {
     let value: T = text.parse()?;
     if value < T::default() { Err(UnitError::Negative { value: text.to_owned() }) } else { Ok(value) }
 }

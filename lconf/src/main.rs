@@ -13,6 +13,7 @@ mod feeds;
 mod grid;
 mod history;
 mod journal;
+mod measure;
 mod nodes;
 mod profiles;
 mod readings;

@@ -12,6 +12,7 @@ use limo_proto::Change;
 use serde::Serialize;
 
 use crate::args::{ProfileCommand, ProfileName, ProfileSet};
+use crate::measure;
 
 #[derive(Serialize)]
 struct ProfilesJson {
@@ -53,6 +54,7 @@ pub async fn run(command: ProfileCommand, json: bool, master: &Master) -> Result
         }
         ProfileCommand::Import { file } => master.change(Change::SetProfiles(import(&file)?)).await?,
         ProfileCommand::Export { file } => export(&master.profiles().await?, file.as_deref())?,
+        ProfileCommand::Measure(measure) => return measure::run(measure, master).await,
         ProfileCommand::Set(set) => master.change(Change::SetProfiles(vec![by_hand(set)])).await?,
         ProfileCommand::Forget(name) => master.change(Change::ForgetProfile(key(name))).await?,
     }
@@ -124,7 +126,7 @@ fn as_json((key, profile): &(ProfileKey, Profile)) -> ProfileJson {
     }
 }
 
-fn table(profiles: &[(ProfileKey, Profile)]) -> String {
+pub fn table(profiles: &[(ProfileKey, Profile)]) -> String {
     let mut table = Table::new(&[
         ("APPLICATION", Align::Left),
         ("SIZE", Align::Left),

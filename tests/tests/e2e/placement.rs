@@ -48,6 +48,27 @@ fn a_job_runs_at_the_cap_that_it_asks_for() {
     submitter.lrun(&["--cap", "30W", "--gpus", "1", "true"]).failed("no --gres");
 }
 
+#[test]
+fn an_application_is_measured_at_several_caps_on_a_node() {
+    let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
+    let cluster = Setup::default().node("n1", &["--hardware", hardware]).start();
+    let submitter = cluster.submitter();
+    let sweep = |caps: &str, command: &[&str]| {
+        let sweep = ["profile", "measure", "cg", "--size", "C", "--nodes", "n1", "--caps", caps, "--"];
+        submitter.lconf(&[&sweep, command].concat())
+    };
+    let shown = sweep("20W,30W", &["sleep", "0.1"]).succeeded();
+    let profiles = submitter.lconf(&["profile", "export"]).succeeded();
+    for cap in ["20 W", "30 W"] {
+        let at_cap = profiles.lines().find(|line| line.starts_with(&format!("cg,C,capped,1,{cap},")));
+        assert!(at_cap.is_some_and(|line| line.ends_with(",3")), "three runs at {cap}: {profiles}");
+    }
+    assert!(shown.contains("20.0 W") && shown.contains("learned"), "{shown}");
+    sweep("20W", &["false"]).failed("3 of 3 runs failed, the first of them job 7");
+    sweep("5W", &["true"]).failed("the run at 5.0 W on n1 cannot be submitted: ");
+    assert_eq!(submitter.lq(&["--noheader"]).succeeded(), "", "nothing is left behind");
+}
+
 /// Starts one node of 8 cores with two GPUs, each an `a100`.
 fn two_gpus() -> Cluster {
     let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
