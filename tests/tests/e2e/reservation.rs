@@ -57,7 +57,10 @@ fn a_node_in_maintenance_runs_no_job_that_would_last_into_it() {
 fn a_job_with_the_right_runs_in_the_reservation_and_on_its_nodes() {
     let cluster = Setup::nodes(2, 1).start();
     let submitter = cluster.submitter();
-    let user = submitter.job(submitter.detach(&["true"]))["user"].as_str().expect("a user").to_owned();
+    let first = submitter.detach(&["true"]);
+    // A job that still runs, without a limit, is in the way of a reservation of its node.
+    submitter.wait(first);
+    let user = submitter.job(first)["user"].as_str().expect("a user").to_owned();
     reserve(submitter, &["now", "--nodes", "n2", "--duration", "1h", "--users", &user]);
     reserve(submitter, &["soon", "--nodes", "n1", "--start", "now+4s", "--duration", "1h", "--users", &user]);
     reserve(submitter, &["late", "--nodes", "n2", "--start", "now+3h", "--duration", "1h", "--users", &user]);
