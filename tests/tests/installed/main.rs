@@ -187,5 +187,13 @@ fn packages_are_removed(site: &Site) {
     let left = "pgrep -l 'lslave|lshepherd|sleep'; ls -d /var/lib/limo /etc/limo /etc/default/lslave \
                 /usr/sbin/lslave 2> /dev/null; systemctl list-unit-files 'lslave*' 'limo-jobs*' --no-legend";
     // Units that were killed end soon.
-    until("nothing is left", || node.run(left).stdout.is_empty().then_some(()));
+    let mut last = String::new();
+    until("nothing is left", || {
+        let now = node.run(left).stdout;
+        if now != last {
+            eprintln!("left: {now}");
+            last = now;
+        }
+        last.is_empty().then_some(())
+    });
 }
