@@ -18,6 +18,7 @@ use nix::fcntl::OFlag;
 use nix::libc;
 use nix::unistd::{Pid, pipe2};
 
+use crate::limits::{Limits, read};
 use crate::raw::{call, clone3};
 
 /// Size of the child's stack. Its deepest calls need some hundred bytes, or more without optimization.
@@ -70,7 +71,7 @@ struct Birth {
     descriptors: Vec<OwnedFd>,
     /// Index of the first descriptor to close when the program begins.
     until_exec: usize,
-    files: libc::rlimit64,
+    limits: Limits,
     report: RawFd,
     /// Files through which the child enters control groups of version 1.
     tasks: Vec<OwnedFd>,
@@ -114,25 +115,16 @@ pub enum Progress {
 
 /// Returns the limit on open files of jobs: that of a login, within the limit of this process.
 pub fn file_limit() -> io::Result<libc::rlimit64> {
-    let mut own = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `own` is valid for writing.
-    match unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut own) } {
-        0 => Ok(libc::rlimit64 { rlim_cur: SOFT_FILES.min(own.rlim_max), rlim_max: own.rlim_max }),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let own = read(libc::RLIMIT_NOFILE)?;
+    Ok(libc::rlimit64 { rlim_cur: SOFT_FILES.min(own.rlim_max), rlim_max: own.rlim_max })
 }
 
-/// Begins a launch. `descriptors` are stdin, stdout, stderr and the inherited ones, none below 10; `files` is the job's
-/// limit on open files, and `entry` the way into its control group.
+/// Begins a launch. `descriptors` are stdin, stdout, stderr and the inherited ones, none below 10; `limits`
+/// are the job's as far as they differ from those of this process, and `entry` the way into its control group.
 ///
 /// # Errors
 /// If the process cannot be created.
-pub fn begin(
-    plan: Plan,
-    descriptors: Vec<OwnedFd>,
-    files: libc::rlimit64,
-    entry: Option<Entry>,
-) -> io::Result<Launching> {
+pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, limits: Limits, entry: Option<Entry>) -> io::Result<Launching> {
     let Entry { unified, tasks } = entry.unwrap_or_default();
     let (report, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     if plan.argv.is_empty() {
@@ -159,7 +151,7 @@ pub fn begin(
         no_new_privs: plan.no_new_privs,
         until_exec: descriptors.len() - plan.until_exec,
         descriptors,
-        files,
+        limits,
         report: theirs.as_raw_fd(),
         tasks,
     });
@@ -260,8 +252,10 @@ unsafe fn prepare(birth: &Birth) -> Done {
         if birth.terminal {
             check(Step::Terminal, call(libc::SYS_ioctl, [0, libc::TIOCSCTTY as usize, 0, 0, 0]))?;
         }
-        let files = &raw const birth.files as usize;
-        check(Step::Limits, call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, files, 0, 0]))?;
+        for (resource, limit) in &birth.limits.0 {
+            let limit = &raw const *limit as usize;
+            check(Step::Limits, call(libc::SYS_prlimit64, [0, *resource as usize, limit, 0, 0]))?;
+        }
         if let Some(Identity { uid, gid, groups }) = &birth.identity {
             let (uid, gid) = (*uid as usize, *gid as usize);
             let done = |result| check(Step::Identity, result);

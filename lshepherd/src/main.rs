@@ -10,9 +10,12 @@ mod carried;
 mod child;
 mod hold;
 mod home;
+mod limits;
+mod pam;
 mod raw;
 mod reap;
 mod removals;
+mod session;
 mod shepherd;
 mod stdio;
 mod surroundings;
@@ -88,7 +91,11 @@ fn serve(shepherd: &mut Shepherd, (socket, ended): (OwnedFd, &SignalFd), mut tim
         }
         // This follows the answers, because nobody waits for it.
         shepherd.close_groups();
-        if shepherd.has_failed {
+        if shepherd.answers.is_empty() || connection.is_none() {
+            // A module may block, so the answers come first.
+            shepherd.session.close();
+        }
+        if shepherd.has_failed || shepherd.session.has_ended() {
             return Ok(());
         }
         if connection.is_none() {

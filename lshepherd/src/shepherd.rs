@@ -17,8 +17,10 @@ use crate::attempt::{Attempt, Phase, ended};
 use crate::carried;
 use crate::child::{Launching, Progress, begin};
 use crate::home::Home;
+use crate::limits::Limits;
 use crate::reap::{self, Collected};
 use crate::removals::{Removal, Removals};
+use crate::session::SessionState;
 use crate::stdio::{Rings, Stdio};
 use crate::watch::Due;
 use crate::worker::{self, Worker};
@@ -52,6 +54,7 @@ pub struct Shepherd {
     /// True if `lslave` is to be told when another job can be launched.
     is_ready_due: bool,
     pub answers: VecDeque<Answer>,
+    pub session: SessionState,
 }
 
 impl Shepherd {
@@ -70,6 +73,7 @@ impl Shepherd {
             has_failed: false,
             is_ready_due: false,
             answers: VecDeque::new(),
+            session: SessionState::default(),
         }
     }
 
@@ -151,7 +155,7 @@ impl Shepherd {
             Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
         }
         if plan.carried.is_none() {
-            return self.begin(handle, plan, descriptors, now);
+            return self.begin(handle, plan, descriptors);
         }
         let deadline = now.plus(launch.launch_deadline);
         let identity = plan.identity.clone();
@@ -171,10 +175,19 @@ impl Shepherd {
         }
     }
 
-    fn begin(&mut self, handle: Handle, plan: Plan, descriptors: Vec<OwnedFd>, now: BootTime) {
+    fn begin(&mut self, handle: Handle, mut plan: Plan, descriptors: Vec<OwnedFd>) {
+        let late = plan.session.as_ref().map(SessionState::late);
+        let limits = match self.session.begin(&mut plan, Limits::of_files(self.files)) {
+            Ok(limits) => limits,
+            Err(reason) => return self.not_started(handle, Step::Pam, 0, reason),
+        };
+        let now = BootTime::now();
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };
+        if let Some(reason) = late.filter(|_| attempt.launch_by <= now) {
+            return self.not_started(handle, Step::Pam, 0, reason);
+        }
         let entry = attempt.group.as_ref().map(Group::entry).transpose().map_err(std::io::Error::other);
-        match entry.and_then(|entry| begin(plan, descriptors, self.files, entry)) {
+        match entry.and_then(|entry| begin(plan, descriptors, limits, entry)) {
             Ok(child) => attempt.phase = Phase::Launching { child: Box::new(child), since: now },
             Err(error) => self.cannot_begin(handle, &error),
         }

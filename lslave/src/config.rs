@@ -251,7 +251,7 @@ impl Settings {
         };
         let settings = Self {
             state_dir: state_dir.with_context(|| homeless("--state-dir"))?,
-            users: file.users.with(&given.users, &master),
+            users: file.users.with(&given.users, &master)?,
             master,
             trusted: Trusted::with_service_user(given.master_user.or(file.master_user).as_deref())?,
             name,

@@ -154,6 +154,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         // The shell makes it when everything else is ready.
         group: Vec::new(),
         no_new_privs: false,
+        session: None,
     };
     Ok(Prepared { plan, descriptors, kept, explanation })
 }

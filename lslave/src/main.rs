@@ -41,7 +41,7 @@ use crate::config::{Arguments, Settings};
 use crate::groups::Groups;
 use crate::join::LslaveCommand;
 use crate::scripts::ScriptRunner;
-use crate::shell::{Event, Shell, Tools};
+use crate::shell::{Event, Privileges, Shell, Tools};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
@@ -140,9 +140,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             containment: groups.containment(),
         };
         let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
-        let no_new_privs = settings.users.no_new_privs;
         let scripts = ScriptRunner::new(settings.scripts, &settings.name);
-        let tools = Tools { spool, groups, scripts, no_new_privs, meter, caps, running, sleeper: sleeper.clone() };
+        let privileges = Privileges { no_new_privs: settings.users.no_new_privs, pam: settings.users.pam };
+        let tools = Tools { spool, groups, scripts, privileges, meter, caps, running, sleeper: sleeper.clone() };
         let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);

@@ -14,7 +14,7 @@ use limo_model::{Attempt, JobId, NodeSpec};
 use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery, Script};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
-use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, Plan, Step};
+use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, PamSession, Plan, Step};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -25,7 +25,7 @@ use crate::launch::{Explanation, LaunchError, Surroundings, carried_directory, e
 use crate::link::Outgoing;
 use crate::probe::RunningDaemon;
 use crate::scripts::ScriptRunner;
-use crate::shepherds::{ShepherdId, Shepherds};
+use crate::shepherds::{SESSION_PATIENCE, ShepherdId, Shepherds};
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
@@ -43,6 +43,8 @@ pub enum Event {
     /// Answer of a shepherd, with descriptors.
     Shepherd(ShepherdId, Answer, Vec<OwnedFd>),
     ShepherdLost(ShepherdId),
+    /// A shepherd with a PAM session has had [`SESSION_PATIENCE`] for the launch with this handle, or for its end.
+    SessionOverdue(ShepherdId, Option<Handle>),
     /// A prolog or epilog ended.
     ScriptEnded {
         script: Script,
@@ -58,6 +60,14 @@ pub enum Event {
     },
 }
 
+/// Rights that every job gets or lacks.
+pub struct Privileges {
+    /// True if no program of a job may get more rights than its user.
+    pub no_new_privs: bool,
+    /// PAM service that opens a session for each job.
+    pub pam: Option<String>,
+}
+
 /// Devices and processes that perform effects.
 pub struct Tools {
     pub spool: Spool,
@@ -65,8 +75,7 @@ pub struct Tools {
     pub groups: Groups,
     /// Prologs and epilogs.
     pub scripts: ScriptRunner,
-    /// True if no program of a job may get more rights than its user.
-    pub no_new_privs: bool,
+    pub privileges: Privileges,
     /// Meter of a real machine.
     pub meter: Option<Device>,
     /// Caps of a real machine.
@@ -178,6 +187,7 @@ impl Shell {
                 let inputs = self.shepherds.lost(id);
                 return self.feed_all(inputs);
             }
+            Event::SessionOverdue(id, handle) => return self.session_overdue(id, handle),
             Event::ScriptEnded { script, job, attempt, result } => {
                 self.tools.scripts.interrupt(job, attempt);
                 Input::ScriptEnded { script, job, attempt, result }
@@ -223,6 +233,19 @@ impl Shell {
             Answer::Emptied { handle, left } => Input::Emptied { handle, left },
         };
         self.feed(input);
+    }
+
+    /// Kills a shepherd if a module of PAM still blocks it; a launch that waits for the session has failed.
+    fn session_overdue(&mut self, id: ShepherdId, handle: Option<Handle>) {
+        let Some(handle) = handle else { return self.shepherds.kill(id) };
+        if !self.launching.contains_key(&handle) {
+            return;
+        }
+        self.shepherds.kill(id);
+        let service = self.tools.privileges.pam.as_deref().unwrap_or_default();
+        let patience = SESSION_PATIENCE.as_secs();
+        let error = LaunchError::Session(format!("PAM service `{service}` opened no session within {patience} s"));
+        self.feed(Input::NotStarted { handle, code: error.code(), reason: error.to_string() });
     }
 
     fn feed_all(&mut self, inputs: Vec<Input>) {
@@ -307,8 +330,9 @@ impl Shell {
                 self.tools.groups.make(&exec, launch.handle, &self.spec, |handle| self.launching.contains_key(&handle));
             let group = group.map_err(LaunchError::Group)?;
             let directories = group.as_ref().map(Group::directories).unwrap_or_default();
-            let no_new_privs = self.tools.no_new_privs;
-            let plan = Plan { group: directories, no_new_privs, ..prepared.plan };
+            let Privileges { no_new_privs, pam } = &self.tools.privileges;
+            let session = pam.clone().map(|service| PamSession { service, user: exec.user.clone() });
+            let plan = Plan { group: directories, no_new_privs: *no_new_privs, session, ..prepared.plan };
             let ordered = self.shepherds.launch(&launch, &plan, prepared.descriptors);
             if ordered.is_err() {
                 group.map(|group| group.close());

@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use limo_model::{Attempt, JobId};
-use limo_node::{Connected, Input, Recovery};
+use limo_node::{Connected, Input, LAUNCH_DEADLINE_S, Recovery};
 use limo_proto::{StreamId, WindowSize, make_directory};
 use limo_shepherd::{Answer, Claim, Handle, Kept, Launch, Order, Plan, send_launch};
 use tokio::sync::mpsc;
@@ -33,6 +34,10 @@ const JOBS: u32 = 1_000;
 
 /// Number of shepherds that may end in a row before they are ready.
 const FAILURES: u32 = 3;
+
+/// Longest time for a launch with a PAM session, and for the end of a shepherd after it. A module of PAM may block the
+/// shepherd, which then answers nothing. Longer than a launch may take, so that a shepherd that answers does it itself.
+pub const SESSION_PATIENCE: Duration = Duration::from_secs(LAUNCH_DEADLINE_S + 10);
 
 /// A job that a shepherd has, or that waits for one.
 struct Herded {
@@ -55,6 +60,7 @@ impl Herded {
 /// Messages for a shepherd that is not ready yet.
 struct Waiting {
     handle: Handle,
+    has_session: bool,
     messages: Vec<(Vec<u8>, Vec<OwnedFd>)>,
 }
 
@@ -143,7 +149,11 @@ impl Shepherds {
         let job = Herded { claim, shepherd: None, kept: launch.kept, streams: None, is_released: false };
         self.of_job.insert(job.job(), launch.handle);
         self.jobs.insert(launch.handle, job);
-        self.waiting.push_back(Waiting { handle: launch.handle, messages: vec![message] });
+        self.waiting.push_back(Waiting {
+            handle: launch.handle,
+            has_session: plan.session.is_some(),
+            messages: vec![message],
+        });
         Ok(self.hand_over())
     }
 
@@ -283,8 +293,13 @@ impl Shepherds {
     fn part(&mut self, handle: Handle) -> Vec<Input> {
         let Some(job) = self.forget(handle) else { return Vec::new() };
         match job.shepherd.and_then(|id| self.all.get(&id)) {
-            // `Answer::Ready` follows.
-            Some(shepherd) => shepherd.order(&Order::Release { handle }),
+            // `Answer::Ready` follows, or the end of a shepherd with a PAM session.
+            Some(shepherd) => {
+                shepherd.order(&Order::Release { handle });
+                if let (Some(id), true) = (job.shepherd, shepherd.has_session) {
+                    self.watch_session(id, None);
+                }
+            }
             None => self.unclaim(job.claim),
         }
         Vec::new()

@@ -20,7 +20,7 @@ pub use boottime::BootTime;
 pub use channel::{ChannelError, MAX_DESCRIPTORS, Received, Taken, pair, receive, send, send_launch, take_plan};
 pub use fields::DecodeError;
 pub use order::{Claim, Handle, Kept, Launch, Order};
-pub use plan::{Carried, Identity, Output, Plan, Step};
+pub use plan::{Carried, Identity, Output, PamSession, Plan, Step};
 pub use ring::Ring;
 
 /// Size of the memory for the unacknowledged bytes of an output, and of stdin.

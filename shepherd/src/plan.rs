@@ -33,6 +33,15 @@ pub struct Carried {
     pub content: Vec<u8>,
 }
 
+/// A session of PAM around the job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PamSession {
+    /// Name of the service, which is the name of its file.
+    pub service: String,
+    /// Name of the job's user.
+    pub user: String,
+}
+
 /// The steps of a launch, by their numbers in answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -67,12 +76,14 @@ pub enum Step {
     Deadline = 13,
     /// Entering the control group.
     Group = 14,
+    /// Opening the PAM session; the reason is for the user.
+    Pam = 15,
 }
 
 impl Step {
     /// Returns the step with this number; `Other` if the number is unknown.
     pub fn of(number: u8) -> Self {
-        const ALL: [Step; 15] = [
+        const ALL: [Step; 16] = [
             Step::Other,
             Step::Session,
             Step::Identity,
@@ -88,6 +99,7 @@ impl Step {
             Step::Spawn,
             Step::Deadline,
             Step::Group,
+            Step::Pam,
         ];
         ALL.get(usize::from(number)).copied().unwrap_or(Step::Other)
     }
@@ -132,6 +144,8 @@ pub struct Plan {
     pub group: Vec<Vec<u8>>,
     /// True if no program of the job may get more rights than its user, not even by a set-user-ID file.
     pub no_new_privs: bool,
+    /// PAM session, opened before the first process of the job.
+    pub session: Option<PamSession>,
 }
 
 const PLAN: u16 = 100;
@@ -161,6 +175,8 @@ mod tag {
     pub const UNTIL_EXEC: u16 = 22;
     pub const CONTROL_GROUP: u16 = 23;
     pub const NO_NEW_PRIVS: u16 = 24;
+    pub const PAM_SERVICE: u16 = 25;
+    pub const PAM_USER: u16 = 26;
 }
 
 impl Plan {
@@ -202,6 +218,9 @@ impl Plan {
         if self.no_new_privs {
             writer.flag(tag::NO_NEW_PRIVS, true);
         }
+        if let Some(PamSession { service, user }) = &self.session {
+            writer.bytes(tag::PAM_SERVICE, service.as_bytes()).bytes(tag::PAM_USER, user.as_bytes());
+        }
         writer.finish()
     }
 
@@ -234,6 +253,10 @@ impl Plan {
             name: some(tag::CARRIED_NAME).unwrap_or_default(),
             content: some(tag::CARRIED_CONTENT).unwrap_or_default(),
         });
+        let session = match fields.bytes(tag::PAM_SERVICE) {
+            Some(_) => Some(PamSession { service: fields.text(tag::PAM_SERVICE)?, user: fields.text(tag::PAM_USER)? }),
+            None => None,
+        };
         Ok(Self {
             paths: list(tag::PATH),
             argv: list(tag::ARGUMENT),
@@ -253,6 +276,7 @@ impl Plan {
             until_exec: size(tag::UNTIL_EXEC)?,
             group: list(tag::CONTROL_GROUP),
             no_new_privs: fields.flag(tag::NO_NEW_PRIVS)?,
+            session,
         })
     }
 }
@@ -282,6 +306,7 @@ mod tests {
             until_exec: 1,
             group: vec![b"unified=/cg/7.1".to_vec(), b"memory=/cg/m/7.1".to_vec()],
             no_new_privs: true,
+            session: Some(PamSession { service: "limo".into(), user: "alice".into() }),
         };
         assert_eq!(Plan::decode(&full.encode()), Ok(full));
         let empty = Plan::default();

@@ -19,6 +19,9 @@ impl Shepherd {
         self.is_ready_due = false;
         let now = BootTime::now();
         let held = self.attempts.iter().find_map(|(handle, attempt)| Some((attempt.holds(*handle, now)?, attempt)));
+        if held.is_none() && self.session.was_begun() {
+            return self.session.spend();
+        }
         let (holds, told) = held.map(|(holds, attempt)| (Box::new(holds), attempt.told.clone())).unzip();
         self.answers.push_back(Answer::Hello { pid: std::process::id().cast_signed(), holds });
         self.answers.extend(told.into_iter().flatten());
@@ -70,6 +73,7 @@ impl Shepherd {
     pub(super) fn over(&mut self, handle: Handle) {
         self.remove_carried(handle);
         self.leave_group(handle);
+        self.session.attempt_is_over();
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };
         attempt.is_over = true;
         if attempt.claim.is_none() || attempt.is_released {
@@ -104,8 +108,15 @@ impl Shepherd {
         self.attempts.is_empty() && self.workers.is_empty()
     }
 
-    /// Tells `lslave` that another job can be launched, once no process is left.
+    /// Tells `lslave` that another job can be launched, once no process is left. Ends this process instead if it has
+    /// begun a session.
     pub(super) fn ready_if_settled(&mut self) {
+        if self.session.was_begun() {
+            if self.is_ready_due && self.is_idle() {
+                self.session.spend();
+            }
+            return;
+        }
         let is_settled = || self.is_idle() && self.abandoned.is_empty() && children().is_none_or(|all| all.is_empty());
         if self.is_ready_due && is_settled() {
             self.is_ready_due = false;

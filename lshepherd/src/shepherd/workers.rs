@@ -85,12 +85,11 @@ impl Shepherd {
 
     pub(super) fn carried(&mut self, handle: Handle, finished: Finished) {
         let Some(attempt) = self.attempts.get_mut(&handle) else { return };
-        let now = BootTime::now();
         let Phase::Carrying { plan, descriptors, .. } = std::mem::replace(&mut attempt.phase, Phase::Idle) else {
             return;
         };
         match finished {
-            Finished::Code(0) if !attempt.watch.is_stopping() => self.begin(handle, *plan, descriptors, now),
+            Finished::Code(0) if !attempt.watch.is_stopping() => self.begin(handle, *plan, descriptors),
             Finished::Failed(reason) => self.not_started(handle, Step::Carried, 0, reason),
             _ if attempt.watch.is_stopping() => self.not_started(handle, Step::Other, 0, "stopped".into()),
             _ => self.not_started(handle, Step::Deadline, 0, String::new()),

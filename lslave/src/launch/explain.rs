@@ -34,6 +34,9 @@ pub enum LaunchError {
     Spawn(io::Error),
     #[error("cannot make the control group of the job: {0}")]
     Group(limo_containment::ContainError),
+    /// A refusal of PAM, or a session that was opened too late.
+    #[error("{0}")]
+    Session(String),
     #[error("cannot reach lshepherd, which launches jobs on this node: {0}")]
     Launcher(String),
 }
@@ -74,6 +77,7 @@ impl Explanation {
             Step::Exec => return self.of_program(source),
             Step::Spawn if errno != 0 => return LaunchError::Spawn(source),
             Step::Deadline => return LaunchError::Late { command: shown(&self.program), limit_s },
+            Step::Pam => return LaunchError::Session(reason),
             Step::Session => "start a session".to_owned(),
             Step::Identity => format!("become user id {}", self.uid),
             Step::Directory => format!("enter the directory {}", shown(&self.directory)),

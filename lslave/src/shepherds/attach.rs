@@ -152,7 +152,7 @@ fn answered(name: &str, socket: OwnedFd, end: Instant) -> Answered {
 }
 
 /// Kills the process at the other end of the connection.
-fn kill(socket: &OwnedFd, pid: i32) {
+pub(super) fn kill(socket: &OwnedFd, pid: i32) {
     let Some(process) = ProcessHandle::open(pid) else { return };
     // While the connection is open, the process lives, so that the number was its own.
     let mut fds = [PollFd::new(socket.as_fd(), PollFlags::empty())];

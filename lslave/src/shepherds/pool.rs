@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use limo_model::Span;
 use limo_node::{Input, Resumed, Survivor};
-use limo_shepherd::Claim;
+use limo_shepherd::{Claim, Handle};
 use nix::sys::signal::{Signal, kill};
 use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
@@ -14,7 +14,7 @@ use tracing::{debug, error, warn};
 use super::attach;
 use super::process::{Shepherd, ShepherdError, ShepherdId, open_rings};
 use super::streams::JobStreams;
-use super::{FAILURES, Herded, JOBS, READY, Shepherds, Waiting};
+use super::{FAILURES, Herded, JOBS, READY, SESSION_PATIENCE, Shepherds, Waiting};
 use crate::shell::Event;
 
 impl Shepherds {
@@ -93,7 +93,7 @@ impl Shepherds {
             && let Some(id) = self.ready.pop()
         {
             let Some(shepherd) = self.all.get_mut(&id) else { continue };
-            let Some(Waiting { handle, messages }) = self.waiting.pop_front() else { break };
+            let Some(Waiting { handle, has_session, messages }) = self.waiting.pop_front() else { break };
             let Some(job) = self.jobs.get_mut(&handle) else { continue };
             job.shepherd = Some(id);
             if job.kept.has_streams()
@@ -102,8 +102,12 @@ impl Shepherds {
                 job.streams = Some(JobStreams::new(rings, job.kept));
             }
             shepherd.jobs += 1;
+            shepherd.has_session = has_session;
             for (bytes, descriptors) in messages {
                 shepherd.put(bytes, descriptors);
+            }
+            if has_session {
+                self.watch_session(id, Some(handle));
             }
         }
         self.replenish()
@@ -138,6 +142,30 @@ impl Shepherds {
     fn dismiss(&mut self, id: ShepherdId) {
         if let Some(shepherd) = self.all.remove(&id) {
             self.leaving.insert(id, shepherd.pid);
+        }
+    }
+
+    /// Sends [`Event::SessionOverdue`] after [`SESSION_PATIENCE`].
+    pub(super) fn watch_session(&self, id: ShepherdId, handle: Option<Handle>) {
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(SESSION_PATIENCE).await;
+            if let Some(events) = events.upgrade() {
+                // The loop has ended if the daemon has ended.
+                let _ = events.send(Event::SessionOverdue(id, handle)).await;
+            }
+        });
+    }
+
+    /// Kills a shepherd that does not answer, if it has not ended. Its job has no shepherd then.
+    pub fn kill(&mut self, id: ShepherdId) {
+        let Some(shepherd) = self.all.remove(&id) else { return };
+        warn!(pid = shepherd.pid, "a PAM module blocks a shepherd; it is killed");
+        shepherd.kill();
+        self.leaving.insert(id, shepherd.pid);
+        for job in self.jobs.values_mut().filter(|job| job.shepherd == Some(id)) {
+            job.shepherd = None;
+            job.streams.iter_mut().for_each(JobStreams::end);
         }
     }
 

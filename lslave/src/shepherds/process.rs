@@ -57,6 +57,8 @@ pub struct Shepherd {
     pub rings: Option<Rings>,
     /// Number of jobs that it was given.
     pub jobs: u32,
+    /// True if it was given a job with a PAM session, after which it ends.
+    pub has_session: bool,
 }
 
 impl Shepherd {
@@ -99,7 +101,7 @@ impl Shepherd {
         let queued = Arc::new(AtomicUsize::new(0));
         tokio::spawn(write(Arc::clone(&socket), packets, Arc::clone(&queued)));
         tokio::spawn(read(Arc::clone(&socket), id, events.clone()));
-        Ok(Self { socket, queue, queued, pid, rings: None, jobs: 0 })
+        Ok(Self { socket, queue, queued, pid, rings: None, jobs: 0, has_session: false })
     }
 
     /// Sends a message with descriptors.
@@ -114,6 +116,11 @@ impl Shepherd {
         }
         self.queued.fetch_add(1, Ordering::Relaxed);
         let _ = self.queue.send(Packet { bytes, descriptors });
+    }
+
+    /// Kills the process, if it has not ended.
+    pub fn kill(&self) {
+        super::attach::kill(self.socket.get_ref(), self.pid);
     }
 
     /// Sends an order other than a launch.

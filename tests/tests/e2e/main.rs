@@ -33,6 +33,7 @@ mod node_crash;
 mod node_show;
 mod operator;
 mod oversized;
+mod pam;
 mod placement;
 mod power_off;
 mod priority;
