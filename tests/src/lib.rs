@@ -20,5 +20,5 @@ pub use host::{Host, Switch};
 pub use person::Person;
 pub use processes::{Process, processes};
 pub use stranger::{Hostile, STRANGER, Stranger};
-pub use submitter::{MARK, Ran, Submitter, finish, sorted_lines};
+pub use submitter::{MARK, Ran, Submitter, finish, finish_within, sorted_lines};
 pub use until::{LIMIT, until};

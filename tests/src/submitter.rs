@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -166,15 +167,24 @@ fn jobs_in(json: &str) -> Vec<Value> {
 /// If that takes longer than [`LIMIT`]; the child is killed then.
 #[track_caller]
 pub fn finish(child: Child) -> Ran {
+    finish_within(LIMIT, child)
+}
+
+/// Waits until a child ends.
+///
+/// # Panics
+/// If that takes longer than `limit`; the child is killed then.
+#[track_caller]
+pub fn finish_within(limit: Duration, child: Child) -> Ran {
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
     let (sender, receiver) = channel();
     thread::spawn(move || drop(sender.send(child.wait_with_output())));
-    match receiver.recv_timeout(LIMIT) {
+    match receiver.recv_timeout(limit) {
         Ok(output) => output.expect("an own child").into(),
         Err(_) => {
             // The thread has not collected the child, so its process id is still valid.
             let _ = kill(pid, Signal::SIGKILL);
-            panic!("a client did not end within {} s: {:?}", LIMIT.as_secs(), receiver.recv());
+            panic!("a client did not end within {} s: {:?}", limit.as_secs(), receiver.recv());
         }
     }
 }

@@ -3,15 +3,19 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use limo_requirements::{Requirement, skip};
-use limo_tests::{Ran, finish, until};
+use limo_tests::{Ran, finish_within, until};
 
 use crate::site::{Site, package_directory};
 
 /// A connection of Ansible in place of `ssh`: enters the namespaces of a host.
 const CONNECTION: &str = "#!/bin/bash\nexec nsenter --target \"$(cat \"${0%/*}/${*: -2:1}\")\" --mount --uts --ipc --net --pid \
                           --cgroup --wdns=/ env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c \"${*: -1}\"\n";
+
+/// Longest time of a play. Ansible starts a process for each step.
+const PLAY: Duration = Duration::from_secs(300);
 
 #[test]
 fn the_role_of_ansible_installs_a_cluster() {
@@ -42,7 +46,7 @@ fn the_role_of_ansible_installs_a_cluster() {
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/ansible/site.yml"));
         command.env("ANSIBLE_LOCAL_TEMP", dir.path()).env("ANSIBLE_SSH_ARGS", "");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("it is there"))
+        finish_within(PLAY, command.spawn().expect("it is there"))
     };
     let first = play().succeeded();
     assert!(first.contains("failed=0"), "{first}");
