@@ -2,7 +2,7 @@
 //! the task that reads or writes them.
 
 use std::future::poll_fn;
-use std::io::{self, BufRead, Cursor, IoSlice, Read, Write};
+use std::io::{self, BufRead, IoSlice, Read, Write};
 use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -161,8 +161,7 @@ impl TlsSocket {
     }
 
     pub(crate) fn into_halves(self) -> (TlsReadHalf, TlsWriteHalf) {
-        let state = State { session: self.session, arrived: Arrived::default() };
-        let shared = Arc::new(Shared { tcp: self.tcp, state: Mutex::new(state) });
+        let shared = Arc::new(Shared { tcp: self.tcp, session: Mutex::new(self.session) });
         (TlsReadHalf(Arc::clone(&shared)), TlsWriteHalf(shared))
     }
 
@@ -170,7 +169,7 @@ impl TlsSocket {
     pub(crate) fn last_words(self, bytes: &[u8]) {
         let (read, write) = self.into_halves();
         // Unread bytes of a peer would turn the end into a reset. The peer may have disconnected already.
-        let _ = read.0.state().session.read_tls(&mut Bare(&read.0.tcp));
+        let _ = read.0.session().read_tls(&mut Bare(&read.0.tcp));
         let _ = write.try_write(&[IoSlice::new(bytes)]);
     }
 }
@@ -215,48 +214,16 @@ impl Write for Bare<'_> {
     }
 }
 
-/// Bytes that have arrived and that the session has not read: it reads 4 KiB at a time, which would be a system call
-/// each. Takes no memory between records.
-#[derive(Debug, Default)]
-struct Arrived(Cursor<Vec<u8>>);
-
-impl Arrived {
-    /// Most bytes of one system call: four full records.
-    const LIMIT: usize = 64 * 1024;
-}
-
-/// The TCP stream as a session reads it, after what has arrived earlier.
-struct Ahead<'a>(&'a mut Arrived, &'a TcpStream);
-
-impl Read for Ahead<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Self(Arrived(bytes), tcp) = self;
-        if bytes.fill_buf()?.is_empty() {
-            *bytes = Cursor::default();
-            let mut read = Vec::with_capacity(Arrived::LIMIT);
-            tcp.try_read_buf(&mut read)?;
-            *bytes = Cursor::new(read);
-        }
-        bytes.read(buffer)
-    }
-}
-
-#[derive(Debug)]
-struct State {
-    session: Connection,
-    arrived: Arrived,
-}
-
 #[derive(Debug)]
 struct Shared {
     tcp: TcpStream,
-    state: Mutex<State>,
+    session: Mutex<Connection>,
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn session(&self) -> MutexGuard<'_, Connection> {
         // A session that a panic left in the middle fails by itself: its records are authenticated.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes out encrypted bytes. Fails with `WouldBlock` if not all of them fit.
@@ -278,8 +245,7 @@ impl AsyncRead for TlsReadHalf {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let shared = &self.0;
         loop {
-            let mut state = shared.state();
-            let State { session, arrived } = &mut *state;
+            let mut session = shared.session();
             match session.reader().fill_buf() {
                 Ok(plain) => {
                     let count = plain.len().min(buffer.remaining());
@@ -294,17 +260,17 @@ impl AsyncRead for TlsReadHalf {
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
-            match session.read_tls(&mut Ahead(arrived, &shared.tcp)) {
+            match session.read_tls(&mut Bare(&shared.tcp)) {
                 Ok(_) => {
                     let processed = session.process_new_packets();
                     // A key update is answered, and an error is reported to the peer, if there is room.
-                    let _ = shared.write_out(session);
+                    let _ = shared.write_out(&mut session);
                     if let Err(error) = processed {
                         return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    drop(state);
+                    drop(session);
                     ready!(shared.tcp.poll_read_ready(context))?;
                 }
                 Err(error) => return Poll::Ready(Err(error)),
@@ -328,10 +294,10 @@ impl TlsWriteHalf {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if earlier bytes still wait.
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let session = &mut self.0.state().session;
-        self.0.write_out(session)?;
+        let mut session = self.0.session();
+        self.0.write_out(&mut session)?;
         let taken = session.writer().write_vectored(slices)?;
-        match self.0.write_out(session) {
+        match self.0.write_out(&mut session) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             _ => Ok(taken),
         }
@@ -341,7 +307,7 @@ impl TlsWriteHalf {
     pub(crate) async fn flush(&self) -> io::Result<()> {
         poll_fn(|context| {
             loop {
-                let written = self.0.write_out(&mut self.0.state().session);
+                let written = self.0.write_out(&mut self.0.session());
                 match written {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         ready!(self.0.tcp.poll_write_ready(context))?;
@@ -362,10 +328,10 @@ impl TlsWriteHalf {
 
 impl Drop for TlsWriteHalf {
     fn drop(&mut self) {
-        let session = &mut self.0.state().session;
+        let mut session = self.0.session();
         session.send_close_notify();
         // The peer may have closed it before.
-        let _ = self.0.write_out(session);
+        let _ = self.0.write_out(&mut session);
         let _ = shutdown(self.0.tcp.as_raw_fd(), Direction::Write);
     }
 }
