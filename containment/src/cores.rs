@@ -46,7 +46,7 @@ impl Cores {
     /// Returns the first `count` that are not `used`.
     ///
     /// # Errors
-    /// If there are not so many.
+    /// If fewer are free.
     pub fn first_free(&self, count: usize, used: &Self) -> Result<Self, ContainError> {
         let free: BTreeSet<u32> = self.0.difference(&used.0).copied().collect();
         if free.len() < count {

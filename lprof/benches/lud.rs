@@ -13,7 +13,7 @@ use lprof::workload::recipe::flop;
 
 const DIMENSIONS: [usize; 3] = [256, 1024, 2048];
 
-/// Decompositions of which the fastest counts.
+/// Number of decompositions; the fastest one counts.
 const RUNS: usize = 5;
 
 fn main() {

@@ -36,7 +36,7 @@ pub enum ApplicationError {
     /// Something is not installed.
     #[error("{what}: install {get}")]
     Missing {
-        /// What does not work without it.
+        /// The obstacle, such as a library that cannot be loaded.
         what: &'static str,
         /// Packages that have it.
         get: &'static str,

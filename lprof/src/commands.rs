@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use crate::interrupt::Interrupted;
 
-/// What `lprof` is asked to do.
+/// Command of `lprof`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Measure the meter and the caps of this machine
@@ -38,7 +38,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does what was asked.
+    /// Runs the command.
     ///
     /// # Errors
     /// If the command fails.

@@ -9,7 +9,7 @@ use anyhow::Context;
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What happened.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event {
     /// The command ended at this instant.

@@ -23,7 +23,7 @@ pub use emulated::{EmulatedHardware, EmulatedRunning};
 const LOCK: &str = "lock";
 const ORIGINALS: &str = "caps.json";
 
-/// Reason why there is no access to the machine.
+/// Reason why the machine cannot be used.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the message says what it is")]
 #[error(
@@ -187,11 +187,11 @@ fn described(unit: &str, site: &Site) -> anyhow::Result<(String, u32)> {
     }
     let index = unit.strip_prefix("gpu").and_then(|index| index.parse::<u32>().ok());
     let Some(index) = index else {
-        bail!("there is no unit `{unit}`: write `cpu`, or `gpu0` and so on for the GPUs of NVIDIA");
+        bail!("unit `{unit}` is unknown: write `cpu`, or `gpu0` and so on for the GPUs of NVIDIA");
     };
     let gpus = Gpus::new(&site.nvml).list().context("cannot list the GPUs")?;
     match gpus.iter().find(|gpu| gpu.index == index) {
         Some(gpu) => Ok((gpu_name(&gpu.name), 1)),
-        None => bail!("there is no unit `{unit}`: this machine has {} GPUs of NVIDIA", gpus.len()),
+        None => bail!("unit `{unit}` is unknown: this machine has {} GPUs of NVIDIA", gpus.len()),
     }
 }

@@ -34,7 +34,7 @@ struct AppRow {
 /// Lists the applications. Each runs a small job, whose result is checked.
 ///
 /// # Errors
-/// If there is no temporary directory. An application that does not work is part of the list.
+/// If no temporary directory can be made. An application that does not work is listed and is not an error.
 pub fn run(arguments: &Apps) -> Result<ExitCode> {
     let _cache = opencl::own_cache().context("cannot make a temporary directory")?;
     let list = List { schema: 1, applications: apps::ALL.iter().map(row).collect() };

@@ -31,7 +31,7 @@ const IDLE_LOOKS: f64 = 4.0;
 pub struct UnitChoice {
     /// Name of the unit.
     pub name: String,
-    /// Its cap, if it shall be capped.
+    /// Its cap; `None` without one.
     pub cap: Option<CapChoice>,
 }
 

@@ -177,7 +177,7 @@ impl Sweep<'_> {
         eligible.into_iter().take(AGAIN).map(|(at, _)| at).collect()
     }
 
-    /// Returns true if all runs can be trusted. A cap without effect is no fault, since it may be above the draw; but
+    /// Returns true if all runs can be trusted. A cap without effect alone is accepted, because it may be above the draw; but
     /// if no cap has one, the hardware ignores them.
     fn is_good(&self) -> bool {
         let caps = self.judged.get(1..).unwrap_or_default();

@@ -45,7 +45,7 @@ pub enum Objective {
 #[derive(Debug, Clone, PartialEq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ObjectiveError {
-    #[error("there is no objective `{0}`: write `energy`, `above-idle`, `edp`, `time<=5%` or `cost:KWH,HOUR`")]
+    #[error("objective `{0}` is unknown: write `energy`, `above-idle`, `edp`, `time<=5%` or `cost:KWH,HOUR`")]
     Unknown(String),
     #[error("the objective `{0}` has no percentage: write for example `time<=5%`, at most `time<=1000%`")]
     Percent(String),
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn wrong_objectives_are_named() {
         let refused = |text: &str| text.parse::<Objective>().expect_err("refused").to_string();
-        assert!(refused("speed").starts_with("there is no objective `speed`: write `energy`"));
+        assert!(refused("speed").starts_with("objective `speed` is unknown: write `energy`"));
         assert!(refused("time<=x").starts_with("the objective `time<=x` has no percentage"));
         assert!(refused("time<=1001%").starts_with("the objective `time<=1001%` has no percentage"));
         for text in ["cost", "cost:1", "cost:-1,0", "cost:nan,1"] {

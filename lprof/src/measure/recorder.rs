@@ -41,7 +41,7 @@ impl MonotonicClock {
     }
 }
 
-/// Reason why there are no samples.
+/// Reason why the meter gives no samples.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecorderError {

@@ -12,7 +12,7 @@ const OUTLIER: f64 = 5.0;
 /// Standard deviation of a normal distribution with the median absolute deviation 1 (Rousseeuw and Croux 1993).
 const SCALE: f64 = 1.4826;
 
-/// A value that is nearer to the median than this part of it is no outlier. The deviation of five values may be small by
+/// A value within this part of the median from it is not an outlier. The deviation of five values may be small by
 /// chance, and leaving out good values makes intervals too narrow.
 const NEAR: f64 = 0.05;
 
