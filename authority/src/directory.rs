@@ -251,7 +251,7 @@ fn one_certificate(path: &Path, text: &[u8]) -> Result<CertificateDer<'static>, 
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use limo_proto::Credentials;
+    use limo_proto::{Credentials, Listening};
 
     use super::*;
 
@@ -298,6 +298,22 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("changed");
         let error = Credentials::read(directory.path()).map(drop).expect_err("readable").to_string();
         assert!(error.contains("other users can read the private key"), "{error}");
+    }
+
+    #[test]
+    fn a_listener_sees_each_change_of_its_files() {
+        let (_dir, directory, authority) = made();
+        let listening = Listening::new(directory.path().to_owned());
+        let settings = || listening.settings().map(drop).map_err(|error| error.to_string());
+        assert_eq!([settings(), settings()], [Ok(()), Ok(())]);
+        let path = directory.path().join(IDENTITY_FILE);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("changed");
+        let readable = settings().expect_err("refused");
+        assert!(readable.contains("other users can read the private key"), "{readable}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("changed");
+        assert_eq!(settings(), Ok(()));
+        write_authorities(directory.path(), &[]).expect("written");
+        assert_ne!(settings(), Ok(()), "there is no authority");
     }
 
     #[test]

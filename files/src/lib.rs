@@ -1,10 +1,10 @@
-//! Atomic replacement of files, and names that survive a crash. Independent of the contents of files.
+//! Atomic replacement of files, names that survive a crash, and changes of files. Independent of the contents of files.
 
 #![warn(missing_docs)]
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Events that a replaced file must survive.
@@ -61,6 +61,26 @@ pub fn sync_directory(dir: &Path) -> io::Result<()> {
 /// The same as for [`sync_directory`].
 pub fn sync_name(path: &Path) -> io::Result<()> {
     sync_directory(path.parent().unwrap_or(path))
+}
+
+/// What differs after a file was replaced, or its content or mode was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    inode: u64,
+    bytes: u64,
+    /// Time of the last change of content or mode, in seconds and nanoseconds.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// Looks at the file at `path`. Two changes within the kernel's clock tick (some ms) that keep the length are one.
+    ///
+    /// # Errors
+    /// If there is no file, or its directory cannot be searched.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self { inode: found.ino(), bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })
+    }
 }
 
 #[cfg(test)]

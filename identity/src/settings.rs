@@ -8,7 +8,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
 use thiserror::Error;
 
 /// Protocol of a connection with certificates at both ends.
@@ -53,8 +53,11 @@ pub fn server_name(cluster: ClusterId) -> String {
     format!("master.{cluster}.limo.internal")
 }
 
+/// Returns the algorithms. The cipher with SHA-256 comes first: processors have instructions for it, but few for SHA-384.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(aws_lc_rs::default_provider())
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
 }
 
 /// Returns the settings of a master: the caller must have a certificate of an authority.

@@ -1,12 +1,13 @@
 //! The right of a caller with a certificate to stay: until the certificate ends or is revoked.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use limo_authority::REVOKED_FILE;
+use limo_files::Stamp;
 use limo_identity::{Certificate, Serial};
 use tokio::sync::watch;
 
@@ -32,12 +33,12 @@ impl Revoked {
     /// If the file has a line that is not a serial.
     pub fn follow(dir: &Path) -> Result<Self> {
         let path = dir.join(REVOKED_FILE);
-        let mut last = stamp(&path);
+        let mut last = Stamp::of(&path).ok();
         let (tell, serials) = watch::channel(Arc::new(read(&path)?));
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(EVERY).await;
-                let now = stamp(&path);
+                let now = Stamp::of(&path).ok();
                 if tell.is_closed() {
                     return;
                 }
@@ -60,12 +61,6 @@ impl Revoked {
     pub fn has(&self, serial: Serial) -> bool {
         self.0.borrow().contains(&serial)
     }
-}
-
-/// Returns the identity of a file's content: its time of change and its length.
-fn stamp(path: &PathBuf) -> Option<(SystemTime, u64)> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 fn read(path: &Path) -> Result<BTreeSet<Serial>> {

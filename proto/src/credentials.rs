@@ -1,12 +1,12 @@
-//! The certificate of this end and the authorities that it trusts, from a directory. Read again for each connection, so
-//! that a renewed certificate is used at once.
+//! The certificate of this end and the authorities that it trusts, from a directory. A caller reads them for each
+//! connection, and a listener when they have changed, so that a renewed certificate is used at once.
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use limo_files::{Outlasts, replace};
+use limo_files::{Outlasts, Stamp, replace};
 use limo_identity::{
     Certificate, CertificateError, PemError, Roots, SettingsError, caller, certificate_pem, certificates,
     join_listener, listener, private_key,
@@ -95,10 +95,7 @@ impl Credentials {
     }
 
     /// Returns the settings of a listener.
-    ///
-    /// # Errors
-    /// If the key does not belong to the certificate.
-    pub fn listener(self) -> Result<ListenerConfig, SettingsError> {
+    fn listener(self) -> Result<ListenerConfig, SettingsError> {
         let members = listener(&self.roots, (self.certificate.clone(), self.key.clone_key()))?;
         let chain = std::iter::once(self.certificate).chain(self.authorities).collect();
         Ok(ListenerConfig { members: Arc::new(members), joiners: Arc::new(join_listener(chain, self.key)?) })
@@ -106,6 +103,44 @@ impl Credentials {
 
     pub(crate) fn caller(self) -> Result<Arc<ClientConfig>, SettingsError> {
         caller(&self.roots, (self.certificate, self.key)).map(Arc::new)
+    }
+}
+
+/// The settings of a listener by the credentials in a directory.
+#[derive(Debug)]
+pub struct Listening {
+    directory: PathBuf,
+    /// The last settings, and the files that they were made of.
+    made: Mutex<Option<([Stamp; 2], ListenerConfig)>>,
+}
+
+impl Listening {
+    /// Reads nothing yet.
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory, made: Mutex::default() }
+    }
+
+    /// Returns the settings by the present files: those of the last call, if the files are the same.
+    ///
+    /// # Errors
+    /// As [`Credentials::read`], or if the key does not belong to the certificate.
+    pub fn settings(&self) -> Result<ListenerConfig, CredentialsError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken before the files are read: a change after that is seen by the next call.
+        let stamps = [self.stamp(AUTHORITIES_FILE)?, self.stamp(IDENTITY_FILE)?];
+        if let Some((_, settings)) = made.as_ref().filter(|(last, _)| *last == stamps) {
+            return Ok(settings.clone());
+        }
+        let settings = Credentials::read(&self.directory)?.listener();
+        let settings =
+            settings.map_err(|source| CredentialsError::Settings { path: self.directory.clone(), source })?;
+        *made = Some((stamps, settings.clone()));
+        Ok(settings)
+    }
+
+    fn stamp(&self, file: &str) -> Result<Stamp, CredentialsError> {
+        let path = self.directory.join(file);
+        Stamp::of(&path).map_err(|source| CredentialsError::Read { path, source })
     }
 }
 

@@ -46,7 +46,7 @@ pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation, Planned};
 pub use connection::{Connection, ConnectionError, Greeted, accept, connect, turn_away};
 pub use credentials::{
-    AUTHORITIES_FILE, Credentials, CredentialsError, IDENTITY_FILE, write_authorities, write_identity,
+    AUTHORITIES_FILE, Credentials, CredentialsError, IDENTITY_FILE, Listening, write_authorities, write_identity,
 };
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{

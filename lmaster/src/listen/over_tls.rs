@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_identity::{Certificate, CertifiedRole};
 use limo_model::ClusterId;
-use limo_proto::{Credentials, TlsSocket, turn_away};
+use limo_proto::{Credentials, Listening, TlsSocket, turn_away};
 use nix::unistd::{User, geteuid};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -30,7 +31,7 @@ pub struct TlsListener {
 /// The data of all handshakes.
 #[derive(Debug, Clone)]
 struct Tls {
-    dir: PathBuf,
+    listening: Arc<Listening>,
     revoked: Revoked,
     audit: Audit,
     handshakes: Handshakes,
@@ -63,9 +64,10 @@ impl TlsListener {
         if own.until <= SystemTime::now() {
             tracing::error!(dir = %dir.display(), "the certificate of this master has expired: nobody can connect over TLS");
         }
-        credentials.listener()?;
         let revoked = Revoked::follow(&dir)?;
-        let tls = Tls { dir, revoked, audit, handshakes: Handshakes::default() };
+        let listening = Arc::new(Listening::new(dir));
+        listening.settings()?;
+        let tls = Tls { listening, revoked, audit, handshakes: Handshakes::default() };
         Ok(Self { listener, tls })
     }
 
@@ -111,11 +113,10 @@ impl Tls {
 
     /// Shakes hands. A caller without a valid certificate that does not join is audited.
     async fn shake(&self, door: &Door, stream: TcpStream, from: SocketAddr) -> Option<TlsSocket> {
-        let config = match Credentials::read(&self.dir).map_err(anyhow::Error::from).and_then(|own| Ok(own.listener()?))
-        {
+        let config = match self.listening.settings() {
             Ok(config) => config,
             Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "cannot use the certificate of this master");
+                tracing::error!(%error, "cannot use the certificate of this master");
                 return None;
             }
         };
