@@ -25,6 +25,7 @@ mod plan;
 mod policy;
 mod refused;
 mod round;
+pub mod solve;
 mod state;
 mod structure;
 mod view;

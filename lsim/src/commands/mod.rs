@@ -6,6 +6,7 @@ mod import;
 mod policies;
 mod replay;
 pub mod run;
+mod solve;
 mod sweep;
 mod what_if;
 
@@ -32,6 +33,9 @@ pub enum Command {
     Replay(replay::Arguments),
     /// Simulate a cluster's history with other settings
     WhatIf(what_if::Arguments),
+    /// Solve one problem of a policy, to compare a solver with others
+    #[command(subcommand)]
+    Solve(solve::Solve),
     #[command(hide = true, disable_help_flag = true)]
     Reproduce(Moved),
     #[command(hide = true, disable_help_flag = true)]
@@ -56,6 +60,7 @@ impl Command {
             Self::Policies(arguments) => policies::run(&arguments),
             Self::Replay(arguments) => replay::run(&arguments),
             Self::WhatIf(arguments) => what_if::run(&arguments),
+            Self::Solve(arguments) => solve::run(&arguments),
             Self::Reproduce(_) | Self::Bench(_) => bail!(self.moved().unwrap_or_default()),
         }
     }

@@ -5,6 +5,7 @@ mod equal;
 mod refusals;
 mod replay;
 mod run;
+mod solve;
 mod steer;
 mod sweep;
 mod workloads;

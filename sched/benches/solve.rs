@@ -1,0 +1,131 @@
+//! Cost of the solvers: `cargo bench -p limo-sched --bench solve`. Prints processor times with their aims, the best of
+//! three runs. Not a test: it never fails on a slow machine.
+//!
+//! The references are scipy's `linear_sum_assignment` (536, 62 and 37 ms on a loaded machine of two cores) and a list
+//! decoder (15 to 35, 100 and 700 to 1,000 us).
+
+#![expect(clippy::disallowed_macros, reason = "a program that prints its figures")]
+
+use std::time::Duration;
+
+use limo_model::{Energy, Span};
+use limo_sched::solve::assignment::{Wanted, Weights};
+use limo_sched::solve::plan::{Effort, PlanJob, PlanProblem};
+use nix::time::{ClockId, clock_gettime};
+
+/// Random numbers that are equal on every machine.
+struct Dice(u64);
+
+impl Dice {
+    /// Returns a number from `least` to `most`.
+    fn between(&mut self, least: i64, most: i64) -> i64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        least + ((self.0 >> 33) % (most - least + 1).unsigned_abs()) as i64
+    }
+}
+
+fn main() {
+    for (jobs, nodes, different, aim) in
+        [(1_000, 10_000, 20, 10), (1_000, 10_000, 256, 40), (1_000, 10_000, 1_000, 60), (100, 10_000, 100, 2)]
+    {
+        assignment((jobs, nodes, different), Duration::from_millis(aim));
+    }
+    for (jobs, aim) in [(50, 20), (200, 100), (1_000, 1_000)] {
+        decode(jobs, Duration::from_micros(aim));
+    }
+    for (jobs, aim) in [(50, -14.0), (100, -12.0), (200, -11.0), (500, -6.0), (1_000, -3.0)] {
+        search(jobs, aim);
+    }
+}
+
+/// Jobs of two resources, the processor and the memory, on nodes that differ in both, as in the heterogeneity paper:
+/// 107 to 124 W and 30 to 76 W.
+fn assignment((jobs, nodes, different): (usize, usize, usize), aim: Duration) {
+    let mut dice = Dice(1);
+    let draws: Vec<(i64, i64)> =
+        (0..nodes).map(|_| (dice.between(107_000, 124_000), dice.between(30_000, 76_000))).collect();
+    let rows: Vec<Vec<Option<Energy>>> = (0..different)
+        .map(|_| {
+            let (seconds, processor, memory) = (dice.between(30, 300), dice.between(50, 100), dice.between(10, 100));
+            let energy = |(pkg, dram): &(i64, i64)| (pkg * processor + dram * memory) / 100 * seconds;
+            draws.iter().map(|draw| Some(Energy::from_mj(energy(draw)))).collect()
+        })
+        .collect();
+    let weights = Weights::new(vec![1; nodes], &rows).expect("in range");
+    let jobs: Vec<Wanted> = (0..jobs).map(|job| Wanted { row: job % different, nodes: 1 }).collect();
+    let took = best(|| weights.assign(&jobs).len());
+    let label = format!("assignment: {} jobs, {nodes} nodes, {different} different jobs", jobs.len());
+    println!("{label:<70}{:>9.1} ms   aim: at most {:.0} ms", millis(took), millis(aim));
+}
+
+fn decode(jobs: usize, aim: Duration) {
+    let problem = problem(jobs, 1);
+    // `by_rule` makes five schedules, that of the best rule again at the end, and sorts three lists.
+    let took = best(|| problem.by_rule().starts.len()) / 5;
+    let label = format!("list decode: {jobs} jobs");
+    println!("{label:<70}{:>9.0} us   aim: at most {:.0} us", millis(took) * 1e3, millis(aim) * 1e3);
+}
+
+/// Searches for 10 s of processor time, by the cost of a schedule.
+fn search(jobs: usize, aim: f64) {
+    const BUDGET: Duration = Duration::from_secs(10);
+    let (mut changes, instances) = (Vec::new(), 3);
+    for seed in 0..instances {
+        let problem = problem(jobs, seed + 1);
+        let rule = problem.by_rule().cost;
+        let mut effort = Effort { evaluations: 2_000, seed: 1 };
+        let begin = now();
+        problem.solve(effort);
+        let each = (now() - begin).as_secs_f64() / f64::from(effort.evaluations);
+        effort.evaluations = (BUDGET.as_secs_f64() / each) as u32;
+        let found = problem.solve(effort).cost;
+        changes.push((found as f64 / rule as f64 - 1.0) * 100.0);
+    }
+    let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+    let label = format!("plan: {jobs} jobs, 10 s, against the best rule, mean of {instances}");
+    println!("{label:<70}{mean:>9.1} %    aim: at most {aim} %");
+}
+
+/// Jobs of the size of those of Eurora on 64 nodes with 16 cores, and 32 accelerators of each kind, at half of the draw
+/// of all.
+fn problem(jobs: usize, seed: u64) -> PlanProblem {
+    let mut dice = Dice(seed);
+    let jobs: Vec<PlanJob> = (0..jobs)
+        .map(|_| {
+            let nodes = if dice.between(0, 3) == 0 { dice.between(2, 16) } else { 1 };
+            let (cores, memory) = (dice.between(1, 16) * nodes, dice.between(1, 32_000) * nodes);
+            let accelerators = |wants: bool| if wants { nodes * 2 } else { 0 };
+            let kind = dice.between(0, 9);
+            let needs = vec![
+                cores,
+                accelerators(kind == 0).min(64),
+                accelerators(kind == 1).min(64),
+                memory,
+                nodes * dice.between(20, 140),
+            ];
+            let minutes = if dice.between(0, 2) == 0 { dice.between(60, 1_440) } else { dice.between(1, 60) };
+            let weight = [1_000, 4_000, 24_000][dice.between(0, 2) as usize];
+            PlanJob { weight, span: Span::from_ms(minutes * 60_000), needs }
+        })
+        .collect();
+    PlanProblem::new(&[1_024, 64, 64, 64 * 32_768, 4_000], &jobs).expect("in range")
+}
+
+/// Returns the shortest processor time of three runs.
+fn best(run: impl Fn() -> usize) -> Duration {
+    let runs = (0..3).map(|_| {
+        let begin = now();
+        std::hint::black_box(run());
+        now() - begin
+    });
+    runs.min().unwrap_or_default()
+}
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("the kernel has this clock");
+    Duration::from(time)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
