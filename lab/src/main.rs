@@ -6,6 +6,7 @@ mod compat;
 mod reproduce;
 mod run;
 mod y2017;
+mod y2018;
 
 use std::process::ExitCode;
 
@@ -23,15 +24,26 @@ struct Arguments {
 enum Command {
     /// Simulate one workload as `lsim run` does, or as a published scheduler did
     Run(Box<run::Arguments>),
+    /// Simulate instances of a paper with its published program, including its faults
+    #[command(subcommand)]
+    Compat(PublishedProgram),
     /// Run the campaign of a paper again, and show its figures next to the published ones
     Reproduce(reproduce::command::Arguments),
     /// Measure speed and memory, and show them next to limits and other simulators
     Bench(bench::command::Arguments),
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum PublishedProgram {
+    /// The simulator of power-capping-2018: LS, EASY backfilling, DVFS and DynShare
+    #[command(name = "2018")]
+    PowerCapping2018(y2018::command::Arguments),
+}
+
 fn main() -> ExitCode {
     limo_program::run("lab", Arguments::try_parse(), |arguments| match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Compat(PublishedProgram::PowerCapping2018(arguments)) => y2018::command::run(&arguments),
         Command::Reproduce(arguments) => reproduce::command::run(&arguments),
         Command::Bench(arguments) => bench::command::run(&arguments),
     })

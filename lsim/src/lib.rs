@@ -9,3 +9,5 @@ pub mod plot;
 pub mod record;
 pub mod setup;
 mod sweep;
+
+pub use sweep::workers;

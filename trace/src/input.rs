@@ -83,7 +83,10 @@ pub(crate) fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Bo
 }
 
 /// Returns the contents of a text file of at most `limit` bytes, unpacked if it is gzipped.
-pub(crate) fn whole(path: &Path, limit: u64) -> io::Result<String> {
+///
+/// # Errors
+/// If the file cannot be read, has more bytes, or is not UTF-8.
+pub fn text(path: &Path, limit: u64) -> io::Result<String> {
     let (source, _) = unpacked(File::open(path)?)?;
     let mut text = String::new();
     let read = source.take(limit + 1).read_to_string(&mut text)?;
@@ -94,7 +97,7 @@ pub(crate) fn whole(path: &Path, limit: u64) -> io::Result<String> {
 }
 
 /// Formats a value of a file for an error: at most 40 characters, with unprintable ones escaped.
-pub(crate) fn shown(value: &[u8]) -> String {
+pub fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(&value[..value.len().min(160)]);
     let mut shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().count() > 40 || value.len() > 160 {

@@ -6,7 +6,7 @@ pub mod batsim;
 pub mod curve;
 pub mod filter;
 pub mod generate;
-mod input;
+pub mod input;
 pub mod platform;
 pub mod swf;
 mod weeks;

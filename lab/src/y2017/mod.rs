@@ -1,7 +1,7 @@
 //! `compat = "2017"`: the simulation of energy-budget-2017 as its authors ran it, with its faults, to reproduce the
 //! printed figures.
 //!
-//! This is the only scheduler in `lab` that is not the core of the master, and it is not meant as a policy. The core
+//! This scheduler is not the core of the master (nor is `y2018`), and it is not meant as a policy. The core
 //! follows the paper's text. The published figures come from a program that differs from it: a sign error in the
 //! expected savings of running jobs, a meter that charges the time before a switch at the draw after it, forgotten
 //! hints and marks, and an order of events that comes from rounding. Each of these changes results, so the core

@@ -1,6 +1,7 @@
 //! The real `lab`, and the crates that it uses, over published traces if these are present.
 
 mod compat;
+mod compat_2018;
 mod oracles;
 mod refusals;
 mod traces;

@@ -49,7 +49,7 @@ pub enum PlatformXmlError {
 /// [`PlatformXmlError`] if the file is not such a platform or its hosts differ.
 pub fn platform(path: &Path) -> Result<BatsimPlatform, PlatformXmlError> {
     let file = path.display().to_string();
-    match input::whole(path, FILE_LIMIT) {
+    match input::text(path, FILE_LIMIT) {
         Ok(text) => parse_platform(&file, &text),
         Err(source) => Err(PlatformXmlError::Read { file, source }),
     }

@@ -159,7 +159,7 @@ impl Platform {
     /// [`PlatformFileError`] with the line of the first error.
     pub fn read(path: &Path) -> Result<Self, PlatformFileError> {
         let file = path.display().to_string();
-        match input::whole(path, FILE_LIMIT) {
+        match input::text(path, FILE_LIMIT) {
             Ok(text) => Self::parse(&file, &text),
             Err(source) => Err(PlatformFileError::Read { file, source }),
         }
