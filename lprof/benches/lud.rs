@@ -1,7 +1,7 @@
-//! Speed of LU decomposition, by variant: `cargo bench -p lprof --bench lud [-- NAME...]`, for all or for some lines of the table.
-//! Next to it, in turns in the same run and with
-//! the same number of threads: OpenBLAS, if `cc` and libopenblas.so.0 are there, and Rodinia's OpenMP version, if
-//! `LIMO_RODINIA` is the directory of its sources.
+//! Speed of LU decomposition, by variant: `cargo bench -p lprof --bench lud [-- NAME|DIMENSION...]`, for all or for some
+//! lines and columns of the table. Next to it, in turns in the same run and with the same number of threads: OpenBLAS,
+//! if `cc` and libopenblas.so.0 are there, and Rodinia's OpenMP version, if `LIMO_RODINIA` is the directory of its
+//! sources.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -72,13 +72,17 @@ fn main() {
     });
     let all = own.into_iter().chain(others).map(|(name, measure)| Line { name, measure, speeds: Vec::new() });
     // Cargo adds an option.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+    let (dimensions, wanted): (Vec<String>, Vec<String>) =
+        arguments.partition(|argument| argument.parse::<usize>().is_ok());
+    let mut dimensions: Vec<usize> = dimensions.iter().flat_map(|dimension| dimension.parse()).collect();
+    if dimensions.is_empty() {
+        dimensions = DIMENSIONS.to_vec();
+    }
     let mut lines: Vec<Line> =
         all.filter(|line| wanted.is_empty() || wanted.iter().any(|name| name == line.name)).collect();
-    for dimension in DIMENSIONS {
-        measure(&mut lines, dimension);
-    }
-    show(&lines);
+    dimensions.iter().for_each(|dimension| measure(&mut lines, *dimension));
+    show(&lines, &dimensions);
 }
 
 /// Adds the speeds of all lines at a dimension.
@@ -96,9 +100,9 @@ fn measure(lines: &mut [Line], dimension: usize) {
 }
 
 /// Prints the table and the ratios.
-fn show(lines: &[Line]) {
+fn show(lines: &[Line], dimensions: &[usize]) {
     print!("{:<14}", "");
-    DIMENSIONS.iter().for_each(|dimension| print!("{:>9}", format!("n={dimension}")));
+    dimensions.iter().for_each(|dimension| print!("{:>9}", format!("n={dimension}")));
     println!();
     for line in lines {
         print!("{:<14}", line.name);
