@@ -49,6 +49,14 @@ pub enum ApplicationError {
         /// Number of devices.
         known: usize,
     },
+    /// The device has too little memory for an input.
+    #[error("the matrix of {size} bytes is larger than the {limit} bytes that the device has for it")]
+    Memory {
+        /// Size of the matrix, in bytes.
+        size: u64,
+        /// The largest possible size, in bytes.
+        limit: u64,
+    },
     /// A device or its driver fails.
     #[error("{message}")]
     Device {
@@ -120,6 +128,14 @@ pub const ALL: &[Entry] = &[
         devices: lud::opencl::devices,
         check: lud::check,
     },
+    Entry {
+        id: 4,
+        name: "lud-cuda",
+        about: "LU decomposition on a GPU of NVIDIA",
+        init: lud::cuda::init,
+        devices: lud::cuda::devices,
+        check: lud::check,
+    },
 ];
 
 /// Names the processors of this machine as a device.
@@ -134,23 +150,30 @@ pub fn named(name: &str) -> Option<&'static Entry> {
 
 /// Refuses all options: the words `KEY=VALUE` in the name of a session.
 fn no_options(session: &str) -> Result<(), ApplicationError> {
-    match options(session).next() {
-        Some(word) => Err(ApplicationError::Option { word: word.to_owned(), known: "none" }),
-        None => Ok(()),
-    }
+    read_options(session, "none", |_, _| false)
 }
 
 /// Returns the number of the device in the name of a session, from `device=N`; the first is 0.
 fn device_option(session: &str) -> Result<usize, ApplicationError> {
-    options(session).try_fold(0, |_, word| {
-        let number = word.strip_prefix("device=").and_then(|number| number.parse().ok());
-        number.ok_or_else(|| ApplicationError::Option { word: word.to_owned(), known: "device=N" })
-    })
+    let mut device = 0;
+    read_options(session, "device=N", |key, value| {
+        key == "device" && value.parse().map(|number| device = number).is_ok()
+    })?;
+    Ok(device)
 }
 
-/// Returns the options in the name of a session.
-fn options(session: &str) -> impl Iterator<Item = &str> {
-    session.split_whitespace().filter(|word| word.contains('='))
+/// Passes each option in the name of a session to `take`, which returns false if it is unknown or wrong. `known` tells the
+/// possible ones.
+fn read_options(
+    session: &str,
+    known: &'static str,
+    mut take: impl FnMut(&str, &str) -> bool,
+) -> Result<(), ApplicationError> {
+    let mut options = session.split_whitespace().filter_map(|word| Some((word, word.split_once('=')?)));
+    match options.find(|(_, (key, value))| !take(key, value)) {
+        Some((word, _)) => Err(ApplicationError::Option { word: word.to_owned(), known }),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod bench;
 mod checks;
 mod demo;
 mod package;
+mod ptx;
 mod response;
 mod skips;
 mod workspace;
@@ -33,6 +34,8 @@ enum Task {
     Environment,
     /// Write the table of the policies in docs/policies.md from the list of the presets
     Policies,
+    /// Compile the kernels of lud-cuda to lprof/src/apps/lud/lud.ptx, by clang-15
+    Ptx,
     /// Measure the speed of commands, arrays, submissions, streams, rounds and nodes, next to their bounds and to
     /// other programs
     Bench(bench::Arguments),
@@ -53,6 +56,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
         Task::Package(arguments) => package::run(&arguments),
+        Task::Ptx => ptx::run(),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
         Task::Policies => workspace::rewrite("docs/policies.md", limo_model::preset_page::renewed),
     }

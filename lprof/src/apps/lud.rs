@@ -5,6 +5,7 @@
 
 pub mod blas;
 pub mod cpu;
+pub mod cuda;
 pub mod opencl;
 
 use super::{Application, ApplicationError};
@@ -13,6 +14,12 @@ use crate::workload::summary::dimension;
 
 /// Largest relative residual of a decomposition that is right.
 pub const RESIDUAL: f64 = 1e-5;
+
+/// Items in each direction of a group of the kernel `lud_internal`: `SIDE` of `lud.k`.
+const SIDE: usize = 16;
+
+/// Rows of items in the group of the kernel `lud_diagonal` on a GPU.
+const DIAGONAL_ROWS: usize = 4;
 
 /// One variant, prepared for a session.
 pub trait Decomposer {
@@ -49,6 +56,12 @@ impl<D: Decomposer> Application for Lud<D> {
 
 fn application(variant: impl Decomposer + 'static) -> Box<dyn Application> {
     Box::new(Lud { variant, matrix: Vec::new() })
+}
+
+/// Returns the steps of the kernels in `lud.k` for tiles of that dimension: the row at which each begins, and its number of
+/// tiles right of the diagonal. `dimension` is below 2^31.
+fn steps(dimension: usize, tile: usize) -> impl Iterator<Item = (i32, usize)> {
+    (0..dimension).step_by(tile).map(move |begin| (begin as i32, (dimension - begin).div_ceil(tile) - 1))
 }
 
 /// Decomposes a small random matrix and checks the result.

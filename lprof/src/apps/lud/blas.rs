@@ -1,15 +1,21 @@
-//! `lud-blas`: recursive halves, whose products are those of the crate `matrixmultiply`. Its own threads end at four,
-//! so products and solutions are split over the threads of `rayon` here.
+//! `lud-blas`: recursive halves. Large products are those of the crate `matrixmultiply`, whose own threads end at four, so
+//! products and solutions are split over the threads of `rayon` here. Small parts have kernels of their own.
+
+mod kernels;
 
 use rayon::prelude::*;
 
 use super::{Decomposer, application};
 use crate::apps::{Application, ApplicationError, no_options};
+use crate::workload::recipe::BLOCK;
 
-/// Dimension from which on a triangle is halved.
+/// Dimension from which on a triangle is halved for its solutions.
 const BASE: usize = 64;
 
-/// Operations from which on threads share a product.
+/// Inner dimension from which on products are those of `matrixmultiply`, which copies more.
+const LARGE: usize = 128;
+
+/// Products of two numbers from which on threads share a product or the solutions with a triangle.
 const PARALLEL: usize = 1 << 20;
 
 /// The variant.
@@ -26,8 +32,9 @@ impl Decomposer for Blas {
     fn decompose(&mut self, matrix: &mut [f32], dimension: usize) -> Result<(), ApplicationError> {
         assert_eq!(matrix.len(), dimension * dimension, "a square matrix");
         let whole = Part { data: matrix.as_mut_ptr(), rows: dimension, columns: dimension, stride: dimension };
+        // Entering the pool once takes less time than for each shared step.
         // SAFETY: `whole` is exactly `matrix`, which is borrowed for the call.
-        unsafe { decompose(whole) };
+        rayon::scope(|_| unsafe { decompose(whole) });
         Ok(())
     }
 }
@@ -79,18 +86,16 @@ impl Part {
         unsafe { std::slice::from_raw_parts(self.data.add(row * self.stride), self.columns) }
     }
 
-    /// # Safety
-    /// See [`Part`].
-    unsafe fn row_mut<'a>(self, row: usize) -> &'a mut [f32] {
-        debug_assert!(row < self.rows);
-        // SAFETY: the caller promises that the part is there and that nothing else uses the row.
-        unsafe { std::slice::from_raw_parts_mut(self.data.add(row * self.stride), self.columns) }
+    /// Returns the address of a block of numbers in a row, from (`row`, `column`) on.
+    fn numbers(self, row: usize, column: usize) -> *mut [f32; BLOCK] {
+        debug_assert!(row < self.rows && column + BLOCK <= self.columns);
+        self.data.wrapping_add(row * self.stride + column).cast()
     }
 }
 
 /// Size of strips for the threads: a multiple of 16.
 fn share(size: usize) -> usize {
-    size.div_ceil(rayon::current_num_threads()).next_multiple_of(16)
+    size.div_ceil(rayon::current_num_threads()).next_multiple_of(BLOCK)
 }
 
 /// # Safety
@@ -99,20 +104,25 @@ unsafe fn decompose(part: Part) {
     let dimension = part.rows;
     // SAFETY: the halves do not overlap, and each call finishes before the next one begins.
     unsafe {
-        if dimension <= BASE {
-            return decompose_base(part);
+        if dimension <= BLOCK {
+            return kernels::decompose(part);
         }
         let half = half(dimension);
         let (above, below) = part.split_rows(half);
         let (first, right) = above.split_columns(half);
         let (left, last) = below.split_columns(half);
         decompose(first);
-        let rights = right.strips(half, share(right.columns));
-        let lefts = left.strips(share(left.rows), half);
-        rayon::join(
-            || rights.into_par_iter().for_each(|strip| solve_lower(first, strip)),
-            || lefts.into_par_iter().for_each(|strip| solve_upper(first, strip)),
-        );
+        if half * half * right.columns < PARALLEL {
+            solve_lower(first, right);
+            solve_upper(first, left);
+        } else {
+            let rights = right.strips(half, share(right.columns));
+            let lefts = left.strips(share(left.rows), half);
+            rayon::join(
+                || rights.into_par_iter().for_each(|strip| solve_lower(first, strip)),
+                || lefts.into_par_iter().for_each(|strip| solve_upper(first, strip)),
+            );
+        }
         subtract_shared(left, right, last);
         decompose(last);
     }
@@ -120,25 +130,7 @@ unsafe fn decompose(part: Part) {
 
 /// The first half of a dimension, a multiple of 16.
 fn half(dimension: usize) -> usize {
-    (dimension / 2).next_multiple_of(16)
-}
-
-/// # Safety
-/// See [`Part`].
-unsafe fn decompose_base(part: Part) {
-    for pivot in 0..part.rows {
-        for row in pivot + 1..part.rows {
-            // SAFETY: the two rows are different.
-            let (upper, lower) = unsafe { (part.row(pivot), part.row_mut(row)) };
-            let factor = lower[pivot] / upper[pivot];
-            lower[pivot] = factor;
-            subtract_row(&mut lower[pivot + 1..], factor, &upper[pivot + 1..]);
-        }
-    }
-}
-
-fn subtract_row(from: &mut [f32], factor: f32, values: &[f32]) {
-    from.iter_mut().zip(values).for_each(|(number, value)| *number -= factor * value);
+    (dimension / 2).next_multiple_of(BLOCK)
 }
 
 /// Solves L·X = `part` in place, with the lower triangle of `triangle`.
@@ -150,12 +142,7 @@ unsafe fn solve_lower(triangle: Part, part: Part) {
     // SAFETY: different rows, and halves that do not overlap.
     unsafe {
         if dimension <= BASE {
-            for row in 0..dimension {
-                let factors = &triangle.row(row)[..row];
-                let solved = part.row_mut(row);
-                factors.iter().enumerate().for_each(|(above, factor)| subtract_row(solved, *factor, part.row(above)));
-            }
-            return;
+            return kernels::solve_lower(triangle, part);
         }
         let half = half(dimension);
         let (first, last) = part.split_rows(half);
@@ -174,16 +161,7 @@ unsafe fn solve_upper(triangle: Part, part: Part) {
     // SAFETY: the triangle is only read, and the halves do not overlap.
     unsafe {
         if dimension <= BASE {
-            for row in 0..part.rows {
-                let solved = part.row_mut(row);
-                for pivot in 0..dimension {
-                    let upper = &triangle.row(pivot)[pivot..];
-                    solved[pivot] /= upper[0];
-                    let factor = solved[pivot];
-                    subtract_row(&mut solved[pivot + 1..], factor, &upper[1..]);
-                }
-            }
-            return;
+            return kernels::solve_upper(triangle, part);
         }
         let half = half(dimension);
         let (first, last) = part.split_columns(half);
@@ -217,6 +195,10 @@ unsafe fn subtract_shared(left: Part, right: Part, part: Part) {
 /// See [`Part`].
 unsafe fn subtract(left: Part, right: Part, part: Part) {
     let inner = left.columns;
+    if inner < LARGE {
+        // SAFETY: the caller's promise.
+        return unsafe { kernels::subtract(left, right, part) };
+    }
     // The stride is a dimension, which is below 2^24.
     let stride = |part: Part| part.stride as isize;
     // SAFETY: the three parts are there, `part` does not overlap with the others, and their sizes fit.

@@ -151,13 +151,14 @@ fn subtract(band: &mut [f32], dimension: usize, begin: usize, left: &Tile, row: 
     subtract_tiles(band, dimension, begin, left, row);
 }
 
+/// Returns true if the processor has instructions that multiply and subtract at once.
 #[cfg(target_arch = "x86_64")]
-fn has_fused() -> bool {
+pub(super) fn has_fused() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn has_fused() -> bool {
+pub(super) fn has_fused() -> bool {
     false
 }
 

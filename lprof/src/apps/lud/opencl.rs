@@ -13,9 +13,8 @@ use opencl3::program::Program;
 use opencl3::types::CL_BLOCKING;
 use tempfile::TempDir;
 
-use super::{Decomposer, application};
-use crate::apps::{Application, ApplicationError, device_option};
-use crate::workload::recipe::BLOCK;
+use super::{DIAGONAL_ROWS, Decomposer, SIDE, application, steps};
+use crate::apps::{Application, ApplicationError, read_options};
 
 const SOURCE: &str = include_str!("lud.k");
 
@@ -25,6 +24,33 @@ const NO_PLATFORM: i32 = -1001;
 /// Rows of an item of `lud_internal_rows`.
 const ROWS: usize = 4;
 
+/// The kernel for the products, which take most of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interior {
+    /// Rows in registers, without barriers, in tiles of 16.
+    Rows,
+    /// Tiles of this dimension in local memory.
+    Local(usize),
+}
+
+impl Interior {
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "rows" => Some(Self::Rows),
+            "local16" => Some(Self::Local(16)),
+            "local64" => Some(Self::Local(64)),
+            _ => None,
+        }
+    }
+
+    fn tile(self) -> usize {
+        match self {
+            Self::Rows => 16,
+            Self::Local(tile) => tile,
+        }
+    }
+}
+
 /// The variant.
 pub struct OpenCl {
     context: Context,
@@ -32,10 +58,14 @@ pub struct OpenCl {
     diagonal: Kernel,
     perimeter: Kernel,
     internal: Kernel,
-    is_processor: bool,
+    interior: Interior,
+    /// Rows of items in the group of `diagonal`.
+    diagonal_rows: usize,
     buffer: Option<Buffer<f32>>,
     /// Numbers that fit into the buffer.
     room: usize,
+    /// Size in bytes of the largest buffer of the device.
+    limit: u64,
 }
 
 /// Gives the compiler of PoCL a directory of its own, which lasts as long as the returned value. So each session
@@ -52,13 +82,22 @@ pub fn own_cache() -> io::Result<TempDir> {
     Ok(dir)
 }
 
-/// Prepares a session on the device that `device=N` names, or on the first.
+/// Prepares a session on the device that `device=N` names, or on the first. `interior=` names the kernel for the
+/// products; without it, processors have `rows`, and others `local64`.
 pub fn init(session: &str) -> Result<Box<dyn Application>, ApplicationError> {
-    let wanted = device_option(session)?;
+    let (mut wanted, mut interior) = (0, None);
+    read_options(session, "device=N, interior=rows|local16|local64", |key, value| match key {
+        "device" => value.parse().map(|number| wanted = number).is_ok(),
+        "interior" => {
+            interior = Interior::parse(value);
+            interior.is_some()
+        }
+        _ => false,
+    })?;
     let all = all_devices()?;
     let known = all.len();
     let device = all.into_iter().nth(wanted).ok_or(ApplicationError::NoDevice { wanted, known })?;
-    Ok(application(OpenCl::new(&device)?))
+    Ok(application(OpenCl::new(&device, interior)?))
 }
 
 /// Lists the devices of all drivers, with their numbers.
@@ -109,43 +148,52 @@ fn failed(error: ClError) -> ApplicationError {
 }
 
 impl OpenCl {
-    fn new(device: &Device) -> Result<Self, ApplicationError> {
+    fn new(device: &Device, interior: Option<Interior>) -> Result<Self, ApplicationError> {
+        let is_processor = is_processor(device)?;
+        let interior = interior.unwrap_or(if is_processor { Interior::Rows } else { Interior::Local(64) });
+        let limit = device.max_mem_alloc_size().map_err(failed)?;
         let context = Context::from_device(device).map_err(failed)?;
         let queue = CommandQueue::create_default(&context, 0).map_err(failed)?;
-        let program = Program::create_and_build_from_source(&context, SOURCE, "-cl-std=CL1.2 -cl-mad-enable")
+        let options = format!("-cl-std=CL1.2 -cl-mad-enable -DT={}", interior.tile());
+        let program = Program::create_and_build_from_source(&context, SOURCE, &options)
             .map_err(|message| ApplicationError::Device { message: format!("OpenCL: {message}") })?;
         let kernel = |name| Kernel::create(&program, name).map_err(failed);
-        let is_processor = is_processor(device)?;
-        let internal = kernel(if is_processor { "lud_internal_rows" } else { "lud_internal" })?;
+        let internal = kernel(if interior == Interior::Rows { "lud_internal_rows" } else { "lud_internal" })?;
         let (diagonal, perimeter) = (kernel("lud_diagonal")?, kernel("lud_perimeter")?);
-        Ok(Self { context, queue, diagonal, perimeter, internal, is_processor, buffer: None, room: 0 })
+        // Each row of items costs a processor more than it saves.
+        let diagonal_rows = if is_processor { 1 } else { DIAGONAL_ROWS };
+        let (buffer, room) = (None, 0);
+        Ok(Self { context, queue, diagonal, perimeter, internal, interior, diagonal_rows, buffer, room, limit })
     }
 
     /// Takes the buffer, with room for `size` numbers.
-    fn take_buffer(&mut self, size: usize) -> Result<Buffer<f32>, ClError> {
+    fn take_buffer(&mut self, size: usize) -> Result<Buffer<f32>, ApplicationError> {
         if let Some(buffer) = self.buffer.take().filter(|_| self.room >= size) {
             return Ok(buffer);
         }
+        let bytes = size_of::<f32>() as u64 * size as u64;
+        if bytes > self.limit {
+            return Err(ApplicationError::Memory { size: bytes, limit: self.limit });
+        }
         // SAFETY: without a pointer to memory of the host, nothing is shared.
-        let buffer = unsafe { Buffer::create(&self.context, CL_MEM_READ_WRITE, size, std::ptr::null_mut())? };
+        let buffer = unsafe { Buffer::create(&self.context, CL_MEM_READ_WRITE, size, std::ptr::null_mut()) };
         self.room = size;
-        Ok(buffer)
+        buffer.map_err(failed)
     }
 
     /// Queues the kernels of a step. `tiles` is their number right of the diagonal.
-    fn step(&self, begin: usize, tiles: usize) -> Result<(), ClError> {
-        let offset = begin as i32;
-        self.enqueue(&self.diagonal, offset, [BLOCK, 1], [BLOCK, 1])?;
+    fn step(&self, offset: i32, tiles: usize) -> Result<(), ClError> {
+        let tile = self.interior.tile();
+        let diagonal = [tile, self.diagonal_rows];
+        self.enqueue(&self.diagonal, offset, diagonal, diagonal)?;
         if tiles == 0 {
             return Ok(());
         }
-        self.enqueue(&self.perimeter, offset, [2 * BLOCK * tiles, 1], [2 * BLOCK, 1])?;
+        self.enqueue(&self.perimeter, offset, [tile * tiles, 2], [tile, 1])?;
         // PoCL compiles a kernel for each size of a group, so it is always the same.
-        if self.is_processor {
-            let rows = BLOCK / ROWS;
-            self.enqueue(&self.internal, offset, [tiles, rows * tiles], [1, rows])
-        } else {
-            self.enqueue(&self.internal, offset, [BLOCK * tiles, BLOCK * tiles], [BLOCK, BLOCK])
+        match self.interior {
+            Interior::Rows => self.enqueue(&self.internal, offset, [tiles, tile / ROWS * tiles], [1, tile / ROWS]),
+            Interior::Local(_) => self.enqueue(&self.internal, offset, [SIDE * tiles, SIDE * tiles], [SIDE, SIDE]),
         }
     }
 
@@ -176,8 +224,8 @@ impl OpenCl {
                 kernel.set_arg(1, &size)?;
             }
             self.queue.enqueue_write_buffer(buffer, CL_BLOCKING, 0, matrix, &[])?;
-            for begin in (0..dimension).step_by(BLOCK) {
-                self.step(begin, (dimension - begin) / BLOCK - 1)?;
+            for (offset, tiles) in steps(dimension, self.interior.tile()) {
+                self.step(offset, tiles)?;
             }
             self.queue.enqueue_read_buffer(buffer, CL_BLOCKING, 0, matrix, &[])?;
         }
@@ -187,7 +235,7 @@ impl OpenCl {
 
 impl Decomposer for OpenCl {
     fn decompose(&mut self, matrix: &mut [f32], dimension: usize) -> Result<(), ApplicationError> {
-        let mut buffer = self.take_buffer(matrix.len()).map_err(failed)?;
+        let mut buffer = self.take_buffer(matrix.len())?;
         self.run(&mut buffer, matrix, dimension).map_err(failed)?;
         self.buffer = Some(buffer);
         Ok(())
