@@ -96,7 +96,7 @@ async fn explain_a_job_that_explores_a_cap() {
         job,
     };
     let (output, _) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
-    assert!(output.contains("job 3 is running on n1/cpu; explores cap 28.2 W\n"), "{output}");
+    assert!(output.contains("job 3 is running on n1/gpu; explores cap 28.2 W\n"), "{output}");
 }
 
 fn cancel(which: &[Selector], filter: JobFilter, signal: Option<i32>) -> ClientToMaster {
