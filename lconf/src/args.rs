@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
 use limo_model::{
-    Energy, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name, decimal,
+    Energy, JobShare, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name, decimal,
 };
 
 use crate::audit::Audit;
@@ -190,6 +190,11 @@ pub enum Setting {
         /// Part of the policy in place of its own, e.g. placement=least-energy; without parts, all are its own
         #[arg(value_name = "PART=RULE")]
         parts: Vec<PartRule>,
+    },
+    /// Set the share of the jobs of `lrun --explore` that run at a cap without a profile, e.g. 2%; 0% at first
+    Explore {
+        #[arg(value_name = "PERCENT")]
+        share: JobShare,
     },
     /// Set prices from a CSV file with the columns time,price; or none; or feed, to follow the feeds
     Price {

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 
 use limo_client::{Failure, Master, ReconnectArg, answer, exit, lrun, tell, until_over};
-use limo_model::{JobId, Power, Span};
-use limo_proto::{JobReport, Selection, Selector};
+use limo_model::{JobId, PlacementRule, Power, Span};
+use limo_proto::{JobReport, Selection, Selector, Status};
 use tokio::signal::ctrl_c;
 
 use crate::PROGRAM;
@@ -37,6 +37,9 @@ pub struct ProfileMeasure {
     /// End a run after this time
     #[arg(short, long, value_name = "SPAN", value_parser = not_negative::<Span>)]
     time: Option<Span>,
+    /// Start runs only while the draw is below the lower limit, and stop them first: lrun --filler
+    #[arg(long)]
+    filler: bool,
     /// Run in this reservation, which keeps other jobs off the nodes
     #[arg(long, value_name = "NAME", requires = "time")]
     reservation: Option<String>,
@@ -55,6 +58,9 @@ pub async fn run(measure: ProfileMeasure, master: &Master) -> Result<u8, Failure
     let count = (measure.runs.get() as usize).saturating_mul(measure.nodes.0.len()).saturating_mul(measure.caps.len());
     if count > RUNS {
         return Err(Failure::new(format_args!("{count} runs are more than {RUNS}")));
+    }
+    if measure.filler {
+        has_fillers(&master.status().await?)?;
     }
     let mut jobs = Vec::new();
     for (node, cap) in order(&measure) {
@@ -89,6 +95,16 @@ pub async fn run(measure: ProfileMeasure, master: &Master) -> Result<u8, Failure
     }
 }
 
+/// Checks that fillers wait for the lower limit, which they do only under policies that choose by price.
+fn has_fillers(status: &Status) -> Result<(), Failure> {
+    if status.parts.placement == PlacementRule::ByPrice {
+        return Ok(());
+    }
+    let policy = crate::show::policy(status);
+    let failure = Failure::new(format_args!("the policy {policy} starts fillers like other jobs, at any draw"));
+    Err(failure.hint("lconf set policy limo"))
+}
+
 /// Returns node and cap of each run, in order of submission: each round begins with another cap, so that a drift does
 /// not count for one of them alone.
 fn order(measure: &ProfileMeasure) -> impl Iterator<Item = (&str, Power)> {
@@ -103,6 +119,9 @@ fn submit(measure: &ProfileMeasure, (node, cap): (&str, Power), master: &Master)
     command.args(["--detach", "-o", "none", "--app", &measure.app, "-w", node, "--cap", &format!("{}mW", cap.mw())]);
     if !measure.size.is_empty() {
         command.args(["--size", &measure.size]);
+    }
+    if measure.filler {
+        command.arg("--filler");
     }
     if let Some(time) = measure.time {
         command.args(["--time", &format!("{}ms", time.ms())]);

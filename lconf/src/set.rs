@@ -19,6 +19,7 @@ pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
         Setting::Budget(set) => budget::change(set, master).await?,
         Setting::Budgets { file, release } => budget::from_file(&file, release)?,
         Setting::Mode { mode } => Change::Mode(mode),
+        Setting::Explore { share } => Change::Explore(share),
         Setting::Policy { policy, parts } => Change::Policy { preset: policy, parts },
         Setting::Price { file } if file.as_os_str() == "none" => Change::Prices(None),
         Setting::Price { file } if file.as_os_str() == "feed" => Change::FollowFeeds,

@@ -36,6 +36,8 @@ pub struct SettingsJson {
     next_price: Option<NextPriceJson>,
     /// End of the prices, if they have ended.
     prices_ended_unix_ms: Option<i64>,
+    /// Share of the jobs that allow it that explore caps.
+    explore_percent: f64,
 }
 
 #[derive(Serialize)]
@@ -106,6 +108,7 @@ impl From<&Status> for SettingsJson {
                 price_eur_per_mwh: price.map(|price| price.eur_per_mwh()),
             }),
             prices_ended_unix_ms: status.prices_ended.map(at_unix_ms),
+            explore_percent: status.explore.percent(),
         }
     }
 }
@@ -143,5 +146,9 @@ fn settings(status: &Status, clock: &Clock) -> String {
     for line in budget::settings(status, clock) {
         text += &format!("budgets  {line}\n");
     }
-    text + &format!("price    {}\n", price_in_words(status, clock))
+    text += &format!("price    {}\n", price_in_words(status, clock));
+    if !status.explore.is_none() {
+        text += &format!("explore  {} of the jobs that allow it\n", status.explore);
+    }
+    text
 }

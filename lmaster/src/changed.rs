@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, ModeSetting, Overrides, Preset, Price, Quotas, Reservation, Time,
+    Band, Budgets, Curve, Fairshare, JobId, JobShare, ModeSetting, Overrides, Preset, Price, Quotas, Reservation, Time,
 };
 use limo_sched::{Core, Drained, Event, Options};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,10 @@ pub enum Back {
     Fairshare {
         old: Fairshare,
         new: Fairshare,
+    },
+    Explore {
+        old: JobShare,
+        new: JobShare,
     },
     Denied {
         old: BTreeSet<String>,
@@ -186,6 +190,10 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let (old, new) = (settings.fairshare.clone(), fairshare.clone());
             (by, changed("fairshare", users::fairshare(&old, &new), Some(Back::Fairshare { old, new })))
         }
+        Event::ExploreSet { share, by } => {
+            let (old, new) = (settings.explore, *share);
+            (by, changed("explore", (old, new), Some(Back::Explore { old, new })))
+        }
         Event::UsersDenied { denied, by } => {
             let (old, new) = (settings.denied.clone(), denied.clone());
             (by, changed("denied users", users::denied(&old, &new), Some(Back::Denied { old, new })))
@@ -221,6 +229,7 @@ impl Back {
             Self::Reservation { old, new, .. } => old == new,
             Self::Quotas { old, new } => old == new,
             Self::Fairshare { old, new } => old == new,
+            Self::Explore { old, new } => old == new,
             Self::Denied { old, new } => old == new,
             Self::Priority { old, new, .. } => old == new,
             Self::Held { .. } => false,
@@ -244,6 +253,7 @@ impl Back {
             }
             Self::Quotas { new, .. } => settings.quotas == *new,
             Self::Fairshare { new, .. } => settings.fairshare == *new,
+            Self::Explore { new, .. } => settings.explore == *new,
             Self::Denied { new, .. } => settings.denied == *new,
             Self::Priority { job, new, .. } => core.job(*job).is_some_and(|job| job.request.priority == *new),
             Self::Held { job, held } => core.job(*job).is_some_and(|job| job.held.is_some() == *held),
@@ -284,6 +294,7 @@ impl Back {
             }
             Self::Quotas { old, .. } => Event::QuotasSet { quotas: old.clone(), by },
             Self::Fairshare { old, .. } => Event::FairshareSet { fairshare: old.clone(), by },
+            Self::Explore { old, .. } => Event::ExploreSet { share: *old, by },
             Self::Denied { old, .. } => Event::UsersDenied { denied: old.clone(), by },
             Self::Priority { job, old, .. } => {
                 core.check_priority(*job, *old).map_err(|refused| refused.to_string())?;

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use limo_feeds::grid::Mode;
 use limo_model::{
-    Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId, clip, host_list,
+    Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Power, Request, Time, UnitId, clip, host_list,
 };
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
     NodeReport, NodeSleep, NodeState, PackedTasks, Planned, Status, Suspension, UnitReport,
 };
-use limo_sched::{Clock, Core, Finished, Job, Node, Phase, PlannedPlace, Sleep, cost_of, possibilities};
+use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, Sleep, cost_of, possibilities};
 
 use crate::budget::account;
 use crate::controller::Live;
@@ -84,6 +84,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
+        explores: assignment.and_then(|assignment| explored(&job.request, assignment)),
         ..base((id, clock.shown(job.submitted)), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -147,12 +148,19 @@ fn base(
         unreachable: Vec::new(),
         suspended: None,
         packed: packed(request, placement),
+        explores: None,
     }
 }
 
 fn packed(request: &Request, placement: &Placement) -> Option<PackedTasks> {
     let per_node = || request.chunks_by_node(placement);
     request.is_packed().then(|| PackedTasks { count: request.nodes.get(), per_node: per_node() })
+}
+
+/// Returns the cap that a job explores. A job may also measure a cap that it requested.
+fn explored(request: &Request, assignment: &Assignment) -> Option<Power> {
+    let cap = assignment.placement.first().and_then(|part| part.cap);
+    cap.filter(|_| assignment.measures && request.cap.is_none())
 }
 
 fn suspension(causes: &Causes, (core, now): (&Core, Time)) -> Suspension {
@@ -291,6 +299,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         switching_energy: core.nodes().iter().map(|node| node.slept(now).switching).sum(),
         held: core.nodes().iter().map(Node::held_draw).sum(),
         parts: settings.parts(),
+        explore: settings.explore,
         own_band: own_band.filter(|own| *own != band),
         grid: grid.iter().map(source).collect(),
     }

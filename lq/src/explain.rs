@@ -117,6 +117,9 @@ fn headline(job: &JobReport, clock: &Clock) -> String {
         (Some(wait), _) => format!("job {id} waits: {}", wait.shown(|time| clock.show(time))),
         (None, Some(end)) => format!("job {id} is over: {}", end_in_words(end, clock)),
         (None, None) if job.state == JobState::Waiting => format!("job {id} waits; no round has considered it yet"),
-        (None, None) => format!("job {id} is {} on {}", job.state.name(), at(&job.units)),
+        (None, None) => {
+            let explores = job.explores.map_or(String::new(), |cap| format!("; explores cap {cap}"));
+            format!("job {id} is {} on {}{explores}", job.state.name(), at(&job.units))
+        }
     }
 }

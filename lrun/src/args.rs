@@ -135,6 +135,9 @@ pub struct PowerArgs {
     /// Use only spare power: start below the lower limit and give up power first
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"], hide = true)]
     pub filler: bool,
+    /// Allow Limo to measure the application at lower caps: a few jobs run slower, within --time and --deadline
+    #[arg(long, conflicts_with_all = ["cap", "filler"], hide = true)]
+    pub explore: bool,
     /// End the job when it has used this much energy, e.g. 2kWh
     #[arg(long, value_name = "ENERGY", value_parser = positive::<Energy>, hide = true)]
     pub energy_limit: Option<Energy>,

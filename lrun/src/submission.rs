@@ -139,6 +139,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         with_cores: args.accelerators.count().is_some() && args.resources.cores.is_some(),
         arrange: args.tasks.arrange(),
         cap: args.resources.cap,
+        explore: args.power.explore,
     })
 }
 

@@ -93,6 +93,9 @@ pub struct Request {
     /// has its nodes alone.
     #[serde(default)]
     pub cap: Option<Power>,
+    /// True if its user allows it to run slower, at a cap without a profile, to measure its application there.
+    #[serde(default)]
+    pub explore: bool,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -141,6 +144,7 @@ impl Request {
             with_cores: false,
             arrange: Arrange::Spread,
             cap: None,
+            explore: false,
         }
     }
 }

@@ -6,8 +6,8 @@
 //! Without `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, JobId, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset, Price, Profile,
-    ProfileKey, REASON_LIMIT, Request, Reservation, Usage, UsedUp, Wait,
+    Attempt, Band, Budgets, Curve, JobId, JobShare, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset, Price,
+    Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -268,4 +268,6 @@ pub enum Change {
         nodes: Vec<String>,
         reason: String,
     },
+    /// The share of the jobs that allow it that explore caps.
+    Explore(JobShare),
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter,
-    Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time,
-    UnitKind, UsedUp, Wait,
+    Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, JobEnd, JobId, JobShare,
+    Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts,
+    Tasks, Time, UnitKind, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +111,9 @@ pub struct JobReport {
     /// Set for a job of packed tasks. Its cores and memory are those of each task.
     #[serde(default)]
     pub packed: Option<PackedTasks>,
+    /// The cap that the job explores, while it is starting or running.
+    #[serde(default)]
+    pub explores: Option<Power>,
 }
 
 /// The tasks of a job that are placed one by one.
@@ -351,6 +354,8 @@ pub struct Status {
     pub switching_energy: Energy,
     /// The parts of the policy in force: those of its preset, or others in their place.
     pub parts: Parts,
+    /// Share of the jobs that allow it that explore caps.
+    pub explore: JobShare,
 }
 
 /// Most unreachable nodes in a [`Status`].

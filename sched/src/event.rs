@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Fairshare, JobId, Lease, ModeSetting, NodeId, NodeSpec, Outcome, Power,
-    Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Span, Tasks, Time, Usage,
+    Attempt, Band, Budgets, Curve, Energy, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec, Outcome,
+    Power, Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Span, Tasks, Time, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -242,6 +242,11 @@ pub enum Event {
     /// A person resumes a job that a person suspended. The upper limit may keep it suspended.
     ResumeRequested {
         job: JobId,
+        by: String,
+    },
+    /// Sets the share of the jobs that allow it that explore caps.
+    ExploreSet {
+        share: JobShare,
         by: String,
     },
 }

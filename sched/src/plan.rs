@@ -51,6 +51,8 @@ pub struct Start {
     pub estimate: Estimate,
     /// True if it needs power that unconfirmed orders free: it is released after their confirmations.
     pub waits_for_relief: bool,
+    /// True if the job explores its cap.
+    pub explores: bool,
 }
 
 /// A rule that a plan breaks.
@@ -125,6 +127,10 @@ pub enum Violation {
     HostCores { job: JobId },
     #[error("job {job} is resumed while a person suspends it")]
     SuspendedByPerson { job: JobId },
+    #[error("job {job} explores a cap of {cap}, which it must not")]
+    Explores { job: JobId, cap: Power },
+    #[error("job {job} gets a cap of {cap}, which the policy may not choose for it")]
+    NotItsCap { job: JobId, cap: Power },
     #[error("job {job} gets {chunks} chunks and not what it asked for")]
     Chunks { job: JobId, chunks: u64 },
 }

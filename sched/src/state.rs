@@ -13,8 +13,8 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset, Price,
-    Profile, ProfileKey, Quotas, Reservation, Span, Time, UnitId, UnitSpec, nodes,
+    Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset,
+    Price, Profile, ProfileKey, Quotas, Reservation, Span, Time, UnitId, UnitSpec, nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,9 @@ pub struct Settings {
     /// The lease that a requeueable job gets at its assignment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// Share of the jobs that allow it that explore caps.
+    #[serde(default, skip_serializing_if = "JobShare::is_none")]
+    pub explore: JobShare,
 }
 
 impl Settings {
@@ -151,6 +154,7 @@ impl Default for Settings {
             denied: BTreeSet::new(),
             fairshare: Fairshare::default(),
             lease: None,
+            explore: JobShare::NONE,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Treatment {
     pub may_requeue: bool,
     /// True if the job is a filler, which only keeps the draw above its lower limit.
     pub filler: bool,
+    /// True if the job may run at a cap without a profile, to measure it.
+    pub explore: bool,
     /// True if the job takes every core of its unit; its processors then only count in figures.
     pub whole_unit: bool,
     /// Accelerators of one type that the job takes on each of its nodes, besides its processors.

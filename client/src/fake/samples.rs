@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Band, Budget, Budgets, Containment, Cores, Energy, Estimate, EstimateSource, JobEnd, JobId, Memory, Meter, Mode,
-    ModeSetting, Money, Outcome, Power, Preset, Price, Profile, ProfileKey, Release, Span, Time, UnitKind, Wait,
+    Band, Budget, Budgets, Containment, Cores, Energy, Estimate, EstimateSource, JobEnd, JobId, JobShare, Memory,
+    Meter, Mode, ModeSetting, Money, Outcome, Power, Preset, Price, Profile, ProfileKey, Release, Span, Time, UnitKind,
+    Wait,
 };
 use limo_proto::{BudgetAccount, Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
 
@@ -68,6 +69,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         unreachable: Vec::new(),
         suspended: None,
         packed: None,
+        explores: None,
     }
 }
 
@@ -210,6 +212,7 @@ pub fn status() -> Status {
         asleep_energy: Energy::ZERO,
         switching_energy: Energy::ZERO,
         parts: Preset::Limo.parts(),
+        explore: JobShare::NONE,
     }
 }
 

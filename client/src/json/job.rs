@@ -79,6 +79,8 @@ pub struct JobJson {
     suspended_for_limit: Option<bool>,
     /// Present for a job of packed tasks; `cores` and `memory_bytes` are those of each task.
     packed: Option<PackedJson>,
+    /// Cap that the job explores, while it is starting or running.
+    explores_cap_w: Option<f64>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -196,6 +198,7 @@ impl JobJson {
             suspended_by: job.suspended.as_ref().and_then(|suspended| suspended.by.clone()),
             suspended_for_limit: job.suspended.as_ref().map(|suspended| suspended.limit.is_some()),
             packed: job.packed.as_ref().map(PackedJson::from),
+            explores_cap_w: job.explores.map(|cap| cap.watts()),
         }
     }
 }

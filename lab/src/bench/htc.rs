@@ -50,6 +50,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         unwarned: false,
         prices: None,
         profiles: &[],
+        explore: limo_model::JobShare::NONE,
         until: None,
     };
     let heading = Heading {

@@ -160,6 +160,7 @@ pub fn simulated(
         unwarned: false,
         prices: None,
         profiles: &[],
+        explore: limo_model::JobShare::NONE,
         until: Some(start + WEEK),
     };
     let window = Window { from: start, until: start + WEEK };

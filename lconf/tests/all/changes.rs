@@ -39,7 +39,7 @@ async fn limits() {
 }
 
 #[tokio::test]
-async fn mode_policy_and_price() {
+async fn mode_policy_price_and_exploration() {
     check(&["set", "mode", "low"], Change::Mode(ModeSetting::Low)).await;
     check(&["set", "policy", "limo-prototype"], Change::Policy { preset: Preset::LimoPrototype, parts: Vec::new() })
         .await;
@@ -48,6 +48,7 @@ async fn mode_policy_and_price() {
     check(&args, Change::Policy { preset: Preset::Easy, parts }).await;
     check(&["set", "price", "none"], Change::Prices(None)).await;
     check(&["set", "price", "feed"], Change::FollowFeeds).await;
+    check(&["set", "explore", "2.5%"], Change::Explore("2.5%".parse().expect("a share"))).await;
     let prices = file("time,price_eur_per_mwh\n2099-10-26 00:00,80\n2099-10-26 01:00,-83.04\n");
     let at = |hour: i64| Time::from_unix_ms(4_096_656_000_000 + hour * 3_600_000);
     let price = Price::from_milli_per_mwh;

@@ -193,7 +193,7 @@ async fn as_json() {
         "next_band": {"at_unix_ms": 1_509_019_200_000_i64, "band_low_w": 20.0, "band_high_w": 90.0},
         "budgets": [], "price_eur_per_mwh": 80.0,
         "next_price": {"at_unix_ms": 1_509_019_200_000_i64, "price_eur_per_mwh": -20.0},
-        "limits_ended_unix_ms": null, "prices_ended_unix_ms": null,
+        "limits_ended_unix_ms": null, "prices_ended_unix_ms": null, "explore_percent": 0.0,
         "parts": {"order": "conservative", "admission": "band", "placement": "by-price", "caps": "moved", "idle": "stay-on"},
         "parts_replaced": [], "promises": ["starts nothing that takes the draw above the upper limit"],
     });

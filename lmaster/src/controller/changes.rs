@@ -150,6 +150,7 @@ impl Controller {
             },
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
+            Change::Explore(share) => Ok(Event::ExploreSet { share, by }),
             Change::Policy { preset, parts } => match self.options_with(preset, &parts) {
                 Ok(options) => Ok(Event::PolicySet { preset, options, by }),
                 Err(reason) => return self.refuse(peer, reason, None),

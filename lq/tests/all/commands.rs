@@ -82,6 +82,23 @@ async fn explain_a_waiting_job() {
     assert_eq!(asked, [ask(Query::Explain(ExplainQuery(JobId(3))))]);
 }
 
+#[tokio::test]
+async fn explain_a_job_that_explores_a_cap() {
+    let job = limo_proto::JobReport { explores: Some(Power::from_mw(28_200)), ..running_job(3) };
+    let explanation = Explanation {
+        mode: Mode::High,
+        price: None,
+        draw: Power::from_watts(50),
+        band: Band::UNLIMITED,
+        candidates: Vec::new(),
+        more: 0,
+        planned: None,
+        job,
+    };
+    let (output, _) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
+    assert!(output.contains("job 3 is running on n1/gpu; explores cap 28.2 W\n"), "{output}");
+}
+
 fn cancel(which: &[Selector], filter: JobFilter, signal: Option<i32>) -> ClientToMaster {
     let selection = Selection { which: which.to_vec(), filter };
     ClientToMaster::ChangeConf(Box::new(Change::CancelSelected { selection, signal }))

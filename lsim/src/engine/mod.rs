@@ -17,8 +17,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Dependency, JobEnd, NodeId, Placement, Preset, Price, Profile, ProfileKey, Span,
-    Time,
+    Attempt, Band, Budgets, Curve, Dependency, JobEnd, JobShare, NodeId, Placement, Preset, Price, Profile, ProfileKey,
+    Span, Time,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -45,6 +45,8 @@ pub struct Scenario<'a> {
     pub prices: Option<Curve<Price>>,
     /// Profiles that the scheduler has.
     pub profiles: &'a [(ProfileKey, Profile)],
+    /// Share of the jobs that allow it that explore caps.
+    pub explore: JobShare,
     /// Time until which the simulation continues even without work, so that measurements are complete.
     pub until: Option<Time>,
 }
@@ -57,6 +59,8 @@ pub struct Rules {
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
+    /// As in [`Scenario`].
+    pub explore: JobShare,
     /// End of the simulation, as in [`Scenario`].
     pub until: Option<Time>,
 }
@@ -134,7 +138,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         limits => (limits, Vec::new()),
     };
     let load = Trace { workload, platform, start, profiles: scenario.profiles, changes: &changes };
-    simulate_load(&load, Rules { preset, options, budgets, limits, prices, until: scenario.until }, sink)
+    let Scenario { explore, until, .. } = *scenario;
+    simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, until }, sink)
 }
 
 /// Splits the limits: those at the start, and later ones as changes without notice.
@@ -207,7 +212,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     fn set_up(&mut self, rules: Rules) -> Result<(), SimulationError> {
         let by = || "lsim".to_owned();
-        let Rules { budgets, limits, prices, .. } = rules;
+        let Rules { budgets, limits, prices, explore, .. } = rules;
         let load = self.load;
         for spec in load.nodes() {
             self.apply(&Event::NodeUp { spec })?;
@@ -224,6 +229,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         if !budgets.is_empty() {
             self.apply(&Event::BudgetsSet { budgets, by: by() })?;
+        }
+        if !explore.is_none() {
+            self.apply(&Event::ExploreSet { share: explore, by: by() })?;
         }
         self.follow_settings();
         Ok(())

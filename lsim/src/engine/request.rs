@@ -62,7 +62,7 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         _ if usual == 1 => (job.processors, Cores::Count(NonZeroU32::MIN)),
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
-    let Treatment { may_suspend, may_requeue, filler, accelerators, packed, .. } = job.treatment;
+    let Treatment { may_suspend, may_requeue, filler, explore, accelerators, packed, .. } = job.treatment;
     let (name, variants) =
         application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
     Request {
@@ -73,6 +73,7 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         may_suspend,
         may_requeue,
         filler,
+        explore,
         accelerators: NonZeroU32::new(accelerators),
         with_cores: accelerators > 0,
         arrange: if packed { Arrange::Pack } else { Arrange::Spread },

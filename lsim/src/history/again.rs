@@ -11,8 +11,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Budgets, Cores, Curve, Estimate, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey, Request, Span,
-    Time,
+    Band, Budgets, Cores, Curve, Estimate, JobShare, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey,
+    Request, Span, Time,
 };
 use limo_sched::{Event, Options};
 use limo_trace::Platform;
@@ -48,7 +48,8 @@ impl Otherwise {
     fn rules(&self) -> Rules {
         let (preset, options) = self.policy.unwrap_or((Preset::DEFAULT, Options::default()));
         let (limits, prices) = (self.limits.clone(), self.prices.clone());
-        Rules { preset, options, budgets: self.budgets.clone().unwrap_or_default(), limits, prices, until: None }
+        let budgets = self.budgets.clone().unwrap_or_default();
+        Rules { preset, options, budgets, limits, prices, explore: JobShare::NONE, until: None }
     }
 }
 

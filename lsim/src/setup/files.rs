@@ -109,3 +109,8 @@ pub fn budgets(path: &Path, clock: Clock, release: Release) -> Result<Budgets> {
 pub fn clock(start: Option<Time>) -> Clock {
     start.map_or(Clock::from_start(None), Clock::unix)
 }
+
+/// Returns the name of a file without its folder, so that equal runs in different folders are equal.
+pub fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use limo_model::{Band, Budget, Budgets, Curve, Preset, Price, Profile, ProfileKey, Release, Span, Time, as_text};
+use limo_model::{
+    Band, Budget, Budgets, Curve, JobShare, Preset, Price, Profile, ProfileKey, Release, Span, Time, as_text,
+};
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
 use limo_trace::{Platform, Treatment, Workload, swf};
@@ -18,9 +20,10 @@ use serde::Deserialize;
 
 use crate::engine::Scenario;
 use crate::record::{Heading, Window};
+use files::name;
 use options::choose;
-use values::exact_span;
 pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
+use values::{exact_span, shown};
 
 /// Options of a setup, under the same names on a command line and in the file of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
@@ -94,6 +97,14 @@ pub struct Setup {
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub fillers: Option<Share>,
+    /// Share of the jobs that may run at a cap without a profile
+    #[arg(long, value_name = "N%", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub explorable: Option<Share>,
+    /// Share of these that do, as by `lconf set explore` [default: 0%]
+    #[arg(long, value_name = "N%", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub explore: Option<JobShare>,
     /// Calendar time of the trace's zero, e.g. 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
     #[arg(long, value_name = "TIME", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
@@ -128,6 +139,8 @@ pub struct Loaded {
     pub unwarned: bool,
     pub prices: Option<Curve<Price>>,
     pub profiles: Vec<(ProfileKey, Profile)>,
+    /// Share of the jobs that allow it that explore caps.
+    pub explore: JobShare,
     measure: Option<Extent>,
     /// Repaired and omitted data, and warnings, one line each.
     pub notes: Vec<String>,
@@ -198,6 +211,7 @@ impl Setup {
         treat(self.suspendable, |treatment| treatment.may_suspend = true);
         treat(self.requeueable, |treatment| treatment.may_requeue = true);
         treat(self.fillers, |treatment| treatment.filler = true);
+        treat(self.explorable, |treatment| treatment.explore = true);
         workload
     }
 
@@ -252,6 +266,7 @@ impl Setup {
             unwarned: self.unwarned,
             prices,
             profiles,
+            explore: self.explore.unwrap_or_default(),
             measure,
             notes,
             names,
@@ -321,6 +336,8 @@ impl Setup {
             ("suspendable", shown(self.suspendable)),
             ("requeueable", shown(self.requeueable)),
             ("fillers", shown(self.fillers)),
+            ("explorable", shown(self.explorable)),
+            ("explore", shown(self.explore)),
             ("start", shown(self.start)),
             ("window", shown(self.window)),
             ("users", Some(users.join(",")).filter(|users| !users.is_empty())),
@@ -330,15 +347,6 @@ impl Setup {
         let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         set.chain(given).collect()
     }
-}
-
-fn shown(value: Option<impl std::fmt::Display>) -> Option<String> {
-    value.map(|value| value.to_string())
-}
-
-/// Returns the name of a file without its folder, so that equal runs in different folders are equal.
-fn name(path: &std::path::Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 impl Loaded {
@@ -354,6 +362,7 @@ impl Loaded {
             unwarned: self.unwarned,
             prices: self.prices.clone(),
             profiles: &self.profiles,
+            explore: self.explore,
             until: self.measured().map(|window| window.until),
         }
     }

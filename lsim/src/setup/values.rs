@@ -61,6 +61,11 @@ pub fn exact_span(span: Span) -> String {
     exact(span, format!("{}ms", span.ms()))
 }
 
+/// Formats a value, if there is one.
+pub fn shown(value: Option<impl fmt::Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
 /// Energy of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {

@@ -200,4 +200,9 @@ fn refusals() {
     refused(folder.path(), RUN, 1, "lsim: f.csv: line 1: column `size` is missing");
     let printed = lsim(folder.path(), &format!("{RUN} --fillers 101%"));
     assert!(printed.starts_with("exit 125") && printed.contains("`101%` is not a share of the jobs"), "{printed}");
+    let printed = lsim(folder.path(), &format!("{RUN} --explore 2.25%"));
+    assert!(
+        printed.starts_with("exit 125") && printed.contains("`2.25%` is not a share: write 0% to 100%"),
+        "{printed}"
+    );
 }

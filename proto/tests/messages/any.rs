@@ -2,9 +2,9 @@
 
 use limo_model::{
     Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
-    Dependency, Energy, Incarnation, JobId, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec,
-    Outcome, Part, Power, Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec, Usage,
-    Wait, Wake, Warning, WhenUsed,
+    Dependency, Energy, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId,
+    NodeSpec, Outcome, Part, Power, Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind,
+    UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -115,6 +115,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             with_cores: immediate,
             arrange: if immediate { Arrange::Pack } else { Arrange::Spread },
             cap: deadline.map(|at| Power::from_mw(at.unix_ms())),
+            explore: immediate,
         },
     )
 }
@@ -318,6 +319,7 @@ pub fn change() -> impl Strategy<Value = Change> {
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
+        (0..=1000_u16).prop_map(|share| Change::Explore(JobShare::try_from(share).expect("a share"))),
         (0..=5_usize).prop_map(|count| {
             let parts = Preset::Limo.parts().rules().into_iter().take(count).collect();
             Change::Policy { preset: Preset::LimoPrototype, parts }

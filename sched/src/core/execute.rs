@@ -254,6 +254,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         lease,
         after: after.clone(),
         pending: Power::ZERO,
+        measures: start.explores || job.request.cap.is_some(),
     };
     if !after.is_empty() {
         assignment.pending = assignment.draw_of_units();

@@ -5,12 +5,14 @@ mod chunks;
 mod draw;
 mod eligible;
 mod estimate;
+mod explore;
 mod fits;
 
 pub(crate) use chunks::{ChunkNeed, ChunkRoom, chunks_in, most_chunks};
 pub(crate) use draw::{Expected, draw_at, draw_if_on, expected, expected_of_units, shares_at_start, waking_draw};
 pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};
+pub(crate) use explore::{Measured, RUNS, caps, explores, is_near, longest_at};
 pub(crate) use fits::{
     HostCores, MARGIN, allows_node, allows_unit, chunks_on_node, cores_on, first_fit, fits_node, host_cores, longest,
     may_be_denied, obeys_cap, unit_and_chunks, units_like, units_wanted, wants_host_cores, wants_several,

@@ -49,7 +49,13 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
     let seats = |(class, by_node): (&Class, &bool)| by_node.then(|| seats_of(view, class));
     let mut all: Vec<Option<Seats>> = classes.all().iter().zip(by_node).map(seats).collect();
     let mut counts: Vec<CountLine> = classes.all().iter().map(|class| CountLine::new(now, free_cores(class))).collect();
-    let mut capped: BTreeMap<NodeId, Time> = capped(view).map(|node| (node, now)).collect();
+    // A suspended job has no known end.
+    let stands = |node: NodeId| {
+        let jobs = view.cluster().jobs_on(node).into_iter().filter_map(|id| view.job(id));
+        jobs.map(|job| job.estimated_end()).any(|end| end.is_none())
+    };
+    let from = |node: NodeId| if stands(node) { Time::MAX } else { now };
+    let mut capped: BTreeMap<NodeId, Time> = capped(view).map(|node| (node, from(node))).collect();
     let any_by_node = by_node.contains(&true);
     for ((at, id), freed) in &view.index().ends {
         if let Freed { whole: Some((class, _, nodes)), .. } = *freed

@@ -129,14 +129,14 @@ impl Seats {
         steps.for_each(|step| step[1..].copy_from_slice(&self.whole));
     }
 
-    /// Blocks a node until a time, at which all of it becomes free.
+    /// Blocks a node until a time, at which all of it becomes free; [`Time::MAX`] means never.
     pub fn block(&mut self, node: usize, until: Time) {
         let resources = self.resources();
         self.free[node * resources..(node + 1) * resources].fill(0);
         self.lines.clear(node);
-        if until > self.now {
+        if until > self.now && until < Time::MAX {
             self.give_all(node, until);
-        } else {
+        } else if until <= self.now {
             self.free[node * resources..(node + 1) * resources].copy_from_slice(&self.whole);
         }
     }

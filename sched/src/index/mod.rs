@@ -60,6 +60,8 @@ pub(crate) struct Index {
     pub suspects: BTreeSet<(Time, NodeId)>,
     /// Suspended jobs that the next plan may resume: no person suspended them.
     pub suspended: BTreeSet<JobId>,
+    /// Active jobs that measure their application at a cap.
+    pub measuring: BTreeSet<JobId>,
     /// Nodes with a capped unit.
     pub capped: BTreeSet<NodeId>,
     /// Nodes for which draw is held.
@@ -236,6 +238,9 @@ impl Index {
     }
 
     pub fn take(&mut self, job: JobId, assignment: &Assignment) {
+        if assignment.measures {
+            self.measuring.insert(job);
+        }
         if assignment.alone {
             for (first, count) in limo_model::runs(&assignment.placement) {
                 self.classes.take_whole(first, count);
@@ -253,6 +258,7 @@ impl Index {
     }
 
     pub fn give(&mut self, job: JobId, assignment: &Assignment) {
+        self.measuring.remove(&job);
         if assignment.alone {
             for (first, count) in limo_model::runs(&assignment.placement) {
                 self.classes.give_whole(first, count);

@@ -3,6 +3,7 @@
 //! runs them. `steer` decides separately about running jobs.
 
 mod admission;
+mod explore;
 mod idle;
 mod order;
 mod placement;

@@ -10,12 +10,14 @@
 //! which it is enough, jobs with a deadline come first and fillers last, then the order is that of their suspension.
 //! Then caps are raised by equal parts as far as power is free, up to the caps with which the jobs were started.
 //! While the target is the bottom of the band, power is returned only as far as the lower limit requires it. Below
-//! the lower limit, all caps may be lifted. Against flapping: power is returned only after `least_off`, and only if
-//! `steer_margin_permille` of the limit then stays free beyond the reserve for `least_on`. Taking power has no such
-//! delay: a limit is strict. Unreachable nodes get no commands, because they could not obey. A job over several units
-//! is as fast as its slowest one; each of its units has its own cap. Ignores: energy budgets. Cost: one check of each
-//! unit of each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
-//! `least_on`, `reserve_permille`, `steer_lead`.
+//! the lower limit, all caps may be lifted, except those at which a job measures its application. Against flapping:
+//! power is returned only after `least_off`, and only if `steer_margin_permille` of the limit then stays free beyond
+//! the reserve for `least_on`. Taking power has no such delay: a limit is strict. Unreachable nodes get no commands,
+//! because they could not obey. A job over several units is as fast as its slowest one; each of its units has its own
+//! cap. Ignores: energy budgets. Cost: one check of each unit of each active job. Options: `preempt`,
+//! `cap_factor_permille`, `steer_margin_permille`, `least_off`, `least_on`, `reserve_permille`, `steer_lead`.
+
+mod lift;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +31,7 @@ use crate::options::Preempt;
 use crate::plan::Plan;
 use crate::state::{Assignment, Job, Node};
 use crate::view::View;
+use lift::{cap_of, higher, is_below, let_go, lift_idle};
 
 /// A unit with running jobs.
 struct SharedUnit {
@@ -40,6 +43,8 @@ struct SharedUnit {
     floor: Power,
     /// The cap with which its jobs were started, and the draw at it.
     aim: (Option<Power>, Power),
+    /// True if a job measures its application at this cap, so that it does not rise further, even below the band.
+    stays: bool,
 }
 
 /// Returns true if [`steer`] could have an effect, now or later.
@@ -130,41 +135,6 @@ pub(super) fn margin(view: &View<'_>) -> Power {
     if high.is_unlimited() { Power::ZERO } else { high.scaled(i64::from(view.options().steer_margin_permille), 1_000) }
 }
 
-/// Lifts the caps of units without jobs.
-fn lift_idle(view: &View<'_>, plan: &mut Plan) {
-    plan.caps.extend(capped(view).filter(|unit| view.index().cores_used(*unit) == 0).map(|unit| (unit, None)));
-}
-
-/// Returns units to the caps with which their jobs were started.
-fn let_go(view: &View<'_>, plan: &mut Plan) {
-    let mut aims: BTreeMap<UnitId, Option<Power>> = BTreeMap::new();
-    let units = view.active().filter_map(|(_, job)| job.assignment()).flat_map(Assignment::units);
-    for (unit, part) in units {
-        aims.entry(unit).and_modify(|aim| *aim = higher(*aim, part.cap)).or_insert(part.cap);
-    }
-    let held = |unit: UnitId| Some((unit, *aims.get(&unit)?));
-    plan.caps.extend(capped(view).filter_map(held).filter(|(unit, aim)| is_below(cap_of(view, *unit), *aim)));
-}
-
-/// Returns the higher one of two caps; no cap is the highest.
-fn higher(one: Option<Power>, other: Option<Power>) -> Option<Power> {
-    one.zip(other).map(|(one, other)| one.max(other))
-}
-
-fn is_below(cap: Option<Power>, aim: Option<Power>) -> bool {
-    cap.is_some_and(|cap| aim.is_none_or(|aim| cap < aim))
-}
-
-fn cap_of(view: &View<'_>, unit: UnitId) -> Option<Power> {
-    view.node(unit.node)?.cap(unit.unit)
-}
-
-fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
-    let view = *view;
-    let nodes = view.index().capped.iter().filter_map(move |id| view.node(*id));
-    nodes.flat_map(|node| node.units().map(|(unit, _)| unit).filter(|unit| node.cap(unit.unit).is_some()))
-}
-
 /// Returns the units with running jobs that can be capped.
 fn held(view: &View<'_>) -> Vec<SharedUnit> {
     let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
@@ -179,7 +149,9 @@ fn held(view: &View<'_>) -> Vec<SharedUnit> {
                 draw: Power::ZERO,
                 floor: Power::ZERO,
                 aim: (part.cap, Power::ZERO),
+                stays: false,
             });
+            held.stays |= assignment.measures;
             held.cores.1 += part.cores;
             held.draw += draw;
             // At the lowest cap the unit has no more power to give, regardless of readings.
@@ -342,7 +314,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
         return;
     }
     for unit in &units {
-        let aim = if below { None } else { unit.aim.0 };
+        let aim = unit.highest(below);
         let target = unit.draw + gain(unit).scaled(permille, 1_000);
         let cap = if permille == 1_000 { aim } else { unit.cap_for(view, target) };
         if is_below(cap_of(view, unit.unit), cap) {
@@ -354,14 +326,18 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
 /// Returns true if the cap is below its highest allowed value, and has not changed for the least time.
 fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
     let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
-    let aim = if below { None } else { unit.aim.0 };
-    is_below(cap_of(view, unit.unit), aim) && view.node(unit.unit.node).is_some_and(rested)
+    is_below(cap_of(view, unit.unit), unit.highest(below)) && view.node(unit.unit.node).is_some_and(rested)
 }
 
 impl SharedUnit {
-    /// Returns the draw of its jobs at the cap with which they were started; below the band (`below`), without a cap.
+    /// Returns the highest cap that it gets: that with which its jobs were started; below the band, usually none.
+    fn highest(&self, below: bool) -> Option<Power> {
+        self.aim.0.filter(|_| !below || self.stays)
+    }
+
+    /// Returns the draw of its jobs at this cap.
     fn aim_draw(&self, view: &View<'_>, below: bool) -> Power {
-        if !below {
+        if !below || self.stays {
             return self.aim.1;
         }
         let jobs = view.cluster().jobs_on(self.unit.node).into_iter().filter_map(|id| view.job(id));

@@ -87,6 +87,9 @@ pub struct Assignment {
     /// Part of the expected draw that begins later, because one of its nodes is waking.
     #[serde(default, skip_serializing_if = "super::is_nothing")]
     pub(crate) pending: Power,
+    /// True if it measures its application at its cap, which it requested or explores. The cap does not rise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub measures: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,7 +39,8 @@ fn core() -> Core {
             NodeSpec { name: name.into(), units, memory, idle: Power::from_watts(10), meter: Meter::None, rest: None };
         core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
     }
-    let limits = Curve::constant(Band::new(Power::ZERO, Power::from_watts(100)).expect("a band"));
+    // With a lower limit, `limo` may choose any cap.
+    let limits = Curve::constant(Band::new(Power::from_watts(1), Power::from_watts(100)).expect("a band"));
     core.apply(NOW, &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
     for (number, immediate) in [(1, false), (2, false), (3, true)] {
         core.apply(NOW, &Event::Submitted { job: JobId(number), request: Box::new(request(immediate)) })
@@ -55,7 +56,7 @@ fn part(unit: u16, cores: u32) -> Part {
 fn start(job: u64, part: Part) -> Start {
     let (duration, power) = (Span::from_secs(60), Power::from_watts(5));
     let estimate = Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 };
-    Start { job: JobId(job), placement: vec![part], estimate, waits_for_relief: false }
+    Start { job: JobId(job), placement: vec![part], estimate, waits_for_relief: false, explores: false }
 }
 
 /// Makes a plan that places job 1 on the CPU of n0 and gives reasons to the others.

@@ -55,7 +55,7 @@ fn start(draw: i64, secs: i64) -> Plan {
     let (power, duration) = (watts(draw), Span::from_secs(secs));
     let estimate = Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 };
     Plan {
-        starts: vec![Start { job: JOB, placement: vec![part], estimate, waits_for_relief: false }],
+        starts: vec![Start { job: JOB, placement: vec![part], estimate, waits_for_relief: false, explores: false }],
         ..Plan::default()
     }
 }

@@ -52,8 +52,10 @@ fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
     let check = |placement: Vec<Part>, expected: &[Violation]| {
         let (duration, power, source) = (Span::from_secs(60), Power::from_watts(5), EstimateSource::Nameplate);
         let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
-        let plan =
-            Plan { starts: vec![Start { job, placement, estimate, waits_for_relief: false }], ..Plan::default() };
+        let plan = Plan {
+            starts: vec![Start { job, placement, estimate, waits_for_relief: false, explores: false }],
+            ..Plan::default()
+        };
         assert_eq!(core.check(NOW, &plan), expected, "{plan:?}");
     };
     let wrong = || Violation::Accelerators { job };
@@ -83,8 +85,10 @@ fn a_job_gets_the_cores_beside_its_accelerators_that_it_asked_for() {
     let check = |placement: Vec<Part>, expected: &[Violation]| {
         let (duration, power, source) = (Span::from_secs(60), Power::from_watts(5), EstimateSource::Nameplate);
         let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
-        let plan =
-            Plan { starts: vec![Start { job, placement, estimate, waits_for_relief: false }], ..Plan::default() };
+        let plan = Plan {
+            starts: vec![Start { job, placement, estimate, waits_for_relief: false, explores: false }],
+            ..Plan::default()
+        };
         assert_eq!(core.check(NOW, &plan), expected, "{plan:?}");
     };
     let wrong = || Violation::HostCores { job };

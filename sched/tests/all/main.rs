@@ -6,6 +6,7 @@ mod backfill;
 mod brute;
 mod budgets;
 mod checker;
+mod checker_caps;
 mod checker_power;
 mod delays;
 mod easy;

@@ -58,7 +58,7 @@ fn check(request: &Request, placement: &[Part], expected: &[Violation]) {
     core.apply(NOW, &Event::Submitted { job: JOB, request: Box::new(request.clone()) }).expect("a job");
     let (duration, power, source) = (Span::from_secs(60), Power::from_watts(5), EstimateSource::Nameplate);
     let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
-    let start = Start { job: JOB, placement: placement.to_vec(), estimate, waits_for_relief: false };
+    let start = Start { job: JOB, placement: placement.to_vec(), estimate, waits_for_relief: false, explores: false };
     let plan = Plan { starts: vec![start], ..Plan::default() };
     assert_eq!(core.check(NOW, &plan), expected, "{plan:?}");
 }

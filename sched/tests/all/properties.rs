@@ -7,8 +7,8 @@ use crate::random::run::{keeps_in, keeps_the_rules};
 use crate::random::{HARDWARE, cases, learn, narrow_step, wide_step, with_cores};
 use crate::world::World;
 use limo_model::{
-    CapRule, IdleRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset, Span,
-    UnitKind, UnitSpec,
+    CapRule, IdleRule, JobShare, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset,
+    Span, UnitKind, UnitSpec,
 };
 use limo_sched::{Event, Options};
 use proptest::prelude::*;
@@ -74,6 +74,21 @@ fn limo_prototype_keeps_the_rules() {
 #[test]
 fn limo_keeps_the_rules() {
     check(Preset::Limo);
+}
+
+/// The same cluster, in which every job that allows it explores.
+fn exploring(preset: Preset, options: Options, draws: [i64; 6]) -> World {
+    let mut world = cluster(preset, options, draws);
+    world.apply(Event::ExploreSet { share: JobShare::ALL, by: "root".into() }).expect("a share");
+    world
+}
+
+/// The checker finds each start at a cap that a policy may not choose for a job that does not explore.
+#[test]
+fn jobs_that_explore_keep_the_rules_of_every_preset() {
+    for preset in Preset::ALL {
+        keeps_in(cases(1_000), (preset, options()), with_cores(narrow_step()), exploring);
+    }
 }
 
 /// Presets that have a test of their own, here or in `backfill`, so that these run side by side.

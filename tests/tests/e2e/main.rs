@@ -28,6 +28,7 @@ mod listing;
 mod load;
 mod manners;
 mod master_crash;
+mod metered;
 mod meters;
 mod node_crash;
 mod node_show;

@@ -1,6 +1,7 @@
 //! A node with a real meter: its readings give the cluster's draw and the energy of jobs. While it fails, the cluster
 //! uses estimates.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -15,21 +16,28 @@ use tempfile::TempDir;
 const STEP: Duration = Duration::from_millis(2);
 
 /// A sysfs with one package. A thread advances its counter by the given watts, and by the watts in the files in
-/// `loads`.
-struct Package {
+/// `loads`. A file with watts and seconds, `40 2.5`, is a task that takes that long at this draw. It draws at most what
+/// the limit of the package leaves, is slower in proportion, and its file is removed when it is done.
+pub struct Package {
     sysfs: TempDir,
-    loads: PathBuf,
+    pub loads: PathBuf,
     counter: PathBuf,
     counting: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
+/// The limit of the package, in µW.
+const LIMIT: &str = "class/powercap/intel-rapl:0/constraint_0_power_limit_uw";
+
 impl Package {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let sysfs = tempfile::tempdir().expect("a directory");
         let zone = sysfs.path().join("class/powercap/intel-rapl:0");
         fs::create_dir_all(&zone).expect("made");
         fs::write(zone.join("name"), "package-0\n").expect("written");
         fs::write(zone.join("max_energy_range_uj"), "262143328850\n").expect("written");
+        fs::write(zone.join("enabled"), "1\n").expect("written");
+        fs::write(zone.join("constraint_0_name"), "long_term\n").expect("written");
+        fs::write(sysfs.path().join(LIMIT), "95000000\n").expect("written");
         let counter = zone.join("energy_uj");
         fs::write(&counter, "0\n").expect("written");
         let loads = sysfs.path().join("loads");
@@ -37,20 +45,21 @@ impl Package {
         Self { sysfs, loads, counter, counting: None }
     }
 
-    fn draw(&mut self, watts: u64) {
+    pub fn draw(&mut self, watts: u64) {
         self.stop();
         let counted: u64 = fs::read_to_string(&self.counter).expect("readable").trim().parse().expect("a number");
         let (counter, aside, loads) = (self.counter.clone(), self.sysfs.path().join("aside"), self.loads.clone());
         let (stop, stopped) = mpsc::channel();
         let (mut counted, mut before) = (counted, Instant::now());
+        let (limit, mut tasks) = (self.sysfs.path().join(LIMIT), BTreeMap::new());
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
                 // A removed or half-written load is read at the next step.
-                let load = |entry: std::io::Result<fs::DirEntry>| fs::read_to_string(entry.ok()?.path()).ok();
-                let loads = fs::read_dir(&loads).expect("readable").filter_map(load);
-                let drawn = watts + loads.filter_map(|text| text.trim().parse::<u64>().ok()).sum::<u64>();
+                let texts = texts(&loads);
+                let drawn = watts + texts.filter_map(|(_, text)| text.trim().parse::<u64>().ok()).sum::<u64>();
                 let now = Instant::now();
-                counted += drawn * u64::try_from((now - before).as_micros()).expect("a short time");
+                let elapsed = u64::try_from((now - before).as_micros()).expect("a short time");
+                counted += drawn * elapsed + work(&loads, &mut tasks, left(&limit, drawn), elapsed);
                 before = now;
                 // The file is replaced in one step, so that a partial number is never read.
                 fs::write(&aside, format!("{counted}\n")).expect("written");
@@ -80,9 +89,42 @@ impl Package {
         self.draw(watts);
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.sysfs.path()
     }
+}
+
+fn texts(loads: &Path) -> impl Iterator<Item = (PathBuf, String)> + use<> {
+    let text = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        fs::read_to_string(&path).ok().map(|text| (path, text))
+    };
+    fs::read_dir(loads).expect("readable").filter_map(text)
+}
+
+/// Returns what the limit of the package leaves beyond `drawn` watts, in watts.
+fn left(limit: &Path, drawn: u64) -> u64 {
+    // A limit that is being written counts from the next step on.
+    let limit = fs::read_to_string(limit).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    limit.map_or(u64::MAX, |limit| (limit / 1_000_000).saturating_sub(drawn))
+}
+
+/// Works on the tasks for `elapsed` microseconds and returns their energy in µJ. `tasks` has the remaining energy of
+/// each: its watts by its seconds, which is the same at each speed.
+fn work(loads: &Path, tasks: &mut BTreeMap<PathBuf, u64>, left: u64, elapsed: u64) -> u64 {
+    let mut energy = 0;
+    for (path, text) in texts(loads) {
+        let Some((watts, seconds)) = text.trim().split_once(' ') else { continue };
+        let (watts, seconds): (u64, f64) = (watts.parse().expect("watts"), seconds.parse().expect("seconds"));
+        let remaining = tasks.entry(path.clone()).or_insert((watts as f64 * seconds * 1e6) as u64);
+        let used = (watts.min(left) * elapsed).min(*remaining);
+        (*remaining, energy) = (*remaining - used, energy + used);
+        if *remaining == 0 {
+            tasks.remove(&path);
+            fs::remove_file(&path).expect("removed");
+        }
+    }
+    energy
 }
 
 impl Drop for Package {

@@ -48,6 +48,63 @@ fn a_job_runs_at_the_cap_that_it_asks_for() {
     submitter.lrun(&["--cap", "30W", "--gpus", "1", "true"]).failed("no --gres");
 }
 
+/// Without a cap the application draws 55 W: 10 W times 4 is the highest explored cap below, then 10 W times 2.82.
+#[test]
+fn only_jobs_that_allow_it_explore_caps() {
+    let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
+    let cluster = Setup::default().node("n1", &["--hardware", hardware]).start();
+    let submitter = cluster.submitter();
+    submitter.lconf(&["profile", "set", "ex", "capped", "--duration", "1s", "--power", "55W"]).succeeded();
+    submitter.lconf(&["set", "explore", "100%"]).succeeded();
+    assert!(submitter.lconf(&["show"]).succeeded().contains("explore  100% of the jobs that allow it\n"));
+    let explained = |options: &[&str]| {
+        let job = submitter.detach(&[options, &["--app", "ex", "sleep", "1000"]].concat());
+        until("it runs", || (submitter.state(job) == "running").then_some(()));
+        let explained = submitter.lq(&["explain", &job.to_string()]).succeeded();
+        submitter.lq(&["cancel", &job.to_string()]).succeeded();
+        submitter.wait(job);
+        explained
+    };
+    for policy in ["limo", "fifo", "easy", "conservative"] {
+        submitter.lconf(&["set", "policy", policy]).succeeded();
+        let (plain, explores) = (explained(&[]), explained(&["--explore"]));
+        assert!(plain.contains("is running on n1/cpu\n"), "{policy}: {plain}");
+        assert!(explores.contains("is running on n1/cpu; explores cap 40.0 W\n"), "{policy}: {explores}");
+    }
+    // Cancelled runs are not learned, others are, and the next job explores the next cap.
+    for cap in ["40 W", "28.2 W"] {
+        submitter.lrun(&["--explore", "--app", "ex", "sleep", "0.1"]).succeeded();
+        until(&format!("a run at {cap} is learned"), || {
+            let profiles = submitter.lconf(&["profile", "export"]).succeeded();
+            profiles.lines().any(|line| line.starts_with(&format!("ex,,capped,1,{cap},"))).then_some(())
+        });
+    }
+    submitter.lconf(&["set", "explore", "101%"]).failed("`101%` is not a share: write 0% to 100%");
+    submitter.lrun(&["--explore", "--cap", "30W", "true"]).failed("cannot be used with");
+}
+
+/// A filler that measures starts when the draw falls below the lower limit. Only `limo` lets it wait.
+#[test]
+fn an_application_is_measured_below_the_lower_limit() {
+    let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
+    let cluster = Setup::default().node("n1", &["--hardware", hardware]).start();
+    let submitter = cluster.submitter();
+    let measure = ["profile", "measure", "cg", "--nodes", "n1", "--caps", "20W,30W", "--filler", "--", "sleep", "0.1"];
+    submitter.lconf(&["set", "policy", "easy"]).succeeded();
+    submitter.lconf(&measure).failed("the policy easy starts fillers like other jobs, at any draw");
+    submitter.lconf(&["set", "policy", "limo"]).succeeded();
+    let measuring = submitter.command("lconf", &measure).spawn();
+    let waits = || (submitter.jobs().iter().filter(|job| job["wait_kind"] == "filler").count() == 6).then_some(());
+    until("its runs wait for a lower limit", waits);
+    submitter.lconf(&["set", "limits", "30W", "100W"]).succeeded();
+    let measured = finish(measuring.expect("it starts")).succeeded();
+    let profiles = submitter.lconf(&["profile", "export"]).succeeded();
+    for cap in ["20 W", "30 W"] {
+        let at_cap = profiles.lines().find(|line| line.starts_with(&format!("cg,,capped,1,{cap},")));
+        assert!(at_cap.is_some_and(|line| line.ends_with(",3")), "three runs at {cap}: {measured}{profiles}");
+    }
+}
+
 #[test]
 fn an_application_is_measured_at_several_caps_on_a_node() {
     let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");

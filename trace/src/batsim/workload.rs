@@ -1,6 +1,6 @@
 //! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may have further keys that Batsim ignores:
 //! `application` is the job's application, `variants` the accelerators for which it has a command. `whole_unit`,
-//! `may_suspend`, `may_requeue`, `filler`, `accelerators` and `packed` are as in [`Treatment`].
+//! `may_suspend`, `may_requeue`, `filler`, `explore`, `accelerators` and `packed` are as in [`Treatment`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -70,6 +70,8 @@ struct JobText {
     may_requeue: bool,
     #[serde(default)]
     filler: bool,
+    #[serde(default)]
+    explore: bool,
 }
 
 #[derive(Deserialize)]
@@ -191,6 +193,7 @@ impl Reading<'_> {
                 may_suspend: text.may_suspend,
                 may_requeue: text.may_requeue,
                 filler: text.filler,
+                explore: text.explore,
                 whole_unit: text.whole_unit,
                 accelerators: text.accelerators,
                 packed: text.packed,
@@ -299,21 +302,26 @@ mod tests {
     fn fields_of_limo_are_read() {
         let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
             "whole_unit": true, "may_suspend": true},
-            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "accelerators": 2,
+            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "explore": true, "accelerators": 2,
             "packed": true},
             {"id": 3, "subtime": 0, "res": 1, "profile": "d", "filler": true},
             {"id": 4, "subtime": 0, "res": 1, "profile": "d", "application": "cg"}"#;
         let workload = read(&document(jobs, DELAY), None).expect("a workload");
         let shown = |job: &Job| {
-            let Treatment { may_suspend, may_requeue, filler, whole_unit, accelerators, packed } = job.treatment;
+            let Treatment { may_suspend, may_requeue, filler, explore, whole_unit, accelerators, packed } =
+                job.treatment;
             let name = workload.application(job).map(|application| application.name.as_str());
-            (name.unwrap_or("-").to_owned(), [may_suspend, may_requeue, filler, whole_unit, packed], accelerators)
+            (
+                name.unwrap_or("-").to_owned(),
+                [may_suspend, may_requeue, filler, explore, whole_unit, packed],
+                accelerators,
+            )
         };
         let expected = [
-            ("ft".to_owned(), [true, false, false, true, false], 0),
-            ("cg".to_owned(), [false, true, false, false, true], 2),
-            ("-".to_owned(), [false, false, true, false, false], 0),
-            ("cg".to_owned(), [false; 5], 0),
+            ("ft".to_owned(), [true, false, false, false, true, false], 0),
+            ("cg".to_owned(), [false, true, false, true, false, true], 2),
+            ("-".to_owned(), [false, false, true, false, false, false], 0),
+            ("cg".to_owned(), [false; 6], 0),
         ];
         assert_eq!(workload.jobs.iter().map(shown).collect::<Vec<_>>(), expected);
         assert_eq!(workload.applications.len(), 2);

@@ -71,6 +71,10 @@ fn denied(name: &str) -> Change {
     Change::Users(UsersChange::Denied { names: vec![name.into()], denied: true })
 }
 
+fn explore(share: &str) -> Change {
+    Change::Explore(share.parse().expect("a share"))
+}
+
 fn weight(weight: u32) -> Change {
     Change::Users(UsersChange::Fairshare(FairshareChange { weight: Some(weight), ..FairshareChange::default() }))
 }
@@ -113,6 +117,7 @@ fn each_kind_of_change_is_undone() {
         [reserve, Change::Unreserve { name: "maint".into() }],
         [quota("jobs=2"), quota("jobs=3")],
         [weight(7), weight(8)],
+        [explore("2%"), explore("0.5%")],
         [denied("bob"), denied("eve")],
         [Change::Priority { jobs: job(), priority: 5 }, Change::Priority { jobs: job(), priority: 6 }],
         [Change::Hold(job()), Change::Release(job())],

@@ -1,6 +1,8 @@
 //! Estimates between and beyond measured values, calculated by hand.
 
 use limo_model::{Cores, Energy, UnitKind};
+use proptest::collection::btree_map;
+use proptest::prelude::*;
 use std::num::NonZeroU32;
 
 use super::*;
@@ -35,6 +37,15 @@ struct ProfileTable(BTreeMap<ProfileKey, Profile>);
 impl ProfileTable {
     fn imported(given: &[(TableKey<'_>, i64, i64)]) -> Self {
         Self(profiles(EstimateSource::Imported, given))
+    }
+
+    /// Returns the duration in ms and the draw in mW.
+    fn estimate(&self, (application, size, cores): (&str, &str, u32), cap: Option<i64>) -> (i64, i64) {
+        let cores = Cores::Count(NonZeroU32::new(cores).expect("at least one"));
+        let request = Request { cores, size: size.into(), ..Request::one_core(application) };
+        let known = Known { profiles: &self.0, default_duration: Span::from_secs(3_600), cap_factor_permille: 750 };
+        let estimate = under_cap(known, &request, &unit(), (cap.map(Power::from_watts), 1_000));
+        (estimate.duration.ms(), estimate.power.mw())
     }
 
     fn of(&self, (application, size, cores): (&str, &str, u32), cap: Option<i64>, expected: (i64, i64), origin: &str) {
@@ -84,6 +95,32 @@ fn caps_are_interpolated_between_those_that_were_measured() {
     case.of(("a", "", 4), Some(32), (141_421, 16_000), "imported of a, between measured caps");
     // The cap is below the measured ones: the run takes 0.75 x 64 / 8 times as long.
     case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
+}
+
+proptest! {
+    /// Runs at caps that are at least as slow and draw at most as much as the run without a cap, which draws 60 W.
+    #[test]
+    fn an_estimate_at_an_unmeasured_cap_lies_between_its_neighbours(
+        free in 1..500_i64,
+        runs in btree_map(8..60_i64, (0..500_i64, 1..=60_i64), 1..6),
+        cap in 8..60_i64,
+    ) {
+        let at = |cap: i64, (slower, watts): (i64, i64)| (("a", "", Some(8), Some(cap)), free + slower, watts);
+        let mut given: Vec<_> = runs.iter().map(|(cap, run)| at(*cap, *run)).collect();
+        given.push((("a", "", Some(8), None), free, 60));
+        let table = ProfileTable::imported(&given);
+        let below = runs.range(..=cap).next_back().map(|(_, (slower, watts))| (free + slower, *watts));
+        let above = runs.range(cap..).next().map_or((free, 60), |(_, (slower, watts))| (free + slower, *watts));
+        // Below the lowest measured cap the formula applies.
+        if let Some(below) = below {
+            let (duration, power) = table.estimate(("a", "", 8), Some(cap));
+            let between = |value: i64, one: i64, other: i64| {
+                (one.min(other) * 1_000 - 1..=one.max(other) * 1_000 + 1).contains(&value)
+            };
+            prop_assert!(between(duration, below.0, above.0), "{duration} ms, not between {} s and {} s", below.0, above.0);
+            prop_assert!(between(power, below.1, above.1), "{power} mW, not between {} W and {} W", below.1, above.1);
+        }
+    }
 }
 
 #[test]

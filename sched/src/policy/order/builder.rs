@@ -12,7 +12,7 @@ use crate::future::{Future, NodeNeed, Respect, Units};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::policy::placement::{Against, Aim, AllWays, Ask, Found, Offer, Pools, Room, Ways};
-use crate::policy::{relief, steer};
+use crate::policy::{explore, relief, steer};
 use crate::state::{Job, Sleep};
 use crate::view::{Choice, View};
 
@@ -70,6 +70,7 @@ pub(in crate::policy) struct PlanBuilder<'a> {
     /// Additional draw of the jobs that this plan starts.
     pub started: Power,
     has_started: bool,
+    pub has_explored: bool,
     /// True if a job was started or refused: then another plan follows, which gives the wait reasons.
     is_followed: bool,
     /// True if a job was started or refused since the last check if another job can start.
@@ -94,7 +95,8 @@ impl<'a> PlanBuilder<'a> {
             suspended(view).into_iter().for_each(|(draw, rest)| planned.plan_resume(draw, rest, margin));
         }
         // Fillers come after all other jobs: they use only the remaining power.
-        let (fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
+        let (mut fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
+        explore::least_measured_first(view, &mut fillers);
         Self {
             view: *view,
             parts,
@@ -109,6 +111,7 @@ impl<'a> PlanBuilder<'a> {
             ways: AllWays::default(),
             started: Power::ZERO,
             has_started: false,
+            has_explored: false,
             is_followed: false,
             is_new: false,
             waits: false,
@@ -135,7 +138,10 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
         let ends = !self.waits || job.request.immediate;
         (self.is_new, self.is_followed) = (self.is_new || ends, self.is_followed || ends);
         match decision {
-            Decision::Start(choice) => Verdict::Start(self.start(id, choice)),
+            Decision::Start(choice) => {
+                let (choice, explores) = self.explored((id, job), choice);
+                Verdict::Start(self.start(id, choice, explores))
+            }
             Decision::Wait { wait, .. } | Decision::Later { wait, .. } if job.request.immediate => Verdict::Wait(wait),
             Decision::Later { choice, at, wait } => {
                 let wanted = limo_model::nodes(&choice.placement).collect();
@@ -376,7 +382,7 @@ impl<'a> PlanBuilder<'a> {
         planned.filter(|of| self.view.job(of.job).is_some_and(|job| waits_for_it(&job.request))).map(|of| of.at).min()
     }
 
-    fn start(&mut self, id: JobId, choice: Choice) -> Start {
+    fn start(&mut self, id: JobId, choice: Choice, explores: bool) -> Start {
         let now = self.view.now();
         self.actual.plan(&choice, now);
         self.planned.plan(&choice, now);
@@ -384,6 +390,8 @@ impl<'a> PlanBuilder<'a> {
         let others = self.pools.take(&self.view, &choice.placement);
         self.ways.forget(others);
         self.has_started = true;
-        Start { job: id, placement: choice.placement, estimate: choice.estimate, waits_for_relief: false }
+        self.has_explored |= explores;
+        let (placement, estimate) = (choice.placement, choice.estimate);
+        Start { job: id, placement, estimate, waits_for_relief: false, explores }
     }
 }

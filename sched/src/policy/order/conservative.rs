@@ -18,6 +18,7 @@ use crate::engine::{Later, Pass, Verdict, Wanted};
 use crate::future::{Asker, Planned, Planner, has_room};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
+use crate::policy::explore;
 use crate::state::Job;
 use crate::view::View;
 
@@ -35,6 +36,7 @@ pub(crate) struct ConservativePass<'a> {
     /// The last job that got a wait reason.
     last: Option<JobId>,
     has_started: bool,
+    has_explored: bool,
     /// Number of jobs that could not start since the last one that did.
     missed: u32,
     /// True if the last start was a task of an array.
@@ -54,6 +56,7 @@ impl<'a> ConservativePass<'a> {
             first,
             last,
             has_started: false,
+            has_explored: false,
             missed: 0,
             is_task: false,
             planned: Vec::new(),
@@ -75,7 +78,11 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
                 (self.has_started, self.missed) = (true, 0);
                 self.is_task = view.state().array_of(id).is_some();
                 let estimate = estimate(view, job, &placement);
-                return Verdict::Start(Start { job: id, placement, estimate, waits_for_relief: false });
+                let start = Start { job: id, placement, estimate, waits_for_relief: false, explores: false };
+                // The next plan counts what this one explores.
+                let start = if self.has_explored { start } else { explore::within_walltime(view, job, start) };
+                self.has_explored |= start.explores;
+                return Verdict::Start(start);
             }
             Some(Planned::Later(at)) => {
                 self.planned.extend(asker.map(|asker| (asker, (id, at))));

@@ -9,6 +9,7 @@ use crate::future::{Asker, has_room};
 use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::plan::Start;
 use crate::policy::admission::Gate;
+use crate::policy::explore;
 use crate::policy::placement::{Placements, capped, least_room};
 use crate::state::Job;
 use crate::structure::Need;
@@ -80,7 +81,9 @@ impl<'a> Trial<'a> {
         while let Some(placement) = placements.next(reservation) {
             let estimate = estimate(&self.view, candidate.job, &placement);
             if self.leaves_room(candidate, cache, (&placement, &estimate)) {
-                return Some(Start { job: candidate.id, placement, estimate, waits_for_relief: false });
+                let id = candidate.id;
+                let start = Start { job: id, placement, estimate, waits_for_relief: false, explores: false };
+                return Some(explore::within_walltime(&self.view, candidate.job, start));
             }
             has_room = true;
         }
@@ -107,7 +110,8 @@ impl<'a> Trial<'a> {
         let (cap, power) =
             caps.into_iter().find(|(_, power)| self.leaves_room(candidate, cache, (&placement, &at(*power))))?;
         placement.iter_mut().for_each(|part| part.cap = Some(cap));
-        Some(Start { job: candidate.id, placement, estimate: at(power), waits_for_relief: false })
+        let (job, estimate) = (candidate.id, at(power));
+        Some(Start { job, placement, estimate, waits_for_relief: false, explores: false })
     }
 
     /// Returns true if a start does not affect the reservation of the first job, and enough power and energy are

@@ -343,6 +343,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         priority: ask.priority,
         exclusive: ask.exclusive,
         cap: has_cap.then(|| Power::from_watts(25)),
+        explore: ask.takes % 2 == 1,
         accelerators: std::num::NonZeroU32::new(ask.accelerators),
         with_cores: ask.with_cores,
         arrange: if ask.packed { Arrange::Pack } else { Arrange::Spread },

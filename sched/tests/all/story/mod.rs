@@ -254,8 +254,8 @@ impl Story {
             power,
             energy: power * duration,
             spread_permille: 0,
-            runs: 1,
-            source: EstimateSource::Imported,
+            runs: given.get("runs").map_or(1, |text| parse(text)),
+            source: if given.contains_key("runs") { EstimateSource::Learned } else { EstimateSource::Imported },
         };
         self.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
     }
@@ -323,6 +323,7 @@ impl Story {
             with_cores: given.contains_key("cores"),
             arrange: if given.contains_key("pack") { Arrange::Pack } else { Arrange::Spread },
             cap: given.get("cap").map(|text| watts(text)),
+            explore: given.contains_key("explore"),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

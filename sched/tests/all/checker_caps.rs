@@ -1,0 +1,108 @@
+//! Every rule about the caps of started jobs finds a plan that breaks it, and no other plan.
+
+use limo_model::{
+    Band, CapRule, Curve, Energy, Estimate, EstimateSource, JobId, JobShare, Memory, Meter, NodeId, NodeSpec,
+    Overrides, Part, PartRule, Power, Preset, Profile, ProfileKey, Request, Span, Time, UnitId, UnitKind, UnitSpec,
+};
+use limo_sched::{Core, Event, Options, Plan, Start, Violation};
+
+const NOW: Time = Time::from_unix_ms(1_000);
+/// Jobs that allow exploration, that do not, and that have only a part of their unit.
+const ALLOWS: JobId = JobId(1);
+const FORBIDS: JobId = JobId(2);
+const SHARES: JobId = JobId(3);
+
+fn watts(watts: i64) -> Power {
+    Power::from_watts(watts)
+}
+
+fn apply(core: &mut Core, event: &Event) {
+    core.apply(NOW, event).expect("a possible event");
+}
+
+fn know(core: &mut Core, (cap, runs): (Option<i64>, u32), draw: i64) {
+    let key = ProfileKey {
+        application: "a".into(),
+        size: String::new(),
+        hardware: "cpu".into(),
+        cores: Some(4),
+        cap: cap.map(watts),
+    };
+    let (duration, power, source) = (Span::from_secs(600), watts(draw), EstimateSource::Learned);
+    let profile = Profile { duration, power, energy: power * duration, spread_permille: 0, runs, source };
+    apply(core, &Event::ProfileSet { key, profile: Some(profile), by: "learning".into() });
+}
+
+/// A node of 4 cores that obeys caps of 20 W to 60 W. Without a cap, `a` draws 50 W for 10 min there; its jobs have
+/// 15 min.
+fn core(preset: Preset, share: JobShare) -> Core {
+    let mut core = Core::new(NOW, preset, Options::default());
+    let (name, hardware) = ("cpu".to_owned(), "cpu".to_owned());
+    let caps = Some((watts(20), watts(60)));
+    let unit = UnitSpec { name, hardware, kind: UnitKind::Cpu, cores: 4, nameplate: watts(60), caps };
+    let (units, memory) = (vec![unit], Memory::from_bytes(1));
+    let spec = NodeSpec { name: "n0".into(), units, memory, idle: watts(10), meter: Meter::None, rest: None };
+    apply(&mut core, &Event::NodeUp { spec });
+    apply(&mut core, &Event::ExploreSet { share, by: "root".into() });
+    know(&mut core, (None, 3), 50);
+    for (job, cores, explore) in [(ALLOWS, "4", true), (FORBIDS, "4", false), (SHARES, "2", true)] {
+        let time_limit = Some(Span::from_secs(900));
+        let request = Request { cores: cores.parse().expect("cores"), time_limit, explore, ..Request::one_core("a") };
+        apply(&mut core, &Event::Submitted { job, request: Box::new(request) });
+    }
+    core
+}
+
+fn plan(job: JobId, cap: i64, explores: bool) -> Plan {
+    let (duration, power) = (Span::from_secs(900), watts(cap.min(50)));
+    let source = EstimateSource::Learned;
+    let estimate = Estimate { duration, power, energy: Energy::ZERO, source, runs: 3 };
+    let (unit, cores) = (UnitId { node: NodeId(0), unit: 0 }, if job == SHARES { 2 } else { 4 });
+    let part = Part { unit, count: 1, cores, memory: Memory::ZERO, cap: Some(watts(cap)) };
+    let start = Start { job, placement: vec![part], estimate, waits_for_relief: false, explores };
+    Plan { starts: vec![start], is_unfinished: true, ..Plan::default() }
+}
+
+fn explores(job: JobId, cap: i64) -> Vec<Violation> {
+    vec![Violation::Explores { job, cap: watts(cap) }]
+}
+
+#[test]
+fn only_an_allowed_job_in_the_share_explores_a_cap_that_is_not_measured() {
+    let core_of = |share| core(Preset::Easy, share);
+    let core = core_of(JobShare::ALL);
+    assert_eq!(core.check(NOW, &plan(ALLOWS, 40, true)), []);
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 40, true)), explores(FORBIDS, 40), "its user does not allow it");
+    assert_eq!(core.check(NOW, &plan(SHARES, 40, true)), explores(SHARES, 40), "others may share its unit");
+    assert_eq!(core.check(NOW, &plan(ALLOWS, 50, true)), explores(ALLOWS, 50), "not below its draw");
+    // 10 min x 50 W / 33 W are more than 15 min.
+    assert_eq!(core.check(NOW, &plan(ALLOWS, 34, true)), []);
+    assert_eq!(core.check(NOW, &plan(ALLOWS, 33, true)), explores(ALLOWS, 33), "it may miss its time limit");
+    let none = core_of(JobShare::NONE);
+    assert_eq!(none.check(NOW, &plan(ALLOWS, 40, true)), explores(ALLOWS, 40), "no job is in the share");
+    let mut measured = core_of(JobShare::ALL);
+    know(&mut measured, (Some(40), 2), 38);
+    assert_eq!(measured.check(NOW, &plan(ALLOWS, 40, true)), []);
+    know(&mut measured, (Some(40), 3), 38);
+    assert_eq!(measured.check(NOW, &plan(ALLOWS, 40, true)), explores(ALLOWS, 40), "three runs are enough");
+}
+
+#[test]
+fn a_job_that_does_not_explore_gets_no_cap_that_the_policy_may_not_choose() {
+    let not_its = |job, cap| vec![Violation::NotItsCap { job, cap: watts(cap) }];
+    let mut core = core(Preset::Easy, JobShare::ALL);
+    assert_eq!(core.check(NOW, &plan(ALLOWS, 40, false)), not_its(ALLOWS, 40), "it does not explore now");
+    know(&mut core, (Some(40), 3), 38);
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 40, false)), not_its(FORBIDS, 40), "`easy` leaves caps untouched");
+    let chosen = Overrides::of(&[PartRule::Caps(CapRule::FromProfile)]).expect("one part");
+    let options = Options { chosen, ..Options::default() };
+    apply(&mut core, &Event::PolicySet { preset: Preset::Powercap, options, by: "root".into() });
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 40, false)), [], "it has a profile");
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), not_its(FORBIDS, 41), "it has none");
+    apply(&mut core, &Event::PolicySet { preset: Preset::Limo, options: Options::default(), by: "root".into() });
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 40, false)), []);
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), not_its(FORBIDS, 41), "there is no lower limit");
+    let limits = Curve::constant(Band::new(watts(40), watts(100)).expect("a band"));
+    apply(&mut core, &Event::LimitsSet { limits, by: "root".into() });
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), [], "`limo` fits a job below the band");
+}
