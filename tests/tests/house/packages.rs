@@ -48,11 +48,11 @@ const HOUSE: [(&str, &[&str]); 29] = [
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles", "plot"]),
     ("lprof", &["model", "program", "files", "proto", "power", "profiles", "plot"]),
-    // These crates are not installed: the laboratory and the workshop, which alone may use a program.
+    // These crates are not installed: the laboratory, which alone may use a program, and the workshop.
     ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "containment", "sched", "proto", "journal", "power", "requirements"]),
-    ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "lsim", "requirements"]),
+    ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "requirements"]),
 ];
 
 /// Crates that `model` and `sched` may use.
