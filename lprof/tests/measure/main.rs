@@ -15,3 +15,4 @@ mod table;
 #[allow(dead_code, reason = "each crate uses a part")]
 #[path = "../../../power/tests/cap/tree.rs"]
 mod tree;
+mod variants;
