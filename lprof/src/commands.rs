@@ -6,6 +6,7 @@ mod export;
 mod laboratory;
 mod measure;
 mod probe;
+mod report;
 mod serve;
 mod subject;
 mod sweep;
@@ -28,6 +29,8 @@ pub enum Command {
     Export(export::Arguments),
     /// Compare two sets of results
     Diff(diff::Arguments),
+    /// Make a page with figures and tables of results
+    Report(report::Arguments),
     /// List the applications, whether they work here, and what is missing
     Apps(apps::Apps),
     /// Process the packages of generators with an application, one session after the other
@@ -49,6 +52,7 @@ impl Command {
             Self::Sweep(arguments) => sweep::run(&arguments),
             Self::Export(arguments) => export::run(&arguments),
             Self::Diff(arguments) => diff::run(&arguments),
+            Self::Report(arguments) => report::run(&arguments),
             Self::Apps(arguments) => apps::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Workload(command) => command.run(),

@@ -9,6 +9,7 @@ pub mod explore;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;
+pub mod page;
 pub mod progress;
 mod quantity;
 pub mod report;

@@ -5,6 +5,7 @@
 //! what a killed one left behind.
 
 mod emulated;
+mod setting;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,12 +13,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail};
-use limo_model::{Power, Span};
-use limo_power::{CapChoice, CapFailure, Gpus, Keeper, Meter, MeterChoice, Site, cores, gpu_name, processor};
+use limo_model::{Power, Span, UnitSpec};
+use limo_power::{
+    CapChoice, CapFailure, ClockPair, GpuId, Gpus, Keeper, Meter, MeterChoice, Site, cores, gpu_name, processor,
+};
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
 
+use crate::measure::gpu_watch::GpuWatch;
+
 pub use emulated::{EmulatedHardware, EmulatedRunning};
+pub use setting::Setting;
 
 /// Files in the state directory of `lslave`.
 const LOCK: &str = "lock";
@@ -45,6 +51,8 @@ pub enum CapProblem {
     Emulated(#[from] limo_power::CapRefused),
     #[error("no unit can be capped: add for example `--unit cpu=rapl`; `lslave --probe` lists the caps")]
     None,
+    #[error("emulated hardware has no clocks: sweep its caps by --grid or --search")]
+    NoClocks,
 }
 
 /// A unit of this machine, and its cap.
@@ -56,16 +64,27 @@ pub struct RealUnit {
     pub cap: Option<CapChoice>,
 }
 
-/// Machine with one unit that is measured.
-pub struct Testbed {
-    /// Type of the unit.
+/// A unit that can be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestUnit {
+    /// Its name.
+    pub name: String,
+    /// Its type.
     pub hardware: String,
-    /// Cores of the unit.
+    /// Cores that a command uses.
     pub cores: u32,
+    /// Lowest and highest cap; `None` if it cannot be capped.
+    pub caps: Option<(Power, Power)>,
+}
+
+/// Machine with one unit that is measured at a time.
+pub struct Testbed {
+    /// The units that can be measured; not empty.
+    units: Vec<TestUnit>,
+    /// Index of the measured one.
+    at: usize,
     /// The meter in words.
     pub meter: String,
-    /// Lowest and highest cap; `None` if the unit cannot be capped.
-    pub caps: Option<(Power, Power)>,
     /// Failures to restore or to use caps, for the user.
     pub warnings: Vec<String>,
     control: Control,
@@ -74,7 +93,6 @@ pub struct Testbed {
 /// Caps of this machine, while its lock is held.
 struct RealControl {
     keeper: Keeper,
-    unit: String,
     _lock: Flock<File>,
 }
 
@@ -84,37 +102,108 @@ enum Control {
 }
 
 impl Testbed {
-    /// Locks this machine, restores the values of a killed process, and finds the caps of the unit.
+    /// Locks this machine, restores the values of a killed process, and finds the caps of the units. The first
+    /// one is measured.
     ///
     /// # Errors
-    /// [`InUse`], or if the state directory or the values in it cannot be used.
-    pub fn real(state_dir: &Path, site: &Site, unit: RealUnit, meter: String) -> anyhow::Result<Self> {
+    /// [`InUse`], or if the state directory or the values in it, or a unit, cannot be used.
+    pub fn real(state_dir: &Path, site: &Site, units: Vec<RealUnit>, meter: String) -> anyhow::Result<Self> {
         limo_proto::own_directory(state_dir).context("the state directory is not safe")?;
         let lock = lock(&state_dir.join(LOCK))?;
-        let units = unit.cap.into_iter().map(|cap| (unit.name.clone(), cap)).collect();
-        let (mut keeper, failures) = Keeper::open(&state_dir.join(ORIGINALS), site, units)?;
-        let caps = keeper.range(&unit.name);
-        if let Some(failure) = failures.iter().find(|failure| failure.unit == unit.name) {
+        let (names, caps): (Vec<String>, Vec<Option<CapChoice>>) =
+            units.into_iter().map(|unit| (unit.name, unit.cap)).unzip();
+        let choices = names.iter().zip(caps).filter_map(|(name, cap)| Some((name.clone(), cap?))).collect();
+        let (mut keeper, failures) = Keeper::open(&state_dir.join(ORIGINALS), site, choices)?;
+        if let Some(failure) = failures.iter().find(|failure| names.contains(&failure.unit)) {
             let failure = failure.to_string();
             keeper.close();
             bail!("{failure}");
         }
-        let (hardware, cores) = described(&unit.name, site)?;
+        let unit = |name: String| {
+            let ((hardware, cores), caps) = (described(&name, site)?, keeper.range(&name));
+            Ok(TestUnit { name, hardware, cores, caps })
+        };
+        let units = names.into_iter().map(unit).collect::<anyhow::Result<Vec<_>>>()?;
         let warnings = failures.iter().map(CapFailure::to_string).collect();
-        let control = Control::Real(Box::new(RealControl { keeper, unit: unit.name, _lock: lock }));
-        Ok(Self { hardware, cores, meter, caps, warnings, control })
+        let control = Control::Real(Box::new(RealControl { keeper, _lock: lock }));
+        Ok(Self { units, at: 0, meter, warnings, control })
     }
 
     /// Uses an emulated machine.
     pub fn emulated(hardware: EmulatedHardware) -> Self {
-        let spec = hardware.unit();
-        Self {
+        let unit = |spec: &UnitSpec| TestUnit {
+            name: spec.name.clone(),
             hardware: spec.hardware.clone(),
             cores: spec.cores,
-            meter: "emulated".to_owned(),
             caps: spec.caps,
+        };
+        Self {
+            units: hardware.units().iter().map(unit).collect(),
+            at: hardware.selected(),
+            meter: "emulated".to_owned(),
             warnings: Vec::new(),
             control: Control::Emulated(Arc::new(Mutex::new(hardware))),
+        }
+    }
+
+    /// Returns the measured unit.
+    pub fn unit(&self) -> &TestUnit {
+        // The index is always that of a unit.
+        &self.units[self.at]
+    }
+
+    /// Returns the index of the unit with this name, or else of the first one of this hardware.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(&self, wanted: &str) -> anyhow::Result<usize> {
+        let named = self.units.iter().position(|unit| unit.name == wanted);
+        let found = named.or_else(|| self.units.iter().position(|unit| unit.hardware == wanted));
+        found.with_context(|| {
+            let known: Vec<String> =
+                self.units.iter().map(|unit| format!("{} ({})", unit.hardware, unit.name)).collect();
+            format!(
+                "no unit is `{wanted}`: known are {}; name further units of this machine by `--unit UNIT[=CAP]`",
+                known.join(", ")
+            )
+        })
+    }
+
+    /// Returns the units, in the order of [`Self::find`].
+    pub fn units(&self) -> &[TestUnit] {
+        &self.units
+    }
+
+    /// Measures this unit from now on. Its predecessor must have its original values.
+    pub fn select(&mut self, at: usize) {
+        self.at = at;
+        if let Some(mut model) = self.model() {
+            model.select(at, self.units[at].cores);
+        }
+    }
+
+    /// Lets the command use this many cores of the unit.
+    ///
+    /// # Errors
+    /// If the unit has fewer.
+    pub fn use_cores(&mut self, cores: u32) -> anyhow::Result<()> {
+        let has = self.unit().cores;
+        anyhow::ensure!((1..=has).contains(&cores), "the unit has {has} cores: {cores} cannot be used");
+        self.units[self.at].cores = cores;
+        if let Some(mut model) = self.model() {
+            model.use_cores(cores);
+        }
+        Ok(())
+    }
+
+    /// Returns the pairs of clocks of the unit, ascending.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn clock_pairs(&mut self) -> Result<Vec<ClockPair>, CapProblem> {
+        match &mut self.control {
+            Control::Real(real) => Ok(real.keeper.clock_pairs(&self.units[self.at].name)?),
+            Control::Emulated(_) => Err(CapProblem::NoClocks),
         }
     }
 
@@ -132,6 +221,12 @@ impl Testbed {
         }
     }
 
+    /// Returns the measured unit as a GPU whose clock limits can be sampled; `None` if it is none of NVIDIA.
+    pub fn gpu_watch(&self, site: &Site) -> Option<GpuWatch> {
+        let index = gpu_index(&self.unit().name).filter(|_| !self.is_emulated())?;
+        Some(GpuWatch::new(Gpus::new(&site.nvml), GpuId::Index(index)))
+    }
+
     /// Makes the meter: the given one, or that of the model.
     pub fn make_meter(&self, choice: Option<(&MeterChoice, &Site)>) -> Option<Box<dyn Meter>> {
         match &self.control {
@@ -140,18 +235,21 @@ impl Testbed {
         }
     }
 
-    /// Caps the unit, or restores its original values. `now` is the time of the model.
+    /// Sets a cap or clocks, or restores the original values. `now` is the time of the model.
     ///
     /// # Errors
-    /// If the cap does not hold.
-    pub fn set_cap(&mut self, cap: Option<Power>, now: Span) -> Result<(), CapProblem> {
-        if cap.is_some() && self.caps.is_none() {
+    /// If the setting does not hold.
+    pub fn set(&mut self, setting: Setting, now: Span) -> Result<(), CapProblem> {
+        let unit = &self.units[self.at];
+        if setting.cap().is_some() && unit.caps.is_none() {
             return Err(CapProblem::None);
         }
-        match &mut self.control {
-            Control::Real(real) => Ok(real.keeper.set(&real.unit, cap)?),
-            Control::Emulated(hardware) => {
-                Ok(hardware.lock().unwrap_or_else(PoisonError::into_inner).set_cap(cap, now)?)
+        match (&mut self.control, setting) {
+            (Control::Real(real), Setting::Clocks(pair)) => Ok(real.keeper.set_clocks(&unit.name, pair)?),
+            (Control::Real(real), setting) => Ok(real.keeper.set(&unit.name, setting.cap())?),
+            (Control::Emulated(_), Setting::Clocks(_)) => Err(CapProblem::NoClocks),
+            (Control::Emulated(hardware), setting) => {
+                Ok(hardware.lock().unwrap_or_else(PoisonError::into_inner).set_cap(setting.cap(), now)?)
             }
         }
     }
@@ -180,13 +278,17 @@ fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| InUse { path: dir }.into())
 }
 
+/// Returns the index of the GPU that is a unit.
+fn gpu_index(unit: &str) -> Option<u32> {
+    unit.strip_prefix("gpu").and_then(|index| index.parse().ok())
+}
+
 /// Returns the type of a unit and the number of its cores, as `lslave` registers them.
 fn described(unit: &str, site: &Site) -> anyhow::Result<(String, u32)> {
     if unit == "cpu" {
         return Ok((processor(), cores()));
     }
-    let index = unit.strip_prefix("gpu").and_then(|index| index.parse::<u32>().ok());
-    let Some(index) = index else {
+    let Some(index) = gpu_index(unit) else {
         bail!("unit `{unit}` is unknown: write `cpu`, or `gpu0` and so on for the GPUs of NVIDIA");
     };
     let gpus = Gpus::new(&site.nvml).list().context("cannot list the GPUs")?;

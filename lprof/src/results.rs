@@ -3,15 +3,20 @@
 //! A file is only ever appended to. Of several measurements of one key the newest counts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use limo_model::{EstimateSource, Power, Profile, ProfileKey, Span};
+use limo_power::ClockPair;
 use limo_profiles::statistics::{self, Measurement as TypicalRun};
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Setting;
+use crate::measure::command_report::CommandReport;
+use crate::measure::gpu_watch::LimitCounts;
 use crate::measure::sheet::MeterSheet;
 use crate::measure::statistics::{Interval, Pair, Repeated, median};
 use crate::measure::window::{Idle, Sample};
@@ -57,6 +62,12 @@ pub struct RunRecord {
     pub throttled: u64,
     /// True if the run does not count.
     pub is_outlier: bool,
+    /// Clock limits of the GPU, if they were sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitCounts>,
+    /// What the command reported about itself.
+    #[serde(default, skip_serializing_if = "CommandReport::is_empty")]
+    pub reported: CommandReport,
     /// From the idle time before to that after the run.
     pub samples: Vec<Sample>,
 }
@@ -73,7 +84,7 @@ impl RunRecord {
     }
 
     /// Returns the energy of the whole node, in joules.
-    fn node_j(&self) -> f64 {
+    pub fn node_j(&self) -> f64 {
         self.energy_j + self.idle_w * self.duration_s
     }
 
@@ -139,6 +150,9 @@ pub struct Measurement {
     pub cores: u32,
     /// Cap of the unit; `None` without one.
     pub cap_w: Option<f64>,
+    /// Clocks of the unit, if they were set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<ClockPair>,
     pub provenance: Provenance,
     /// `None` if there are too few runs.
     pub summary: Option<Summary>,
@@ -174,6 +188,22 @@ impl Summary {
     }
 }
 
+/// Key of a measurement: that of its profile, and the clocks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResultKey {
+    /// Key of the profile.
+    pub profile: ProfileKey,
+    /// Clocks of the unit, if they were set.
+    pub clocks: Option<ClockPair>,
+}
+
+impl fmt::Display for ResultKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.profile.fmt(f)?;
+        self.clocks.map_or(Ok(()), |pair| write!(f, " at {pair}"))
+    }
+}
+
 /// Rounds watts to a power.
 fn power(watts: f64) -> Power {
     Power::from_mw((watts * 1000.0).round() as i64)
@@ -188,15 +218,26 @@ impl Measurement {
         self.cap_w.map(power)
     }
 
-    /// Returns the key of its profile.
-    pub fn key(&self) -> ProfileKey {
-        ProfileKey {
+    /// Returns the configuration of the unit.
+    pub fn setting(&self) -> Setting {
+        self.clocks.map_or_else(|| self.cap().into(), Setting::Clocks)
+    }
+
+    /// Returns its key.
+    pub fn key(&self) -> ResultKey {
+        let profile = ProfileKey {
             application: self.application.clone(),
             size: self.size.clone(),
             hardware: self.hardware.clone(),
             cores: Some(self.cores),
             cap: self.cap(),
-        }
+        };
+        ResultKey { profile, clocks: self.clocks }
+    }
+
+    /// Returns how often the GPU had clock limits in all runs that count.
+    pub fn limits(&self) -> LimitCounts {
+        LimitCounts::sum(self.runs.iter().filter(|run| !run.is_outlier).filter_map(|run| run.limits))
     }
 
     /// Returns true if the measurement can be trusted.
@@ -240,11 +281,22 @@ pub fn append(dir: &Path, measurement: &Measurement) -> anyhow::Result<()> {
 /// # Errors
 /// If the file cannot be read, or a line is wrong; names the line. A last line without its end is ignored: its program
 /// was killed.
-pub fn read(dir: &Path) -> anyhow::Result<BTreeMap<ProfileKey, Measurement>> {
+pub fn read(dir: &Path) -> anyhow::Result<BTreeMap<ResultKey, Measurement>> {
+    let mut found = BTreeMap::new();
+    each(dir, |measurement| {
+        found.insert(measurement.key(), measurement);
+    })?;
+    Ok(found)
+}
+
+/// Reads the results in `dir`, or in a file, one after another, and passes each on. The newest of a key is the last.
+///
+/// # Errors
+/// The same as for [`read`].
+pub fn each(dir: &Path, mut take: impl FnMut(Measurement)) -> anyhow::Result<()> {
     let path: PathBuf = if dir.is_dir() { dir.join(FILE) } else { dir.to_owned() };
     let file = fs::File::open(&path).with_context(|| format!("cannot read the results {}", path.display()))?;
     let mut reader = BufReader::new(file);
-    let mut found = BTreeMap::new();
     for number in 1.. {
         let mut line = Vec::new();
         let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
@@ -260,7 +312,7 @@ pub fn read(dir: &Path) -> anyhow::Result<BTreeMap<ProfileKey, Measurement>> {
         if measurement.schema != SCHEMA {
             bail!("{}:{number}: the schema is {}, but this version knows {SCHEMA}", path.display(), measurement.schema);
         }
-        found.insert(measurement.key(), measurement);
+        take(measurement);
     }
-    Ok(found)
+    Ok(())
 }

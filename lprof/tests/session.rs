@@ -2,11 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use limo_requirements::{Requirement, skip};
 use lprof::session::wire::{Status, StreamHeader, StreamInit};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 const LPROF: &str = env!("CARGO_BIN_EXE_lprof");
@@ -20,8 +23,13 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::start_in(&std::env::temp_dir())
+    }
+
+    /// Starts one whose temporary files are in `dir`.
+    fn start_in(dir: &Path) -> Self {
         let mut serve = Command::new(LPROF);
-        serve.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        serve.env("TMPDIR", dir).args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
         let mut process = serve.spawn().unwrap();
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
@@ -52,7 +60,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
+        // It has ended if it was killed before.
+        let _ = self.process.kill();
         self.process.wait().unwrap();
     }
 }
@@ -151,6 +160,22 @@ fn a_killed_generator_frees_the_executor() {
     run.kill().unwrap();
     run.wait().unwrap();
     end(&mut server.begun());
+}
+
+#[test]
+fn a_signal_ends_the_session_and_removes_its_files() {
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = Server::start_in(dir.path());
+        let mut client = server.begun();
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files(), 1, "the directory of the compiler");
+        kill(Pid::from_raw(i32::try_from(server.process.id()).unwrap()), signal).unwrap();
+        assert_eq!(server.process.wait().unwrap().code(), Some(code));
+        // The connection ends with the process of the session.
+        expect_end(&mut client);
+        assert_eq!(files(), 0);
+    }
 }
 
 #[test]

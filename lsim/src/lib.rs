@@ -5,7 +5,6 @@ pub mod commands;
 pub mod engine;
 mod history;
 pub mod output;
-pub mod plot;
 pub mod record;
 pub mod setup;
 mod sweep;

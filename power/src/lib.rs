@@ -30,8 +30,8 @@ mod site;
 pub use access::{Access, AccessError};
 pub use attribution::{Attributed, Attribution};
 pub use cap::{
-    Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, HwmonCap, IpmiCap, Keeper, KeeperError, Kept,
-    NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
+    ApplicationClocks, Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, ClockPair, HwmonCap, IpmiCap,
+    Keeper, KeeperError, Kept, NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
 };
 pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use http::{Http, HttpError, Scheme, check_url};
@@ -44,6 +44,6 @@ pub use meter::{
 pub use model::{Emulated, Plan, Share};
 pub use names::{cores, gpu_name, processor};
 pub use noise::Noise;
-pub use nvml::{Gpu, GpuError, GpuId, Gpus, LIBRARY as NVML_LIBRARY};
+pub use nvml::{ClockLimits, Gpu, GpuError, GpuId, Gpus, LIBRARY as NVML_LIBRARY};
 pub use percent::{Percent, PercentError};
 pub use site::Site;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use limo_model::Power;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use thiserror::Error;
@@ -43,6 +44,15 @@ pub struct Gpu {
     pub draw: Option<Power>,
     /// True if settings outlast the last program that uses the GPU.
     pub persistent: Option<bool>,
+}
+
+/// Reasons for which a GPU runs below the clocks that it could have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockLimits {
+    /// True if its power limit holds it down.
+    pub power: bool,
+    /// True if it is too hot.
+    pub heat: bool,
 }
 
 /// Reason why a query or a setting of a GPU failed.
@@ -93,6 +103,16 @@ impl Gpus {
     /// [`GpuError`] if the library is missing, or a GPU does not report its name.
     pub fn list(&mut self) -> Result<Vec<Gpu>, GpuError> {
         (0..self.count()?).map(|index| self.ask(&GpuId::Index(index), "describe", |gpu| describe(index, gpu))).collect()
+    }
+
+    /// Returns why a GPU runs below its highest clocks. Changes nothing.
+    ///
+    /// # Errors
+    /// [`GpuError`] if the library or the GPU is missing, or does not report this.
+    pub fn clock_limits(&mut self, id: &GpuId) -> Result<ClockLimits, GpuError> {
+        let reasons = self.ask(id, "read the clock limits of", |gpu| gpu.current_throttle_reasons())?;
+        let heat = ThrottleReasons::SW_THERMAL_SLOWDOWN | ThrottleReasons::HW_THERMAL_SLOWDOWN;
+        Ok(ClockLimits { power: reasons.contains(ThrottleReasons::SW_POWER_CAP), heat: reasons.intersects(heat) })
     }
 
     /// Queries one GPU; `what` follows "cannot" and comes before "GPU" in the text of an error.

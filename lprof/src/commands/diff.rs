@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use limo_model::ProfileKey;
 use serde::Serialize;
 
 use crate::measure::statistics::Interval;
 use crate::measure::verdict::UNTRUSTED;
-use crate::results;
+use crate::results::{self, ResultKey};
 
 /// Exit codes, for the help.
 const EXIT_CODES: &str = "\
@@ -72,10 +71,10 @@ fn change(before: Interval, after: Interval) -> Change {
 /// If the results cannot be read.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (before, after) = (results::read(&arguments.before)?, results::read(&arguments.after)?);
-    let keys: BTreeSet<&ProfileKey> = before.keys().chain(after.keys()).collect();
+    let keys: BTreeSet<&ResultKey> = before.keys().chain(after.keys()).collect();
     let mut found = Differences { schema: 1, differences: Vec::new(), only_before: Vec::new(), only_after: Vec::new() };
     for key in keys {
-        let summary = |of: &std::collections::BTreeMap<ProfileKey, results::Measurement>| {
+        let summary = |of: &std::collections::BTreeMap<ResultKey, results::Measurement>| {
             of.get(key).and_then(|measurement| measurement.summary.clone())
         };
         match (summary(&before), summary(&after)) {

@@ -36,9 +36,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             eprintln!("lprof: {key} is left out: {}", measurement.reasons.join("; "));
             continue;
         }
+        if key.clocks.is_some() {
+            eprintln!("lprof: {key} is left out: profiles have caps, and no clocks");
+            continue;
+        }
         if let Some(profile) = measurement.profile() {
-            comments += &comment(key, measurement);
-            profiles.push((key.clone(), profile));
+            comments += &comment(&key.profile, measurement);
+            profiles.push((key.profile.clone(), profile));
         }
     }
     if profiles.is_empty() {

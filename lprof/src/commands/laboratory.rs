@@ -81,10 +81,10 @@ pub struct LaboratoryArguments {
     /// File with user, password and certificates for a network meter, in TOML; only its owner may have access
     #[arg(long, env = "LIMO_METER_ACCESS", value_name = "FILE")]
     meter_access: Option<PathBuf>,
-    /// Unit that the command uses: cpu, gpu0 and so on, with its cap, as for lslave: cpu=rapl, gpu0=nvml:0 [default: cpu
-    /// without a cap; the first unit of emulated hardware]
+    /// Unit that the command uses: cpu, gpu0 and so on, with its cap, as for lslave: cpu=rapl, gpu0=nvml:0; further ones
+    /// are for variants [default: cpu without a cap; the first unit of emulated hardware]
     #[arg(long, value_name = "UNIT[=CAP]")]
-    unit: Option<UnitChoice>,
+    unit: Vec<UnitChoice>,
     /// Cores that the command uses [default: all of the unit]
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
@@ -156,40 +156,39 @@ impl LaboratoryArguments {
             Some(path) => self.emulated(path)?,
             None => self.real(&site)?,
         };
+        if let Some(cores) = self.cores {
+            testbed.use_cores(cores)?;
+        }
         testbed.warnings.drain(..).for_each(|warning| progress.say(&format!("warning: {warning}")));
         let meter = testbed.make_meter(self.meter.as_ref().map(|meter| (&meter.choice, &site)));
         let meter = meter.context("no meter: add for example `--meter powercap`")?;
         let interval = interval.unwrap_or(Duration::from_secs_f64(timing.sheet.interval_s));
         let recorder = Recorder::start(meter, interval, clock)?;
-        Ok(Laboratory { testbed, recorder, events, timing, sysfs: self.sysfs.clone(), progress })
+        recorder.watch(testbed.gpu_watch(&site));
+        Ok(Laboratory { testbed, recorder, events, timing, site, progress })
     }
 
     fn emulated(&self, path: &std::path::Path) -> anyhow::Result<Testbed> {
-        if let Some(UnitChoice { name, cap: Some(_) }) = &self.unit {
-            bail!("emulated hardware has its own caps: write `--unit {name}`");
+        if let Some(unit) = self.unit.iter().find(|unit| unit.cap.is_some()) {
+            bail!("emulated hardware has its own caps: write `--unit {}`", unit.name);
         }
-        let unit = self.unit.as_ref().map(|unit| unit.name.as_str());
-        let mut hardware = EmulatedHardware::read(path, self.machine.as_deref(), unit)?;
-        if let Some(cores) = self.cores {
-            hardware.use_cores(cores)?;
-        }
-        let mut testbed = Testbed::emulated(hardware);
-        testbed.cores = self.cores.unwrap_or(testbed.cores);
-        Ok(testbed)
+        let unit = self.unit.first().map(|unit| unit.name.as_str());
+        Ok(Testbed::emulated(EmulatedHardware::read(path, self.machine.as_deref(), unit)?))
     }
 
     fn real(&self, site: &Site) -> anyhow::Result<Testbed> {
         let homeless = "this user has no home directory: name a directory by --state-dir";
         let state_dir = self.state_dir.clone().or_else(|| default_state_dir("lslave")).context(homeless)?;
-        let unit = self.unit.clone().unwrap_or(UnitChoice { name: "cpu".to_owned(), cap: None });
-        let meter = self.meter.as_ref().map_or_else(String::new, |meter| meter.text.clone());
-        let mut testbed = Testbed::real(&state_dir, site, RealUnit { name: unit.name, cap: unit.cap }, meter)?;
-        if let Some(cores) = self.cores {
-            let has = testbed.cores;
-            anyhow::ensure!((1..=has).contains(&cores), "the unit has {has} cores: {cores} cannot be used");
-            testbed.cores = cores;
+        let mut units: Vec<RealUnit> = Vec::new();
+        for UnitChoice { name, cap } in self.unit.iter().cloned() {
+            anyhow::ensure!(units.iter().all(|unit| unit.name != name), "the unit `{name}` is named twice");
+            units.push(RealUnit { name, cap });
         }
-        Ok(testbed)
+        if units.is_empty() {
+            units.push(RealUnit { name: "cpu".to_owned(), cap: None });
+        }
+        let meter = self.meter.as_ref().map_or_else(String::new, |meter| meter.text.clone());
+        Testbed::real(&state_dir, site, units, meter)
     }
 
     /// Returns the access data for meters and caps.

@@ -7,6 +7,7 @@ use limo_model::Power;
 
 use super::laboratory::LaboratoryArguments;
 use super::subject::{Subject, SubjectArguments, finish};
+use crate::machine::Setting;
 use crate::measure::run::REFERENCE_RUNS;
 use crate::report;
 
@@ -43,10 +44,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn measure(arguments: &Arguments, subject: &mut Subject) -> anyhow::Result<bool> {
     let judged = match arguments.cap {
-        None => subject.measure(None, None, Vec::new())?,
+        None => subject.measure(Setting::Original, None, Vec::new())?,
         Some(cap) => {
-            let uncapped = subject.measure(None, Some(REFERENCE_RUNS), Vec::new())?;
-            let mut capped = subject.measure(Some(cap), None, Vec::new())?;
+            let uncapped = subject.measure(Setting::Original, Some(REFERENCE_RUNS), Vec::new())?;
+            let mut capped = subject.measure(Setting::Cap(cap), None, Vec::new())?;
             subject.compare(&mut capped, &uncapped);
             capped
         }

@@ -12,6 +12,7 @@ use limo_power::cores;
 use serde::Serialize;
 
 use super::laboratory::LaboratoryArguments;
+use crate::machine::Setting;
 use crate::measure::process::MeasuredCommand;
 use crate::measure::run::Laboratory;
 use crate::measure::step::{StepAnswer, answer, steady_w};
@@ -99,7 +100,7 @@ fn probe(arguments: &Arguments, laboratory: &mut Laboratory) -> anyhow::Result<b
         laboratory.progress.say(shown);
         return Ok(false);
     };
-    let cap = match laboratory.testbed.caps {
+    let cap = match laboratory.testbed.unit().caps {
         Some(range) => Some(effect(arguments, laboratory, range, &step)?),
         None => None,
     };
@@ -107,7 +108,7 @@ fn probe(arguments: &Arguments, laboratory: &mut Laboratory) -> anyhow::Result<b
     let sheet = Sheet {
         schema: 1,
         meter: testbed.meter.clone(),
-        hardware: testbed.hardware.clone(),
+        hardware: testbed.unit().hardware.clone(),
         emulated: testbed.is_emulated(),
         counter: laboratory.recorder.is_counted(),
         step,
@@ -141,7 +142,7 @@ fn load(arguments: &Arguments, laboratory: &Laboratory) -> anyhow::Result<TimeRa
     let clock = laboratory.recorder.clock();
     if !arguments.command.is_empty() {
         let command = MeasuredCommand::new(arguments.command.clone(), None, None)?;
-        return command.run(1, &laboratory.testbed, (&laboratory.events, clock));
+        return command.run(1, &laboratory.testbed, (&laboratory.events, clock)).map(|(range, _)| range);
     }
     let stop = AtomicBool::new(false);
     let begin = Instant::now();
@@ -168,7 +169,7 @@ fn effect(
     (low, high): (Power, Power),
     free: &StepAnswer,
 ) -> anyhow::Result<CapEffect> {
-    laboratory.set_cap(Some(low))?.context("the lowest cap")?;
+    laboratory.set(Setting::Cap(low))?.context("the lowest cap")?;
     let (samples, load) = loaded(arguments, laboratory)?;
     let capped_w = steady_w(&samples, load).context("the load was too short for the meter: set a longer --load")?;
     let bites = free.load_w - capped_w > LEAST_EFFECT * (free.load_w - free.idle_w);

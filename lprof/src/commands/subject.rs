@@ -8,6 +8,8 @@ use anyhow::Context;
 use clap::Args;
 use limo_model::Power;
 
+use super::workload;
+use crate::machine::Setting;
 use crate::measure::process::MeasuredCommand;
 use crate::measure::run::{Laboratory, WarmUp};
 use crate::measure::statistics::{MOST_RUNS, Repeated};
@@ -70,18 +72,13 @@ impl SubjectArguments {
     /// # Errors
     /// If a name is wrong, the command fails, or after a signal.
     pub fn warm_up(&self, laboratory: Laboratory, seed: Option<u64>) -> anyhow::Result<Subject> {
-        let command = MeasuredCommand::new(self.command.clone(), self.app.clone(), self.size.clone())?;
-        let hardware = laboratory.testbed.hardware.clone();
-        let shown_seed = seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
-        let emulated = if laboratory.testbed.is_emulated() { " (emulated)" } else { "" };
-        laboratory.progress.say(&format!(
-            "measuring `{}` as {} on {hardware}{emulated} by {}{shown_seed}",
-            command.shown(),
-            named(&command),
-            laboratory.testbed.meter
-        ));
-        let warm_up = laboratory.warm_up(&command)?;
-        Ok(Subject { laboratory, command, warm_up, out: self.out.clone(), seed })
+        let (app, size) = workload::names(&self.command).unzip();
+        let (app, size) = (self.app.clone().or(app), self.size.clone().or(size));
+        let command = MeasuredCommand::new(self.command.clone(), app, size)?;
+        let warm_up = WarmUp { times: 1, durations_s: Vec::new() };
+        let mut subject = Subject { laboratory, command, warm_up, out: self.out.clone(), seed };
+        subject.begin()?;
+        Ok(subject)
     }
 }
 
@@ -94,25 +91,57 @@ fn named(command: &MeasuredCommand) -> String {
 }
 
 impl Subject {
-    /// Measures at one cap, after one run that does not count. Runs are added to `earlier` ones of the same cap.
+    /// Warms the machine up without a cap.
+    fn begin(&mut self) -> anyhow::Result<()> {
+        let testbed = &self.laboratory.testbed;
+        let shown_seed = self.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
+        let emulated = if testbed.is_emulated() { " (emulated)" } else { "" };
+        self.laboratory.progress.say(&format!(
+            "measuring `{}` as {} on {}{emulated} by {}{shown_seed}",
+            self.command.shown(),
+            named(&self.command),
+            testbed.unit().hardware,
+            testbed.meter
+        ));
+        self.warm_up = self.laboratory.warm_up(&self.command)?;
+        Ok(())
+    }
+
+    /// Measures a variant of the same application and size from now on: this command on the unit with this index.
+    ///
+    /// # Errors
+    /// If the unit cannot be restored, the command fails, or after a signal.
+    pub fn change(&mut self, unit: usize, argv: Vec<String>) -> anyhow::Result<()> {
+        self.laboratory.set(Setting::Original)??;
+        self.laboratory.select(unit);
+        self.command.argv = argv;
+        self.begin()
+    }
+
+    /// Returns the hardware that is measured, and the command, for people.
+    pub fn variant(&self) -> (String, String) {
+        (self.laboratory.testbed.unit().hardware.clone(), self.command.shown())
+    }
+
+    /// Measures at one setting, after one run that does not count. Runs are added to `earlier` ones of the same setting.
     ///
     /// # Errors
     /// If the command or the meter fails, or after a signal.
     pub fn measure(
         &mut self,
-        cap: Option<Power>,
+        setting: Setting,
         most: Option<usize>,
         earlier: Vec<RunRecord>,
     ) -> anyhow::Result<Judged> {
         let started_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        let shown = cap.map_or_else(|| "no cap".to_owned(), |cap| cap.to_string());
+        let shown = if setting == Setting::Original { "no cap".to_owned() } else { setting.to_string() };
         self.laboratory.progress.step(&format!("measuring with {shown}"));
         let mut runs = earlier;
-        let set = self.laboratory.set_cap(cap)?;
+        let set = self.laboratory.set(setting)?;
         let mut reasons = Vec::new();
         match set {
             Ok(()) => {
-                if cap.is_some() {
+                if setting != Setting::Original {
                     self.laboratory.run_once(&self.command, self.warm_up.times)?;
                 }
                 let most = most.unwrap_or(MOST_RUNS);
@@ -125,14 +154,15 @@ impl Subject {
         if reasons.is_empty() {
             reasons = found;
         }
-        let testbed = &self.laboratory.testbed;
+        let unit = self.laboratory.testbed.unit();
         let measurement = Measurement {
             schema: Measurement::SCHEMA,
             application: self.command.application.clone(),
             size: self.command.size.clone(),
-            hardware: testbed.hardware.clone(),
-            cores: testbed.cores,
-            cap_w: cap.map(Power::watts),
+            hardware: unit.hardware.clone(),
+            cores: unit.cores,
+            cap_w: setting.cap().map(Power::watts),
+            clocks: setting.clocks(),
             provenance: self.provenance(i64::try_from(started_ms).unwrap_or(i64::MAX)),
             summary,
             reasons: reasons.iter().map(Reason::to_string).collect(),
@@ -159,14 +189,12 @@ impl Subject {
         }
     }
 
-    /// Adds the reason if a cap has no effect.
+    /// Finds out if a setting has an effect, and adds the reason if a cap has none. Clocks may be the original ones.
     pub fn compare(&self, capped: &mut Judged, uncapped: &Judged) {
-        let (Some(cap), Some(with), Some(without)) = (capped.measurement.cap(), &capped.repeated, &uncapped.repeated)
-        else {
-            return;
-        };
-        capped.has_effect = has_effect(with, without);
-        if !capped.has_effect {
+        let (Some(with), Some(without)) = (&capped.repeated, &uncapped.repeated) else { return };
+        // The driver knows it, even if neither energy nor duration shows it.
+        capped.has_effect = has_effect(with, without) || capped.measurement.limits().power > 0;
+        if let Some(cap) = capped.measurement.cap().filter(|_| !capped.has_effect) {
             let reason = Reason::CapWithoutEffect { cap: cap.to_string() };
             capped.measurement.reasons.push(reason.to_string());
         }

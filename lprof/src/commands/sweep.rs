@@ -1,64 +1,67 @@
-//! `lprof sweep`: one application at several caps, from a list or by a search, and the best of them.
+//! `lprof sweep`: one application at several settings, from a list or by a search, in one or several variants, and the
+//! best of them.
+
+mod settings;
+mod swept;
+mod variant;
 
 use std::process::ExitCode;
-use std::str::FromStr;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use limo_model::{Power, UnitError};
+use limo_model::Power;
 
 use super::laboratory::LaboratoryArguments;
 use super::measure::EXIT_CODES;
-use super::subject::{Judged, Subject, SubjectArguments, finish};
+use super::subject::{Subject, SubjectArguments, finish};
 use crate::explore::golden::Search;
-use crate::explore::grid::{self, MOST_CAPS};
-use crate::explore::objective::{Candidate, Objective};
+use crate::explore::grid;
+use crate::explore::objective::Objective;
+use crate::machine::{Setting, Testbed};
 use crate::measure::statistics::median;
 use crate::report::{self, Best};
 use crate::results::{Measurement, RunRecord};
+use settings::{SettingArguments, SettingPlan};
+use swept::{Swept, candidate};
+use variant::Variant;
 
 /// Number of candidates that a search measures again.
 const AGAIN: usize = 2;
 
-/// Caps of a grid: `8W,12W,16W`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CapList(Vec<Power>);
-
-impl FromStr for CapList {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<Self, UnitError> {
-        text.split(',').map(|cap| cap.trim().parse()).collect::<Result<_, _>>().map(Self)
-    }
-}
+/// Most variants beside the command.
+const MOST_VARIANTS: usize = 16;
 
 /// Arguments of `lprof sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-#[group(id = "caps", required = true, multiple = false, args = ["grid", "search"])]
 pub struct Arguments {
     #[command(flatten)]
     laboratory: LaboratoryArguments,
     #[command(flatten)]
     subject: SubjectArguments,
-    /// Caps to measure, such as 8W,12W,16W: in random order, with runs without a cap before and after; the one with
-    /// the least energy of the node is the best
-    #[arg(long, value_name = "POWER,...")]
-    grid: Option<CapList>,
-    /// Search for the best cap: energy (of the node), above-idle, edp, time<=5% (least energy that is at most 5% slower)
-    /// or cost:KWH,HOUR (costs of a kWh and of an hour of the node)
-    #[arg(long, value_name = "OBJECTIVE")]
-    search: Option<Objective>,
-    /// Seed of the order of caps [default: from the time]
+    #[command(flatten)]
+    settings: SettingArguments,
+    /// Variant of the command for another unit, such as 'gpu0=./lud-cuda 4096': it is measured like the command, and is the
+    /// same application and size class; HARDWARE is the name or the hardware of a unit
+    #[arg(long, value_name = "HARDWARE=COMMAND")]
+    variant: Vec<Variant>,
+    /// Seed of the order of settings [default: from the time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
 
-/// Measured caps; the first is without a cap.
+/// The command, or a variant of it: its unit, its words unless it is the command, and what is measured.
+struct PlannedVariant {
+    unit: usize,
+    argv: Option<Vec<String>>,
+    plan: SettingPlan,
+}
+
+/// The variant that is being measured.
 struct Sweep<'a> {
     subject: &'a mut Subject,
     objective: Objective,
-    judged: Vec<Judged>,
+    found: Swept,
 }
 
 /// Runs the command.
@@ -70,86 +73,124 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.map_or(0, |since| since.as_secs())
     });
-    let laboratory = arguments.laboratory.open()?;
-    let (low, high) = laboratory.testbed.caps.context(
-        "the unit cannot be capped: add for example `--unit cpu=rapl`; `lslave --probe` lists the caps of a machine",
-    )?;
-    if let Some(CapList(caps)) = &arguments.grid {
-        if caps.len() > MOST_CAPS {
-            bail!("the grid has {} caps: the limit is {MOST_CAPS}", caps.len());
-        }
-        if let Some(cap) = caps.iter().find(|cap| **cap < low || **cap > high) {
-            bail!("the cap {cap} is not possible: the unit can be capped at {low} to {high}");
-        }
-    }
+    let mut laboratory = arguments.laboratory.open()?;
+    let planned = planned(arguments, &mut laboratory.testbed)?;
     let mut subject = arguments.subject.warm_up(laboratory, Some(seed))?;
-    let objective = arguments.search.unwrap_or(Objective::Energy);
-    let mut sweep = Sweep { subject: &mut subject, objective, judged: Vec::new() };
-    let result = match &arguments.grid {
-        Some(CapList(caps)) => sweep.grid(caps, seed),
-        None => sweep.search((low, high)),
-    };
-    let result = result.and_then(|()| sweep.tell(arguments.subject.json, seed));
+    let objective = arguments.settings.objective();
+    let result = all(&mut subject, planned, objective, seed);
+    let result = result.and_then(|found| tell(&subject, &found, objective, (arguments.subject.json, seed)));
     finish(subject, result)
 }
 
-impl Sweep<'_> {
-    /// Measures without a cap, the caps in random order, and without a cap again.
-    fn grid(&mut self, caps: &[Power], seed: u64) -> anyhow::Result<()> {
-        let mut order = grid::order(caps, seed);
-        order.pop();
-        for cap in order {
-            self.measure(cap)?;
+/// Plans the command and its variants before anything is measured.
+fn planned(arguments: &Arguments, testbed: &mut Testbed) -> anyhow::Result<Vec<PlannedVariant>> {
+    let variants = &arguments.variant;
+    if variants.len() > MOST_VARIANTS {
+        bail!("there are {} variants: the limit is {MOST_VARIANTS}", variants.len());
+    }
+    let first = testbed.find(&testbed.unit().name.clone())?;
+    let mut wanted = vec![(first, None)];
+    for variant in variants {
+        let unit = testbed.find(&variant.hardware)?;
+        if wanted.iter().any(|(known, _)| testbed.units()[*known].hardware == testbed.units()[unit].hardware) {
+            let hardware = &testbed.units()[unit].hardware;
+            bail!("two commands are for {hardware}: profiles of one application differ by hardware; use another --app");
         }
-        let last = self.subject.measure(None, None, Vec::new())?;
-        self.subject.compare_last(&mut self.judged[0], &last);
-        self.subject.store(&self.judged[0].measurement)
+        wanted.push((unit, Some(variant.argv.clone())));
+    }
+    let several = wanted.len() > 1;
+    let mut planned = Vec::new();
+    for (unit, argv) in wanted {
+        testbed.select(unit);
+        planned.push(PlannedVariant { unit, argv, plan: arguments.settings.plan(testbed, several)? });
+    }
+    testbed.select(first);
+    Ok(planned)
+}
+
+/// Measures the command and its variants.
+fn all(
+    subject: &mut Subject,
+    planned: Vec<PlannedVariant>,
+    objective: Objective,
+    seed: u64,
+) -> anyhow::Result<Vec<Swept>> {
+    let mut all = Vec::new();
+    for PlannedVariant { unit, argv, plan } in planned {
+        if let Some(argv) = argv {
+            subject.change(unit, argv)?;
+        }
+        let (hardware, command) = subject.variant();
+        let found = Swept { hardware, command, judged: Vec::new() };
+        let mut sweep = Sweep { subject: &mut *subject, objective, found };
+        match plan {
+            SettingPlan::Grid(settings) => sweep.grid(&settings, seed)?,
+            SettingPlan::Search(low, high) => sweep.search((low, high))?,
+        }
+        all.push(sweep.found);
+    }
+    Ok(all)
+}
+
+impl Sweep<'_> {
+    /// Measures the original values, the settings in random order, and the original values again.
+    fn grid(&mut self, settings: &[Setting], seed: u64) -> anyhow::Result<()> {
+        let mut order = grid::order(settings, seed);
+        order.pop();
+        for setting in order {
+            self.measure(setting)?;
+        }
+        let last = self.subject.measure(Setting::Original, None, Vec::new())?;
+        self.subject.compare_last(&mut self.found.judged[0], &last);
+        self.subject.store(&self.found.judged[0].measurement)
     }
 
     /// Searches, and measures the best two again.
     fn search(&mut self, (low, high): (Power, Power)) -> anyhow::Result<()> {
-        self.measure(None)?;
-        let draw = self.draw(&self.judged[0].measurement.runs).min(high);
+        self.measure(Setting::Original)?;
+        let draw = self.draw(&self.found.judged[0].measurement.runs).min(high);
         let Some(mut search) = Search::new(low, draw) else {
             let progress = &self.subject.laboratory.progress;
             progress.say(&format!("no cap has an effect: the command draws {draw}, and the lowest cap is {low}"));
             return Ok(());
         };
         while let Some(cap) = search.next() {
-            let at = self.measure(Some(cap))?;
-            let (Some(uncapped), Some(candidate)) = (candidate(&self.judged[0]), candidate(&self.judged[at])) else {
-                bail!("{}", self.judged[at].measurement.reasons.join("; "));
+            let at = self.measure(Setting::Cap(cap))?;
+            let judged = &self.found.judged;
+            let (Some(uncapped), Some(candidate)) = (self.found.uncapped(), candidate(&judged[at])) else {
+                bail!("{}", judged[at].measurement.reasons.join("; "));
             };
             search.tell(self.objective.value(&candidate, &uncapped));
         }
-        for at in self.best_two() {
-            let (cap, runs) = (self.judged[at].measurement.cap(), self.judged[at].measurement.runs.clone());
-            self.judged[at] = self.subject.measure(cap, None, runs)?;
+        for at in self.found.best_few(self.objective, AGAIN) {
+            let measurement = &self.found.judged[at].measurement;
+            let (setting, runs) = (measurement.setting(), measurement.runs.clone());
+            self.found.judged[at] = self.subject.measure(setting, None, runs)?;
             self.settle(at)?;
         }
         Ok(())
     }
 
-    /// Measures at one cap; returns its index. A cap that was measured before is not measured again.
-    fn measure(&mut self, cap: Option<Power>) -> anyhow::Result<usize> {
-        if let Some(at) = self.judged.iter().position(|judged| judged.measurement.cap() == cap) {
+    /// Measures at one setting; returns its index. A setting that was measured before is not measured again.
+    fn measure(&mut self, setting: Setting) -> anyhow::Result<usize> {
+        if let Some(at) = self.found.judged.iter().position(|judged| judged.measurement.setting() == setting) {
             return Ok(at);
         }
-        let judged = self.subject.measure(cap, None, Vec::new())?;
-        self.judged.push(judged);
-        let at = self.judged.len() - 1;
+        let judged = self.subject.measure(setting, None, Vec::new())?;
+        self.found.judged.push(judged);
+        let at = self.found.judged.len() - 1;
         self.settle(at)?;
         Ok(at)
     }
 
-    /// Judges the effect of a cap, and stores the measurement.
+    /// Judges the effect of a setting, and stores the measurement.
     fn settle(&mut self, at: usize) -> anyhow::Result<()> {
-        if let [first, others @ ..] = &mut self.judged[..]
+        if let [first, others @ ..] = &mut self.found.judged[..]
             && at > 0
         {
             self.subject.compare(&mut others[at - 1], first);
         }
-        self.subject.store(&self.judged[at].measurement)
+        self.subject.store(&self.found.judged[at].measurement)
     }
 
     /// Returns the draw above which a cap does nothing: the highest one of a typical run. A cap of emulated hardware
@@ -160,67 +201,65 @@ impl Sweep<'_> {
         let draws: Vec<f64> = runs.iter().filter(|run| !run.is_outlier).map(highest).collect();
         Power::from_mw((median(&draws).unwrap_or_default() * 1000.0) as i64)
     }
+}
 
-    /// Returns the measurements that may be chosen: without a cap, and with a cap that can be trusted.
-    fn eligible(&self) -> Vec<(usize, Candidate)> {
-        let judged = self.judged.iter().enumerate();
-        let eligible = judged.filter(|(at, judged)| *at == 0 || judged.measurement.is_good());
-        eligible.filter_map(|(at, judged)| Some((at, candidate(judged)?))).collect()
-    }
-
-    /// Returns the indices of the best measurements, best first.
-    fn best_two(&self) -> Vec<usize> {
-        let mut eligible = self.eligible();
-        let Some(uncapped) = eligible.first().map(|(_, uncapped)| *uncapped) else { return Vec::new() };
-        let value = |candidate: &Candidate| self.objective.value(candidate, &uncapped);
-        eligible.sort_by(|(_, one), (_, other)| value(one).total_cmp(&value(other)));
-        eligible.into_iter().take(AGAIN).map(|(at, _)| at).collect()
-    }
-
-    /// Returns true if all runs can be trusted. A cap without effect alone is accepted, because it may be above the draw; but
-    /// if no cap has one, the hardware ignores them.
-    fn is_good(&self) -> bool {
-        let caps = self.judged.get(1..).unwrap_or_default();
-        let is_obeyed = caps.is_empty() || caps.iter().any(|judged| judged.has_effect);
-        is_obeyed && self.judged.iter().all(|judged| judged.faults == 0)
-    }
-
-    /// Prints the measurements and the best cap. Returns true if all can be trusted.
-    fn tell(&self, as_json: bool, seed: u64) -> anyhow::Result<bool> {
-        let mut measurements: Vec<&Measurement> = self.judged.iter().map(|judged| &judged.measurement).collect();
-        measurements.sort_by_key(|measurement| measurement.cap().unwrap_or(Power::MAX));
-        let eligible: Vec<Candidate> = self.eligible().into_iter().map(|(_, candidate)| candidate).collect();
-        let best = self.objective.best(&eligible).zip(eligible.first()).map(|(best, uncapped)| Best {
-            cap_w: best.cap.map(Power::watts),
-            saved: 1.0 - best.node_j / uncapped.node_j,
-            longer: best.time_s / uncapped.time_s - 1.0,
-        });
-        self.subject.laboratory.progress.end();
-        if as_json {
-            println!("{}", report::json(&measurements, Some(seed), best)?);
-        } else {
-            print!("{}", report::table(&measurements));
-            if let Some(best) = best {
-                println!("{}", words(best));
+/// Prints the measurements and the best setting. Returns true if all can be trusted.
+fn tell(subject: &Subject, all: &[Swept], objective: Objective, (as_json, seed): (bool, u64)) -> anyhow::Result<bool> {
+    let best = best(all, objective);
+    subject.laboratory.progress.end();
+    if as_json {
+        println!("{}", report::json(&sorted(all), Some(seed), best.as_ref())?);
+    } else {
+        for found in all {
+            if all.len() > 1 {
+                println!("{} on {}", found.command, found.hardware);
+            }
+            print!("{}", report::table(&sorted(std::slice::from_ref(found))));
+            if let Some(best) = found.uncapped().and_then(|uncapped| found.best(objective, &uncapped)) {
+                println!("{}", words(&best, false));
             }
         }
-        self.subject.say_where();
-        Ok(self.is_good())
-    }
-}
-
-fn candidate(judged: &Judged) -> Option<Candidate> {
-    let summary = judged.summary()?;
-    let (time_s, node_j, above_j) = (summary.duration_s, summary.node_j, summary.energy_j);
-    Some(Candidate { cap: judged.measurement.cap(), time_s, node_j, above_j })
-}
-
-fn words(best: Best) -> String {
-    let (saved, longer) = (best.saved * 100.0, best.longer * 100.0);
-    match best.cap_w {
-        None => "best: no cap".to_owned(),
-        Some(watts) => {
-            format!("best: {watts} W, which saves {saved:.1} % of the node's energy and takes {longer:.1} % longer")
+        if let Some(best) = best.filter(|_| all.len() > 1) {
+            println!("{}", words(&best, true));
         }
+    }
+    subject.say_where();
+    Ok(all.iter().all(Swept::is_good))
+}
+
+/// Returns the measurements of each variant, from the lowest cap or clock to none.
+fn sorted(all: &[Swept]) -> Vec<&Measurement> {
+    let of_one = |found| -> Vec<&Measurement> {
+        let Swept { judged, .. }: &Swept = found;
+        let mut measurements: Vec<&Measurement> = judged.iter().map(|judged| &judged.measurement).collect();
+        measurements.sort_by_key(|of| (of.cap().unwrap_or(Power::MAX), of.clocks.is_none(), of.clocks));
+        measurements
+    };
+    all.iter().flat_map(of_one).collect()
+}
+
+/// Returns the best setting of all variants, compared with the command without a cap.
+fn best(all: &[Swept], objective: Objective) -> Option<Best> {
+    let uncapped = all.first()?.uncapped()?;
+    let value =
+        |found: &&Swept| found.chosen(objective).map_or(f64::INFINITY, |chosen| objective.value(&chosen, &uncapped));
+    let found = all.iter().min_by(|one, other| value(one).total_cmp(&value(other)))?;
+    found.best(objective, &uncapped)
+}
+
+fn words(best: &Best, of_all: bool) -> String {
+    let (saved, longer) = (best.saved * 100.0, best.longer * 100.0);
+    let setting = match (best.cap_w, best.clocks) {
+        (Some(watts), _) => format!("{watts} W"),
+        (None, Some(pair)) => pair.to_string(),
+        (None, None) => "no cap".to_owned(),
+    };
+    let effect = format!("saves {saved:.1} % of the node's energy and takes {longer:.1} % longer");
+    match (of_all, setting.as_str()) {
+        (true, _) => {
+            format!("best of all: {setting} on {}, which {effect} than the command without a cap", best.hardware)
+        }
+        (false, "no cap") => "best: no cap".to_owned(),
+        (false, _) => format!("best: {setting}, which {effect}"),
     }
 }

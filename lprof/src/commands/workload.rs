@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap::Parser;
 use limo_files::Outlasts;
 
 use crate::workload::format::Writer;
@@ -38,6 +39,25 @@ pub struct Generate {
     /// Seed of the matrices; equal seeds make equal files
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+}
+
+/// The arguments of `lprof workload`.
+#[derive(Debug, clap::Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: WorkloadCommand,
+}
+
+/// Names the application and the size class of a command that is `lprof workload run`; `None` for all others.
+pub fn names(argv: &[String]) -> Option<(String, String)> {
+    let (program, rest) = argv.split_first()?;
+    if Path::new(program).file_name()? != "lprof" || rest.first()? != "workload" {
+        return None;
+    }
+    match Line::try_parse_from(rest).ok()?.command {
+        WorkloadCommand::Run(run) => run.names(),
+        _ => None,
+    }
 }
 
 impl WorkloadCommand {
@@ -91,4 +111,21 @@ fn check(source: &Source) -> Result<ExitCode> {
 /// Returns a name for messages.
 fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measured_workload_names_its_profile() {
+        let names = |line: &str| names(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let expected = Some(("lud-cpu".to_owned(), "m256_i50".to_owned()));
+        assert_eq!(names("/usr/bin/lprof workload run data/m256_i50.workload --app lud-cpu --stdio x"), expected);
+        for other in
+            ["lprof workload run - --app dummy", "lprof workload check m256_i50", "lprof workload run a", "sh -c x"]
+        {
+            assert_eq!(names(other), None, "{other}");
+        }
+    }
 }

@@ -160,7 +160,7 @@ mod tests {
                 above_j += self.model.end(1, end).expect("a run").joules() / 6.0;
                 time_s += (end - begin).secs() / 6.0;
             }
-            Candidate { cap, time_s, above_j, node_j: above_j + self.idle.watts() * time_s }
+            Candidate { setting: cap.into(), time_s, above_j, node_j: above_j + self.idle.watts() * time_s }
         }
 
         /// Returns the exact energy of the node at this cap: power-capping-2018, section 5.1.1.
@@ -188,7 +188,7 @@ mod tests {
                 candidates.push(candidate);
             }
             assert!(candidates.len() <= 8, "{} measurements", candidates.len());
-            let chosen = Objective::Energy.best(&candidates).expect("candidates").cap;
+            let chosen = Objective::Energy.best(&candidates).expect("candidates").setting.cap();
             let kink = Power::from_mw(unit.draw.mw() * unit.factor_permille / 1000);
             let best_j = unit.truth_j(Some(kink.max(unit.lowest)));
             let regret = unit.truth_j(chosen) / best_j - 1.0;

@@ -5,14 +5,16 @@
 
 use std::str::FromStr;
 
-use limo_model::{Power, UnitError, decimal};
+use limo_model::{UnitError, decimal};
 use thiserror::Error;
 
-/// Typical run at one cap.
+use crate::machine::Setting;
+
+/// Typical run at one setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// The cap; `None` without one.
-    pub cap: Option<Power>,
+    /// The setting.
+    pub setting: Setting,
     /// Duration, in seconds.
     pub time_s: f64,
     /// Energy of the whole node during the run, in joules.
@@ -114,11 +116,13 @@ impl Objective {
 
 #[cfg(test)]
 mod tests {
+    use limo_model::Power;
+
     use super::*;
 
     fn candidate(watts: i64, time_s: f64, node_j: f64, above_j: f64) -> Candidate {
-        let cap = (watts > 0).then(|| Power::from_watts(watts));
-        Candidate { cap, time_s, node_j, above_j }
+        let setting = (watts > 0).then(|| Power::from_watts(watts)).into();
+        Candidate { setting, time_s, node_j, above_j }
     }
 
     fn best(objective: &str, watts: i64) {
@@ -129,7 +133,7 @@ mod tests {
             candidate(20, 240.0, 9_900.0, 5_100.0),
         ];
         let objective: Objective = objective.parse().expect("an objective");
-        let cap = objective.best(&candidates).expect("candidates").cap;
+        let cap = objective.best(&candidates).expect("candidates").setting.cap();
         assert_eq!(cap, (watts > 0).then(|| Power::from_watts(watts)), "{objective:?}");
     }
 

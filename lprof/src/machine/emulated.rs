@@ -81,20 +81,24 @@ impl EmulatedHardware {
         Ok(Self { model, unit, cores, counted: Time::from_unix_ms(0), drawn_uj: 0 })
     }
 
-    /// Returns the measured unit.
-    pub fn unit(&self) -> &UnitSpec {
-        &self.model.machine().spec.units[self.unit]
+    /// Returns the units of the machine.
+    pub fn units(&self) -> &[UnitSpec] {
+        &self.model.machine().spec.units
     }
 
-    /// Lets runs use this many cores.
-    ///
-    /// # Errors
-    /// If the unit has fewer.
-    pub fn use_cores(&mut self, cores: u32) -> anyhow::Result<()> {
-        let has = self.unit().cores;
-        anyhow::ensure!((1..=has).contains(&cores), "the unit has {has} cores: {cores} cannot be used");
+    /// Returns the index of the measured unit.
+    pub fn selected(&self) -> usize {
+        self.unit
+    }
+
+    /// Measures the unit with this index, with so many of its cores.
+    pub(super) fn select(&mut self, unit: usize, cores: u32) {
+        (self.unit, self.cores) = (unit, cores);
+    }
+
+    /// Lets runs use this many cores, at most those of the unit.
+    pub(super) fn use_cores(&mut self, cores: u32) {
         self.cores = cores;
-        Ok(())
     }
 
     /// Counts the energy up to `now`.

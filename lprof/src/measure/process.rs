@@ -11,6 +11,7 @@ use limo_model::application;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::command_report::{CommandReport, REPORT_FD, ReportFile};
 use super::recorder::MonotonicClock;
 use super::window::TimeRange;
 use crate::interrupt::{Event, Events, Interrupted};
@@ -57,7 +58,8 @@ impl MeasuredCommand {
         self.argv.join(" ")
     }
 
-    /// Runs the command this many times, one after another. Returns the time from the first start to the last end.
+    /// Runs the command this many times, one after another. Returns the time from the first start to the last end,
+    /// and what the command reported in all.
     ///
     /// # Errors
     /// [`Interrupted`], if the command cannot be started, or if it fails.
@@ -66,31 +68,36 @@ impl MeasuredCommand {
         times: u32,
         testbed: &Testbed,
         (events, clock): (&Events, MonotonicClock),
-    ) -> anyhow::Result<TimeRange> {
+    ) -> anyhow::Result<(TimeRange, CommandReport)> {
         let mut range: Option<TimeRange> = None;
+        let mut report = ReportFile::new().context("cannot make a temporary file")?;
         for _ in 0..times {
-            let (begin, end, status) = self.run_once(testbed, events, clock)?;
+            let (begin, end, status) = self.run_once(testbed, &report, (events, clock))?;
             if !status.success() {
                 bail!("`{}` failed with {status}; run it by hand, and measure it when it succeeds", self.shown());
             }
             let (begin_s, end_s) = (clock.seconds(begin), clock.seconds(end));
             range = Some(TimeRange { begin_s: range.map_or(begin_s, |range| range.begin_s), end_s });
         }
-        range.context("no run")
+        Ok((range.context("no run")?, report.read().context("cannot read a temporary file")?))
     }
 
     fn run_once(
         &self,
         testbed: &Testbed,
-        events: &Events,
-        clock: MonotonicClock,
+        report: &ReportFile,
+        (events, clock): (&Events, MonotonicClock),
     ) -> anyhow::Result<(Instant, Instant, ExitStatus)> {
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        command.env(REPORT_FD, report.number().to_string());
         let key = (self.application.as_str(), self.size.as_str());
         let prepared = testbed.model().map(|mut model| model.prepare(key, &mut command)).transpose()?;
         let begin = Instant::now();
-        let child = command.spawn().with_context(|| format!("cannot run `{}`", self.argv[0]))?;
+        let child = report
+            .inherited(|| command.spawn())
+            .and_then(|child| child)
+            .with_context(|| format!("cannot run `{}`", self.argv[0]))?;
         let group = i32::try_from(child.id()).map(Pid::from_raw);
         let begun = |start| testbed.model().map(|mut model| model.begin(start, clock.now()));
         let running = prepared.and_then(begun);

@@ -6,9 +6,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use limo_model::Power;
-use limo_power::{Batch, Meter, MeterError, Reading};
+use limo_power::{Batch, ClockLimits, Meter, MeterError, Reading};
 use thiserror::Error;
 
+use super::gpu_watch::{GpuWatch, LimitCounts};
 use super::window::{Sample, TimeRange};
 
 /// Most samples that are kept: a day at the shortest interval of 20 ms is four times as much.
@@ -63,6 +64,10 @@ struct Recorded {
     failures: (u32, String),
     /// True while all samples came from an energy counter.
     is_counted: bool,
+    /// GPU whose clock limits are sampled, if there is one that reports them.
+    watch: Option<GpuWatch>,
+    /// Its limits, with their times.
+    limits: Vec<(f64, ClockLimits)>,
 }
 
 /// Meter that is being sampled.
@@ -142,9 +147,22 @@ impl Recorder {
         self.lock().is_counted
     }
 
+    /// Samples the clock limits of this GPU from now on, or of none.
+    pub fn watch(&self, gpu: Option<GpuWatch>) {
+        let mut recorded = self.lock();
+        (recorded.watch, recorded.limits) = (gpu, Vec::new());
+    }
+
+    /// Returns how often the GPU had limits in a run; `None` without samples of them.
+    pub fn limits(&self, run: TimeRange) -> Option<LimitCounts> {
+        LimitCounts::of(&self.lock().limits, run)
+    }
+
     /// Forgets samples before this time.
     pub fn forget(&self, before_s: f64) {
-        self.lock().samples.retain(|sample| sample.at_s >= before_s);
+        let mut recorded = self.lock();
+        recorded.samples.retain(|sample| sample.at_s >= before_s);
+        recorded.limits.retain(|(at_s, _)| *at_s >= before_s);
     }
 
     fn lock(&self) -> MutexGuard<'_, Recorded> {
@@ -167,6 +185,14 @@ impl Drop for Recorder {
 fn look(meter: &mut dyn Meter, batch: &mut Batch, now: Duration, shared: &(Mutex<Recorded>, Condvar)) {
     let reading = meter.read(now);
     let mut recorded = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+    match recorded.watch.as_mut().map(GpuWatch::look) {
+        Some(Some(limits)) if recorded.limits.len() < MOST_SAMPLES => {
+            recorded.limits.push((now.as_secs_f64(), limits));
+        }
+        // It does not report them now, and never will.
+        Some(None) => recorded.watch = None,
+        _ => {}
+    }
     match reading {
         Ok(reading) => {
             recorded.failures.0 = 0;

@@ -1,12 +1,13 @@
 //! Measures a command: warm-up, then idle, run, idle, run, idle and so on.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use limo_model::{Power, Span};
+use limo_model::Span;
+use limo_power::Site;
 
 use super::baseline::Surroundings;
+use super::command_report::CommandReport;
 use super::process::MeasuredCommand;
 use super::recorder::Recorder;
 use super::sheet::MeterSheet;
@@ -14,7 +15,7 @@ use super::statistics::{LEAST_RUNS, StopRule};
 use super::verdict::{Limits, Reason, RunFacts, of_runs};
 use super::window::{Idle, Sample, TimeRange, above_idle, above_idle_by_draw, idle, thinned};
 use crate::interrupt::{Events, Interrupted};
-use crate::machine::{CapProblem, Testbed};
+use crate::machine::{CapProblem, Setting, Testbed};
 use crate::progress::Progress;
 use crate::results::{RunRecord, Summary};
 
@@ -62,8 +63,8 @@ pub struct Laboratory {
     pub events: Events,
     /// Times.
     pub timing: Timing,
-    /// Mount point of sysfs.
-    pub sysfs: PathBuf,
+    /// The library of NVIDIA, and other places of interfaces.
+    pub site: Site,
     /// Display.
     pub progress: Progress,
 }
@@ -76,6 +77,12 @@ struct IdleTime {
 }
 
 impl Laboratory {
+    /// Measures this unit from now on.
+    pub fn select(&mut self, unit: usize) {
+        self.testbed.select(unit);
+        self.recorder.watch(self.testbed.gpu_watch(&self.site));
+    }
+
     /// Returns the present time on the clock of the samples.
     pub fn now_s(&self) -> f64 {
         self.recorder.clock().now().as_secs_f64()
@@ -89,19 +96,19 @@ impl Laboratory {
         self.events.pause(Duration::from_secs_f64((until_s - self.now_s()).max(0.0)))
     }
 
-    /// Sets the cap, and waits until the meter shows its effect.
+    /// Sets a cap or clocks, and waits until the meter shows the effect.
     ///
     /// # Errors
-    /// [`CapProblem`] inside if the cap does not hold; other errors end the measurement.
-    pub fn set_cap(&mut self, cap: Option<Power>) -> anyhow::Result<Result<(), CapProblem>> {
+    /// [`CapProblem`] inside if the setting does not hold; other errors end the measurement.
+    pub fn set(&mut self, setting: Setting) -> anyhow::Result<Result<(), CapProblem>> {
         let now = self.recorder.clock().now();
-        let set = self.testbed.set_cap(cap, Span::from_ms(i64::try_from(now.as_millis()).unwrap_or(i64::MAX)));
+        let set = self.testbed.set(setting, Span::from_ms(i64::try_from(now.as_millis()).unwrap_or(i64::MAX)));
         self.events.pause(Duration::from_secs_f64(self.timing.sheet.pad_s()))?;
         Ok(set)
     }
 
     /// Runs the command once, a number of times in a row.
-    fn run(&self, command: &MeasuredCommand, times: u32) -> anyhow::Result<TimeRange> {
+    fn run(&self, command: &MeasuredCommand, times: u32) -> anyhow::Result<(TimeRange, CommandReport)> {
         command.run(times, &self.testbed, (&self.events, self.recorder.clock()))
     }
 
@@ -123,7 +130,7 @@ impl Laboratory {
         let mut before_s = None;
         while found.durations_s.len() < MOST_WARM_UPS {
             self.progress.show(&format!("warm-up, run {}", found.durations_s.len() + 1));
-            let length_s = self.run(command, found.times)?.length_s();
+            let length_s = self.run(command, found.times)?.0.length_s();
             let duration_s = length_s / f64::from(found.times);
             found.durations_s.push(duration_s);
             if length_s < self.timing.at_least_s {
@@ -143,7 +150,7 @@ impl Laboratory {
     fn idle(&self, begin_s: f64) -> anyhow::Result<IdleTime> {
         self.progress.show("idle");
         self.pause_until(begin_s)?;
-        let surroundings = Surroundings::read(&self.sysfs);
+        let surroundings = Surroundings::read(&self.site.sysfs);
         let range = TimeRange { begin_s, end_s: begin_s + self.timing.idle_s };
         self.pause_until(range.end_s)?;
         self.recorder.wait(range.end_s)?;
@@ -173,10 +180,12 @@ impl Laboratory {
         let mut before = self.idle(self.now_s() + self.timing.sheet.pad_s())?;
         for number in 1..=most {
             self.progress.show(&format!("run {number}"));
-            let range = self.run(command, times)?;
-            let end = Surroundings::read(&self.sysfs);
+            self.pause_until(self.now_s() + self.timing.sheet.phase_s(runs.len()))?;
+            let (range, reported) = self.run(command, times)?;
+            let end = Surroundings::read(&self.site.sysfs);
             let after = self.idle(range.end_s + self.timing.sheet.pad_s())?;
-            let run = self.record((&before, range, &after), end, times)?;
+            let reported = reported.of_one(f64::from(times));
+            let run = RunRecord { reported, ..self.record((&before, range, &after), end, times)? };
             self.progress.step(&format!(
                 "run {number}: {:.3} s, {:.2} J above idle, idle {:.2} W",
                 run.duration_s, run.energy_j, run.idle_w
@@ -228,6 +237,8 @@ impl Laboratory {
             other_cores,
             throttled,
             is_outlier: false,
+            limits: self.recorder.limits(range),
+            reported: CommandReport::default(),
             samples: thinned(&samples, KEPT_SAMPLES),
         })
     }
@@ -259,6 +270,7 @@ fn facts(run: &RunRecord) -> RunFacts {
         looks: run.looks,
         other_cores: run.other_cores,
         throttled: run.throttled,
+        limits: run.limits.unwrap_or_default(),
         by_both: run.by_draw_j.map(|by_draw_j| (run.energy_j, by_draw_j)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::gpu_watch::LimitCounts;
 use super::statistics::{ENERGY_LIMIT, Interval, LEAST_RUNS, Repeated, TIME_LIMIT};
 
 /// Exit code of a measurement that cannot be trusted.
@@ -36,6 +37,7 @@ pub enum Reason {
     NothingAboveIdle { above_w: f64 },
     OtherLoad { cores: f64, limit: f64 },
     Throttled { events: u64 },
+    HotGpu { part: f64 },
     MeterGaps { coverage: f64 },
     TooFewLooks { looks: usize },
     Imprecise { what: &'static str, relative: f64, limit: f64 },
@@ -74,6 +76,9 @@ impl fmt::Display for Reason {
             ),
             Self::Throttled { events } => {
                 write!(f, "throttled: the processor was too hot {events} times during the runs; cool it")
+            }
+            Self::HotGpu { part } => {
+                write!(f, "throttled: the GPU was too hot in {} of the samples of the runs; cool it", percent(*part))
             }
             Self::MeterGaps { coverage } => write!(
                 f,
@@ -131,6 +136,8 @@ pub struct RunFacts {
     pub other_cores: f64,
     /// Number of times that the processor was too hot.
     pub throttled: u64,
+    /// Clock limits of the GPU.
+    pub limits: LimitCounts,
     /// Energy above idle by the counter and by the draw, if the meter has both.
     pub by_both: Option<(f64, f64)>,
 }
@@ -167,6 +174,10 @@ pub fn of_runs(runs: &[RunFacts], repeated: Option<&Repeated>, limits: Limits) -
     let events = runs.iter().map(|run| run.throttled).sum();
     if events > 0 {
         reasons.push(Reason::Throttled { events });
+    }
+    let limits_of_all = LimitCounts::sum(runs.iter().map(|run| run.limits));
+    if limits_of_all.heat > 0 {
+        reasons.push(Reason::HotGpu { part: f64::from(limits_of_all.heat) / f64::from(limits_of_all.looks) });
     }
     let coverage = middle(|run| run.coverage);
     if coverage < COVERAGE {
@@ -237,6 +248,7 @@ mod tests {
             looks: 30,
             other_cores: 0.05,
             throttled: 0,
+            limits: LimitCounts { looks: 10, power: 10, heat: 0 },
             by_both: Some((460.0, 450.0)),
         }
     }
@@ -268,6 +280,7 @@ mod tests {
         check(|run| (run.above_w, run.idle_change_w) = (0.3, 0.0), &["the command draws 0.30 W above idle"]);
         check(|run| run.other_cores = 0.2, &["other load: other processes use 0.20 cores (limit 0.10)"]);
         check(|run| run.throttled = 2, &["throttled: the processor was too hot 12 times"]);
+        check(|run| run.limits.heat = 1, &["throttled: the GPU was too hot in 10.0 % of the samples of the runs"]);
         check(|run| run.coverage = 0.94, &["meter gaps: the meter covers only 94.0 %"]);
         check(|run| run.by_both = Some((460.0, 436.0)), &["counter and draw differ: 460.0 J by the counter, 436.0 J"]);
         // Few samples matter only if the meter is sampled more rarely than once a window.

@@ -26,6 +26,8 @@ pub struct Served {
     pub bytes: u64,
     /// Time from ACK_START to ACK_END.
     pub duration: Duration,
+    /// Part of it in which the application processed jobs.
+    pub busy: Duration,
 }
 
 /// Reason why a session failed. The generator got a status for it, if it was still there.
@@ -154,7 +156,8 @@ fn session(
     let mut application =
         (entry.init)(&name).map_err(|cause| ExecutorError::Unavailable { application: entry.name, cause })?;
     let begin = Instant::now();
-    let mut served = Served { name, application: entry.name, jobs: 0, bytes: 0, duration: Duration::ZERO };
+    let (duration, busy) = (Duration::ZERO, Duration::ZERO);
+    let mut served = Served { name, application: entry.name, jobs: 0, bytes: 0, duration, busy };
     send(output, Status::AckStart, 0)?;
     let mut last_sqn = 0;
     let mut content = Vec::new();
@@ -162,11 +165,13 @@ fn session(
         last_sqn = header.sqn;
         read_content(&mut input, header.size as u64, &mut content)
             .map_err(|cause| ExecutorError::Connection { jobs: served.jobs, cause })?;
+        let before = Instant::now();
         application.process(&mut content).map_err(|cause| ExecutorError::Job {
             sqn: header.sqn,
             application: entry.name,
             cause,
         })?;
+        served.busy += before.elapsed();
         served.jobs += 1;
         served.bytes += content.len() as u64;
     }

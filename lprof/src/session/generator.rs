@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::wire::{Status, StreamHeader, StreamInit};
 use crate::workload::format::{FormatError, Header, Reader};
+use crate::workload::summary::WorkloadSums;
 
 /// Longest wait for an executor that serves another session, and for the end of its jobs.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
@@ -40,6 +41,8 @@ pub struct Sent {
     pub duration: Duration,
     /// Longest time by which a package was sent after it was due.
     pub behind: Duration,
+    /// Work of the packages, without those that are empty.
+    pub sums: WorkloadSums,
 }
 
 /// Reason why a session failed.
@@ -121,6 +124,7 @@ pub fn run<R: BufRead>(
         end: begun.time,
         duration: Duration::ZERO,
         behind: Duration::ZERO,
+        sums: WorkloadSums::default(),
     };
     if let Err(error) = send_all(workload, &statuses, &mut output, begun.at, &mut sent) {
         // What was buffered is of no use any more, and must not be written when the buffer is dropped.
@@ -159,7 +163,10 @@ fn send_all<R: BufRead>(
         // The content is in memory, so its size fits.
         output.write_all(&StreamHeader { sqn, size: size as i64 }.to_bytes())?;
         output.write_all(&content)?;
-        sent.packages += u64::from(size > 0);
+        if size > 0 {
+            sent.packages += 1;
+            sent.sums.add(delay, size);
+        }
         sent.bytes += size;
         sqn = sqn.wrapping_add(1);
     }

@@ -1,20 +1,14 @@
 //! `plot.html`: utilisation, AVEbsld and energy against the budget, one line for each policy and variant. The page
-//! works offline and has no script. Floating point is used only for drawing, with operations that give the same
-//! result everywhere.
-
-mod figure;
+//! works offline and has no script.
 
 use std::fmt::Write as _;
 
 use limo_model::decimal::divide;
+use limo_plot::{Axis, Chart, PlotLine, legend};
 
 use super::file::{Period, Plan};
 use super::table::{Combination, Table};
-use crate::plot::{Axis, escaped};
 use crate::setup::Amount;
-use figure::{Figure, PlotLine, swatch};
-
-const STYLE: &str = include_str!("page/page.css");
 
 /// Line of the plot, in the order of the sweep's budgets.
 struct Curve<'t> {
@@ -48,39 +42,30 @@ pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
                 .lines
                 .iter()
                 .zip(&places.at)
-                .filter_map(|(line, at)| Some((*at, (measure.value)(line)?, line.budget.clone())))
+                .filter_map(|(line, at)| Some((*at, (measure.value)(line)?, format!("budget {}", line.budget))))
                 .collect(),
+            is_marked: true,
         };
         let series: Vec<PlotLine> = curves.iter().enumerate().map(series).collect();
         let values = || series.iter().flat_map(|series| series.points.iter().map(|(_, value, _)| *value));
         let down = Axis::of_values(values(), measure.logarithmic);
         let scale = if down.is_logarithmic() { ", logarithmic" } else { "" };
-        let figure = Figure {
+        let chart = Chart {
             across: &places.axis,
             down: &down,
             across_name: &name,
             down_name: &format!("{}{scale}", measure.unit),
             series: &series,
         };
-        let _ = write!(body, "<figure>\n<figcaption>{}</figcaption>\n{}</figure>\n", measure.caption, figure.svg());
+        let _ = write!(body, "<figure>\n<figcaption>{}</figcaption>\n{}</figure>\n", measure.caption, chart.svg());
     }
-    let legend: String = curves
-        .iter()
-        .enumerate()
-        .map(|(index, curve)| format!("<li>{}{}</li>\n", swatch(index), escaped(&curve.name)))
-        .collect();
-    let title = escaped(title);
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
-         <p>Means over {} {}. The figures are in table.csv, those of single simulations in results.csv.</p>\n\
-         <ul class=\"legend\">\n{legend}</ul>\n{body}</body>\n</html>\n",
-        plan.sources.len(),
-        if plan.sources.len() == 1 { "workload" } else { "workloads" },
-    )
+    let noun = if plan.sources.len() == 1 { "workload" } else { "workloads" };
+    let intro = format!(
+        "<p>Means over {} {noun}. The figures are in table.csv, those of single simulations in results.csv.</p>\n",
+        plan.sources.len()
+    );
+    let legend = legend(curves.iter().map(|curve| curve.name.as_str()));
+    limo_plot::page(title, &(intro + &legend + &body))
 }
 
 /// Makes a line for each policy and variant.

@@ -16,7 +16,7 @@ use limo_model::Power;
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 
-use super::{Cap, CapError, Originals, checked};
+use super::{ApplicationClocks, Cap, CapError, Originals, checked};
 use crate::nvml::{GpuId, Gpus};
 
 /// Name of a captured lock, after the GPU's UUID.
@@ -34,12 +34,14 @@ pub struct ClockCap {
     gpus: Gpus,
     gpu: GpuId,
     range: Option<(Power, Power)>,
+    pairs: ApplicationClocks,
 }
 
 impl ClockCap {
     /// Makes a cap. `library` is as for [`Gpus::new`]. The range is the GPU's draw at its lowest and highest clock.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
-        Self { gpus: Gpus::new(library), gpu, range }
+        let pairs = ApplicationClocks::new(library, gpu.clone());
+        Self { gpus: Gpus::new(library), gpu, range, pairs }
     }
 
     fn known_range(&self) -> Result<(Power, Power), CapError> {
@@ -48,7 +50,7 @@ impl ClockCap {
     }
 
     /// Returns the clocks that can be locked, in MHz, ascending.
-    fn clocks(&mut self) -> Result<Vec<u32>, CapError> {
+    fn lockable(&mut self) -> Result<Vec<u32>, CapError> {
         let mut clocks = self.gpus.ask(&self.gpu, "read the clocks of", |gpu| {
             let memory = gpu.supported_memory_clocks()?.into_iter().max().unwrap_or(0);
             gpu.supported_graphics_clocks(memory)
@@ -75,7 +77,7 @@ fn clock_for(limit: Power, (low, high): (Power, Power), clocks: &[u32]) -> Optio
 impl Cap for ClockCap {
     fn range(&mut self) -> Result<(Power, Power), CapError> {
         let range = self.known_range()?;
-        self.clocks()?;
+        self.lockable()?;
         // Locks cannot be read and are not touched: setting persistence mode to its own value needs the same
         // permission.
         self.gpus.ask(&self.gpu, "set the persistence mode of", |gpu| {
@@ -90,7 +92,7 @@ impl Cap for ClockCap {
     }
 
     fn set(&mut self, limit: Power) -> Result<(), CapError> {
-        let (range, clocks) = (self.known_range()?, self.clocks()?);
+        let (range, clocks) = (self.known_range()?, self.lockable()?);
         let none = || CapError::NoClocks { gpu: format!("GPU {}", self.gpu) };
         let wanted = clock_for(limit, range, &clocks).ok_or_else(none)?;
         let lock = GpuLockedClocksSetting::Numeric { min_clock_mhz: clocks[0], max_clock_mhz: wanted };
@@ -106,7 +108,14 @@ impl Cap for ClockCap {
         Err(CapError::Clock { gpu: format!("GPU {}", self.gpu), wanted, found })
     }
 
+    fn clocks(&mut self) -> Option<&mut ApplicationClocks> {
+        Some(&mut self.pairs)
+    }
+
     fn restore(&mut self, control: &str, value: &str) -> Result<(), CapError> {
+        if let Some(restored) = self.pairs.restore(control, value) {
+            return restored;
+        }
         let named = control.split_once('/').filter(|(_, name)| *name == LOCK && value == UNLOCKED);
         let (uuid, _) =
             named.ok_or_else(|| CapError::Captured { control: control.to_owned(), value: value.to_owned() })?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use limo_model::Power;
 use thiserror::Error;
 
+use super::applications::ClockPair;
 use super::ipmi::IpmiCapError;
 use super::program::ProgramError;
 use crate::http::HttpError;
@@ -54,6 +55,12 @@ pub enum CapError {
     Gpu(#[from] GpuError),
     #[error("{gpu} runs at {found} MHz although its clocks are locked to at most {wanted} MHz")]
     Clock { gpu: String, wanted: u32, found: u32 },
+    #[error("{gpu} holds {found} after {wanted} was set: another program sets its clocks")]
+    Clocks { gpu: String, wanted: ClockPair, found: ClockPair },
+    #[error(
+        "unit `{unit}` has no pairs of clocks: they need `--unit {unit}=nvml:GPU` or `--unit {unit}=nvml-clocks:GPU`"
+    )]
+    NoPairs { unit: String },
     #[error("{gpu} reports no clocks to lock: cap it with `nvml:` if it has a power limit")]
     NoClocks { gpu: String },
 

@@ -17,7 +17,7 @@ use limo_model::Power;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Cap, CapChoice, CapChoiceError, CapError, Originals};
+use super::{ApplicationClocks, Cap, CapChoice, CapChoiceError, CapError, ClockPair, Originals};
 use crate::site::Site;
 
 /// Version of the file's format.
@@ -181,14 +181,43 @@ impl Keeper {
                 self.find_range(index)?
             }
         };
-        self.capture(index)?;
+        let found = self.units[index].cap.capture()?;
+        self.remember(index, found)?;
         self.units[index].cap.set(limit.max(low).min(high))?;
         if limit < low { Err(CapError::TooLow { unit: unit.to_owned(), limit, low }) } else { Ok(()) }
     }
 
-    /// Saves the values of the controls, unless they are known.
-    fn capture(&mut self, index: usize) -> Result<(), CapError> {
-        let found = self.units[index].cap.capture()?;
+    /// Returns all pairs of clocks of a unit, ascending. Writes nothing.
+    ///
+    /// # Errors
+    /// [`CapError`] if the unit has no pairs.
+    pub fn clock_pairs(&mut self, unit: &str) -> Result<Vec<ClockPair>, CapError> {
+        let (_, clocks) = self.clocks(unit)?;
+        clocks.pairs()
+    }
+
+    /// Sets the clocks of a unit. `set(unit, None)` restores the original ones, together with the values before a cap.
+    ///
+    /// # Errors
+    /// [`CapError`] if the unit has no pairs, or does not hold this one.
+    pub fn set_clocks(&mut self, unit: &str, pair: ClockPair) -> Result<(), CapError> {
+        if self.closed {
+            return Err(CapError::Closed);
+        }
+        let (index, clocks) = self.clocks(unit)?;
+        let found = clocks.capture()?;
+        self.remember(index, found)?;
+        self.clocks(unit)?.1.set(pair)
+    }
+
+    fn clocks(&mut self, unit: &str) -> Result<(usize, &mut ApplicationClocks), CapError> {
+        let known = self.units.iter_mut().enumerate().find(|(_, known)| known.name == unit);
+        let clocks = known.and_then(|(index, known)| Some((index, known.cap.clocks()?)));
+        clocks.ok_or_else(|| CapError::NoPairs { unit: unit.to_owned() })
+    }
+
+    /// Saves the values of controls before the first of them is written, unless they are known.
+    fn remember(&mut self, index: usize, found: Originals) -> Result<(), CapError> {
         let known = &self.units[index].originals;
         if found.keys().all(|control| known.contains_key(control)) {
             return Ok(());

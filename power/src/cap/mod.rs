@@ -3,6 +3,7 @@
 //!
 //! A limit counts as set once it was read back. The draw itself is decided elsewhere.
 
+mod applications;
 mod choice;
 mod clocks;
 mod error;
@@ -20,6 +21,7 @@ use std::collections::BTreeMap;
 
 use limo_model::Power;
 
+pub use applications::{ApplicationClocks, ClockPair};
 pub use choice::{CapChoice, CapChoiceError};
 pub use clocks::ClockCap;
 pub use error::CapError;
@@ -61,11 +63,16 @@ pub trait Cap: Send {
     /// [`CapError`] of the first control that does not hold it.
     fn set(&mut self, limit: Power) -> Result<(), CapError>;
 
-    /// Restores one value from [`Self::capture`], and reads it back.
+    /// Restores one value from [`Self::capture`], or from [`ApplicationClocks`], and reads it back.
     ///
     /// # Errors
     /// [`CapError`] if the control is missing, or does not hold the value.
     fn restore(&mut self, control: &str, value: &str) -> Result<(), CapError>;
+
+    /// Returns the clocks of the unit, if it is a GPU whose clocks can be set in pairs.
+    fn clocks(&mut self) -> Option<&mut ApplicationClocks> {
+        None
+    }
 }
 
 /// Converts to microwatts of sysfs; no limit is negative.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use limo_model::Power;
 
-use super::{Cap, CapError, Originals, checked};
+use super::{ApplicationClocks, Cap, CapError, Originals, checked};
 use crate::nvml::{GpuId, Gpus, milliwatts};
 
 /// Name of a captured limit, after the GPU's UUID.
@@ -23,12 +23,14 @@ pub struct NvmlCap {
     gpus: Gpus,
     gpu: GpuId,
     range: Option<(Power, Power)>,
+    pairs: ApplicationClocks,
 }
 
 impl NvmlCap {
     /// Makes a cap. `library` is as for [`Gpus::new`]. Without a range, the GPU's own range counts.
     pub fn new(library: &Path, gpu: GpuId, range: Option<(Power, Power)>) -> Self {
-        Self { gpus: Gpus::new(library), gpu, range }
+        let pairs = ApplicationClocks::new(library, gpu.clone());
+        Self { gpus: Gpus::new(library), gpu, range, pairs }
     }
 
     fn write(&mut self, gpu: &GpuId, limit: Power) -> Result<(), CapError> {
@@ -66,7 +68,14 @@ impl Cap for NvmlCap {
         self.write(&gpu, limit)
     }
 
+    fn clocks(&mut self) -> Option<&mut ApplicationClocks> {
+        Some(&mut self.pairs)
+    }
+
     fn restore(&mut self, control: &str, value: &str) -> Result<(), CapError> {
+        if let Some(restored) = self.pairs.restore(control, value) {
+            return restored;
+        }
         let captured = || CapError::Captured { control: control.to_owned(), value: value.to_owned() };
         let mw: u32 = value.parse().map_err(|_| captured())?;
         // The GPU that was capped, even if another one has its index now.

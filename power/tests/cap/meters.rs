@@ -49,6 +49,20 @@ fn draw_and_energy_of_gpus() {
 }
 
 #[test]
+fn values_that_the_driver_recorded_stand_in_for_a_counter() {
+    let Some(fake) = FakeGpus::new() else { return };
+    let mut meter = Nvml::new(&fake.library());
+    fake.set(1, "recorded", "100000 90000");
+    meter.read(ms(0)).expect("a reading");
+    // 100 W of the first GPU. The values of the second one since then are 20, 40 and 60 W: 40 W in the mean.
+    fake.set(0, "energy_mj", "1100000");
+    fake.set(1, "recorded", "100000 90000 400000 20000 700000 40000 1000000 60000");
+    assert_eq!(meter.read(ms(1000)).expect("a mean"), mean(watts(140), ms(1000)));
+    fake.set(0, "energy_mj", "1200000");
+    assert_eq!(meter.read(ms(2000)).expect("nothing new"), Reading::Draw(Power::from_mw(137_750)));
+}
+
+#[test]
 fn a_gpu_without_a_reading_fails_the_meter() {
     let Some(fake) = FakeGpus::new() else { return };
     let mut meter = Nvml::new(&fake.library());

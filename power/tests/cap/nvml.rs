@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use limo_power::{Cap, ClockCap, GpuId, Gpus, NvmlCap};
+use limo_power::{Cap, ClockCap, ClockPair, GpuId, Gpus, NvmlCap};
 
 use crate::fake::FakeGpus;
 use crate::tree::watts;
@@ -160,4 +160,64 @@ fn the_gpus_of_a_machine() {
     assert_eq!((all[0].enforced, all[0].persistent), (Some(watts(700)), Some(false)));
     assert_eq!((all[1].limits, all[1].enforced, all[1].persistent), (None, None, Some(true)));
     assert_eq!(all[1].draw.map(limo_model::Power::mw), Some(17_250));
+}
+
+#[test]
+fn pairs_of_clocks_are_set_and_put_back() {
+    let Some(fake) = FakeGpus::new() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut site = limo_power::Site::new(dir.path());
+    site.nvml = fake.library();
+    let open = || {
+        let choice = "nvml-clocks:1,20W..75W".parse().expect("a cap");
+        limo_power::Keeper::open(&dir.path().join("caps.json"), &site, vec![("gpu1".to_owned(), choice)])
+    };
+    let pair = |graphics_mhz, memory_mhz| ClockPair { graphics_mhz, memory_mhz };
+    let held = || fake.read(1, "applications_mhz");
+    let (mut keeper, failures) = open().expect("a keeper");
+    assert!(failures.is_empty(), "{failures:?}");
+    // 139 MHz at all three memory clocks, four others at two of them.
+    let pairs = keeper.clock_pairs("gpu1").expect("pairs");
+    assert_eq!((pairs.len(), pairs[0], pairs[10]), (11, pair(139, 405), pair(1720, 3504)));
+    assert!(!fake.library().with_file_name("gpu1/set_mhz").exists(), "nothing is set by looking");
+    keeper.set_clocks("gpu1", pair(139, 405)).expect("set");
+    keeper.set_clocks("gpu1", pair(810, 810)).expect("set");
+    assert_eq!(held(), "810 810");
+    let refused = text(keeper.set_clocks("gpu1", pair(810, 405)));
+    assert!(refused.starts_with("cannot set the clocks of GPU 1: "), "{refused}");
+    keeper.set("gpu1", None).expect("restored");
+    assert_eq!(held(), "1075 3504");
+    // A killed process leaves a pair and a lock behind; the next one restores both.
+    keeper.set_clocks("gpu1", pair(1240, 810)).expect("set");
+    keeper.set("gpu1", Some(watts(20))).expect("set");
+    drop(keeper);
+    assert_eq!((held(), fake.read(1, "locked_mhz")), ("1240 810".to_owned(), "139 139".to_owned()));
+    let (mut keeper, failures) = open().expect("a keeper");
+    assert!(failures.is_empty(), "{failures:?}");
+    assert_eq!((held(), fake.read(1, "locked_mhz")), ("1075 3504".to_owned(), "unlocked".to_owned()));
+    fake.set(1, "stuck", "1");
+    let stuck = text(keeper.set_clocks("gpu1", pair(139, 405)));
+    let expected =
+        "GPU 1 holds 1075 MHz, memory 3504 MHz after 139 MHz, memory 405 MHz was set: another program sets its clocks";
+    assert_eq!(stuck, expected);
+    let none = text(keeper.set_clocks("cpu", pair(139, 405)));
+    assert!(none.starts_with("unit `cpu` has no pairs of clocks: they need `--unit cpu=nvml:GPU`"), "{none}");
+}
+
+#[test]
+fn clock_limits_have_their_reasons() {
+    let Some(fake) = FakeGpus::new() else { return };
+    let mut gpus = Gpus::new(&fake.library());
+    let mut limits = |bits: &str| {
+        fake.set(0, "limits", bits);
+        let found = gpus.clock_limits(&GpuId::Index(0)).expect("reasons");
+        (found.power, found.heat)
+    };
+    // Bits of nvml.h: 0x4 is the power cap, 0x20 and 0x40 are heat, 0x1 is idle and 0x2 the clocks for applications.
+    assert_eq!(
+        ["0", "3", "4", "32", "64", "68"].map(&mut limits),
+        [(false, false), (false, false), (true, false), (false, true), (false, true), (true, true),]
+    );
+    let none = gpus.clock_limits(&GpuId::Index(1)).expect_err("it reports none").to_string();
+    assert!(none.starts_with("cannot read the clock limits of GPU 1: "), "{none}");
 }

@@ -43,8 +43,10 @@ impl FakeGpus {
             ("power_mw", "17250"),
             ("persistence", "1"),
             ("clock_mhz", "1720"),
-            ("memory_mhz", "3504"),
+            ("memory_mhz", "3504 810 405"),
             ("graphics_mhz", "1720 1240 1075 810 139"),
+            ("graphics_mhz_405", "139"),
+            ("applications_mhz", "1075 3504"),
         ];
         first.iter().for_each(|(name, value)| gpus.set(0, name, value));
         second.iter().for_each(|(name, value)| gpus.set(1, name, value));

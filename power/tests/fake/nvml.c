@@ -10,6 +10,7 @@
 
 enum { OK, UNINITIALIZED, INVALID, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 6 };
 #define GPUS 16
+#define MEMORY_CLOCK 2
 static int gpus[GPUS];
 
 static void place(char *path, size_t size, int gpu, const char *name) {
@@ -57,6 +58,26 @@ static int put(int gpu, const char *name, const char *value) {
     fprintf(file, "%s\n", value);
     fclose(file);
     return rename(aside, path) ? 999 : OK;
+}
+
+static void append(int gpu, const char *name, const char *line) {
+    char path[4096];
+    place(path, sizeof path, gpu, name);
+    FILE *file = fopen(path, "a");
+    if (!file) return;
+    fprintf(file, "%s\n", line);
+    fclose(file);
+}
+
+/* Numbers on one line. */
+static int list(int gpu, const char *name, unsigned *count, unsigned *to) {
+    char line[1024];
+    int result = text(gpu, name, line, sizeof line);
+    unsigned room = *count;
+    *count = 0;
+    for (char *at = strtok(line, " "); result == OK && at && *count < room; at = strtok(NULL, " "))
+        to[(*count)++] = (unsigned)atoi(at);
+    return result;
 }
 
 static int has(int gpu, const char *name) {
@@ -110,6 +131,29 @@ int nvmlDeviceGetPowerManagementDefaultLimit(void *device, unsigned *mw) { BEGIN
 int nvmlDeviceGetPersistenceMode(void *device, unsigned *mode) { BEGIN(device); return small(gpu, "persistence", mode); }
 int nvmlDeviceGetClockInfo(void *device, unsigned type, unsigned *mhz) { BEGIN(device); (void)type; return small(gpu, "clock_mhz", mhz); }
 
+/* `limits` has the bits of the reasons. */
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons) {
+    BEGIN(device);
+    return number(gpu, "limits", reasons);
+}
+
+/* `recorded` has the values of the driver's buffer, as time in microseconds and milliwatts in turn. */
+struct sample { unsigned long long at; union { double d; unsigned small; unsigned long long large; } value; };
+int nvmlDeviceGetSamples(void *device, unsigned type, unsigned long long since, unsigned *kind, unsigned *count, struct sample *to) {
+    BEGIN(device);
+    unsigned numbers[64], all = 64, room = *count;
+    int result = list(gpu, "recorded", &all, numbers);
+    if (result || type != 0) return NOT_SUPPORTED;
+    *kind = 1;
+    *count = 0;
+    for (unsigned at = 0; at + 1 < all; at += 2) {
+        if (numbers[at] <= since) continue;
+        if (to && *count < room) to[*count] = (struct sample){ .at = numbers[at], .value.small = numbers[at + 1] };
+        ++*count;
+    }
+    return *count ? OK : NOT_FOUND;
+}
+
 int nvmlDeviceGetPowerManagementLimitConstraints(void *device, unsigned *low, unsigned *high) {
     BEGIN(device);
     int result = small(gpu, "min_mw", low);
@@ -143,21 +187,38 @@ int nvmlDeviceSetPersistenceMode(void *device, unsigned mode) {
 
 int nvmlDeviceGetSupportedMemoryClocks(void *device, unsigned *count, unsigned *clocks) {
     BEGIN(device);
-    *count = 1;
-    return small(gpu, "memory_mhz", clocks);
+    return list(gpu, "memory_mhz", count, clocks);
 }
 
-/* `graphics_mhz` lists them, the highest first. */
+/* `graphics_mhz` lists them, the highest first, and `graphics_mhz_405` those at a memory clock of 405 MHz. */
 int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *count, unsigned *clocks) {
     BEGIN(device);
-    (void)memory;
-    char line[1024];
-    int result = text(gpu, "graphics_mhz", line, sizeof line);
-    unsigned room = *count;
-    *count = 0;
-    for (char *at = strtok(line, " "); result == OK && at && *count < room; at = strtok(NULL, " "))
-        clocks[(*count)++] = (unsigned)atoi(at);
+    char name[64];
+    snprintf(name, sizeof name, "graphics_mhz_%u", memory);
+    return list(gpu, has(gpu, name) ? name : "graphics_mhz", count, clocks);
+}
+
+/* `applications_mhz` holds both clocks: that of the graphics first. */
+int nvmlDeviceGetApplicationsClock(void *device, unsigned type, unsigned *mhz) {
+    BEGIN(device);
+    unsigned pair[2] = {0, 0}, count = 2;
+    int result = list(gpu, "applications_mhz", &count, pair);
+    *mhz = pair[type == MEMORY_CLOCK];
     return result;
+}
+
+/* A pair that is not supported is refused. Those that were set are in `set_mhz`, a line each. */
+int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics) {
+    BEGIN(device);
+    char value[64];
+    unsigned clocks[64], count = 64;
+    int result = nvmlDeviceGetSupportedGraphicsClocks(device, memory, &count, clocks), known = 0;
+    for (unsigned at = 0; result == OK && at < count; ++at) known |= clocks[at] == graphics;
+    if (result) return result;
+    if (!known) return INVALID;
+    snprintf(value, sizeof value, "%u %u", graphics, memory);
+    append(gpu, "set_mhz", value);
+    return has(gpu, "stuck") ? OK : put(gpu, "applications_mhz", value);
 }
 
 /* The GPU follows at once, unless it is `stuck`. */

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 28] = [
+const HOUSE: [(&str, &[&str]); 29] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -16,6 +16,7 @@ const HOUSE: [(&str, &[&str]); 28] = [
     ("proto", &["model", "identity", "files"]),
     ("authority", &["model", "identity", "files", "proto"]),
     ("profiles", &["model"]),
+    ("plot", &[]),
     ("journal", &["model", "files", "sched"]),
     ("power", &["model", "files"]),
     ("feeds", &["model"]),
@@ -45,13 +46,13 @@ const HOUSE: [(&str, &[&str]); 28] = [
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
-    ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles"]),
-    ("lprof", &["model", "program", "files", "proto", "power", "profiles"]),
-    // These crates are not installed: the laboratory and the workshop, which alone may use a program.
+    ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles", "plot"]),
+    ("lprof", &["model", "program", "files", "proto", "power", "profiles", "plot"]),
+    // These crates are not installed: the laboratory, which alone may use a program, and the workshop.
     ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "containment", "sched", "proto", "journal", "power", "requirements"]),
-    ("xtask", &["model", "program", "sched", "proto", "profiles", "journal", "power", "lsim", "requirements"]),
+    ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "requirements"]),
 ];
 
 /// Crates that `model` and `sched` may use.

@@ -1,7 +1,7 @@
 //! The picture of the demo: the draw of each run over the band, and the price below.
 
 use limo_model::{Band, Curve, Power, Price, Time};
-use lsim::plot::{Anchor, Area, Axis, Drawing, Panel, PanelStyle};
+use limo_plot::{Anchor, Area, Axis, Drawing, Panel, PanelStyle};
 
 use super::workload::{BEGIN, END};
 

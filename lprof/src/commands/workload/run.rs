@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use serde::Serialize;
 use super::source::Source;
 use crate::apps::{self, Entry};
 use crate::commands::serve::{ADDRESS, loopback};
+use crate::measure::command_report::CommandReport;
 use crate::quantity::si;
 use crate::session::generator::{self, Sent};
 use crate::session::wire::StreamInit;
@@ -63,6 +65,15 @@ struct RunFigures<'a> {
     behind_s: f64,
 }
 
+impl Run {
+    /// Returns the names of the application and of the workload, which is that of its file; `None` for standard input.
+    pub fn names(&self) -> Option<(String, String)> {
+        let path = self.source.path();
+        let workload = path.file_stem().filter(|_| path != Path::new("-"))?;
+        Some((self.app.name.to_owned(), workload.to_str()?.to_owned()))
+    }
+}
+
 fn application(name: &str) -> Result<&'static Entry, String> {
     let names = || apps::ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
     apps::named(name).ok_or_else(|| format!("possible applications: {}", names()))
@@ -78,6 +89,7 @@ pub fn run(arguments: &Run) -> Result<ExitCode> {
         Some(command) => by_command(arguments, &init, command)?,
         None => by_address(arguments, &init)?,
     };
+    reported(&sent).send()?;
     let figures = figures(arguments, &sent);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&figures)?);
@@ -127,6 +139,18 @@ impl Drop for Executor {
 fn send(arguments: &Run, init: &StreamInit, input: impl Read + Send + 'static, output: impl Write) -> Result<Sent> {
     let mut workload = arguments.source.open()?;
     Ok(generator::run(&mut workload, init, input, output)?)
+}
+
+/// Returns what an `lprof` that measures this session stores.
+fn reported(sent: &Sent) -> CommandReport {
+    let lud = sent.sums.figures().lud;
+    let jobs = sent.packages as f64;
+    CommandReport {
+        kernel_s: None,
+        jobs: Some(jobs),
+        operations: lud.as_ref().map(|lud| lud.total_op),
+        rows: lud.map(|lud| lud.mean_dimension * jobs),
+    }
 }
 
 fn figures<'a>(arguments: &'a Run, sent: &Sent) -> RunFigures<'a> {

@@ -7,8 +7,11 @@ use super::panel::Area;
 /// Side of a text that is at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
+    /// Its begin.
     Start,
+    /// Its middle.
     Middle,
+    /// Its end.
     End,
 }
 

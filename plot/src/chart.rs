@@ -1,6 +1,6 @@
-//! One figure of the page: a panel, and lines with a mark at each point. Colours are those of the page.
+//! A chart: a panel, and lines with marks at their points. Colours are those of the page.
 
-use crate::plot::{Area, Axis, Drawing, Panel, PanelStyle, escaped};
+use super::{Area, Axis, Drawing, Panel, PanelStyle, escaped};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 340.0;
@@ -12,23 +12,36 @@ const COLOURS: usize = 7;
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 const SHAPES: usize = 4;
 
+/// A line of a chart.
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlotLine {
     /// Selects colour, dash and mark.
     pub index: usize,
+    /// Name, for the legend and the points.
     pub name: String,
-    /// Values on both axes, and the budget's label.
+    /// Values on both axes, and the name of the point.
     pub points: Vec<(f64, f64, String)>,
+    /// True if each point has a mark that shows its value under the pointer.
+    pub is_marked: bool,
 }
 
-pub struct Figure<'a> {
+/// Lines over two axes.
+#[derive(Debug, Clone, Copy)]
+pub struct Chart<'a> {
+    /// Horizontal axis.
     pub across: &'a Axis,
+    /// Vertical axis.
     pub down: &'a Axis,
+    /// Name of the horizontal axis, with its unit.
     pub across_name: &'a str,
+    /// Name of the vertical axis, with its unit.
     pub down_name: &'a str,
+    /// The lines.
     pub series: &'a [PlotLine],
 }
 
-impl Figure<'_> {
+impl Chart<'_> {
+    /// Returns the picture.
     pub fn svg(&self) -> String {
         let label = format!("{} against {}", escaped(self.down_name), escaped(self.across_name));
         let mut drawing = Drawing::new(WIDTH, HEIGHT, &format!("role=\"img\" aria-label=\"{label}\""));
@@ -37,8 +50,7 @@ impl Figure<'_> {
         panel.name_across(&mut drawing, HEIGHT - 10.0, self.across_name);
         panel.name_down(&mut drawing, 16.0, self.down_name);
         for series in self.series {
-            let colour = format!("class=\"c{}\"", series.index % COLOURS);
-            drawing.group(&colour, |drawing| line(drawing, &panel, series));
+            drawing.group(&line_colour(series.index), |drawing| line(drawing, &panel, series));
         }
         drawing.finish()
     }
@@ -50,12 +62,25 @@ fn line(drawing: &mut Drawing, panel: &Panel<'_>, series: &PlotLine) {
     let place = |point: &&(f64, f64, String)| format!("{:.1} {:.1}", panel.x(point.0), panel.y(point.1));
     let places: Vec<String> = points.iter().map(place).collect();
     if places.len() > 1 {
-        drawing.path(&format!("class=\"line\"{}", dash(series.index)), &format!("M{}", places.join("L")));
+        drawing.path(&line_style(series.index), &format!("M{}", places.join("L")));
+    }
+    if !series.is_marked {
+        return;
     }
     for point in points {
-        let title = format!("{}, budget {}: {:.4}", series.name, point.2, point.1);
+        let title = format!("{}, {}: {:.4}", series.name, point.2, point.1);
         drawing.titled_path("class=\"mark\"", &mark(series.index, panel.x(point.0), panel.y(point.1)), &title);
     }
+}
+
+/// Returns the attributes of the line with this index, as in the [`legend`]. Its group has the class `cN` of its colour.
+pub fn line_style(index: usize) -> String {
+    format!("class=\"line\"{}", dash(index))
+}
+
+/// Returns the class of the colour of the line with this index.
+pub fn line_colour(index: usize) -> String {
+    format!("class=\"c{}\"", index % COLOURS)
 }
 
 fn dash(index: usize) -> String {
@@ -75,8 +100,14 @@ fn mark(index: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// Draws a line with its mark, for the legend.
-pub fn swatch(index: usize) -> String {
+/// Returns a list of the lines as HTML: how each is drawn, and its name.
+pub fn legend<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let line = |(index, name)| format!("<li>{}{}</li>\n", swatch(index), escaped(name));
+    format!("<ul class=\"legend\">\n{}</ul>\n", names.enumerate().map(line).collect::<String>())
+}
+
+/// Draws a line with its mark.
+fn swatch(index: usize) -> String {
     let (colour, dash, mark) = (index % COLOURS, dash(index), mark(index, 17.0, 7.0));
     format!(
         "<svg class=\"c{colour}\" width=\"34\" height=\"14\" aria-hidden=\"true\"><path class=\"line\"{dash} d=\"M0 7H34\"/><path class=\"mark\" d=\"{mark}\"/></svg>"
@@ -94,10 +125,11 @@ mod tests {
         let series = [PlotLine {
             index: 1,
             name: "x & y".to_owned(),
-            points: vec![(0.0, 10.0, "a".to_owned()), (1.0, 0.0, "b".to_owned())],
+            points: vec![(0.0, 10.0, "budget a".to_owned()), (1.0, 0.0, "b".to_owned())],
+            is_marked: true,
         }];
         let svg =
-            Figure { across: &across, down: &down, across_name: "budget", down_name: "kWh", series: &series }.svg();
+            Chart { across: &across, down: &down, across_name: "budget", down_name: "kWh", series: &series }.svg();
         // A quarter and three quarters of 672 from 76 on; the top and the foot of the area.
         assert!(svg.contains("d=\"M244.0 12.0L580.0 288.0\""), "{svg}");
         assert!(svg.contains("<title>x &amp; y, budget a: 10.0000</title>") && svg.contains("&lt;a&gt;"), "{svg}");

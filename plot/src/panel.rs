@@ -5,6 +5,7 @@ use super::drawing::{Anchor, Drawing};
 
 /// A rectangle, in units of the picture; `y` grows downwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(missing_docs, reason = "the names say what they are")]
 pub struct Area {
     pub left: f64,
     pub right: f64,
@@ -29,8 +30,11 @@ const HALF_DIGIT: f64 = 4.0;
 /// An area and its axes.
 #[derive(Debug, Clone, Copy)]
 pub struct Panel<'a> {
+    /// The area.
     pub area: Area,
+    /// Horizontal axis.
     pub across: &'a Axis,
+    /// Vertical axis.
     pub down: &'a Axis,
 }
 

@@ -4,6 +4,7 @@
 /// Marks of an axis: place and label.
 pub type Marks = Vec<(f64, String)>;
 
+/// Range of values, and its marks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     low: f64,
@@ -87,10 +88,12 @@ impl Axis {
         Self::stepped((low / step).floor() * step, ((high / step).ceil() * step).max(step), step)
     }
 
+    /// Returns true if equal ratios of values have equal distances.
     pub fn is_logarithmic(&self) -> bool {
         self.logarithmic
     }
 
+    /// Returns the marks.
     pub fn marks(&self) -> &Marks {
         &self.marks
     }

@@ -1,0 +1,20 @@
+//! Plots and tables as SVG and HTML text, and the page around them. Pages work offline and have no script. Knows no data
+//! and accesses no file.
+//!
+//! Floating point is used only for drawing, with operations that give the same result everywhere.
+
+#![warn(missing_docs)]
+
+mod axis;
+mod chart;
+mod drawing;
+mod page;
+mod panel;
+mod table;
+
+pub use axis::{Axis, Marks};
+pub use chart::{Chart, PlotLine, legend, line_colour, line_style};
+pub use drawing::{Anchor, Drawing, escaped};
+pub use page::page;
+pub use panel::{Area, Panel, PanelStyle};
+pub use table::{Cell, SHADES, Table};
