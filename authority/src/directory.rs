@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_listener_sees_each_change_of_its_files() {
-        let (_dir, directory, authority) = made();
+        let (_dir, directory, _) = made();
         let listening = Listening::new(directory.path().to_owned());
         let settings = || listening.settings().map(drop).map_err(|error| error.to_string());
         assert_eq!([settings(), settings()], [Ok(()), Ok(())]);
