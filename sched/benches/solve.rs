@@ -10,18 +10,23 @@
 use std::time::Duration;
 
 use limo_model::{Energy, Span};
-use limo_sched::solve::assignment::{Wanted, Weights};
+use limo_sched::solve::assignment::{JobRow, Weights};
 use limo_sched::solve::plan::{Effort, PlanJob, PlanProblem};
 use nix::time::{ClockId, clock_gettime};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Random numbers that are equal on every machine.
-struct Dice(u64);
+struct Dice(SplitMix64);
 
 impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(SplitMix64::seed_from_u64(seed))
+    }
+
     /// Returns a number from `least` to `most`.
     fn between(&mut self, least: i64, most: i64) -> i64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        least + ((self.0 >> 33) % (most - least + 1).unsigned_abs()) as i64
+        least + (self.0.next_u64() % (most - least + 1).unsigned_abs()) as i64
     }
 }
 
@@ -45,7 +50,7 @@ fn main() {
 /// Jobs whose energies are independent of each other, or depend alike on the processor and the memory of a node: 107 to
 /// 124 W and 30 to 76 W, as in the heterogeneity paper. Then all jobs want the same nodes.
 fn assignment((jobs, nodes, different): (usize, usize, usize), independent: bool, aim: Option<Duration>) {
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let draws: Vec<(i64, i64)> =
         (0..nodes).map(|_| (dice.between(107_000, 124_000), dice.between(30_000, 76_000))).collect();
     let row = |_| {
@@ -59,7 +64,7 @@ fn assignment((jobs, nodes, different): (usize, usize, usize), independent: bool
     };
     let rows: Vec<Vec<Option<Energy>>> = (0..different).map(row).collect();
     let weights = Weights::new(vec![1; nodes], &rows).expect("in range");
-    let jobs: Vec<Wanted> = (0..jobs).map(|job| Wanted { row: job % different, nodes: 1 }).collect();
+    let jobs: Vec<JobRow> = (0..jobs).map(|job| JobRow { row: job % different, nodes: 1 }).collect();
     let took = best(|| weights.assign(&jobs).len());
     let kind = if independent { "independent" } else { "alike" };
     let label = format!("assignment, {kind}: {} jobs, {nodes} nodes, {different} different jobs", jobs.len());
@@ -98,7 +103,7 @@ fn search(jobs: usize, aim: f64) {
 /// Jobs of the size of those of Eurora on 64 nodes with 16 cores, and 32 accelerators of each kind, at half of the draw
 /// of all.
 fn problem(jobs: usize, seed: u64) -> PlanProblem {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let jobs: Vec<PlanJob> = (0..jobs)
         .map(|_| {
             let nodes = if dice.between(0, 3) == 0 { dice.between(2, 16) } else { 1 };

@@ -5,11 +5,13 @@ mod settings;
 mod swept;
 mod variant;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
 use limo_model::Power;
+use limo_power::ClockPair;
 
 use super::laboratory::LaboratoryArguments;
 use super::measure::EXIT_CODES;
@@ -125,7 +127,8 @@ fn all(
         let mut sweep = Sweep { subject: &mut *subject, objective, found };
         match plan {
             SettingPlan::Grid(settings) => sweep.grid(&settings, seed)?,
-            SettingPlan::Search(low, high) => sweep.search((low, high))?,
+            SettingPlan::SearchCaps(low, high) => sweep.search_caps((low, high))?,
+            SettingPlan::SearchClocks(pairs) => sweep.search_clocks(&pairs)?,
         }
         all.push(sweep.found);
     }
@@ -145,23 +148,55 @@ impl Sweep<'_> {
         self.subject.store(&self.found.judged[0].measurement)
     }
 
-    /// Searches, and measures the best two again.
-    fn search(&mut self, (low, high): (Power, Power)) -> anyhow::Result<()> {
+    /// Searches for the best cap, and measures the best two settings again.
+    fn search_caps(&mut self, (low, high): (Power, Power)) -> anyhow::Result<()> {
         self.measure(Setting::Original)?;
         let draw = self.draw(&self.found.judged[0].measurement.runs).min(high);
-        let Some(mut search) = Search::new(low, draw) else {
+        let Some(search) = Search::new(low.watts(), draw.watts()) else {
             let progress = &self.subject.laboratory.progress;
             progress.say(&format!("no cap has an effect: the command draws {draw}, and the lowest cap is {low}"));
             return Ok(());
         };
-        while let Some(cap) = search.next() {
-            let at = self.measure(Setting::Cap(cap))?;
+        // Controls take whole tenths of a watt.
+        self.search(search, |watts| Setting::Cap(Power::from_mw((watts * 10.0).round() as i64 * 100)))?;
+        self.measure_best_again()
+    }
+
+    /// Searches for the best graphics clock at each memory clock, and measures the best two settings again.
+    fn search_clocks(&mut self, pairs: &[ClockPair]) -> anyhow::Result<()> {
+        self.measure(Setting::Original)?;
+        let memories: BTreeSet<u32> = pairs.iter().map(|pair| pair.memory_mhz).collect();
+        for memory in memories {
+            let clocks = || pairs.iter().filter(|pair| pair.memory_mhz == memory);
+            let graphics = || clocks().map(|pair| f64::from(pair.graphics_mhz));
+            let nearest = |mhz: f64| {
+                let distance = |pair: &&ClockPair| (f64::from(pair.graphics_mhz) - mhz).abs();
+                let nearest = clocks().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+                nearest.copied().map_or(Setting::Original, Setting::Clocks)
+            };
+            let (low, high) = (graphics().fold(f64::INFINITY, f64::min), graphics().fold(0.0, f64::max));
+            match Search::new(low, high) {
+                Some(search) => self.search(search, nearest)?,
+                None => drop(self.measure(nearest(high))?),
+            }
+        }
+        self.measure_best_again()
+    }
+
+    /// Measures the settings that a search asks for.
+    fn search(&mut self, mut search: Search, setting: impl Fn(f64) -> Setting) -> anyhow::Result<()> {
+        while let Some(value) = search.next() {
+            let at = self.measure(setting(value))?;
             let judged = &self.found.judged;
             let (Some(uncapped), Some(candidate)) = (self.found.uncapped(), candidate(&judged[at])) else {
                 bail!("{}", judged[at].measurement.reasons.join("; "));
             };
             search.tell(self.objective.value(&candidate, &uncapped));
         }
+        Ok(())
+    }
+
+    fn measure_best_again(&mut self) -> anyhow::Result<()> {
         for at in self.found.best_few(self.objective, AGAIN) {
             let measurement = &self.found.judged[at].measurement;
             let (setting, runs) = (measurement.setting(), measurement.runs.clone());

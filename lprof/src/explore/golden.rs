@@ -1,29 +1,24 @@
-//! Search for the best cap: golden section over the logarithm of the cap, between the lowest cap and the draw without a
-//! cap. A cap above that draw does nothing. The objective must have one minimum there; it has one in the model of
-//! power-capping-2018, and in the measurements of limo-2018, Table 4.4.
+//! Search for the best cap or clock: golden section over its logarithm, between the lowest one and that above which
+//! nothing changes, which is the draw without a cap. The objective must have one minimum there; it has one by cap in
+//! the model of power-capping-2018, and in the measurements of limo-2018, Table 4.4.
 
-use limo_model::Power;
-
-/// Number of caps that are measured, besides the run without a cap. In the model of emulated hardware, with noise of
-/// 1 %, the energy is then within 1 % of the best one on average.
-pub const CAPS: usize = 6;
+/// Number of values that are measured. By cap in the model of emulated hardware, with noise of 1 %, the energy is then
+/// within 1 % of the best one on average.
+pub const VALUES: usize = 6;
 
 /// Part of the range that remains after each step: the golden section.
 const KEPT: f64 = 0.618_033_988_749_894_9;
 
-/// Least distance of two caps, as the logarithm of their quotient. Nearer ones cannot be told apart.
+/// Least distance of two values, as the logarithm of their quotient. Nearer ones cannot be told apart.
 const NEAREST: f64 = 0.01;
 
-/// Steps of caps: controls take whole tenths of a watt.
-const STEP_MW: f64 = 100.0;
-
-/// A measured cap, with its value.
+/// A measured point, with the value of the objective.
 type Valued = (f64, f64);
 
 /// State of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// Logarithms of the ends of the range, in milliwatts.
+    /// Logarithms of the ends of the range.
     low: f64,
     high: f64,
     /// Points within the range, from low to high. The first without a value is the next one.
@@ -32,25 +27,25 @@ pub struct Search {
 }
 
 impl Search {
-    /// Starts between the lowest cap and the draw without a cap. `None` if no cap is below that draw: then none has an
-    /// effect.
-    pub fn new(lowest: Power, draw: Power) -> Option<Self> {
-        let (low, high) = ((lowest.mw() as f64).ln(), (draw.mw() as f64).ln());
-        if lowest <= Power::ZERO || high - low < NEAREST {
+    /// Starts between two values in any unit. `None` if the range is empty, so that nothing in it has an effect.
+    pub fn new(lowest: f64, highest: f64) -> Option<Self> {
+        let (low, high) = (lowest.ln(), highest.ln());
+        // The logarithm of zero or less is no number, or has no distance.
+        if !low.is_finite() || !high.is_finite() || high - low < NEAREST {
             return None;
         }
         let inner = [(high - KEPT * (high - low), None), (low + KEPT * (high - low), None)];
-        Some(Self { low, high, inner, left: CAPS })
+        Some(Self { low, high, inner, left: VALUES })
     }
 
-    /// Returns the next cap to measure; `None` at the end.
-    pub fn next(&self) -> Option<Power> {
+    /// Returns the next value to measure; `None` at the end.
+    pub fn next(&self) -> Option<f64> {
         let open = self.inner.iter().find(|(_, value)| value.is_none())?.0;
         let is_over = self.left == 0 || self.high - self.low < NEAREST;
-        (!is_over).then(|| Power::from_mw(((open.exp() / STEP_MW).round() * STEP_MW) as i64))
+        (!is_over).then(|| open.exp())
     }
 
-    /// Notes the value of the cap that [`Self::next`] returned; less is better.
+    /// Notes the objective at the value that [`Self::next`] returned; less is better.
     pub fn tell(&mut self, value: f64) {
         if let Some(open) = self.inner.iter_mut().find(|(_, value)| value.is_none()) {
             open.1 = Some(value);
@@ -75,7 +70,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use limo_model::{Span, Time};
+    use limo_model::{Power, Span, Time};
     use limo_power::{Emulated, Hardware, Noise, Share};
 
     use super::*;
@@ -83,16 +78,16 @@ mod tests {
 
     #[test]
     fn the_steps_of_a_smooth_minimum() {
-        let mut search = Search::new(Power::from_watts(8), Power::from_watts(80)).expect("a range");
+        let mut search = Search::new(8.0, 80.0).expect("a range");
         let mut tried = Vec::new();
-        while let Some(cap) = search.next() {
-            tried.push(cap.watts());
-            search.tell((cap.watts().ln() - 20_f64.ln()).abs());
+        while let Some(watts) = search.next() {
+            tried.push((watts * 10.0).round() / 10.0);
+            search.tell((watts.ln() - 20_f64.ln()).abs());
         }
         // 80 * 10^-0.618, 8 * 10^0.618, then the golden sections towards 20 W.
         assert_eq!(tried, [19.3, 33.2, 13.8, 23.7, 17.0, 20.9]);
-        assert!(Search::new(Power::from_watts(8), Power::from_watts(8)).is_none());
-        assert!(Search::new(Power::ZERO, Power::from_watts(8)).is_none());
+        assert!(Search::new(8.0, 8.0).is_none());
+        assert!(Search::new(0.0, 8.0).is_none());
     }
 
     /// Returns a number from `low` to `high`.
@@ -180,10 +175,10 @@ mod tests {
             let mut unit = Unit::new(seed);
             let uncapped = unit.measure(None);
             let mut candidates = vec![uncapped];
-            let draw = Power::from_mw((uncapped.above_j / uncapped.time_s * 1000.0) as i64);
-            let mut search = Search::new(unit.lowest, draw).expect("a range");
-            while let Some(cap) = search.next() {
-                let candidate = unit.measure(Some(cap));
+            let draw_w = uncapped.above_j / uncapped.time_s;
+            let mut search = Search::new(unit.lowest.watts(), draw_w).expect("a range");
+            while let Some(watts) = search.next() {
+                let candidate = unit.measure(Some(Power::from_mw((watts * 1000.0) as i64)));
                 search.tell(Objective::Energy.value(&candidate, &uncapped));
                 candidates.push(candidate);
             }

@@ -25,14 +25,20 @@ fn options(fake: &FakeGpus, unit: &str, out: &str) -> Vec<String> {
     named.into_iter().flat_map(|(name, value)| [name.to_owned(), value.to_owned()]).collect()
 }
 
-/// Runs `lprof` with a command that takes 50 ms and lets the GPU draw 40 W more.
+/// Runs `lprof` with a command that takes 50 ms and lets the GPU draw 60 W instead of 20 W.
 fn measure(fake: &FakeGpus, command: &str, unit: &str, own: &[&str]) -> (Printed, String) {
+    measure_draw(fake, (command, unit), own, "60000")
+}
+
+/// The same with another draw in mW, in arithmetic of the shell in which `mhz` is the graphics clock.
+fn measure_draw(fake: &FakeGpus, (command, unit): (&str, &str), own: &[&str], draw: &str) -> (Printed, String) {
     let out = fake.library().with_file_name("results").display().to_string();
     let options = options(fake, unit, &out);
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let gpu = fake.library().with_file_name(if unit.starts_with("gpu1") { "gpu1" } else { "gpu0" });
-    let draw = |mw| format!("echo {mw} > {0}/p; mv {0}/p {0}/power_mw", gpu.display());
-    let line = format!("{}; sleep 0.05; {}", draw(60_000), draw(20_000));
+    let set = |mw: &str| format!("echo $(({mw})) > {0}/p; mv {0}/p {0}/power_mw", gpu.display());
+    let mhz = format!("read mhz memory < {}/applications_mhz", gpu.display());
+    let line = format!("{mhz}; {}; sleep 0.05; {}", set(draw), set("20000"));
     (run(&[&[command], &options[..], own, &["--json", "--", "sh", "-c", &line]].concat()), out)
 }
 
@@ -61,6 +67,27 @@ fn pairs_of_clocks_are_measured_and_the_original_one_is_restored() {
     assert!(exported.stderr.contains("is left out: profiles have caps, and no clocks"), "{exported:#?}");
     let html = run(&["report", &out]).stdout;
     assert!(html.contains("Figure 4.2 of limo-2018") && html.contains("memory 405 MHz"), "{html}");
+}
+
+#[test]
+fn a_search_finds_the_best_clock_at_each_memory_clock() {
+    let Some(fake) = FakeGpus::new() else { return };
+    fake.set(1, "power_mw", "20000");
+    fake.set(1, "graphics_mhz", "1720 1580 1450 1330 1220 1120 1075 990 910 835 766 703 645 592 543 498 457 300 139");
+    let draw = "40000 + 100 * (mhz > 766 ? mhz - 766 : 766 - mhz)";
+    let own = ["--search", "energy", "--clocks", "all", "--memory-clocks", "405,3504"];
+    let (printed, out) = measure_draw(&fake, ("sweep", "gpu1=nvml-clocks:1,20W..75W"), &own, draw);
+    let answer: serde_json::Value = serde_json::from_str(&printed.stdout).expect("JSON");
+    // The draw is least at 766 MHz. Six steps of the golden section leave 2.52 * 0.618^5 = 0.23 of the logarithm.
+    let best = &answer["best"]["clocks"];
+    let graphics = best["graphics_mhz"].as_u64().expect("a clock");
+    assert!((645..=910).contains(&graphics) && best["memory_mhz"] == 3504, "{printed:#?}");
+    // The original clocks, one pair at the lowest memory clock, and at most six at the highest.
+    let all = results::read(out.as_ref()).expect("results");
+    assert!(all.len() <= 8, "{} measurements", all.len());
+    assert_eq!(fake.read(1, "applications_mhz"), "1075 3504");
+    let both = run(&["sweep", "--meter", "nvml", "--grid", "30W", "--clocks", "all", "--", "true"]);
+    assert_eq!(both.code, Some(125), "{both:#?}");
 }
 
 #[test]

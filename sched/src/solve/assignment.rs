@@ -39,7 +39,7 @@ pub struct Weights {
 
 /// A job to assign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct JobRow {
     /// Row of its weights.
     pub row: usize,
     /// Number of its nodes, each with this weight.
@@ -114,10 +114,10 @@ impl Weights {
     ///
     /// # Panics
     /// If a job names a row that does not exist.
-    pub fn assign(&self, jobs: &[Wanted]) -> Vec<Option<Vec<usize>>> {
-        let mut search = Search::new(self, jobs.iter().map(|job| job.nodes).sum());
-        let fits: Vec<bool> = jobs.iter().map(|job| search.add(self.different[job.row], job.nodes)).collect();
-        let mut taken = search.taken_by_row();
+    pub fn assign(&self, jobs: &[JobRow]) -> Vec<Option<Vec<usize>>> {
+        let mut assigner = Assigner::new(self, jobs.iter().map(|job| job.nodes).sum());
+        let fits: Vec<bool> = jobs.iter().map(|job| assigner.add(self.different[job.row], job.nodes)).collect();
+        let mut taken = assigner.taken_by_row();
         let places = jobs.iter().zip(fits).map(|(job, fits)| {
             fits.then(|| {
                 // Each job that fits has added as many nodes to its row.
@@ -131,7 +131,7 @@ impl Weights {
     }
 
     /// Returns the sum of the weights of an assignment.
-    pub fn sum(&self, jobs: &[Wanted], places: &[Option<Vec<usize>>]) -> Energy {
+    pub fn sum(&self, jobs: &[JobRow], places: &[Option<Vec<usize>>]) -> Energy {
         let placed = jobs.iter().zip(places).filter_map(|(job, columns)| Some((job, columns.as_ref()?)));
         let weights = placed.flat_map(|(job, columns)| {
             let row = self.row(self.different[job.row]);
@@ -156,7 +156,7 @@ struct Ordered {
 }
 
 /// An assignment that grows.
-struct Search<'a> {
+struct Assigner<'a> {
     weights: &'a Weights,
     /// Most nodes that are assigned in the end.
     most: usize,
@@ -197,7 +197,7 @@ struct Before {
     first_free: Vec<usize>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Assigner<'a> {
     fn new(weights: &'a Weights, most: usize) -> Self {
         let rows = weights.rows;
         Self {

@@ -1,4 +1,4 @@
-//! The settings of a sweep: a list of caps, a search for the best cap, or pairs of clocks.
+//! The settings of a sweep: a list of caps, pairs of clocks, or a search for the best cap or clock.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -78,13 +78,13 @@ pub struct SettingArguments {
 
 /// Kind of the settings.
 #[derive(Debug, Args)]
-#[group(id = "caps", required = true, multiple = false, args = ["grid", "search", "clocks"])]
+#[group(id = "caps", required = true, multiple = true, args = ["grid", "search", "clocks"])]
 struct SettingChoice {
     /// Caps to measure, such as 8W,12W,16W: in random order, with runs without a cap before and after; the one with
     /// the least energy of the node is the best
-    #[arg(long, value_name = "POWER,...")]
+    #[arg(long, value_name = "POWER,...", conflicts_with_all = ["search", "clocks"])]
     grid: Option<CapList>,
-    /// Search for the best cap: energy (of the node), above-idle, edp, time<=5% (least energy that is at most 5% slower)
+    /// Search for the best cap, or with --clocks for the best graphics clock: energy (of the node), above-idle, edp, time<=5% (least energy that is at most 5% slower)
     /// or cost:KWH,HOUR (costs of a kWh and of an hour of the node)
     #[arg(long, value_name = "OBJECTIVE")]
     search: Option<Objective>,
@@ -99,7 +99,9 @@ pub enum SettingPlan {
     /// These settings, in random order.
     Grid(Vec<Setting>),
     /// Caps between the lowest and the highest.
-    Search(Power, Power),
+    SearchCaps(Power, Power),
+    /// Some of these clocks.
+    SearchClocks(Vec<ClockPair>),
 }
 
 impl SettingArguments {
@@ -115,7 +117,10 @@ impl SettingArguments {
     pub fn plan(&self, testbed: &mut Testbed, several: bool) -> anyhow::Result<SettingPlan> {
         if let Some(graphics) = &self.choice.clocks {
             let pairs = chosen(&testbed.clock_pairs()?, graphics, self.memory_clocks.as_ref())?;
-            return Ok(SettingPlan::Grid(pairs.into_iter().map(Setting::Clocks).collect()));
+            return Ok(match self.choice.search {
+                Some(_) => SettingPlan::SearchClocks(pairs),
+                None => SettingPlan::Grid(pairs.into_iter().map(Setting::Clocks).collect()),
+            });
         }
         let unit = testbed.unit();
         let (low, high) = unit.caps.with_context(|| {
@@ -126,7 +131,7 @@ impl SettingArguments {
                 if name == "cpu" { "rapl" } else { "nvml:0" }
             )
         })?;
-        let Some(CapList(caps)) = &self.choice.grid else { return Ok(SettingPlan::Search(low, high)) };
+        let Some(CapList(caps)) = &self.choice.grid else { return Ok(SettingPlan::SearchCaps(low, high)) };
         if caps.len() > MOST_CAPS {
             bail!("the grid has {} caps: the limit is {MOST_CAPS}", caps.len());
         }

@@ -26,15 +26,15 @@ pub struct PlanArguments {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Problem {
+struct PlanText {
     capacity: Vec<f64>,
     power_w: f64,
-    jobs: Vec<Job>,
+    jobs: Vec<PlanJobText>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Job {
+struct PlanJobText {
     weight: f64,
     duration_s: f64,
     needs: Vec<f64>,
@@ -42,7 +42,7 @@ struct Job {
 }
 
 #[derive(Serialize)]
-struct Solution {
+struct PlanSolution {
     weighted_start_s: f64,
     starts_s: Vec<f64>,
 }
@@ -59,11 +59,11 @@ pub fn run(PlanArguments { arguments, evaluations, seed }: &PlanArguments) -> Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn solve(problem: &Problem, effort: Effort) -> Result<Solution> {
+fn solve(problem: &PlanText, effort: Effort) -> Result<PlanSolution> {
     // The draw is the last resource.
     let capacity = problem.capacity.iter().chain([&problem.power_w]);
     let capacity = capacity.map(|value| parts("the capacity", *value)).collect::<Result<Vec<i64>>>()?;
-    let plan_job = |job: &Job| -> Result<PlanJob> {
+    let plan_job = |job: &PlanJobText| -> Result<PlanJob> {
         let weight = parts("the weight", job.weight)?.try_into();
         let needs = job.needs.iter().chain([&job.power_w]).map(|value| parts("a need", *value));
         Ok(PlanJob {
@@ -75,7 +75,7 @@ fn solve(problem: &Problem, effort: Effort) -> Result<Solution> {
     let numbered = problem.jobs.iter().enumerate();
     let jobs = numbered.map(|(number, job)| plan_job(job).with_context(|| format!("job {number}")));
     let schedule = PlanProblem::new(&capacity, &jobs.collect::<Result<Vec<_>>>()?)?.solve(effort);
-    Ok(Solution {
+    Ok(PlanSolution {
         weighted_start_s: schedule.cost as f64 / PARTS / PARTS,
         starts_s: schedule.starts.iter().map(|start| start.ms() as f64 / PARTS).collect(),
     })

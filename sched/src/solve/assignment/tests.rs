@@ -1,3 +1,5 @@
+//! Small assignments, compared with all possible ones.
+
 use limo_model::Energy;
 use proptest::collection::vec;
 use proptest::option::weighted;
@@ -12,11 +14,11 @@ fn weights(nodes: &[u32], rows: &[Vec<Option<i64>>]) -> Weights {
 }
 
 /// Returns the least sum of the weights of all of these jobs, by trying everything.
-fn least(weights: &[Vec<Option<i64>>], jobs: &[Wanted], free: &mut [u32]) -> Option<i64> {
+fn least(weights: &[Vec<Option<i64>>], jobs: &[JobRow], free: &mut [u32]) -> Option<i64> {
     fn nodes(
         weights: &[Vec<Option<i64>>],
         (row, left, from): (usize, usize, usize),
-        rest: &[Wanted],
+        rest: &[JobRow],
         free: &mut [u32],
     ) -> Option<i64> {
         if left == 0 {
@@ -41,7 +43,7 @@ fn least(weights: &[Vec<Option<i64>>], jobs: &[Wanted], free: &mut [u32]) -> Opt
 fn a_job_moves_if_that_saves_more_than_it_costs() {
     // By hand: the first job alone would take column 0 for 1; with both, 2 + 3 is less than 1 + 9.
     let weights = weights(&[1, 1], &[vec![Some(1), Some(2)], vec![Some(3), Some(9)]]);
-    let jobs = [Wanted { row: 0, nodes: 1 }, Wanted { row: 1, nodes: 1 }];
+    let jobs = [JobRow { row: 0, nodes: 1 }, JobRow { row: 1, nodes: 1 }];
     let places = weights.assign(&jobs);
     assert_eq!(places, [Some(vec![1]), Some(vec![0])]);
     assert_eq!(weights.sum(&jobs, &places), Energy::from_mj(5));
@@ -51,7 +53,7 @@ fn a_job_moves_if_that_saves_more_than_it_costs() {
 #[test]
 fn a_wide_job_without_enough_nodes_leaves_them_to_those_behind_it() {
     let weights = weights(&[1, 1, 1], &[vec![Some(5), Some(6), None], vec![Some(1), Some(2), Some(3)]]);
-    let (one, three, two) = (Wanted { row: 1, nodes: 1 }, Wanted { row: 0, nodes: 3 }, Wanted { row: 0, nodes: 2 });
+    let (one, three, two) = (JobRow { row: 1, nodes: 1 }, JobRow { row: 0, nodes: 3 }, JobRow { row: 0, nodes: 2 });
     assert_eq!(weights.assign(&[one, three, one]), [Some(vec![0]), None, Some(vec![1])]);
     assert_eq!(weights.assign(&[one, two, one]), [Some(vec![2]), Some(vec![0, 1]), None]);
 }
@@ -79,7 +81,7 @@ proptest! {
         jobs in vec((0..3usize, 0..3usize), 0..5),
     ) {
         let rows: Vec<Vec<Option<i64>>> = cells.iter().map(|row| row[..nodes.len()].to_vec()).collect();
-        let jobs: Vec<Wanted> = jobs.iter().map(|(row, nodes)| Wanted { row: *row, nodes: *nodes }).collect();
+        let jobs: Vec<JobRow> = jobs.iter().map(|(row, nodes)| JobRow { row: *row, nodes: *nodes }).collect();
         let weights = weights(&nodes, &rows);
         let places = weights.assign(&jobs);
         let mut accepted = Vec::new();

@@ -1,6 +1,9 @@
 //! Annealing over lists: a job is moved to another place, or two are swapped; a worse list is kept with a probability
 //! that shrinks.
 
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
 use super::{Decoder, Effort, PlanProblem};
 
 /// First and last temperature, in parts of the first cost for each job.
@@ -9,37 +12,29 @@ const TEMPERATURES: (f64, f64) = (0.5, 0.001);
 /// Number of evaluations of the first round.
 const FIRST_ROUND: u32 = 1_000;
 
-/// Random numbers by xorshift64*, equal on every machine.
-struct Dice(u64);
+/// Random numbers, equal on every machine.
+struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
-    fn new(seed: u64) -> Self {
-        // Zero would stay zero.
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn draw(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     /// Returns a number from 0 to `sides` - 1.
     fn below(&mut self, sides: usize) -> usize {
-        ((u128::from(self.draw()) * sides as u128) >> 64) as usize
+        ((u128::from(self.0.next_u64()) * sides as u128) >> 64) as usize
     }
 
     /// Returns a number above 0 and at most 1.
     fn share(&mut self) -> f64 {
-        ((self.draw() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
     }
 }
 
 /// Returns the best list that was found from `order`. Each round of annealing has twice the length of the last one, so
 /// that the cost never rises with the effort.
 pub(super) fn improved(problem: &PlanProblem, order: Vec<u32>, effort: Effort) -> Vec<u32> {
-    let (mut decoder, mut dice) = (Decoder::new(problem), Dice::new(effort.seed));
+    let (mut decoder, mut dice) = (Decoder::new(problem), Dice(Xoshiro256PlusPlus::seed_from_u64(effort.seed)));
     let Some(cost) = decoder.cost(&order, i128::MAX) else { return order };
     let scale = cost as f64 / order.len() as f64;
     let mut best = (cost, order);
@@ -52,7 +47,7 @@ pub(super) fn improved(problem: &PlanProblem, order: Vec<u32>, effort: Effort) -
             // Drawn first, so that a schedule can be left as soon as it is too expensive.
             let bound = cost + (-temperature * libm::log(dice.share())) as i128;
             let (from, to) = places(&mut dice, now.len());
-            let swaps = dice.draw() & 1 == 0;
+            let swaps = dice.coin();
             change(&mut now, (from, to), swaps);
             match decoder.cost(&now, bound) {
                 Some(found) => cost = found,
@@ -72,7 +67,7 @@ pub(super) fn improved(problem: &PlanProblem, order: Vec<u32>, effort: Effort) -
 fn places(dice: &mut Dice, count: usize) -> (usize, usize) {
     let from = dice.below(count);
     let distance = libm::pow(count as f64, dice.share()) as usize;
-    let to = if dice.draw() & 1 == 0 { from.saturating_sub(distance) } else { (from + distance).min(count - 1) };
+    let to = if dice.coin() { from.saturating_sub(distance) } else { (from + distance).min(count - 1) };
     (from, if to == from { (from + 1) % count } else { to })
 }
 

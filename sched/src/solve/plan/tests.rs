@@ -1,3 +1,5 @@
+//! Small plans, compared with all possible ones, and the promises of the search.
+
 use limo_model::Span;
 use proptest::collection::vec;
 use proptest::prelude::*;
