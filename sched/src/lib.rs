@@ -1,8 +1,8 @@
 //! The scheduling core: records events, runs policies, checks plans. The live master and the simulator use the same
 //! core.
 //!
-//! Pure: uses no clock, file, socket, thread or randomness, and iterates no hash map. Equal inputs give equal results,
-//! byte for byte, on every machine.
+//! Pure: uses no clock, file, socket or thread, takes random numbers from a seed only, and iterates no hash map. Equal
+//! inputs give equal results, byte for byte, on every machine.
 
 mod account;
 mod apply;

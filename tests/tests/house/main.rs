@@ -33,7 +33,7 @@ fn check_sources(rule: &str, find: impl Fn(&sources::Source) -> Vec<String>) {
 #[test]
 fn the_core_depends_on_data_errors_and_numbers_only() {
     check(
-        "model and sched depend on serde, thiserror, libm and each other only",
+        "model and sched depend on serde, thiserror, libm, rand_xoshiro and each other only",
         &packages::impure(&packages::read(root())),
     );
 }

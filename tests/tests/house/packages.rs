@@ -56,7 +56,7 @@ const HOUSE: [(&str, &[&str]); 29] = [
 ];
 
 /// Crates that `model` and `sched` may use.
-const PURE: [&str; 3] = ["serde", "thiserror", "libm"];
+const PURE: [&str; 4] = ["serde", "thiserror", "libm", "rand_xoshiro"];
 
 #[derive(Debug, Clone)]
 pub struct Package {
