@@ -313,7 +313,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("changed");
         assert_eq!(settings(), Ok(()));
         write_authorities(directory.path(), &[]).expect("written");
-        assert_ne!(settings(), Ok(()), "there is no authority");
+        assert_ne!(settings(), Ok(()), "the file names no authority");
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
     sync_directory(path.parent().unwrap_or(path))
 }
 
-/// What differs after a file was replaced, or its content or mode was changed.
+/// Identity of a file and of its content and mode: another one after each change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -76,7 +76,7 @@ impl Stamp {
     /// Looks at the file at `path`. Two changes within the kernel's clock tick (some ms) that keep the length are one.
     ///
     /// # Errors
-    /// If there is no file, or its directory cannot be searched.
+    /// If the file does not exist, or its directory cannot be searched.
     pub fn of(path: &Path) -> io::Result<Self> {
         let found = fs::metadata(path)?;
         Ok(Self { inode: found.ino(), bytes: found.len(), changed: (found.ctime(), found.ctime_nsec()) })

@@ -65,7 +65,7 @@ pub struct RunRecord {
     /// Clock limits of the GPU, if they were sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitCounts>,
-    /// What the command reported about itself.
+    /// Figures that the command reported about itself.
     #[serde(default, skip_serializing_if = "CommandReport::is_empty")]
     pub reported: CommandReport,
     /// From the idle time before to that after the run.

@@ -30,7 +30,7 @@ impl Search {
     /// Starts between two values in any unit. `None` if the range is empty, so that nothing in it has an effect.
     pub fn new(lowest: f64, highest: f64) -> Option<Self> {
         let (low, high) = (lowest.ln(), highest.ln());
-        // The logarithm of zero or less is no number, or has no distance.
+        // The logarithm is infinite for zero, and undefined below.
         if !low.is_finite() || !high.is_finite() || high - low < NEAREST {
             return None;
         }

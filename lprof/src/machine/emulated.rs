@@ -91,7 +91,7 @@ impl EmulatedHardware {
         self.unit
     }
 
-    /// Measures the unit with this index, with so many of its cores.
+    /// Measures the unit with this index, on a number of its cores.
     pub(super) fn select(&mut self, unit: usize, cores: u32) {
         (self.unit, self.cores) = (unit, cores);
     }

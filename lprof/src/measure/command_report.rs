@@ -100,7 +100,7 @@ impl ReportFile {
     /// Makes an empty one.
     ///
     /// # Errors
-    /// If there is no place for a temporary file.
+    /// If a temporary file cannot be made.
     pub fn new() -> io::Result<Self> {
         let file = tempfile::tempfile()?;
         // Processes that share the descriptor and those that open it again then write one after another.

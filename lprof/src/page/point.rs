@@ -16,7 +16,7 @@ const MOST_TRACES: usize = 500;
 /// Most samples of a draw over time.
 const TRACE_SAMPLES: usize = 300;
 
-/// Largest usable figure. Larger ones cannot be drawn, and are no measurements.
+/// Largest usable figure. A larger one cannot be drawn, and is an error of the meter or of the file.
 const LARGEST: f64 = 1e15;
 
 /// Shortest usable duration.
@@ -52,7 +52,7 @@ pub struct Point {
     pub energy_error: f64,
     /// Highest draw of a typical run in watts, if there are samples.
     pub highest_w: Option<f64>,
-    /// What the command reported.
+    /// Figures that the command reported.
     pub reported: CommandReport,
     /// Draw over time: begin, end and watts of each piece, in seconds since the begin of the run.
     pub trace: Vec<(f64, f64, f64)>,

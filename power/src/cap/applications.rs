@@ -1,6 +1,6 @@
 //! Clocks of an NVIDIA GPU for its applications: a pair of graphics and memory clock, which are set together.
 //!
-//! limo-2018, section 4.2, measures all pairs of a GPU. A pair is no limit on the draw, so it is not a cap: the keeper sets
+//! limo-2018, section 4.2, measures all pairs of a GPU. A pair does not limit the draw, so it is not a cap: the keeper sets
 //! pairs for measurements, and restores the original pair like the value before a cap.
 
 use std::fmt;

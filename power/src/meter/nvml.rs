@@ -24,13 +24,13 @@ const SHORTEST: Duration = Duration::from_millis(500);
 /// have reset the counters.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// What one GPU shows.
+/// State of the readings of one GPU.
 #[derive(Debug, Clone, Copy)]
 struct GpuLook {
     draw: Power,
     /// Energy counter, in millijoules.
     counter: Option<u64>,
-    /// Values that the driver recorded, if there is no counter.
+    /// Values that the driver recorded; used without a counter.
     recorded: Option<Recorded>,
 }
 

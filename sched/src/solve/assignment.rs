@@ -188,7 +188,7 @@ struct Chains {
     done: Vec<u32>,
 }
 
-/// What is needed to take a job back.
+/// An earlier state, to which a job is taken back.
 struct Before {
     assigned: usize,
     owners: Vec<u32>,
@@ -214,7 +214,7 @@ impl<'a> Assigner<'a> {
         }
     }
 
-    /// Adds a job of so many nodes if all of them can be found.
+    /// Adds a job if all of its `nodes` can be found.
     fn add(&mut self, row: usize, nodes: usize) -> bool {
         self.prepare(row);
         let before = (nodes > 1).then(|| self.before());

@@ -34,7 +34,7 @@ pub struct PlanJob {
     pub weight: u32,
     /// Duration, not negative.
     pub span: Span,
-    /// What it needs of each resource.
+    /// Its need of each resource.
     pub needs: Vec<i64>,
 }
 

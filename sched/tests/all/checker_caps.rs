@@ -101,7 +101,7 @@ fn a_job_that_does_not_explore_gets_no_cap_that_the_policy_may_not_choose() {
     assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), not_its(FORBIDS, 41), "it has none");
     apply(&mut core, &Event::PolicySet { preset: Preset::Limo, options: Options::default(), by: "root".into() });
     assert_eq!(core.check(NOW, &plan(FORBIDS, 40, false)), []);
-    assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), not_its(FORBIDS, 41), "there is no lower limit");
+    assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), not_its(FORBIDS, 41), "without a lower limit");
     let limits = Curve::constant(Band::new(watts(40), watts(100)).expect("a band"));
     apply(&mut core, &Event::LimitsSet { limits, by: "root".into() });
     assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), [], "`limo` fits a job below the band");

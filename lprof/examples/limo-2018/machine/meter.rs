@@ -87,7 +87,7 @@ pub struct Names<'a> {
     pub clocks: Option<ClockPair>,
 }
 
-/// Measures a command with this draw. Keeps so many samples of its first run.
+/// Measures a command with this draw. Keeps a number of samples of its first run.
 pub fn measurement(names: &Names<'_>, draw: &Draw, reported: CommandReport, kept_samples: usize) -> Measurement {
     let first = draw.run(reported, kept_samples);
     let others = (1..RUNS).map(|_| RunRecord { samples: Vec::new(), ..first.clone() });

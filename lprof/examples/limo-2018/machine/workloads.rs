@@ -44,7 +44,7 @@ struct Target {
     op_per_s: f64,
     /// Draw at work above that of the capped host.
     device_w: f64,
-    /// Part of the draw of the Xeon at work that its host draws, and the cap from which it is no longer slowed down.
+    /// Draw of the host as a share of that of the busy Xeon, and the lowest cap that does not slow it down.
     host: f64,
     free_w: f64,
 }

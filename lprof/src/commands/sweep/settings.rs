@@ -93,7 +93,7 @@ struct SettingChoice {
     clocks: Option<ClockList>,
 }
 
-/// What is measured of one unit.
+/// The measurements of one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingPlan {
     /// These settings, in random order.
