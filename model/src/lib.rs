@@ -40,6 +40,7 @@ pub mod preset_page;
 mod profile;
 mod quota;
 mod reservation;
+mod slowdown;
 mod spread;
 mod standing;
 mod tasks;
@@ -86,6 +87,7 @@ pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, 
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;
+pub use slowdown::{Slowdown, SlowdownKey};
 pub use spread::{Spread, SpreadError};
 pub use standing::Standing;
 pub use tasks::{TASKS_LIMIT, Tasks, TasksError};

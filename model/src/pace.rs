@@ -1,10 +1,9 @@
-//! The pace of a run under a cap, and its remaining work: power-capping-2018, section 5.1.1. The caller knows the
-//! units, and each run's share of a cap.
+//! The pace of a run under a cap, and its remaining work. The caller knows the units, and each run's share of a cap.
 //!
-//! A cap that lowers a run's draw from P to P' = M P makes its duration D' = F D / M, with F from 0 (a cap costs no
-//! time) to 1 (as much time as power is taken). For M above F that would be shorter than without a cap. But no cap
-//! speeds a job up, so D' is at least D. Work is done at a pace, which may change at any time: min(1, M / F).
+//! A cap that lowers a run's draw makes its duration D' instead of D, by a law ([`Slowdown`]). No cap speeds a run up.
+//! Work is done at a pace, which may change at any time: D / D'.
 
+use crate::slowdown::Slowdown;
 use crate::time::Span;
 use crate::units::Power;
 
@@ -19,16 +18,15 @@ pub struct Pace(i64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Work(i128);
 
-/// Returns the draw and the pace of a run under the share `cap` of a cap. `full` is its draw without a cap. The
-/// factor F is in thousandths, 0 to 1000. Rounded up to a step of the pace, so that a pace such as 1/3 costs no extra
-/// millisecond.
-pub fn pace(full: Power, cap: Option<Power>, factor_permille: u32) -> (Power, Pace) {
+/// Returns the draw and the pace of a run under the share `cap` of a cap. `full` is its draw without a cap. The pace
+/// is rounded up to a step, so that a pace such as 1/3 costs no extra millisecond.
+pub fn pace(full: Power, cap: Option<Power>, law: Slowdown) -> (Power, Pace) {
     let Some(cap) = cap.map(Power::at_least_zero).filter(|cap| *cap < full) else { return (full, Pace::FULL) };
-    let (kept, due) = (i128::from(cap.mw()) * 1000, i128::from(full.mw()) * i128::from(factor_permille));
-    if kept >= due {
+    let (longer, free) = law.durations(full, cap);
+    if free >= longer {
         return (cap, Pace::FULL);
     }
-    let steps = divided_up(kept * i128::from(ONE), due);
+    let steps = divided_up(free * i128::from(ONE), longer);
     (cap, Pace(i64::try_from(steps).map_or(ONE, |steps| steps.min(ONE))))
 }
 
@@ -85,7 +83,7 @@ mod tests {
 
     /// Checks 40 s of work at 40 W under a cap in watts: the draw in watts and the duration in milliseconds.
     fn check(cap: Option<i64>, factor: u32, draw: i64, ms: Option<i64>) {
-        let (drawn, pace) = pace(Power::from_watts(40), cap.map(Power::from_watts), factor);
+        let (drawn, pace) = pace(Power::from_watts(40), cap.map(Power::from_watts), Slowdown::Factor(factor));
         let takes = Work::lasting(Span::from_secs(40)).takes(pace);
         assert_eq!((drawn, takes), (Power::from_watts(draw), ms.map(Span::from_ms)), "{cap:?} {factor}");
     }
@@ -108,9 +106,17 @@ mod tests {
         check(Some(-5), 1000, 0, None);
     }
 
+    /// Halves the draw at CPI 2: the duration is 1 - 1/2 + 1 times as long.
+    #[test]
+    fn waiting_for_memory_hides_a_part_of_the_slowdown() {
+        let (drawn, pace) = pace(Power::from_watts(40), Some(Power::from_watts(20)), Slowdown::Cpi(2000));
+        assert_eq!(drawn, Power::from_watts(20));
+        assert_eq!(Work::lasting(Span::from_secs(40)).takes(pace), Some(Span::from_secs(60)));
+    }
+
     #[test]
     fn a_third_costs_no_extra_millisecond() {
-        let (_, third) = pace(Power::from_watts(60), Some(Power::from_watts(20)), 1000);
+        let (_, third) = pace(Power::from_watts(60), Some(Power::from_watts(20)), Slowdown::Factor(1000));
         assert_eq!(Work::lasting(Span::from_secs(30)).takes(third), Some(Span::from_secs(90)));
     }
 
@@ -126,9 +132,10 @@ mod tests {
     proptest! {
         #[test]
         fn of_two_caps_the_lower_one_is_not_faster(
-            full in 0..=i64::MAX, a in any::<i64>(), b in any::<i64>(), factor in 0_u32..=1000,
+            full in 0..=i64::MAX, a in any::<i64>(), b in any::<i64>(), value in any::<u32>(), by_cpi in any::<bool>(),
         ) {
-            let of = |cap| pace(Power::from_mw(full), Some(Power::from_mw(cap)), factor);
+            let law = if by_cpi { Slowdown::Cpi(value) } else { Slowdown::Factor(value % 1001) };
+            let of = |cap| pace(Power::from_mw(full), Some(Power::from_mw(cap)), law);
             let ((low, slow), (high, fast)) = (of(a.min(b)), of(a.max(b)));
             prop_assert!(low <= high && slow <= fast && fast <= Pace::FULL && slow >= Pace::STOPPED);
             prop_assert!(low >= Power::ZERO && high <= Power::from_mw(full));
@@ -137,7 +144,7 @@ mod tests {
         /// Checks that splitting the work loses and gains nothing.
         #[test]
         fn work_adds_up(pieces in proptest::collection::vec(0_i64..1_000_000_000, 0..50), cap in 1_i64..100) {
-            let (_, pace) = pace(Power::from_mw(97), Some(Power::from_mw(cap)), 1000);
+            let (_, pace) = pace(Power::from_mw(97), Some(Power::from_mw(cap)), Slowdown::Factor(1000));
             let total: i64 = pieces.iter().sum();
             let whole = pace.over(Span::from_ms(total + 1));
             let left = pieces.iter().fold(whole, |left, ms| left.less(pace.over(Span::from_ms(*ms))));

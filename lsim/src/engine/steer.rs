@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Power, UnitId, Usage};
+use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Power, Slowdown, UnitId, Usage};
 use limo_sched::Event;
 
 use super::happen::Due;
@@ -93,8 +93,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             let full = run.running.draw.unwrap_or_else(|| self.machine.extra(&run.placement));
             let factor = run.running.cap_factor_permille;
             let factor = factor.unwrap_or(self.core.settings().options.cap_factor_permille);
+            let law = Slowdown::Factor(factor);
             let units = limo_model::width(&run.placement) as usize;
-            Task::new((full, factor), units, run.running.run, (started, self.now))
+            Task::new((full, law), units, run.running.run, (started, self.now))
         });
         let more = change(task);
         self.machine.draw_more(more);

@@ -1,14 +1,14 @@
 //! Run that was capped or suspended: its remaining work, its draw, and its energy. Other runs end on time, so they
 //! need no such state.
 
-use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
+use limo_model::{Energy, Pace, Power, Slowdown, Span, Time, Work, pace};
 
 /// A changed run. Draws are above idle, of the whole run.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// For each of its units: the draw without a cap, and its share of the unit's cap.
     units: Vec<(Power, Option<Power>)>,
-    factor_permille: u32,
+    law: Slowdown,
     paused: bool,
     left: Work,
     /// Energy in µJ (mW x ms).
@@ -22,14 +22,14 @@ pub struct Task {
 impl Task {
     /// Makes a run without changes between `started` and `now`. Without further changes it takes `run`. Its draw is
     /// divided evenly among its units.
-    pub fn new((full, factor_permille): (Power, u32), units: usize, run: Span, (started, now): (Time, Time)) -> Self {
+    pub fn new((full, law): (Power, Slowdown), units: usize, run: Span, (started, now): (Time, Time)) -> Self {
         let count = i64::try_from(units.max(1)).unwrap_or(i64::MAX);
         let of_unit = full.scaled(1, count);
         let mut units = vec![(of_unit, None); units.max(1)];
         units[0].0 += full - of_unit.scaled(count, 1);
         let mut task = Self {
             units,
-            factor_permille,
+            law,
             paused: false,
             left: Work::lasting(run),
             used: 0,
@@ -74,7 +74,7 @@ impl Task {
             true => (Power::ZERO, Pace::STOPPED),
             // The slowest unit sets the pace; the others keep drawing power while they wait for it.
             false => self.units.iter().fold((Power::ZERO, Pace::FULL), |(draw, slowest), (full, share)| {
-                let (of_unit, its_pace) = pace(*full, *share, self.factor_permille);
+                let (of_unit, its_pace) = pace(*full, *share, self.law);
                 (draw + of_unit, slowest.min(its_pace))
             }),
         };
@@ -113,7 +113,7 @@ mod tests {
 
     /// Makes a task with 100 s of work at 40 W, F = 0.75; not changed for the first 20 s.
     fn task() -> Task {
-        Task::new((watts(40), 750), 1, Span::from_secs(100), (at(0), at(20)))
+        Task::new((watts(40), Slowdown::Factor(750)), 1, Span::from_secs(100), (at(0), at(20)))
     }
 
     /// Lets a cap slow a run down, which moves its end. At 15 W the pace is (15/40) / 0.75 = 1/2.
@@ -136,7 +136,7 @@ mod tests {
     /// 10 W the other slows both down to (10/20) / 0.75 = 2/3.
     #[test]
     fn the_slowest_unit_sets_the_pace_and_the_others_draw_on() {
-        let mut task = Task::new((watts(40), 750), 2, Span::from_secs(100), (at(0), at(20)));
+        let mut task = Task::new((watts(40), Slowdown::Factor(750)), 2, Span::from_secs(100), (at(0), at(20)));
         assert_eq!((task.hold(at(20), [(0, Some(watts(15)))]), task.done_at()), (watts(-5), Some(at(100))));
         assert_eq!((task.hold(at(20), [(1, Some(watts(10)))]), task.done_at()), (watts(-10), Some(at(20 + 120))));
         assert_eq!((task.hold(at(80), [(0, None), (1, None)]), task.done_at()), (watts(15), Some(at(120))));
@@ -155,7 +155,7 @@ mod tests {
     /// Suspends a run in the instant in which its work is done: it ends when it resumes.
     #[test]
     fn nothing_left() {
-        let mut task = Task::new((watts(40), 750), 1, Span::from_secs(20), (at(0), at(20)));
+        let mut task = Task::new((watts(40), Slowdown::Factor(750)), 1, Span::from_secs(20), (at(0), at(20)));
         task.pause(at(20), true);
         assert_eq!(task.done_at(), None);
         task.pause(at(70), false);

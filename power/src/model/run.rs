@@ -1,6 +1,6 @@
 //! One run of the model: its remaining work, its energy, and its draw and pace until the next change.
 
-use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
+use limo_model::{Energy, Pace, Power, Slowdown, Span, Time, Work, pace};
 
 use super::Share;
 use crate::machine::Machine;
@@ -78,7 +78,7 @@ impl EmulatedRun {
             // The plan has checked the units of its shares.
             let (spec, unit) = (&machine.spec.units[share.unit], &machine.units[share.unit]);
             let cap = caps[share.unit].map(|cap| cap.scaled(share.cores.into(), spec.cores.into()));
-            let (draw, pace) = pace(*power, cap, unit.cap_factor_permille);
+            let (draw, pace) = pace(*power, cap, Slowdown::Factor(unit.cap_factor_permille));
             self.draw += draw;
             self.pace = self.pace.min(pace);
         }
