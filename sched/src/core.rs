@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Profile, ProfileKey, Request, Reservation, Span,
-    Standing, Time, UnitId,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Profile, ProfileKey, Request, Reservation,
+    Slowdown, SlowdownKey, Span, Standing, Time, UnitId,
 };
 
 use crate::apply;
@@ -64,6 +64,7 @@ impl Core {
             active: Default::default(),
             next_job: 1,
             profiles: BTreeMap::new(),
+            slowdowns: BTreeMap::new(),
             sums,
             job_energy: Default::default(),
             job_cost: Default::default(),
@@ -288,6 +289,11 @@ impl Core {
 
     pub fn profiles(&self) -> &BTreeMap<ProfileKey, Profile> {
         &self.cluster.state.profiles
+    }
+
+    /// Returns the laws of the slowdown by caps that operators set.
+    pub fn slowdowns(&self) -> &BTreeMap<SlowdownKey, Slowdown> {
+        &self.cluster.state.slowdowns
     }
 
     pub fn prices(&self) -> Option<&Curve<Price>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec, Outcome,
-    Power, Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Span, Tasks, Time, Usage,
+    Power, Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -247,6 +248,12 @@ pub enum Event {
     /// Sets the share of the jobs that allow it that explore caps.
     ExploreSet {
         share: JobShare,
+        by: String,
+    },
+    /// Sets the law of the slowdown by caps without a profile; `None` removes it.
+    SlowdownSet {
+        key: SlowdownKey,
+        law: Option<Slowdown>,
         by: String,
     },
 }

@@ -49,12 +49,13 @@ fn describe(
 ) -> Option<Possibility> {
     let part = choice.placement.first()?;
     let (_, unit) = view.unit(part.unit)?;
-    let looked = Looked::up(Known::of(view.state()), request, unit);
+    let known = Known::of(view.state());
+    let looked = Looked::up(known, request, unit);
     Some(Possibility {
         unit: part.unit,
         cap: part.cap,
         estimate: choice.estimate,
-        origin: looked.origin(request, unit, part.cap),
+        origin: looked.origin(known, request, unit, part.cap),
         cost: weighed.energy,
         waiting: weighed.waiting,
         band: weighed.band,

@@ -17,6 +17,10 @@ pub enum Refused {
     AlreadyRunning { job: JobId },
     #[error("the parts of the policy do not go together: {why}")]
     Senseless { why: String },
+    #[error("the slowdown of {key} is not possible: {why}")]
+    Slowdown { key: String, why: String },
+    #[error("there is no room for the slowdown of {key}: {limit} are set, which is the limit")]
+    TooManySlowdowns { key: String, limit: usize },
     #[error("there is no node number {}", node.0)]
     NoSuchNode { node: NodeId },
     #[error(transparent)]

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
     Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset,
-    Price, Profile, ProfileKey, Quotas, Reservation, Span, Time, UnitId, UnitSpec, nodes,
+    Price, Profile, ProfileKey, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +57,9 @@ pub struct State {
     pub(crate) next_job: u64,
     #[serde(with = "pairs")]
     pub(crate) profiles: BTreeMap<ProfileKey, Profile>,
+    /// Laws of the slowdown by caps, set by operators.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) slowdowns: BTreeMap<SlowdownKey, Slowdown>,
     pub(crate) sums: Sums,
     /// Energy of jobs on each node while no reading showed them; settled when they end or a reading shows them.
     pub(crate) job_energy: NodeSums,

@@ -110,6 +110,7 @@ pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     let known = Known {
         profiles: &cluster.state.profiles,
         default_duration: options.default_duration,
+        slowdowns: &cluster.state.slowdowns,
         cap_factor_permille: options.cap_factor_permille,
     };
     let index = &mut cluster.index;

@@ -108,6 +108,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::SleepFailed { node, until, .. } => sleep::sleep_failed(cluster, now, *node, *until),
         Event::NodeLost { node, .. } => lost::lost(cluster, now, *node),
         Event::DrawReleased { node, kept, .. } => lost::released(cluster, now, *node, kept),
+        Event::SlowdownSet { key, law, .. } => settings::slowdown(cluster, key, *law),
         Event::ExploreSet { share, .. } => {
             cluster.state.settings.explore = *share;
             Ok(())

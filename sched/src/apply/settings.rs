@@ -1,13 +1,18 @@
 //! Limits, prices, mode, policy and profiles.
 
-use limo_model::{Band, Budgets, Curve, Energy, ModeSetting, Parts, Preset, Price, Profile, ProfileKey, Time};
+use limo_model::{
+    Band, Budgets, Curve, Energy, ModeSetting, Parts, Preset, Price, Profile, ProfileKey, Slowdown, SlowdownKey, Time,
+};
 
 use super::nodes::{settle, settle_nodes};
 use crate::cluster::Cluster;
 use crate::mode::follow_setting;
 use crate::options::Options;
 use crate::refused::Refused;
-use crate::state::{Job, Phase};
+use crate::state::{Job, Phase, State};
+
+/// Most laws of slowdown that operators can set.
+const SLOWDOWNS_LIMIT: usize = 10_000;
 
 pub(super) fn limits(cluster: &mut Cluster, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
     settle(cluster, now);
@@ -80,6 +85,26 @@ pub(super) fn profile(cluster: &mut Cluster, key: &ProfileKey, profile: Option<P
     Ok(())
 }
 
+/// Sets or removes a law of slowdown. Most estimates at caps may change, so the queue is considered anew.
+pub(super) fn slowdown(cluster: &mut Cluster, key: &SlowdownKey, law: Option<Slowdown>) -> Result<(), Refused> {
+    let law = check_slowdown(&cluster.state, key, law)?;
+    match law {
+        Some(law) => cluster.state.slowdowns.insert(key.clone(), law),
+        None => cluster.state.slowdowns.remove(key),
+    };
+    cluster.index.queue_again(&cluster.state);
+    Ok(())
+}
+
+/// Checks the value of a law, and that there are not too many laws.
+fn check_slowdown(state: &State, key: &SlowdownKey, law: Option<Slowdown>) -> Result<Option<Slowdown>, Refused> {
+    let is_new = law.is_some() && !state.slowdowns.contains_key(key);
+    if is_new && state.slowdowns.len() >= SLOWDOWNS_LIMIT {
+        return Err(Refused::TooManySlowdowns { key: key.to_string(), limit: SLOWDOWNS_LIMIT });
+    }
+    law.map(Slowdown::checked).transpose().map_err(|why| Refused::Slowdown { key: key.to_string(), why })
+}
+
 pub(super) fn budgets(cluster: &mut Cluster, now: Time, budgets: &Budgets) -> Result<(), Refused> {
     settle(cluster, now);
     cluster.state.settings.budgets = cluster.state.clock.budgets(budgets);
@@ -92,4 +117,38 @@ pub(super) fn metered(cluster: &mut Cluster, now: Time, energy: Energy) -> Resul
     settle(cluster, now);
     cluster.state.spending.measured(energy);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::{Preset, Slowdown, SlowdownKey, Time};
+
+    use super::SLOWDOWNS_LIMIT;
+    use crate::{Core, Event, Options, Refused};
+
+    const NOW: Time = Time::from_unix_ms(0);
+
+    fn set(core: &mut Core, application: &str, law: Option<Slowdown>) -> Result<(), Refused> {
+        core.apply(NOW, &Event::SlowdownSet { key: SlowdownKey::of(application, ""), law, by: "root".into() })
+    }
+
+    #[test]
+    fn laws_of_slowdown_are_checked_and_bounded() {
+        let mut core = Core::new(NOW, Preset::Limo, Options::default());
+        let refused = set(&mut core, "cg", Some(Slowdown::Factor(1_001))).expect_err("out of range");
+        let expected = "the slowdown of cg on any hardware is not possible: F=1.001: F must be 0 to 1";
+        assert_eq!(refused.to_string(), expected);
+        for number in 0..SLOWDOWNS_LIMIT {
+            set(&mut core, &number.to_string(), Some(Slowdown::Cpi(2_000))).expect("room");
+        }
+        let refused = set(&mut core, "cg", Some(Slowdown::Cpi(2_000))).expect_err("no room");
+        let expected = "there is no room for the slowdown of cg on any hardware: 10000 are set, which is the limit";
+        assert_eq!(refused.to_string(), expected);
+        set(&mut core, "7", Some(Slowdown::Factor(500))).expect("it replaces another");
+        set(&mut core, "8", None).expect("it is removed");
+        set(&mut core, "cg", Some(Slowdown::Cpi(2_000))).expect("room");
+        assert_eq!(core.slowdowns().get(&SlowdownKey::of("7", "")), Some(&Slowdown::Factor(500)));
+        let text = serde_json::to_string(core.state()).expect("a snapshot");
+        assert_eq!(serde_json::from_str::<crate::State>(&text).as_ref().ok(), Some(core.state()));
+    }
 }

@@ -5,14 +5,18 @@
 //! for the command of any user ([`limo_model::application`]). If only other size classes of an application are known,
 //! their highest draw is expected for the job's time limit.
 
+mod law;
 mod table;
 
 use std::collections::BTreeMap;
 
-use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Span, UnitSpec, application};
+use limo_model::{
+    Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Slowdown, SlowdownKey, Span, UnitSpec, application,
+};
 
 use crate::facts::{cores_on, host_cores};
 use crate::state::State;
+use law::{Law, by_formula};
 use table::{Table, Value, fraction};
 
 /// Input of all estimates.
@@ -20,6 +24,7 @@ use table::{Table, Value, fraction};
 pub(crate) struct Known<'a> {
     pub profiles: &'a BTreeMap<ProfileKey, Profile>,
     pub default_duration: Span,
+    pub slowdowns: &'a BTreeMap<SlowdownKey, Slowdown>,
     pub cap_factor_permille: u32,
 }
 
@@ -29,6 +34,7 @@ impl<'a> Known<'a> {
         Self {
             profiles: &state.profiles,
             default_duration: options.default_duration,
+            slowdowns: &state.slowdowns,
             cap_factor_permille: options.cap_factor_permille,
         }
     }
@@ -71,19 +77,6 @@ pub(crate) fn host_power(known: Known<'_>, request: &Request, units: &[UnitSpec]
     unit.map_or(Power::ZERO, |unit| estimate(known, request, unit).power)
 }
 
-/// Returns the draw and the duration under an unmeasured cap, for a run that draws P without a cap. The draw is its
-/// share P' of the cap. The duration is F P / P' times as long, but never shorter (power-capping-2018, section 5.1.1,
-/// with F from the options).
-fn by_formula(known: Known<'_>, free: Estimate, share: Power) -> Estimate {
-    if share >= free.power || share <= Power::ZERO {
-        return free;
-    }
-    let factor = i64::from(known.cap_factor_permille);
-    let slower = free.duration.scaled(free.power.mw().saturating_mul(factor), share.mw().saturating_mul(1_000));
-    let duration = free.duration.max(slower);
-    Estimate { duration, power: share, energy: share * duration, ..free }
-}
-
 /// Returns the estimate at `cap`. `measured` is the known draw of the job, in thousandths of the profile's.
 pub(crate) fn under_cap(
     known: Known<'_>,
@@ -96,7 +89,7 @@ pub(crate) fn under_cap(
     match (cap, looked.value(unit, cores_on(request, unit), cap)) {
         (Some(cap), None) => {
             let free = corrected(looked.under_cap(known, request, unit, None));
-            by_formula(known, free, share(request, unit, cap))
+            by_formula(Law::of(known, request, unit).law, free, share(request, unit, cap))
         }
         _ => corrected(looked.under_cap(known, request, unit, cap)),
     }
@@ -212,7 +205,8 @@ impl Looked {
         match (self.value(unit, cores, cap), cap) {
             (Some(value), _) => of_value(request, &value),
             (None, Some(cap)) => {
-                by_formula(known, self.under_cap(known, request, unit, None), share(request, unit, cap))
+                let free = self.under_cap(known, request, unit, None);
+                by_formula(Law::of(known, request, unit).law, free, share(request, unit, cap))
             }
             (None, None) => {
                 self.of_other_sizes(known, request, unit).unwrap_or_else(|| nameplate(known, request, unit))
@@ -229,7 +223,7 @@ impl Looked {
     }
 
     /// Describes the source of the estimate.
-    pub fn origin(&self, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> String {
+    pub fn origin(&self, known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> String {
         let cores = cores_on(request, unit);
         let free = || self.value(unit, cores, None);
         let (value, by_formula) = match self.value(unit, cores, cap) {
@@ -252,7 +246,7 @@ impl Looked {
             grounds.sizes.then(|| "between measured sizes".to_owned()),
             grounds.cores.map(|from| format!("scaled from {} to {}", count(from), count(cores))),
             grounds.caps.then(|| "between measured caps".to_owned()),
-            by_formula.then(|| "cap by formula".to_owned()),
+            by_formula.then(|| Law::of(known, request, unit).words()),
         ];
         let words: String = words.into_iter().flatten().map(|word| format!(", {word}")).collect();
         format!("{from} of {named}{words}")

@@ -43,7 +43,12 @@ impl ProfileTable {
     fn estimate(&self, (application, size, cores): (&str, &str, u32), cap: Option<i64>) -> (i64, i64) {
         let cores = Cores::Count(NonZeroU32::new(cores).expect("at least one"));
         let request = Request { cores, size: size.into(), ..Request::one_core(application) };
-        let known = Known { profiles: &self.0, default_duration: Span::from_secs(3_600), cap_factor_permille: 750 };
+        let known = Known {
+            profiles: &self.0,
+            default_duration: Span::from_secs(3_600),
+            cap_factor_permille: 750,
+            slowdowns: &BTreeMap::new(),
+        };
         let estimate = under_cap(known, &request, &unit(), (cap.map(Power::from_watts), 1_000));
         (estimate.duration.ms(), estimate.power.mw())
     }
@@ -51,13 +56,18 @@ impl ProfileTable {
     fn of(&self, (application, size, cores): (&str, &str, u32), cap: Option<i64>, expected: (i64, i64), origin: &str) {
         let cores = Cores::Count(NonZeroU32::new(cores).expect("at least one"));
         let request = Request { cores, size: size.into(), ..Request::one_core(application) };
-        let known = Known { profiles: &self.0, default_duration: Span::from_secs(3_600), cap_factor_permille: 750 };
+        let known = Known {
+            profiles: &self.0,
+            default_duration: Span::from_secs(3_600),
+            cap_factor_permille: 750,
+            slowdowns: &BTreeMap::new(),
+        };
         let (unit, cap) = (unit(), cap.map(Power::from_watts));
         let estimate = under_cap(known, &request, &unit, (cap, 1_000));
         let got = (estimate.duration.ms(), estimate.power.mw());
         assert_eq!(got, expected, "{application} {size} {cores} {cap:?}");
         let looked = Looked::up(known, &request, &unit);
-        assert_eq!(looked.origin(&request, &unit, cap), origin);
+        assert_eq!(looked.origin(known, &request, &unit, cap), origin);
         assert_eq!(looked.under_cap(known, &request, &unit, cap), estimate);
     }
 }
@@ -97,6 +107,38 @@ fn caps_are_interpolated_between_those_that_were_measured() {
     case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
 }
 
+/// Runs at 64 W take 100 s. All laws are asked at a cap of 16 W, a quarter.
+#[test]
+fn laws_of_an_application_precede_those_of_its_hardware() {
+    let case = ProfileTable::imported(&[(("a", "", Some(8), None), 100, 64)]);
+    let check = |laws: &[(&str, &str, &str)], secs: i64, words: &str| {
+        let law = |(application, hardware, law): &(&str, &str, &str)| {
+            (SlowdownKey::of(application, hardware), law.parse().expect("a law"))
+        };
+        let slowdowns = laws.iter().map(law).collect();
+        let known = Known {
+            profiles: &case.0,
+            default_duration: Span::from_secs(3_600),
+            slowdowns: &slowdowns,
+            cap_factor_permille: 750,
+        };
+        let cores = Cores::Count(NonZeroU32::new(8).expect("at least one"));
+        let request = Request { cores, ..Request::one_core("a") };
+        let (looked, cap) = (Looked::up(known, &request, &unit()), Some(Power::from_watts(16)));
+        let estimate = looked.under_cap(known, &request, &unit(), cap);
+        let expected = (Span::from_secs(secs), Power::from_watts(16), Energy::from_joules(16 * secs));
+        assert_eq!((estimate.duration, estimate.power, estimate.energy), expected, "{laws:?}");
+        assert_eq!(looked.origin(known, &request, &unit(), cap), format!("imported of a, cap by formula{words}"));
+    };
+    let (hardware, application) = (("", "xeon", "F=0.5"), ("a", "", "CPI=2"));
+    check(&[], 300, "");
+    check(&[("b", "", "F=0"), ("", "other", "F=0")], 300, "");
+    check(&[hardware], 200, " with F=0.5 of xeon");
+    // 1 - 1/2 + 4/2.
+    check(&[hardware, application], 250, " with CPI=2 of a");
+    check(&[hardware, application, ("a", "xeon", "F=1")], 400, " with F=1 of a");
+}
+
 proptest! {
     /// Runs at caps that are at least as slow and draw at most as much as the run without a cap, which draws 60 W.
     #[test]
@@ -132,7 +174,12 @@ fn caps_of_a_profile_without_a_size_class_serve_jobs_with_one() {
     ]);
     case.of(("a", "C", 8), Some(20), (1_300_000, 20_000), "imported of a, between measured caps");
     let request = Request { size: "C".into(), ..Request::one_core("a") };
-    let known = Known { profiles: &case.0, default_duration: Span::from_secs(1), cap_factor_permille: 750 };
+    let known = Known {
+        profiles: &case.0,
+        default_duration: Span::from_secs(1),
+        cap_factor_permille: 750,
+        slowdowns: &BTreeMap::new(),
+    };
     assert_eq!(Looked::up(known, &request, &unit()).caps(&unit()), [Power::from_watts(20)]);
 }
 

@@ -1,0 +1,53 @@
+//! The law by which a cap without a profile slows a job down. Searched in this order: the law set for the application on
+//! this hardware, for the application, and for the command of any user; the law set for the hardware; the option
+//! `cap_factor_permille`.
+
+use limo_model::{Estimate, Power, Request, Slowdown, SlowdownKey, UnitSpec, application};
+
+use super::Known;
+
+/// A law with the words for its source; empty for the option.
+pub(super) struct Law {
+    pub law: Slowdown,
+    source: String,
+}
+
+impl Law {
+    pub fn of(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Self {
+        let set = if known.slowdowns.is_empty() { None } else { set(known, request, unit) };
+        set.unwrap_or(Self { law: Slowdown::Factor(known.cap_factor_permille), source: String::new() })
+    }
+
+    /// Returns the words that name the law in the origin of an estimate.
+    pub fn words(&self) -> String {
+        let Self { law, source } = self;
+        if source.is_empty() { "cap by formula".to_owned() } else { format!("cap by formula with {law} {source}") }
+    }
+}
+
+/// Returns the law that an operator set.
+fn set(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Option<Law> {
+    let name = request.application.as_str();
+    let names = [Some(name), application::command_of(name)];
+    let of_application = names.into_iter().flatten().find_map(|name| {
+        let on = |hardware| known.slowdowns.get(&SlowdownKey::of(name, hardware));
+        let law = on(&unit.hardware).or_else(|| on(""))?;
+        Some(Law { law: *law, source: format!("of {name}") })
+    });
+    of_application.or_else(|| {
+        let law = known.slowdowns.get(&SlowdownKey::of("", &unit.hardware))?;
+        Some(Law { law: *law, source: format!("of {}", unit.hardware) })
+    })
+}
+
+/// Returns the draw and the duration under an unmeasured cap, for a run that draws P without a cap. The draw is its
+/// share of the cap.
+pub(super) fn by_formula(law: Slowdown, free: Estimate, share: Power) -> Estimate {
+    if share >= free.power || share <= Power::ZERO {
+        return free;
+    }
+    let (longer, without) = law.durations(free.power, share);
+    let term = |term: i128| i64::try_from(term).unwrap_or(i64::MAX);
+    let duration = free.duration.scaled(term(longer), term(without));
+    Estimate { duration, power: share, energy: share * duration, ..free }
+}
