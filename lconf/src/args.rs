@@ -7,7 +7,8 @@ use std::str::FromStr;
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
 use limo_model::{
-    Energy, JobShare, Measure, ModeSetting, PartRule, Power, Preset, Release, Span, UnitError, check_name, decimal,
+    Energy, JobShare, Measure, ModeSetting, PartRule, Power, Preset, Release, Slowdown, Span, UnitError, check_name,
+    decimal,
 };
 
 use crate::audit::Audit;
@@ -196,12 +197,30 @@ pub enum Setting {
         #[arg(value_name = "PERCENT")]
         share: JobShare,
     },
+    /// Set the slowdown by caps without a profile, for an application, a type of hardware or both
+    Slowdown(SlowdownSet),
     /// Set prices from a CSV file with the columns time,price; or none; or feed, to follow the feeds
     Price {
         #[arg(value_name = "FILE.csv|none|feed")]
         file: PathBuf,
     },
 }
+
+#[derive(Debug, clap::Args)]
+#[group(id = "subject", required = true, multiple = true, args = ["app", "hardware"])]
+pub struct SlowdownSet {
+    /// Law, e.g. F=0.75 or CPI=2.5; or none, to remove it
+    #[arg(value_name = "LAW|none", value_parser = law)]
+    pub law: Law,
+    #[arg(long, value_name = "NAME", value_parser = application)]
+    pub app: Option<String>,
+    #[arg(long, value_name = "TYPE", value_parser = hardware)]
+    pub hardware: Option<String>,
+}
+
+/// Law of slowdown; `None` removes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Law(pub Option<Slowdown>);
 
 #[derive(Debug, clap::Args)]
 pub struct BudgetSet {
@@ -323,6 +342,10 @@ fn policies() -> String {
 
 pub fn application(text: &str) -> Result<String, String> {
     check_name("application", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn law(text: &str) -> Result<Law, String> {
+    if text == "none" { Ok(Law(None)) } else { text.parse().map(|law| Law(Some(law))) }
 }
 
 fn hardware(text: &str) -> Result<String, String> {

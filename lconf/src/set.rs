@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use limo_client::{Clock, Failure, Master, band_of, exit, read_limits, read_prices, warn};
-use limo_model::{Band, Curve};
+use limo_model::{Band, Curve, SlowdownKey};
 use limo_proto::Change;
 
-use crate::args::{Limit, Setting};
+use crate::args::{Law, Limit, Setting, SlowdownSet};
 use crate::{PROGRAM, budget};
 
 /// Makes the change.
@@ -20,6 +20,10 @@ pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
         Setting::Budgets { file, release } => budget::from_file(&file, release)?,
         Setting::Mode { mode } => Change::Mode(mode),
         Setting::Explore { share } => Change::Explore(share),
+        Setting::Slowdown(SlowdownSet { law: Law(law), app, hardware }) => {
+            let (application, hardware) = (app.unwrap_or_default(), hardware.unwrap_or_default());
+            Change::Slowdown { key: SlowdownKey { application, hardware }, law }
+        }
         Setting::Policy { policy, parts } => Change::Policy { preset: policy, parts },
         Setting::Price { file } if file.as_os_str() == "none" => Change::Prices(None),
         Setting::Price { file } if file.as_os_str() == "feed" => Change::FollowFeeds,

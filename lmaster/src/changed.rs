@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, JobShare, ModeSetting, Overrides, Preset, Price, Quotas, Reservation, Time,
+    Band, Budgets, Curve, Fairshare, JobId, JobShare, ModeSetting, Overrides, Preset, Price, Quotas, Reservation,
+    Slowdown, SlowdownKey, Time,
 };
 use limo_sched::{Core, Drained, Event, Options};
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,11 @@ pub enum Back {
     Explore {
         old: JobShare,
         new: JobShare,
+    },
+    Slowdown {
+        key: SlowdownKey,
+        old: Option<Slowdown>,
+        new: Option<Slowdown>,
     },
     Denied {
         old: BTreeSet<String>,
@@ -194,6 +200,12 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let (old, new) = (settings.explore, *share);
             (by, changed("explore", (old, new), Some(Back::Explore { old, new })))
         }
+        Event::SlowdownSet { key, law, by } => {
+            let (old, new) = (core.slowdowns().get(key).copied(), *law);
+            let shown = |law: Option<Slowdown>| law.map_or_else(|| "none".to_owned(), |law| law.to_string());
+            let back = Back::Slowdown { key: key.clone(), old, new };
+            (by, changed(&format!("slowdown of {key}"), (shown(old), shown(new)), Some(back)))
+        }
         Event::UsersDenied { denied, by } => {
             let (old, new) = (settings.denied.clone(), denied.clone());
             (by, changed("denied users", users::denied(&old, &new), Some(Back::Denied { old, new })))
@@ -230,6 +242,7 @@ impl Back {
             Self::Quotas { old, new } => old == new,
             Self::Fairshare { old, new } => old == new,
             Self::Explore { old, new } => old == new,
+            Self::Slowdown { old, new, .. } => old == new,
             Self::Denied { old, new } => old == new,
             Self::Priority { old, new, .. } => old == new,
             Self::Held { .. } => false,
@@ -254,6 +267,7 @@ impl Back {
             Self::Quotas { new, .. } => settings.quotas == *new,
             Self::Fairshare { new, .. } => settings.fairshare == *new,
             Self::Explore { new, .. } => settings.explore == *new,
+            Self::Slowdown { key, new, .. } => core.slowdowns().get(key) == new.as_ref(),
             Self::Denied { new, .. } => settings.denied == *new,
             Self::Priority { job, new, .. } => core.job(*job).is_some_and(|job| job.request.priority == *new),
             Self::Held { job, held } => core.job(*job).is_some_and(|job| job.held.is_some() == *held),
@@ -295,6 +309,7 @@ impl Back {
             Self::Quotas { old, .. } => Event::QuotasSet { quotas: old.clone(), by },
             Self::Fairshare { old, .. } => Event::FairshareSet { fairshare: old.clone(), by },
             Self::Explore { old, .. } => Event::ExploreSet { share: *old, by },
+            Self::Slowdown { key, old, .. } => Event::SlowdownSet { key: key.clone(), law: *old, by },
             Self::Denied { old, .. } => Event::UsersDenied { denied: old.clone(), by },
             Self::Priority { job, old, .. } => {
                 core.check_priority(*job, *old).map_err(|refused| refused.to_string())?;

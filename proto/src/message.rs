@@ -7,7 +7,7 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, JobId, JobShare, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset, Price,
-    Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Usage, UsedUp, Wait,
+    Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -270,4 +270,6 @@ pub enum Change {
     },
     /// The share of the jobs that allow it that explore caps.
     Explore(JobShare),
+    /// The law of the slowdown by caps for an application, a type of hardware or both; `None` removes it.
+    Slowdown { key: SlowdownKey, law: Option<Slowdown> },
 }

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use limo_client::fake::answer;
-use limo_model::{Band, Curve, IdleRule, ModeSetting, PartRule, PlacementRule, Power, Preset, Price, Time};
+use limo_model::{
+    Band, Curve, IdleRule, ModeSetting, PartRule, PlacementRule, Power, Preset, Price, SlowdownKey, Time,
+};
 use limo_proto::{Answer, Change};
 
 use crate::{answered, change, printed};
@@ -49,6 +51,13 @@ async fn mode_policy_price_and_exploration() {
     check(&["set", "price", "none"], Change::Prices(None)).await;
     check(&["set", "price", "feed"], Change::FollowFeeds).await;
     check(&["set", "explore", "2.5%"], Change::Explore("2.5%".parse().expect("a share"))).await;
+    let law = |law: Option<&str>, application: &str, hardware: &str| {
+        let law = law.map(|law| law.parse().expect("a law"));
+        Change::Slowdown { key: SlowdownKey::of(application, hardware), law }
+    };
+    check(&["set", "slowdown", "CPI=2.5", "--app", "cg", "--hardware", "xeon"], law(Some("CPI=2.5"), "cg", "xeon"))
+        .await;
+    check(&["set", "slowdown", "none", "--hardware", "xeon"], law(None, "", "xeon")).await;
     let prices = file("time,price_eur_per_mwh\n2099-10-26 00:00,80\n2099-10-26 01:00,-83.04\n");
     let at = |hour: i64| Time::from_unix_ms(4_096_656_000_000 + hour * 3_600_000);
     let price = Price::from_milli_per_mwh;

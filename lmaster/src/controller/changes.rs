@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Budgets, JobId, NodeId, NodeSpec, Profile, ProfileKey, Reservation, check_name};
+use limo_model::{Budgets, JobId, NodeId, NodeSpec, Profile, ProfileKey, Reservation, SlowdownKey, check_name};
 use limo_proto::{Answer, Change, JournalSizes, MasterToClient};
 use limo_sched::budget::possible;
 use limo_sched::{Event, Refused};
@@ -151,6 +151,10 @@ impl Controller {
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
             Change::Explore(share) => Ok(Event::ExploreSet { share, by }),
+            Change::Slowdown { key, law } => match named(&key) {
+                Ok(()) => Ok(Event::SlowdownSet { key, law, by }),
+                Err(reason) => return self.refuse(peer, reason, Some(SLOWDOWN_HINT)),
+            },
             Change::Policy { preset, parts } => match self.options_with(preset, &parts) {
                 Ok(options) => Ok(Event::PolicySet { preset, options, by }),
                 Err(reason) => return self.refuse(peer, reason, None),
@@ -369,4 +373,19 @@ impl Controller {
             self.tx.must(Event::ProfileSet { key, profile, by: by.to_owned() });
         }
     }
+}
+
+/// Hint after a law of slowdown for nothing.
+const SLOWDOWN_HINT: &str = "lconf set slowdown F=0.75 --app cg --hardware xeon";
+
+/// Checks that a law of slowdown is for an application, a type of hardware or both, by their names.
+fn named(key: &SlowdownKey) -> Result<(), String> {
+    let SlowdownKey { application, hardware } = key;
+    if application.is_empty() && hardware.is_empty() {
+        return Err("a law of slowdown needs an application, a type of hardware or both".to_owned());
+    }
+    [("application", application), ("hardware", hardware)]
+        .into_iter()
+        .filter(|(_, name)| !name.is_empty())
+        .try_for_each(|(what, name)| check_name(what, name).map_err(|error| error.to_string()))
 }

@@ -3,8 +3,8 @@
 use limo_model::{
     Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
     Dependency, Energy, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId,
-    NodeSpec, Outcome, Part, Power, Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind,
-    UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
+    NodeSpec, Outcome, Part, Power, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey, Span, Switch, Time,
+    UnitId, UnitKind, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -320,6 +320,9 @@ pub fn change() -> impl Strategy<Value = Change> {
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
         (0..=1000_u16).prop_map(|share| Change::Explore(JobShare::try_from(share).expect("a share"))),
+        (text(), text(), proptest::option::of(any::<u32>())).prop_map(|(application, hardware, cpi)| {
+            Change::Slowdown { key: SlowdownKey { application, hardware }, law: cpi.map(Slowdown::Cpi) }
+        }),
         (0..=5_usize).prop_map(|count| {
             let parts = Preset::Limo.parts().rules().into_iter().take(count).collect();
             Change::Policy { preset: Preset::LimoPrototype, parts }

@@ -36,6 +36,7 @@ fn operators_change_and_users_do_not() {
         Change::Budgets { budgets: limo_model::Budgets::default(), seen: None },
         Change::Mode(ModeSetting::Low),
         Change::Explore(limo_model::JobShare::ALL),
+        Change::Slowdown { key: limo_model::SlowdownKey::of("cg", ""), law: Some(limo_model::Slowdown::Cpi(2_000)) },
         Change::Policy { preset: Preset::LimoPrototype, parts: Vec::new() },
         Change::Prices(Some(Curve::constant(limo_model::Price::ZERO))),
         Change::StopNodes { nodes: vec!["n1".into()], reason: "fire".into() },

@@ -46,7 +46,8 @@ fn state(bench: &Bench) -> String {
     let core = &bench.controller.tx.core;
     let nodes: Vec<_> = core.nodes().iter().map(|node| node.drained().map(|drained| &drained.reason)).collect();
     let job = core.job(JobId(1)).map(|job| (job.request.priority, job.held.is_some()));
-    format!("{:?}\n{:?}\n{nodes:?} {job:?}", core.settings(), core.reservations())
+    let (settings, reservations, slowdowns) = (core.settings(), core.reservations(), core.slowdowns());
+    format!("{settings:?}\n{reservations:?}\n{slowdowns:?}\n{nodes:?} {job:?}")
 }
 
 fn with_parts(parts: &[&str]) -> Change {
@@ -73,6 +74,10 @@ fn denied(name: &str) -> Change {
 
 fn explore(share: &str) -> Change {
     Change::Explore(share.parse().expect("a share"))
+}
+
+fn slowdown(law: &str) -> Change {
+    Change::Slowdown { key: limo_model::SlowdownKey::of("cg", "xeon"), law: Some(law.parse().expect("a law")) }
 }
 
 fn weight(weight: u32) -> Change {
@@ -118,6 +123,7 @@ fn each_kind_of_change_is_undone() {
         [quota("jobs=2"), quota("jobs=3")],
         [weight(7), weight(8)],
         [explore("2%"), explore("0.5%")],
+        [slowdown("F=0.5"), slowdown("CPI=2")],
         [denied("bob"), denied("eve")],
         [Change::Priority { jobs: job(), priority: 5 }, Change::Priority { jobs: job(), priority: 6 }],
         [Change::Hold(job()), Change::Release(job())],
