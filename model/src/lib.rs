@@ -47,6 +47,7 @@ mod tasks;
 mod text;
 mod time;
 mod units;
+mod variation;
 mod wait;
 mod wake;
 
@@ -94,5 +95,6 @@ pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
 pub use text::{clip, clip_lossy};
 pub use time::{Span, Time};
 pub use units::{Energy, Money, Power, Price};
+pub use variation::{Factor, FactorsOf, MILLION, UnitName, Variation, VariationKey, ratio};
 pub use wait::{ShownWait, Wait};
 pub use wake::{Mac, MacError, Wake};

@@ -204,6 +204,9 @@ impl NamedPart for PlacementRule {
         (Self::ByPrice, "by-price"),
         (Self::LeastRoom, "least-room"),
         (Self::LeastEnergy, "least-energy"),
+        (Self::Ranked, "ranked"),
+        (Self::Window, "window"),
+        (Self::Assignment, "assignment"),
     ];
 }
 
@@ -272,8 +275,18 @@ impl Parts {
         match (order, placement) {
             (OrderRule::Easy, PlacementRule::FirstFit | PlacementRule::ByPrice) => {
                 return Some(format!(
-                    "the order `easy` reserves by the placement `least-room` or `least-energy`, not by `{placed}`"
+                    "the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked` or `window`, not \
+                     by `{placed}`"
                 ));
+            }
+            (OrderRule::Conservative, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) => {
+                return Some(format!(
+                    "the placement `{placed}` chooses among the nodes that are free now: it needs the order `strict` or \
+                     `easy`, not `conservative`"
+                ));
+            }
+            (OrderRule::Easy, PlacementRule::Assignment) => {
+                return clash("the placement `assignment` places the first jobs together: it needs the order `strict`");
             }
             (OrderRule::Strict, PlacementRule::LeastRoom) => {
                 return clash(
@@ -291,7 +304,7 @@ impl Parts {
             Equations if order != OrderRule::Strict => {
                 clash("the admission `equations` is for the order `strict`: it asks for one job after the other")
             }
-            Equations if placement == PlacementRule::LeastEnergy => {
+            Equations if placement != PlacementRule::FirstFit => {
                 clash("the admission `equations` takes the first unit that fits: it needs the placement `first-fit`")
             }
             Rate | Ledger | LedgerReduced if order != OrderRule::Easy => Some(format!(
@@ -306,6 +319,11 @@ impl Parts {
             Resources | Equations if placement == PlacementRule::ByPrice => {
                 clash("the placement `by-price` aims for the power band: it needs the admission `band`")
             }
+            _ if caps == CapRule::Moved
+                && matches!(placement, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) =>
+            {
+                Some(format!("the placement `{placed}` chooses no caps: it needs caps that are `untouched`"))
+            }
             _ if caps == CapRule::Moved && admission != Band => {
                 clash("caps can be `moved` only with the admission `band`, which knows what they free")
             }
@@ -319,66 +337,4 @@ impl Parts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Preset;
-
-    #[test]
-    fn each_preset_makes_sense() {
-        for preset in Preset::ALL {
-            assert_eq!(preset.parts().senseless(), None, "{preset}");
-        }
-    }
-
-    #[test]
-    fn thirty_of_all_combinations_make_sense_with_each_idle_rule() {
-        assert_eq!(Parts::all().count(), 3 * 6 * 4 * 3 * 2);
-        // Strict: resources, equations, band by first-fit, resources and band by least energy, the band also with
-        // caps: 4 + 3. Easy: its four admissions, three of them also with caps from profiles, each by least room and
-        // by least energy: 7 + 7. Conservative: resources by least room and first-fit, band by first-fit and price,
-        // these also with caps, and by least energy resources and band, the band also with caps: 6 + 3.
-        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 2 * (7 + 14 + 9));
-    }
-
-    #[test]
-    fn a_part_takes_the_place_of_the_presets() {
-        let overrides = Overrides { placement: Some(PlacementRule::FirstFit), ..Overrides::default() };
-        let parts = overrides.over(Preset::Conservative.parts());
-        assert_eq!(parts, Parts { placement: PlacementRule::FirstFit, ..Preset::Conservative.parts() });
-        let why = Overrides { admission: Some(AdmissionRule::Ledger), ..overrides }.over(parts).senseless();
-        let why = why.expect("no sense");
-        assert_eq!(
-            why,
-            "the admission `ledger` reserves energy for the first job of the order `easy`, not of `conservative`"
-        );
-        assert_eq!(
-            "first".parse::<PlacementRule>().expect_err("no such part"),
-            "`first` is not a rule for placement: first-fit, by-price, least-room, least-energy"
-        );
-    }
-
-    #[test]
-    fn each_part_is_read_as_it_is_shown() {
-        for rule in Parts::all().flat_map(Parts::rules) {
-            assert_eq!(rule.to_string().parse(), Ok(rule));
-        }
-        let rule: PartRule = "idle=power-off".parse().expect("a part");
-        assert_eq!(rule, PartRule::Idle(IdleRule::PowerOff));
-        let refused = |text: &str| text.parse::<PartRule>().expect_err("refused");
-        assert_eq!(refused("idle"), "`idle` is not a part with its rule: write for example `idle=power-off`");
-        assert_eq!(refused("rest=idle"), "`rest` is not a part of a policy: order, admission, placement, caps, idle");
-        assert_eq!(refused("idle=off"), "`off` is not a rule for idle nodes: stay-on, power-off");
-    }
-
-    #[test]
-    fn upper_parts_replace_lower_ones_and_are_named_once() {
-        let part = |text: &str| text.parse::<PartRule>().expect("a part");
-        let upper = Overrides::of(&[part("idle=stay-on")]).expect("once");
-        let lower = Overrides::of(&[part("idle=power-off"), part("caps=moved")]).expect("once");
-        assert_eq!(upper.on(lower).rules(), [part("caps=moved"), part("idle=stay-on")]);
-        let twice = Overrides::of(&[part("idle=stay-on"), part("idle=power-off")]);
-        assert_eq!(twice, Err("idle=power-off: `idle` is set twice".to_owned()));
-        let parts = lower.over(Preset::Limo.parts());
-        assert_eq!(parts.other_than(Preset::Limo), [part("idle=power-off")], "its caps are moved anyway");
-    }
-}
+mod tests;

@@ -61,6 +61,12 @@ pub enum PlacementRule {
     LeastRoom,
     /// The suitable nodes on which the job is expected to use the least energy above idle, at once.
     LeastEnergy,
+    /// The suitable nodes on which the application is known to use the least energy, at once.
+    Ranked,
+    /// As `ranked`; for a job on several nodes, those of similar speed.
+    Window,
+    /// For the first jobs together, the nodes on which they are known to use the least energy in total, at once.
+    Assignment,
 }
 
 /// The control of the power of running jobs.
@@ -250,6 +256,12 @@ impl Parts {
     /// Returns true if the policy starts jobs only on units without other jobs.
     pub fn takes_whole_units(self) -> bool {
         self.admission == AdmissionRule::Equations
+    }
+
+    /// Returns true if estimates count the differences of equal units.
+    pub fn knows_variation(self) -> bool {
+        self.order == OrderRule::Easy
+            || matches!(self.placement, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment)
     }
 
     /// Returns true if one plan starts at most one job. The core then asks again until no more jobs start.

@@ -4,6 +4,7 @@ mod allowance;
 mod clock;
 mod execute;
 mod jobs;
+mod known;
 mod pause;
 mod reasons;
 mod stops;
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Profile, ProfileKey, Request, Reservation,
-    Slowdown, SlowdownKey, Span, Standing, Time, UnitId,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Request, Reservation, Span, Standing, Time,
+    UnitId, Variation,
 };
 
 use crate::apply;
@@ -64,6 +65,7 @@ impl Core {
             active: Default::default(),
             next_job: 1,
             profiles: BTreeMap::new(),
+            variation: Variation::default(),
             slowdowns: BTreeMap::new(),
             sums,
             job_energy: Default::default(),
@@ -285,15 +287,6 @@ impl Core {
 
     pub fn sums(&self) -> &Sums {
         &self.cluster.state.sums
-    }
-
-    pub fn profiles(&self) -> &BTreeMap<ProfileKey, Profile> {
-        &self.cluster.state.profiles
-    }
-
-    /// Returns the laws of the slowdown by caps that operators set.
-    pub fn slowdowns(&self) -> &BTreeMap<SlowdownKey, Slowdown> {
-        &self.cluster.state.slowdowns
     }
 
     pub fn prices(&self) -> Option<&Curve<Price>> {

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec, Outcome,
-    Power, Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time,
-    Usage,
+    Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec,
+    Outcome, Power, Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Slowdown, SlowdownKey, Span,
+    Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -248,6 +248,12 @@ pub enum Event {
     /// Sets the share of the jobs that allow it that explore caps.
     ExploreSet {
         share: JobShare,
+        by: String,
+    },
+    /// Factors of units were learned, imported, set or, with `None`, removed. `by` is an operator or a component of the
+    /// master.
+    VariationSet {
+        factors: Vec<(VariationKey, Option<Factor>)>,
         by: String,
     },
     /// Sets the law of the slowdown by caps without a profile; `None` removes it.

@@ -55,7 +55,10 @@ fn describe(
         unit: part.unit,
         cap: part.cap,
         estimate: choice.estimate,
-        origin: looked.origin(known, request, unit, part.cap),
+        origin: match view.factor(request, part.unit, part.cap) {
+            Some(factor) => format!("{}; {factor}", looked.origin(known, request, unit, part.cap)),
+            None => looked.origin(known, request, unit, part.cap),
+        },
         cost: weighed.energy,
         waiting: weighed.waiting,
         band: weighed.band,

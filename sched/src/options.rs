@@ -106,6 +106,51 @@ impl FromStr for Preempt {
     }
 }
 
+/// The factors that put nodes in order for the placements `ranked` and `window`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RankBy {
+    /// Those of the job's application, if it has any.
+    #[default]
+    Application,
+    /// Those for all applications, as in the heterogeneity paper.
+    All,
+}
+
+impl FromStr for RankBy {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "application" => Ok(Self::Application),
+            "all" => Ok(Self::All),
+            _ => Err(format!("`{text}` does not put nodes in order: application, all")),
+        }
+    }
+}
+
+/// Options of the placements that know the variation of units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RankOptions {
+    pub by: RankBy,
+    /// Number of nodes in the first window of the placement `window`, in thousandths of the nodes that the job requests.
+    pub window_permille: u32,
+    /// True if a job waits until a window of this length has enough free nodes, instead of taking a longer one.
+    pub window_waits: bool,
+}
+
+impl RankOptions {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for RankOptions {
+    fn default() -> Self {
+        Self { by: RankBy::Application, window_permille: 1_250, window_waits: false }
+    }
+}
+
 /// Numbers of the policies. All have defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -165,6 +210,8 @@ pub struct Options {
     pub least_off: Span,
     /// Shortest time for which the limits must leave power for a resumed job.
     pub least_on: Span,
+    #[serde(skip_serializing_if = "RankOptions::is_default")]
+    pub ranks: RankOptions,
 }
 
 impl Options {
@@ -227,6 +274,7 @@ impl Default for Options {
             steer_margin_permille: 20,
             least_off: Span::from_secs(5),
             least_on: Span::from_secs(30),
+            ranks: RankOptions::default(),
         }
     }
 }

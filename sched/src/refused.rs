@@ -1,6 +1,8 @@
 //! Reasons for refusing an event or a request.
 
-use limo_model::{Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Power, Span, SpecError, Time};
+use limo_model::{
+    Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Power, Span, SpecError, Time, UnitId,
+};
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -128,6 +130,14 @@ pub enum Refused {
     NotSuspended { job: JobId },
     #[error("job {job} is suspended for the upper limit: it continues as soon as there is room")]
     SuspendedForLimit { job: JobId },
+    #[error("node {} has no unit {}", unit.node.0, unit.unit)]
+    NoSuchUnit { unit: UnitId },
+    #[error(
+        "the factors {} for power and {} for duration are out of range: above 0.1 and below 10",
+        f64::from(*power) / 1e6,
+        f64::from(*duration) / 1e6
+    )]
+    Factor { power: u32, duration: u32 },
 }
 
 fn counted(cores: u32) -> String {

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
     Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset,
-    Price, Profile, ProfileKey, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, nodes,
+    Price, Profile, ProfileKey, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation,
+    nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,9 @@ pub struct State {
     pub(crate) next_job: u64,
     #[serde(with = "pairs")]
     pub(crate) profiles: BTreeMap<ProfileKey, Profile>,
+    /// Differences of units from the profiles of their hardware.
+    #[serde(default, skip_serializing_if = "Variation::is_empty")]
+    pub(crate) variation: Variation,
     /// Laws of the slowdown by caps, set by operators.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) slowdowns: BTreeMap<SlowdownKey, Slowdown>,

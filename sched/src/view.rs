@@ -1,8 +1,8 @@
 //! The view of policies: the recorded state at one moment, read only.
 
 use limo_model::{
-    Band, Budget, Curve, Estimate, JobId, Memory, Mode, NodeId, Part, Parts, Placement, Power, Price, Request, Time,
-    UnitId, UnitSpec,
+    Band, Budget, Curve, Estimate, Factor, JobId, Memory, Mode, NodeId, Part, Parts, Placement, Power, Price, Request,
+    Time, UnitId, UnitSpec,
 };
 
 use crate::apply::bar;
@@ -11,8 +11,8 @@ use crate::facts::{
     HostCores, Known, Looked, allows_node, allows_unit, cores_on, host_cores, host_power, may_be_denied, under_cap,
     units_like, units_wanted, waking_draw, wants_host_cores, wants_several,
 };
-use crate::index::Index;
-use crate::options::Options;
+use crate::index::{Index, Rank, Ranks};
+use crate::options::{Options, RankBy};
 use crate::state::{Clock, Job, Node, Settings, State};
 
 /// The state at the time `now`.
@@ -48,6 +48,12 @@ impl<'a> View<'a> {
 
     pub(crate) fn index(&self) -> &'a Index {
         &self.cluster.index
+    }
+
+    /// Returns the order of nodes for an application, or for all of them, by the variation of their units.
+    pub(crate) fn rank(&self, application: &str, by: RankBy) -> &'a Rank {
+        let ranks = self.index().ranks.get_or_init(|| Ranks::of(self.state()));
+        ranks.get(self.state(), &self.index().classes, (application, by))
     }
 
     /// Returns the release rule of a budget.
@@ -227,12 +233,19 @@ impl<'a> View<'a> {
                 for cap in self.caps_for(request, (node, id, unit)) {
                     let placement = vec![Part { unit: id, count: 1, cores, memory: request.memory, cap }];
                     let estimate = under_cap(Known::of(self.state()), request, unit, (cap, 1_000));
+                    let estimate = self.factor(request, id, cap).map_or(estimate, |of| of.of_estimate(estimate));
                     let waking = waking_draw(node);
                     choices.push(Choice { placement, estimate, alone: request.exclusive, waking });
                 }
             }
         }
         choices
+    }
+
+    /// Returns the factor of a unit for a request, if it has one and the policy counts it.
+    pub(crate) fn factor(&self, request: &Request, unit: UnitId, cap: Option<Power>) -> Option<Factor> {
+        let factors = self.state().variation.of(&request.application);
+        factors.known(unit, cap).filter(|_| self.parts().knows_variation())
     }
 
     /// Returns the choices on several units of a node, all of the type of one of them. It is called for the first

@@ -72,6 +72,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.caps = Default::default();
         node.unseen.clear();
     }
+    cluster.state.variation.retain(|unit| unit.node != id);
     renew(cluster, id, now);
     cluster.find_again(now);
     Ok(())

@@ -81,6 +81,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::ModeSet { mode, .. } => settings::mode(cluster, *mode),
         Event::PolicySet { preset, options, .. } => settings::policy(cluster, *preset, *options),
         Event::ProfileSet { key, profile, .. } => settings::profile(cluster, key, *profile),
+        Event::VariationSet { factors, .. } => settings::variation(cluster, factors),
         Event::Held { job, by } => eligible::held(cluster, now, *job, by),
         Event::RequeueRequested { job, by } => steer::requeue_requested(cluster, *job, by),
         Event::SuspendRequested { job, by } => pause::suspend_requested(cluster, now, *job, by),

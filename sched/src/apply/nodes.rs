@@ -1,5 +1,7 @@
 //! Nodes: their use, their believed draw, and the sums over time.
 
+use std::sync::OnceLock;
+
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time};
 
 use super::{awaits, lost, steer};
@@ -212,6 +214,10 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             if busy && node.spec.units != spec.units {
                 return Err(Refused::UnitsChanged { name: spec.name.clone() });
             }
+            if node.spec.units != spec.units {
+                // Other hardware has other factors.
+                cluster.state.variation.retain(|unit| unit.node != id);
+            }
             cluster.index.idle += spec.idle - node.spec.idle;
             cluster.books.idle += spec.idle - node.spec.idle;
             if let Some(reading) = node.reading.take() {
@@ -235,6 +241,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
     };
     renew(cluster, id, now);
     cluster.index.cache = None;
+    cluster.index.ranks = OnceLock::new();
     let moved = cluster.index.classes.place(&cluster.state.nodes[id.0 as usize], now);
     if cluster.index.classes.len() != kinds {
         cluster.index.queue_again(&cluster.state);

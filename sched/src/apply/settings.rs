@@ -1,7 +1,10 @@
-//! Limits, prices, mode, policy and profiles.
+//! Limits, prices, mode, policy, profiles and the variation of units.
+
+use std::sync::OnceLock;
 
 use limo_model::{
-    Band, Budgets, Curve, Energy, ModeSetting, Parts, Preset, Price, Profile, ProfileKey, Slowdown, SlowdownKey, Time,
+    Band, Budgets, Curve, Energy, Factor, ModeSetting, Parts, Preset, Price, Profile, ProfileKey, Slowdown,
+    SlowdownKey, Time, VariationKey,
 };
 
 use super::nodes::{settle, settle_nodes};
@@ -82,6 +85,23 @@ pub(super) fn profile(cluster: &mut Cluster, key: &ProfileKey, profile: Option<P
         None => cluster.state.profiles.remove(key),
     };
     cluster.index.estimate_again(&cluster.state, &key.application);
+    Ok(())
+}
+
+/// Records factors of units; refuses all of them if one is not valid.
+pub(super) fn variation(cluster: &mut Cluster, factors: &[(VariationKey, Option<Factor>)]) -> Result<(), Refused> {
+    for (key, factor) in factors {
+        if cluster.state.unit(key.unit).is_none() {
+            return Err(Refused::NoSuchUnit { unit: key.unit });
+        }
+        if let Some(factor) = factor.filter(|factor| !factor.is_valid()) {
+            return Err(Refused::Factor { power: factor.power, duration: factor.duration });
+        }
+    }
+    for (key, factor) in factors {
+        cluster.state.variation.set(key, *factor);
+    }
+    cluster.index.ranks = OnceLock::new();
     Ok(())
 }
 

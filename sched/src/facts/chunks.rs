@@ -73,12 +73,9 @@ pub(crate) fn chunks_in(request: &Request, unit: &UnitSpec, part: &Part) -> u32 
     (part.cores / each.max(1)).max(1)
 }
 
-/// Returns the division of a packed job's draw among its units, in proportion to `weights`; empty for other jobs.
-pub(crate) fn divided(request: &Request, draw: Power, weights: &[Power]) -> Vec<Power> {
+/// Returns the division of a job's draw among its units, in proportion to `weights`.
+pub(crate) fn divided(draw: Power, weights: &[Power]) -> Vec<Power> {
     let all: Power = weights.iter().copied().sum();
-    if !request.is_packed() {
-        return Vec::new();
-    }
     let mut left = draw;
     let last = weights.len().saturating_sub(1);
     let share = |(index, weight): (usize, &Power)| {
@@ -93,10 +90,6 @@ pub(crate) fn divided(request: &Request, draw: Power, weights: &[Power]) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
-
-    use limo_model::Arrange;
-
     use super::*;
 
     #[test]
@@ -117,11 +110,8 @@ mod tests {
 
     #[test]
     fn a_division_adds_up() {
-        let nodes = NonZeroU32::new(3).expect("three");
-        let packed = Request { nodes, arrange: Arrange::Pack, ..Request::one_core("a") };
         let mw = |values: &[i64]| values.iter().map(|value| Power::from_mw(*value)).collect::<Vec<_>>();
-        assert_eq!(divided(&packed, Power::from_mw(100), &mw(&[2, 1])), mw(&[67, 33]));
-        assert_eq!(divided(&packed, Power::from_mw(100), &mw(&[0, 0, 0])), mw(&[33, 33, 34]));
-        assert_eq!(divided(&Request::one_core("a"), Power::from_mw(100), &mw(&[2, 1])), []);
+        assert_eq!(divided(Power::from_mw(100), &mw(&[2, 1])), mw(&[67, 33]));
+        assert_eq!(divided(Power::from_mw(100), &mw(&[0, 0, 0])), mw(&[33, 33, 34]));
     }
 }

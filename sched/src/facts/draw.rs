@@ -14,13 +14,20 @@ pub(crate) fn waking_draw(node: &Node) -> Power {
     rest.map_or(Power::ZERO, |rest| (rest.up.draw.max(node.spec.idle) - rest.draw).at_least_zero())
 }
 
-/// Returns the expected draw and duration of a job with its unit at `cap`: its estimate, corrected by readings.
+/// Returns the expected draw and duration of a job with its unit at `cap`: its estimate, with the factor of the unit,
+/// corrected by readings.
 pub(crate) fn expected(
     state: &State,
     job: &Job,
     (request, part): (&Request, &Part),
     cap: Option<Power>,
 ) -> Option<Estimate> {
+    let typical = typical(state, job, (request, part), cap)?;
+    Some(state.variation.of(&request.application).factor(part.unit, cap).of_estimate(typical))
+}
+
+/// Returns the same for a typical unit.
+fn typical(state: &State, job: &Job, (request, part): (&Request, &Part), cap: Option<Power>) -> Option<Estimate> {
     let measured = job.running().map_or(1_000, |running| running.measured_permille);
     let unit = state.unit(part.unit)?;
     let chunks = chunks_in(request, unit, part);
@@ -51,25 +58,29 @@ pub(crate) fn expected_of_units(
 ) -> Option<Expected> {
     let assignment = job.assignment()?;
     let request = Request { time_limit: None, ..Request::clone(&job.request) };
+    let factors = state.variation.of(&request.application);
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
     let mut as_started = true;
     // Adjacent parts are usually equal.
-    let mut last: Option<(&UnitSpec, Option<Power>, u32, Power)> = None;
+    let mut last: Option<(&UnitSpec, Option<Power>, u32, Estimate)> = None;
     for (id, part) in assignment.units() {
         let (unit, cap) = (state.unit(id)?, cap_of(id));
         as_started &= cap == part.cap;
-        let draw = match last {
-            Some((alike, at, cores, draw)) if at == cap && cores == part.cores && alike == unit => draw,
+        let each = match last {
+            Some((alike, at, cores, known)) if at == cap && cores == part.cores && alike == unit => known,
             _ => {
                 let part = Part { unit: id, ..*part };
-                if allows_unit(&request, unit) {
-                    duration = duration.max(expected(state, job, (&request, &part), cap)?.duration);
-                }
-                expected(state, job, (&job.request, &part), cap)?.power
+                let span = match allows_unit(&request, unit) {
+                    true => typical(state, job, (&request, &part), cap)?.duration,
+                    false => Span::ZERO,
+                };
+                Estimate { duration: span, ..typical(state, job, (&job.request, &part), cap)? }
             }
         };
-        last = Some((unit, cap, part.cores, draw));
-        shares.push(draw);
+        last = Some((unit, cap, part.cores, each));
+        let each = factors.factor(id, cap).of_estimate(each);
+        duration = duration.max(each.duration);
+        shares.push(each.power);
     }
     if assignment.sole_part().is_some() {
         return Some(Expected { draw: shares.into_iter().sum(), shares: Vec::new(), duration });
@@ -77,7 +88,11 @@ pub(crate) fn expected_of_units(
     Some(match as_started {
         true => {
             let draw = assignment.estimate.power;
-            Expected { draw, shares: divided(&job.request, draw, &shares), duration }
+            Expected {
+                draw,
+                shares: if is_even(state, &job.request) { Vec::new() } else { divided(draw, &shares) },
+                duration,
+            }
         }
         false => Expected { draw: shares.iter().copied().sum(), shares, duration },
     })
@@ -87,13 +102,22 @@ pub(crate) fn expected_of_units(
 /// one.
 pub(crate) fn shares_at_start(state: &State, job: &Job, placement: &[Part], draw: Power) -> Vec<Power> {
     let is_on_one = matches!(placement, [part] if part.count == 1);
-    if !job.request.is_packed() || is_on_one {
+    if is_even(state, &job.request) || is_on_one {
         return Vec::new();
     }
-    let units = placement.iter().flat_map(|part| part.units().map(move |unit| Part { unit, ..*part }));
-    let expected = units.map(|part| expected(state, job, (&job.request, &part), part.cap));
-    let weights: Vec<Power> = expected.map(|of| of.map_or(Power::ZERO, |of| of.power)).collect();
-    divided(&job.request, draw, &weights)
+    let factors = state.variation.of(&job.request.application);
+    // The nodes of a part have equal units.
+    let weights = placement.iter().flat_map(|part| {
+        let typical = typical(state, job, (&job.request, part), part.cap).map_or(Power::ZERO, |of| of.power);
+        part.units().map(move |unit| factors.factor(unit, part.cap).of_power(typical))
+    });
+    let weights: Vec<Power> = weights.collect();
+    divided(draw, &weights)
+}
+
+/// Returns true if each unit of a job draws the same.
+fn is_even(state: &State, request: &Request) -> bool {
+    !request.is_packed() && state.variation.is_empty()
 }
 
 /// Returns the draw of an active job under the present caps of its units, as if it were not suspended.

@@ -75,6 +75,11 @@ pub(crate) struct Future<'a> {
 }
 
 impl<'a> Future<'a> {
+    /// Makes the future of the draw alone. It has no nodes.
+    pub(crate) fn of_draw(view: &View<'a>) -> Self {
+        Self { power: Some(line_of(view)), ..Self::with_rooms(view, Vec::new()) }
+    }
+
     /// Makes the future with every class node by node, and the draw.
     pub(crate) fn new(view: &View<'a>) -> Self {
         Self { power: Some(line_of(view)), ..Self::without_draw(view) }

@@ -38,6 +38,7 @@ impl Index {
             counted: _,
             cache: _,
             mode_until: _,
+            ranks: _,
         } = self;
         let parts = [
             ("names", *names == found.names),

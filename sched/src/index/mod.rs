@@ -6,11 +6,13 @@ mod classes;
 #[cfg(debug_assertions)]
 mod compare;
 mod plan_cache;
+mod ranks;
 mod shapes;
 mod stock;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use limo_model::{JobId, Memory, NodeId, Power, Time, UnitId, width};
 
@@ -21,6 +23,7 @@ use crate::structure::JobSet;
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
+pub(crate) use ranks::{Rank, Ranks, UnitOrder};
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
 
@@ -92,6 +95,8 @@ pub(crate) struct Index {
     pub boundaries: BTreeSet<Time>,
     /// Sums over the jobs of users, while there are quotas.
     pub users: Option<Users>,
+    /// Orders of nodes by their variation; made when first needed after a change.
+    pub ranks: OnceLock<Ranks>,
 }
 
 impl Index {

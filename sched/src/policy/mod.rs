@@ -27,6 +27,9 @@ fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
     let parts = view.parts();
     match (parts.order, parts.placement) {
         (OrderRule::Easy, _) => Box::new(order::EasyPass::of(view)),
+        (OrderRule::Strict, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) => {
+            Box::new(order::BatchPass::of(view))
+        }
         (OrderRule::Conservative, PlacementRule::LeastRoom) => Box::new(order::ConservativePass::of(view)),
         _ => Box::new(order::PlanBuilder::of(view)),
     }

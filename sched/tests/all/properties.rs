@@ -1,6 +1,6 @@
 //! Guarantees of every policy over many random clusters, jobs and events.
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; default 10,000.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 5,000.
 
 use crate::backfill;
 use crate::random::run::{keeps_in, keeps_the_rules};
@@ -136,14 +136,19 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
 }
 
 /// The orders with their placements, each with a test of its own, so that these run side by side.
-const GROUPS: [(OrderRule, PlacementRule); 8] = {
+const GROUPS: [(OrderRule, PlacementRule); 13] = {
     use OrderRule::{Conservative, Easy, Strict};
-    use PlacementRule::{ByPrice, FirstFit, LeastEnergy, LeastRoom};
+    use PlacementRule::{Assignment, ByPrice, FirstFit, LeastEnergy, LeastRoom, Ranked, Window};
     [
         (Strict, FirstFit),
         (Strict, LeastEnergy),
+        (Strict, Ranked),
+        (Strict, Window),
+        (Strict, Assignment),
         (Easy, LeastRoom),
         (Easy, LeastEnergy),
+        (Easy, Ranked),
+        (Easy, Window),
         (Conservative, FirstFit),
         (Conservative, ByPrice),
         (Conservative, LeastRoom),
@@ -179,6 +184,31 @@ fn easy_by_least_energy_keeps_the_rules() {
 }
 
 #[test]
+fn strict_by_rank_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::Ranked);
+}
+
+#[test]
+fn strict_by_window_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::Window);
+}
+
+#[test]
+fn strict_by_assignment_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::Assignment);
+}
+
+#[test]
+fn easy_by_rank_keeps_the_rules() {
+    check_parts(OrderRule::Easy, PlacementRule::Ranked);
+}
+
+#[test]
+fn easy_by_window_keeps_the_rules() {
+    check_parts(OrderRule::Easy, PlacementRule::Window);
+}
+
+#[test]
 fn conservative_by_first_fit_keeps_the_rules() {
     check_parts(OrderRule::Conservative, PlacementRule::FirstFit);
 }
@@ -207,7 +237,7 @@ fn parts_that_do_not_go_together_are_refused() {
     let refused = world.core.apply(world.now, &event).expect_err("no sense");
     assert_eq!(
         refused.to_string(),
-        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room` or `least-energy`, not by `by-price`"
+        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked` or `window`, not by `by-price`"
     );
     assert_eq!(world.core.settings().options, Options::default());
 }

@@ -218,7 +218,7 @@ fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
 
 /// Returns the next time at which limits, prices or suspicions change by themselves. It does not matter without
 /// waiting jobs.
-fn next_change(view: &View<'_>) -> Option<Time> {
+pub(super) fn next_change(view: &View<'_>) -> Option<Time> {
     view.queue().next()?;
     let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
     let limits = view.limits().next_change(view.now());

@@ -20,7 +20,8 @@ pub(in crate::policy) fn caps(view: &View<'_>, job: &Job, placement: &Placement)
     let looked = Looked::up(known, request, unit);
     let obeyed = |cap: &Power| node.cap_range(part.unit.unit).is_some_and(|(low, high)| (low..=high).contains(cap));
     let drawn = |cap: Power| {
-        let estimate = looked.under_cap(known, request, unit, Some(cap));
+        let factor = view.state().variation.of(&request.application).factor(part.unit, Some(cap));
+        let estimate = factor.of_estimate(looked.under_cap(known, request, unit, Some(cap)));
         // A longer run is expected to end at the limit.
         let is_in_time = request.time_limit.is_none_or(|limit| estimate.duration < limit);
         is_in_time.then_some((cap, estimate.power))

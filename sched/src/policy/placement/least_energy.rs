@@ -10,7 +10,7 @@
 
 use limo_model::{Energy, Placement, PlacementRule, Request};
 
-use super::least_room;
+use super::{least_room, ranked};
 use crate::facts::{Known, estimate, host_power, units_wanted};
 use crate::index::{HeadReservation, Shape, Way};
 use crate::policy::order::{AskedJob, Decision, PlanBuilder};
@@ -47,13 +47,17 @@ impl<'a> Placements<'a> {
         Self { view: *view, job, shape, own, by_energy, has_ended: false }
     }
 
-    /// Returns the next placement. By least room there is one.
+    /// Returns the next placement. There is one, unless it is by least energy.
     pub fn next(&mut self, reservation: Option<&HeadReservation>) -> Option<Placement> {
         if self.has_ended {
             return None;
         }
         let shape = self.own.as_deref().unwrap_or(self.shape);
-        let placement = least_room::find(&self.view, shape, self.job, reservation)?;
+        let find = match self.view.parts().placement {
+            PlacementRule::Ranked | PlacementRule::Window => ranked::find,
+            _ => least_room::find,
+        };
+        let placement = find(&self.view, shape, self.job, reservation)?;
         self.has_ended = true;
         if let Some(shape) = self.own.as_deref_mut().filter(|_| self.by_energy) {
             let first = placement.first().and_then(|part| self.view.index().classes.place_of(part.unit.node));

@@ -63,6 +63,22 @@ pub(in crate::policy) fn find(
     (missing == 0).then_some(placement)
 }
 
+/// Returns the placement of a job on these nodes, each given by the index of its candidate and its position.
+pub(super) fn on(view: &View<'_>, shape: &Shape, job: &Job, mut nodes: Vec<(usize, u32)>) -> Placement {
+    nodes.sort_unstable();
+    let mut placement = Placement::new();
+    for run in nodes.chunk_by(|(way, before), (other, after)| way == other && before + 1 == *after) {
+        let (way, first) = (&shape.ways[run[0].0], run[0].1);
+        let run = first..first + run.len() as u32;
+        let class = view.index().classes.class(way.class);
+        match shape.ask.accelerators {
+            0 => add(&mut placement, class, way, job, run),
+            _ => run.for_each(|at| add_units(view, &mut placement, job, (way, class.nodes[at as usize]))),
+        }
+    }
+    placement
+}
+
 /// Adds as many nodes of a class as are wanted or available; returns their number.
 fn add_some(
     view: &View<'_>,

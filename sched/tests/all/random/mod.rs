@@ -43,6 +43,8 @@ pub enum Step {
     Hold(u8),
     Release(u8),
     Requeue(u8),
+    /// A node has factors for power and duration in thousandths, for one application or all, or none any more.
+    Vary(u8, Option<u8>, Option<(u32, u32)>),
     /// A person suspends a job, or resumes it.
     Suspend(u8),
     Continue(u8),
@@ -201,6 +203,16 @@ pub fn with_pauses(step: impl Strategy<Value = Step>) -> impl Strategy<Value = S
     ]
 }
 
+/// Adds factors of nodes. The golden worlds have none.
+pub fn with_variation(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let factors = proptest::option::weighted(0.8, (500..2_000_u32, 500..2_000_u32));
+    let vary = (0..8_u8, proptest::option::of(0..3_u8), factors);
+    prop_oneof![
+        14 => step,
+        2 => vary.prop_map(|(node, application, factors)| Step::Vary(node, application, factors)),
+    ]
+}
+
 /// Returns a step for policies that let nodes sleep and keep budgets.
 pub fn wide_step() -> impl Strategy<Value = Step> {
     prop_oneof![
@@ -289,9 +301,9 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
     }
 }
 
-/// Uses `PROPTEST_CASES` cases, by default 10,000.
+/// Uses `PROPTEST_CASES` cases, by default 5,000.
 pub fn config() -> Config {
-    cases(10_000)
+    cases(5_000)
 }
 
 /// Uses the number of cases in the environment, by default `usual`.

@@ -7,7 +7,7 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::{Step, USERS, budgets, config, reservation, with_packs, with_pauses};
+use super::{Step, USERS, budgets, config, reservation, with_packs, with_pauses, with_variation};
 use crate::world::World;
 
 /// Returns the world after these steps. Checks the properties after each of them.
@@ -33,7 +33,7 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let steps = proptest::collection::vec(with_packs(with_pauses(step)), 1..25);
+    let steps = proptest::collection::vec(with_packs(with_pauses(with_variation(step))), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();
@@ -263,6 +263,7 @@ impl Run {
                 let Some(job) = self.job(*index) else { return };
                 self.world.apply(Event::RequeueRequested { job, by: by() })
             }
+            Step::Vary(node, application, factors) => self.vary(*node, *application, *factors),
             Step::Suspend(index) => self.suspend(*index),
             Step::Continue(index) => self.resume(*index),
             Step::Release(index) => {

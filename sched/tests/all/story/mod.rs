@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use limo_model::{
-    Allowance, Arrange, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId,
-    Memory, Meter, Mode, NodeId, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest, Span, Switch,
-    Tasks, Time, UnitKind, UnitSpec, Warning, WhenUsed,
+    Allowance, Arrange, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, Factor,
+    JobId, Memory, Meter, Mode, NodeId, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest, Span,
+    Switch, Tasks, Time, UnitId, UnitKind, UnitSpec, VariationKey, Warning, WhenUsed,
 };
 use limo_sched::{Event, Options, PriceRule, RestRule};
 
@@ -159,6 +159,7 @@ impl Story {
             }
             ["node", name, rest @ ..] => self.node(name, rest),
             ["profile", app, hardware, rest @ ..] => self.profile(app, hardware, &fields(rest)),
+            ["variation", app, node, rest @ ..] => self.variation(app, node, &fields(rest)),
             ["budget", energy, rest @ ..] => self.budget(energy, &fields(rest)),
             ["show", "mode"] => self.shows_mode = true,
             _ => panic!("unknown line: {words:?}"),
@@ -190,6 +191,9 @@ impl Story {
                 "caps" => options.parts.caps = Some(parse(value)),
                 "idle" => options.parts.idle = Some(parse(value)),
                 "rest" => options.rest = rest_rule(value),
+                "rank-by" => options.ranks.by = parse(value),
+                "window-permille" => options.ranks.window_permille = parse(value),
+                "window-waits" => options.ranks.window_waits = parse(value),
                 _ => panic!("unknown option {key}"),
             }
         }
@@ -258,6 +262,20 @@ impl Story {
             source: if given.contains_key("runs") { EstimateSource::Learned } else { EstimateSource::Imported },
         };
         self.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
+    }
+
+    /// Sets the factors of the first unit of a node: `variation APPLICATION|all NODE power=1.1 time=0.9 [cap=40W]`.
+    fn variation(&mut self, app: &str, node: &str, given: &BTreeMap<&str, &str>) {
+        let node = self.world.core.node_named(node).expect("a node").id();
+        let millionths = |key: &str| {
+            let value = given.get(key).map_or(Some(1_000_000), |text| limo_model::decimal::parse(text, 6));
+            value.and_then(|value| u32::try_from(value).ok()).expect("a factor")
+        };
+        let application = if app == "all" { String::new() } else { app.to_owned() };
+        let key =
+            VariationKey { application, unit: UnitId { node, unit: 0 }, cap: given.get("cap").map(|text| watts(text)) };
+        let factor = Factor { power: millionths("power"), duration: millionths("time"), runs: 0 };
+        self.apply(Event::VariationSet { factors: vec![(key, Some(factor))], by: "root".into() });
     }
 
     /// Reads `[hold] [begin=01:00] [depends=afterok:a:b,after:c] [singleton]`.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Energy, Fairshare, Measure, Power, Price, Quota, Quotas, Span, Window};
+use limo_model::{
+    Band, Curve, Energy, Factor, Fairshare, Measure, Power, Price, Quota, Quotas, Span, UnitId, VariationKey, Window,
+};
 use limo_sched::{Event, Options, Refused};
 
 use super::Run;
@@ -33,6 +35,20 @@ impl Run {
         let steps = vec![(now, band(low, low + above)), (now + Span::from_secs(until), band(low / 2, low + above / 2))];
         let limits = Curve::new(steps, Some(now + Span::from_secs(2 * until))).expect("a curve");
         self.world.apply(Event::LimitsSet { limits, by: "root".into() })
+    }
+
+    pub(super) fn vary(
+        &mut self,
+        node: u8,
+        application: Option<u8>,
+        factors: Option<(u32, u32)>,
+    ) -> Result<(), Refused> {
+        let node = self.node(node);
+        let application = application.map_or_else(String::new, |number| format!("app{number}"));
+        let key = VariationKey { application, unit: UnitId { node, unit: 0 }, cap: None };
+        let factor = |(power, duration)| Factor { power: power * 1_000, duration: duration * 1_000, runs: 0 };
+        let factors = vec![(key, factors.map(factor))];
+        self.world.apply(Event::VariationSet { factors, by: "root".into() })
     }
 
     pub(super) fn prices(&mut self, eur: &[i64]) -> Result<(), Refused> {

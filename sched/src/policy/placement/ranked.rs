@@ -1,0 +1,173 @@
+//! `ranked` and `window`: nodes by the variation of their units (heterogeneity paper, sections 3.2 and 3.4).
+//!
+//! Idea: equal nodes differ in draw and speed. `ranked` (power-aware allocation, PAA) gives a job the free nodes with the
+//! least energy. `window` (sliding window allocation, SWA) gives a job on several nodes those of similar speed, because
+//! its parts wait for the slowest one: all nodes are put in order of the duration, and a window over 5/4 of the requested
+//! number slides down from the fastest until it has enough free nodes. Of these the job gets the fastest ones. Constraints: nodes on which the
+//! job can start now, awake ones first. Unclear text: without a window with enough free nodes, the window grows by a
+//! quarter until it has them; with `window-wait` the job waits instead. Both orders use the factors of the application, if
+//! it has any, else those for all applications; with `rank-by=all` always the latter, as in the paper. Types of node are
+//! compared by their estimates. Packed jobs, and jobs on neighbours only, are placed by least room. Ignores: price, limits. Cost: one look at each
+//! free node of the job's classes. Options: `rank-by`, `window-permille`, `window-wait`.
+
+use limo_model::{Placement, PlacementRule};
+
+use super::least_room;
+use crate::facts::{Known, estimate};
+use crate::future::{asks_each, could_have};
+use crate::index::{HeadReservation, Shape, UnitOrder, Way};
+use crate::options::Allocation;
+use crate::state::Job;
+use crate::view::View;
+
+/// A node: the index of its candidate in the shape, and its position in the class.
+pub(in crate::policy) type Seated = (usize, u32);
+
+/// Returns a placement for the job now, if there is one.
+pub(in crate::policy) fn find(
+    view: &View<'_>,
+    shape: &Shape,
+    job: &Job,
+    reservation: Option<&HeadReservation>,
+) -> Option<Placement> {
+    let wanted = job.request.nodes.get();
+    if job.request.is_packed() || view.options().allocation == Allocation::Contiguous {
+        return least_room::find(view, shape, job, reservation);
+    }
+    if !asks_each(view, shape) && wanted > shape.room() {
+        return None;
+    }
+    let wanted = wanted as usize;
+    let ranks = view.options().ranks;
+    let found = match view.parts().placement {
+        PlacementRule::Window if wanted > 1 => {
+            let ordered = NodeOrder::of(view, shape, job, Key::Duration);
+            let mut free = ordered.free(view, shape, job);
+            free.sort_unstable();
+            let place = |index: usize| ordered.place(&free[index]);
+            let window =
+                SlidingWindow { nodes: ordered.nodes(), permille: ranks.window_permille, waits: ranks.window_waits };
+            let first = window.first(free.len(), wanted, place)?;
+            free.drain(first..first + wanted).map(|free| free.seat).collect()
+        }
+        _ => {
+            let mut free = NodeOrder::of(view, shape, job, Key::Energy).free(view, shape, job);
+            if free.len() < wanted {
+                return None;
+            }
+            // Only the best ones matter, in any order.
+            free.select_nth_unstable_by_key(wanted - 1, |free| (free.is_asleep, free.cost, free.seat));
+            free.truncate(wanted);
+            free.into_iter().map(|free| free.seat).collect()
+        }
+    };
+    Some(least_room::on(view, shape, job, found))
+}
+
+/// The measure by which nodes are put in order.
+#[derive(Debug, Clone, Copy)]
+enum Key {
+    Energy,
+    Duration,
+}
+
+/// A free node with its place in the order; ties go by candidate and position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Free {
+    cost: i128,
+    seat: Seated,
+    is_asleep: bool,
+}
+
+/// All nodes of the job's classes in order, by candidate: the typical cost, and the factors of the class.
+struct NodeOrder<'v> {
+    rows: Vec<(i64, Option<&'v UnitOrder>)>,
+}
+
+impl<'v> NodeOrder<'v> {
+    fn of(view: &View<'v>, shape: &Shape, job: &Job, key: Key) -> Self {
+        let known = Known::of(view.state());
+        let rank = view.rank(&job.request.application, view.options().ranks.by);
+        let each = |way: &Way| {
+            let unit = view.index().classes.class(way.class).units.get(usize::from(way.unit));
+            let typical = unit.map(|unit| estimate(known, &job.request, unit));
+            let typical = typical.map_or(0, |typical| match key {
+                Key::Energy => typical.energy.mj(),
+                Key::Duration => typical.duration.ms(),
+            });
+            let order = rank.unit(way.class, way.unit).map(|rank| match key {
+                Key::Energy => &rank.energy,
+                Key::Duration => &rank.duration,
+            });
+            (typical, order)
+        };
+        Self { rows: shape.ways.iter().map(each).collect() }
+    }
+
+    /// Returns the nodes that the job could have now.
+    fn free(&self, view: &View<'_>, shape: &Shape, job: &Job) -> Vec<Free> {
+        let mut free = Vec::new();
+        for (index, (way, (typical, order))) in shape.ways.iter().zip(&self.rows).enumerate() {
+            let asleep = &view.index().classes.class(way.class).asleep;
+            free.extend(could_have(view, shape, way, job).iter().map(|position| Free {
+                cost: i128::from(*typical) * i128::from(order.map_or(0, |order| order.of(position))),
+                seat: (index, position),
+                is_asleep: asleep.contains(position),
+            }));
+        }
+        free
+    }
+
+    /// Number of nodes, free or not.
+    fn nodes(&self) -> usize {
+        self.rows.iter().filter_map(|(_, order)| *order).map(UnitOrder::len).sum()
+    }
+
+    /// Returns the number of nodes before a free one.
+    fn place(&self, free: &Free) -> usize {
+        let before = |(index, (typical, order)): (usize, &(i64, Option<&UnitOrder>))| {
+            let is_before = |factor: u64, position: u32| {
+                (i128::from(*typical) * i128::from(factor), (index, position)) < (free.cost, free.seat)
+            };
+            order.map_or(0, |order| order.before(is_before))
+        };
+        self.rows.iter().enumerate().map(before).sum()
+    }
+}
+
+/// The rules of a window over all nodes in order.
+#[derive(Debug, Clone, Copy)]
+struct SlidingWindow {
+    /// Number of all nodes.
+    nodes: usize,
+    /// Length of the first window, in thousandths of the nodes that a job requests.
+    permille: u32,
+    /// True if a job waits for a window of this length, instead of taking one that is longer by a quarter.
+    waits: bool,
+}
+
+impl SlidingWindow {
+    /// Returns the first of the `wanted` free nodes in the first window that has so many. `place` returns the place of a
+    /// free node among all nodes; the free ones are in order.
+    fn first(self, free: usize, wanted: usize, place: impl Fn(usize) -> usize) -> Option<usize> {
+        let mut places = vec![None; free];
+        let mut place = |index: usize| *places[index].get_or_insert_with(|| place(index));
+        let mut length = (wanted.saturating_mul(self.permille as usize)).div_ceil(1_000).max(wanted);
+        let starts = (free + 1).saturating_sub(wanted);
+        loop {
+            // The shortest window with enough free nodes begins at a free node. A window that ends at the same node and begins
+            // before it is met at the same time.
+            let fits = |first: &usize| place(first + wanted - 1) - place(*first) < length;
+            if let Some(first) = (0..starts).find(fits) {
+                return Some(first);
+            }
+            if self.waits || length >= self.nodes {
+                return None;
+            }
+            length = (length.saturating_mul(5)).div_ceil(4).min(self.nodes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
