@@ -1,6 +1,6 @@
 //! Profile database (limo-2018, section 3.3.3): (application, hardware, cap, size class) -> duration, power, energy.
 //!
-//! [`statistics`] computes the profile of a key from its runs, [`text`] is the file format, `store` (with the feature
+//! [`statistics`] computes the profile of a key from its runs, [`text`] and [`variation`] are file formats, `store` (with the feature
 //! `store`) keeps learned and imported profiles. Does not estimate unknown keys; the caller chooses the runs to learn
 //! from.
 
@@ -9,7 +9,9 @@
 pub mod statistics;
 #[cfg(feature = "store")]
 pub mod store;
+mod table;
 pub mod text;
+pub mod variation;
 
 #[cfg(feature = "store")]
 pub use store::{LEARNED_WINS, ProfileDb, Run, StoreError};
