@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
+use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use limo_proto::{
     Answer, Asking, Change, ClientToMaster, Connection, ConnectionError, DryRun, DryRunQuery, EndpointError,
     MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, ProfilesQuery, ReadingsQuery, ReadingsReport,
     ReservationsQuery, Role, Selection, Status, StatusQuery, TooLarge, Undo, UndoReport, UsersQuery, UsersReport,
+    VariationQuery,
 };
 use thiserror::Error;
 
@@ -211,6 +212,11 @@ impl Master {
     /// Returns all profiles that the master uses for estimates.
     pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
         self.ask(ProfilesQuery).await
+    }
+
+    /// Returns the differences of units from the profiles of their hardware.
+    pub async fn variation(&self) -> Result<Vec<(UnitName, Factor)>, AskError> {
+        self.ask(VariationQuery).await
     }
 
     /// Returns quotas, shares and usage of users.

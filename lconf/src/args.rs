@@ -20,6 +20,7 @@ use crate::journal::JournalCommand;
 use crate::measure::ProfileMeasure;
 use crate::reservation::ReservationCommand;
 use crate::service::{AddNodes, Drain, Lost, Remove, Resume, Stop};
+use crate::variation::VariationCommand;
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
@@ -49,6 +50,9 @@ pub enum Command {
     /// Show and change the profiles of applications on hardware
     #[command(subcommand)]
     Profile(ProfileCommand),
+    /// Show and change the differences between equal units
+    #[command(subcommand)]
+    Variation(VariationCommand),
     /// Show the draw of a node or the cluster over time
     Readings(Readings),
     /// Give nodes no new jobs; running jobs continue

@@ -24,6 +24,7 @@ mod set;
 mod show;
 mod status;
 mod users;
+mod variation;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Status
             | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
             | Command::Profile(ProfileCommand::List)
+            | Command::Variation(variation::VariationCommand::Show)
             | Command::Readings(_)
             | Command::History(_)
             | Command::Undo(_)
@@ -59,7 +61,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json works only with show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare",
+            "--json works only with show, status, node list, node show, profile list, variation show, reservation list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let master = &master.master();
@@ -74,6 +76,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Fairshare(args) => fairshare::run(args, json, master).await,
             Command::Quota(args) => users::quotas(args, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
+            Command::Variation(command) => variation::run(command, json, master).await,
             Command::Drain(drain) => service::drain(drain, master).await,
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,

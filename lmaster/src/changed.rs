@@ -169,6 +169,9 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let words = (has(core.profiles().contains_key(key)), if profile.is_some() { "set" } else { "forgotten" });
             (by, changed(&format!("profile {key}"), words, None))
         }
+        Event::VariationSet { factors, by } if by != LEARNING => {
+            (by, changed("factors of units", ("", format!("{} changed", factors.len())), None))
+        }
         Event::CancelRequested { job, by } => (by, of_others(core, *job, by, ("", "cancelled"), None)?),
         Event::RequeueRequested { job, by } => (by, of_others(core, *job, by, ("", "requeued"), None)?),
         Event::SuspendRequested { job, by } => (by, of_others(core, *job, by, ("running", "suspended"), None)?),

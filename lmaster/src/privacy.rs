@@ -35,6 +35,7 @@ fn hide_in_answer(answer: &mut Answer, user: &str) {
             jobs.iter_mut().for_each(|job| hide_in_report(job, user));
         }
         Answer::Explanation(explanation) => hide_in_explanation(explanation, user),
+        Answer::Variation(factors) => factors.retain(|(name, _)| !is_of_other(&name.application, user)),
         Answer::Profiles(profiles) => profiles.retain(|(key, _)| !is_of_other(&key.application, user)),
         Answer::Energy(report) => report.sums.iter_mut().for_each(|sum| hide_in_sum(sum, user)),
         Answer::Changes { changes, .. } => changes.iter_mut().for_each(|change| hide_in_change(change, user)),

@@ -98,7 +98,7 @@ impl Store {
     pub fn learn(&mut self, lesson: Lesson) {
         let profiles = Arc::clone(&self.databases.profiles);
         self.answer_with(async move {
-            let Lesson { job, key, duration, energy, confidence } = lesson;
+            let Lesson { job, key, duration, energy, confidence, unit: _ } = lesson;
             let run = Run { job, key: key.clone(), duration, power: energy.over(duration), energy, confidence };
             match profiles.learn(run).await {
                 Ok(learned) => learned.map(|profile| Input::Learned(key, profile)),

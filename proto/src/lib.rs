@@ -61,7 +61,7 @@ pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
-pub use limits::TooLarge;
+pub use limits::{FACTORS_LIMIT, TooLarge};
 pub use message::{
     Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Reason, Sample, SendExec,
     SubmissionKey,

@@ -27,6 +27,9 @@ pub(crate) const DAYS_LIMIT: usize = 10_000;
 /// Most profiles in one change.
 pub(crate) const PROFILES_LIMIT: usize = 4_096;
 
+/// Most factors of units in one change.
+pub const FACTORS_LIMIT: usize = 4_096;
+
 /// Most parts in one change of the policy.
 pub(crate) const PARTS_LIMIT: usize = 5;
 
@@ -108,6 +111,7 @@ impl Change {
             | Self::RemoveNodes(nodes) => names("nodes", nodes, NODES_LIMIT),
             Self::Policy { parts, .. } => count("parts of the policy", parts.len(), PARTS_LIMIT),
             Self::SetProfiles(profiles) => count("profiles", profiles.len(), PROFILES_LIMIT),
+            Self::SetVariation(factors) => count("factors of units", factors.len(), FACTORS_LIMIT),
             Self::AddNodes(specs) => count("nodes to add", specs.len(), SPECS_LIMIT),
             Self::CancelSelected { selection, .. } => selection.check(),
             _ => Ok(()),
@@ -170,5 +174,9 @@ mod tests {
         let rule = limo_model::PartRule::Idle(limo_model::IdleRule::PowerOff);
         let policy = |count| change(Change::Policy { preset: limo_model::Preset::Easy, parts: vec![rule; count] });
         check(policy, PARTS_LIMIT, "6 parts of the policy: the limit is 5");
+        let name =
+            limo_model::UnitName { application: String::new(), node: "n1".into(), unit: "cpu".into(), cap: None };
+        let factors = |count| change(Change::SetVariation(vec![(name.clone(), None); count]));
+        check(factors, FACTORS_LIMIT, "4097 factors of units: the limit is 4096");
     }
 }

@@ -6,15 +6,16 @@
 //! Without `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, JobId, JobShare, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset, Price,
-    Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, Usage, UsedUp, Wait,
+    Attempt, Band, Budgets, Curve, Factor, JobId, JobShare, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset,
+    Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, UnitName, Usage, UsedUp,
+    Wait,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{List, Text, clip, clip_some, list, texts};
 use crate::history::Undo;
 use crate::launch::{Launch, WindowSize};
-use crate::limits::{NAME_LIMIT, NODES_LIMIT, PARTS_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
+use crate::limits::{FACTORS_LIMIT, NAME_LIMIT, NODES_LIMIT, PARTS_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
 use crate::queries::{Answer, Query};
 use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
 use crate::report::JobReport;
@@ -270,6 +271,8 @@ pub enum Change {
     },
     /// The share of the jobs that allow it that explore caps.
     Explore(JobShare),
+    /// Sets or, with `None`, removes all of these factors of units, or none.
+    SetVariation(#[serde(deserialize_with = "list::<_, _, FACTORS_LIMIT>")] Vec<(UnitName, Option<Factor>)>),
     /// The law of the slowdown by caps for an application, a type of hardware or both; `None` removes it.
     Slowdown { key: SlowdownKey, law: Option<Slowdown> },
 }

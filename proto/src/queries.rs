@@ -1,7 +1,7 @@
 //! Queries of clients, one type each, and their answers. [`for_each_query!`](crate::for_each_query) lists them; the
 //! message on the wire, the cost, the answer and the master's dispatch follow from the list.
 
-use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
+use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use serde::{Deserialize, Serialize};
 
 use crate::backup::{BackupReport, JournalSizes};
@@ -69,6 +69,7 @@ macro_rules! for_each_query {
                 Answer::Reservations(reservations) => reservations
             };
             Users(UsersQuery), Heavy, UsersReport: match { Answer::Users(report) => *report };
+            Variation(VariationQuery), Heavy, Vec<(UnitName, Factor)>: match { Answer::Variation(factors) => factors };
         }
     };
 }
@@ -245,6 +246,10 @@ pub struct ReservationsQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsersQuery;
 
+/// Asks for the differences of units from the profiles of their hardware.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariationQuery;
+
 /// The answer to a [`Query`] or a [`Change`](crate::Change).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -291,6 +296,8 @@ pub enum Answer {
     Compacted(JournalSizes),
     /// The change is on disk and in force; these are warnings about it.
     Warned(Vec<String>),
+    /// Answer to [`VariationQuery`].
+    Variation(Vec<(UnitName, Factor)>),
 }
 
 impl Answer {
@@ -301,6 +308,7 @@ impl Answer {
             Self::JobsUpTo { jobs, next } => Self::JobsUpTo { jobs: front(jobs, size)?, next: *next },
             Self::Nodes(list) => Self::Nodes(front(list, size)?),
             Self::Profiles(list) => Self::Profiles(front(list, size)?),
+            Self::Variation(list) => Self::Variation(front(list, size)?),
             Self::Selected(list) => Self::Selected(front(list, size)?),
             Self::History { jobs, more } => Self::History { jobs: front(jobs, size)?, more: *more },
             Self::Changes { changes, more } => Self::Changes { changes: front(changes, size)?, more: *more },
@@ -322,6 +330,7 @@ impl Answer {
                     drop(after.splice(0..0, before));
                 }
                 (Self::Profiles(before), Self::Profiles(after)) => drop(after.splice(0..0, before)),
+                (Self::Variation(before), Self::Variation(after)) => drop(after.splice(0..0, before)),
                 (Self::Nodes(before), Self::Nodes(after)) => drop(after.splice(0..0, before)),
                 (Self::Selected(before), Self::Selected(after)) => drop(after.splice(0..0, before)),
                 (Self::Changes { changes: before, .. }, Self::Changes { changes: after, .. }) => {

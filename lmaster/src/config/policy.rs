@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use limo_model::{AdmissionRule, CapRule, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text};
-use limo_sched::{Allocation, Options, Preempt, PriceRule, RestRule};
+use limo_sched::{Allocation, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule};
 use serde::Deserialize;
 
 use super::{not_negative, permille, positive};
@@ -19,7 +19,8 @@ pub(super) struct PolicyLayer {
     /// ledger-reduced
     #[arg(id = "policy_admission", long = "policy-admission", value_name = "RULE", env = "LIMO_POLICY_ADMISSION")]
     admission: Option<AdmissionRule>,
-    /// Choice of the nodes for a job, instead of the preset's rule: first-fit, by-price, least-room or least-energy
+    /// Choice of the nodes for a job, instead of the preset's rule: first-fit, by-price, least-room, least-energy, ranked,
+    /// window or assignment
     #[arg(id = "policy_placement", long = "policy-placement", value_name = "RULE", env = "LIMO_POLICY_PLACEMENT")]
     placement: Option<PlacementRule>,
     /// Caps of jobs, instead of the preset's rule: untouched, from-profile or moved
@@ -118,6 +119,17 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_ON")]
     #[serde(with = "as_text::option")]
     least_on: Option<Span>,
+    /// Factors that put nodes in order for the placements ranked and window: those of the job's application, or those
+    /// for all [default: application]
+    #[arg(long, value_name = "WHICH", env = "LIMO_RANK_BY")]
+    rank_by: Option<RankBy>,
+    /// Number of nodes in the first window of the placement window, in thousandths of those that a job requests
+    /// [default: 1250]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_WINDOW_PERMILLE")]
+    window_permille: Option<u32>,
+    /// Let a job wait for a window of this length, instead of taking a longer one [default: false]
+    #[arg(long, value_name = "BOOL", env = "LIMO_WINDOW_WAITS")]
+    window_waits: Option<bool>,
 }
 
 impl PolicyLayer {
@@ -156,6 +168,9 @@ impl PolicyLayer {
             steer_margin_permille: self.steer_margin_permille.or(under.steer_margin_permille),
             least_off: self.least_off.or(under.least_off),
             least_on: self.least_on.or(under.least_on),
+            rank_by: self.rank_by.or(under.rank_by),
+            window_permille: self.window_permille.or(under.window_permille),
+            window_waits: self.window_waits.or(under.window_waits),
         }
     }
 
@@ -175,6 +190,11 @@ impl PolicyLayer {
         ensure!(depth > 0, "depth is 0: a round must consider 1 job or more");
         let factor = permille("cap_factor_permille", self.cap_factor_permille.unwrap_or(default.cap_factor_permille))?;
         ensure!(factor > 0, "cap_factor_permille is 0: it must be 1 to 1000 thousandths");
+        let window_permille = self.window_permille.unwrap_or(default.ranks.window_permille);
+        ensure!(
+            (1_000..=100_000).contains(&window_permille),
+            "window_permille is {window_permille}: it must be 1000 to 100000 thousandths"
+        );
         let mut options = Options {
             price_rule,
             price_hysteresis,
@@ -200,6 +220,11 @@ impl PolicyLayer {
             )?,
             least_off: not_negative("least_off", self.least_off, default.least_off)?,
             least_on: not_negative("least_on", self.least_on, default.least_on)?,
+            ranks: RankOptions {
+                by: self.rank_by.unwrap_or(default.ranks.by),
+                window_permille,
+                window_waits: self.window_waits.unwrap_or(default.ranks.window_waits),
+            },
             ..default
         };
         options.rest_by(self.rest.unwrap_or_default());

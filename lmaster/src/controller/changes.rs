@@ -151,6 +151,10 @@ impl Controller {
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
             Change::Explore(share) => Ok(Event::ExploreSet { share, by }),
+            Change::SetVariation(factors) => match self.factors(factors) {
+                Ok(factors) => Ok(Event::VariationSet { factors, by }),
+                Err(reason) => return self.refuse(peer, reason, Some("lconf node list")),
+            },
             Change::Slowdown { key, law } => match named(&key) {
                 Ok(()) => Ok(Event::SlowdownSet { key, law, by }),
                 Err(reason) => return self.refuse(peer, reason, Some(SLOWDOWN_HINT)),

@@ -95,7 +95,10 @@ impl Controller {
             After::Attach(peer, attach) => self.attached(peer, attach),
             After::Finished(report) => self.finished(report),
             After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
-            After::Learn(lesson) => self.tx.effects.push(Effect::Learn(lesson)),
+            After::Learn(lesson) => {
+                self.learn_variation(&lesson);
+                self.tx.effects.push(Effect::Learn(lesson));
+            }
             After::Sleep(nodes) => self.sleepers.put_to_sleep(&mut self.tx, &self.nodes, &nodes),
             After::Wake(nodes) => self.sleepers.wake_nodes(&mut self.tx, &nodes),
             After::Slice(peer) => self.sessions.slice_written(peer),

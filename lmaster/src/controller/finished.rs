@@ -51,5 +51,5 @@ pub(super) fn lesson(finished: &Finished, request: &limo_model::Request, nodes: 
     };
     let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?.scaled(1, i64::from(chunks)));
     let confidence = finished.usage.confidence;
-    (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, duration, energy, confidence })
+    (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, unit: part.unit, duration, energy, confidence })
 }

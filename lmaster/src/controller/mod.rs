@@ -63,13 +63,14 @@ mod turns;
 mod tx;
 mod unfit;
 mod users;
+mod variation;
 mod waits;
 mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Energy, JobId, NodeId, Now, ProfileKey, Span, Time};
+use limo_model::{Energy, JobId, NodeId, Now, ProfileKey, Span, Time, UnitId};
 
 use crate::changed::CONFIGURATION;
 use crate::readings::Kept as ReadingsKept;
@@ -126,6 +127,7 @@ pub struct Caller {
 pub struct Lesson {
     pub job: JobId,
     pub key: ProfileKey,
+    pub unit: UnitId,
     pub duration: Span,
     /// Energy above idle, as its node measured it.
     pub energy: Energy,

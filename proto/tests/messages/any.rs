@@ -2,9 +2,9 @@
 
 use limo_model::{
     Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
-    Dependency, Energy, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId,
-    NodeSpec, Outcome, Part, Power, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey, Span, Switch, Time,
-    UnitId, UnitKind, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
+    Dependency, Energy, Factor, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting,
+    NodeId, NodeSpec, Outcome, Part, Power, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey, Span, Switch,
+    Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -299,6 +299,16 @@ pub fn budgets() -> impl Strategy<Value = Budgets> {
     })
 }
 
+fn factor_name() -> impl Strategy<Value = UnitName> {
+    let cap = proptest::option::of(power());
+    (text(), text(), text(), cap).prop_map(|(application, node, unit, cap)| UnitName { application, node, unit, cap })
+}
+
+fn factor() -> impl Strategy<Value = Factor> {
+    let any = (any::<u32>(), any::<u32>(), any::<u32>());
+    any.prop_map(|(power, duration, runs)| Factor { power, duration, runs })
+}
+
 pub fn change() -> impl Strategy<Value = Change> {
     let steps = vec((1..1000_i64, any::<i64>()), 1..5).prop_map(|steps| {
         let mut at = 0;
@@ -319,6 +329,7 @@ pub fn change() -> impl Strategy<Value = Change> {
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
+        vec((factor_name(), proptest::option::of(factor())), 0..4).prop_map(Change::SetVariation),
         (0..=1000_u16).prop_map(|share| Change::Explore(JobShare::try_from(share).expect("a share"))),
         (text(), text(), proptest::option::of(any::<u32>())).prop_map(|(application, hardware, cpi)| {
             Change::Slowdown { key: SlowdownKey { application, hardware }, law: cpi.map(Slowdown::Cpi) }

@@ -64,6 +64,7 @@ mod top;
 mod torrent;
 mod unreachable;
 mod users;
+mod variation;
 mod what_if;
 mod wide;
 mod wrong_inputs;

@@ -237,8 +237,9 @@ pub fn named_policies(source: &Source) -> Vec<String> {
 }
 
 /// Modules of the core from the bottom up. Each uses only those before it, so that the checker cannot use the index.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "structure",
+    "solve",
     "options",
     "account",
     "fairshare",

@@ -1,6 +1,6 @@
 //! The life of a job. Each message follows its precondition on disk.
 
-use limo_model::{JobEnd, Outcome};
+use limo_model::{Energy, JobEnd, Outcome};
 use limo_proto::{Change, JobState};
 
 use super::*;
@@ -351,4 +351,33 @@ fn waiting_for_jobs_ends_with_the_last() {
     assert_eq!(jobs.iter().map(|job| job.state).collect::<Vec<_>>(), [JobState::Completed, JobState::Cancelled]);
     let unknown = bench.ask(watcher, Query::Wait(WaitQuery(vec![JobId(99)])));
     assert_eq!(refusal(Some(&unknown)), "there is no job 99");
+}
+
+/// The run draws 60 W, the profile says 50 W: the unit moves by 1/5 of 20 %.
+#[test]
+fn a_unit_is_compared_with_the_profile_of_its_hardware() {
+    let factors_after = |runs: u32| {
+        let mut bench = Bench::new();
+        let node = bench.node("n1");
+        let client = bench.client(7);
+        let (job, attempt) = bench.running(client, node, 1);
+        let key = limo_model::ProfileKey {
+            application: "cg".into(),
+            size: String::new(),
+            hardware: "xeon".into(),
+            cores: Some(1),
+            cap: None,
+        };
+        let (power, duration) = (Power::from_watts(50), Span::from_secs(10));
+        let (energy, source) = (power * duration, limo_model::EstimateSource::Learned);
+        let profile = limo_model::Profile { duration, power, energy, spread_permille: 0, runs, source };
+        bench.input(Input::Learned(key, profile));
+        let energy = Some(Energy::from_joules(600));
+        let usage = Usage { elapsed: duration, energy, confidence: 1_000, ..Usage::default() };
+        bench.report(node, NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(0), usage });
+        let factors = bench.controller.tx.core.variation().iter();
+        factors.map(|(key, factor)| (key.application, factor.power, factor.duration, factor.runs)).collect::<Vec<_>>()
+    };
+    assert_eq!(factors_after(4), [("cg".to_owned(), 1_040_000, 1_000_000, 1)]);
+    assert_eq!(factors_after(3), [], "the profile is not sure enough");
 }

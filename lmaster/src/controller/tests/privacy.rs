@@ -1,7 +1,7 @@
 //! What users see of the commands of others.
 
 use limo_model::{Profile, ProfileKey};
-use limo_proto::{Change, ChangesQuery, EnergyBy, EnergyQuery, Finished, ProfilesQuery, Selection};
+use limo_proto::{Change, ChangesQuery, EnergyBy, EnergyQuery, Finished, ProfilesQuery, Selection, VariationQuery};
 
 use super::*;
 
@@ -30,6 +30,7 @@ fn queries(waiting: JobId, over: JobId) -> Vec<Query> {
         Query::Wait(WaitQuery(vec![over])),
         Query::History(finished),
         Query::Profiles(ProfilesQuery),
+        Query::Variation(VariationQuery),
         Query::Energy(energy(EnergyBy::Application)),
         Query::Energy(energy(EnergyBy::Job)),
         Query::Changes(ChangesQuery { limit: 100, ..ChangesQuery::default() }),
