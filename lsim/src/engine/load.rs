@@ -1,11 +1,12 @@
 //! Interface of the workload of a simulation: the jobs of a trace, or another source that provides the same data. Holds
 //! no state of a simulation.
 
-use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time};
+use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, Variation};
 use limo_sched::Event;
 use limo_trace::platform::Unit;
 use limo_trace::{Platform, Workload};
 
+use super::Variations;
 use super::request::{self, node_specs};
 use crate::record::{Fate, JobRow};
 
@@ -22,6 +23,11 @@ pub trait Load {
     /// Returns the profiles that the scheduler has from the start.
     fn profiles(&self) -> &[(ProfileKey, Profile)] {
         &[]
+    }
+
+    /// Returns the differences between units that the scheduler knows from the start.
+    fn variation(&self) -> Option<&Variation> {
+        None
     }
 
     /// Returns the time of submission of the job at `index`; times ascend. `None` after the last one.
@@ -85,6 +91,7 @@ pub struct Trace<'a> {
     pub start: Time,
     /// Profiles that the scheduler has.
     pub profiles: &'a [(ProfileKey, Profile)],
+    pub variation: Option<&'a Variations>,
     pub changes: &'a [(Time, Change)],
 }
 
@@ -107,6 +114,10 @@ impl Load for Trace<'_> {
 
     fn profiles(&self) -> &[(ProfileKey, Profile)] {
         self.profiles
+    }
+
+    fn variation(&self) -> Option<&Variation> {
+        self.variation.map(|variation| &variation.believed)
     }
 
     fn submitted(&self, index: usize) -> Option<Time> {
@@ -144,8 +155,11 @@ impl Load for Trace<'_> {
             return plain;
         };
         let delay = group.start_delay;
-        let Some(unit) = group.units.get(usize::from(part.unit.unit)) else { return Running { delay, ..plain } };
         let application = self.workload.application(job);
+        let Some(unit) = group.units.get(usize::from(part.unit.unit)) else {
+            let name = application.map_or("", |of| &of.name);
+            return self.varied((name, placement), Running { delay, ..plain });
+        };
         let known = |unit: &Unit| application.and_then(|of| unit.applications.get(&of.name)).copied();
         let share = |part: &Part| {
             let unit = self.platform.group(part.unit.node)?.units.get(usize::from(part.unit.unit))?;
@@ -155,6 +169,39 @@ impl Load for Trace<'_> {
         };
         let draw = placement.iter().filter_map(share).sum();
         let run = known(unit).map_or(job.run, |known| known.duration);
-        Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
+        let running =
+            Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain };
+        self.varied((application.map_or("", |of| &of.name), placement), running)
+    }
+}
+
+impl Trace<'_> {
+    /// Returns the behaviour of a job on these units, from that on typical ones: each draws by its own factor, and the
+    /// slowest one decides the time (heterogeneity paper, equations 2 to 5).
+    fn varied(&self, (application, placement): (&str, &[Part]), typical: Running) -> Running {
+        let Some(actual) = self.variation.map(|of| &of.actual).filter(|actual| !actual.is_empty()) else {
+            return typical;
+        };
+        let factors = actual.of(application);
+        let (mut draw, mut run) = (Power::ZERO, Span::ZERO);
+        let draw_of = |part: &Part| {
+            let group = self.platform.group(part.unit.node)?;
+            let (whole, cores) = match group.units.get(usize::from(part.unit.unit)) {
+                Some(unit) => {
+                    let known = unit.applications.get(application).map_or(unit.draw, |known| known.power);
+                    (known, unit.cores)
+                }
+                None => (group.draw.busy - group.draw.idle, group.cores),
+            };
+            Some(whole.scaled(i64::from(part.cores), i64::from(cores)))
+        };
+        for part in placement {
+            let each = draw_of(part).unwrap_or_default();
+            for factor in part.units().map(|unit| factors.factor(unit, None)) {
+                draw += factor.of_power(each);
+                run = run.max(factor.of_span(typical.run));
+            }
+        }
+        Running { run, draw: Some(draw), ..typical }
     }
 }

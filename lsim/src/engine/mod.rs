@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Dependency, JobEnd, JobShare, NodeId, Placement, Preset, Price, Profile, ProfileKey,
-    Span, Time,
+    Span, Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -28,6 +28,7 @@ use crate::record::{Fate, HostUse, Sample, Sink, Summary, WriteError};
 use happen::Due;
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
+pub use request::node_specs;
 pub use spending::Spending;
 use steer::Steered;
 
@@ -45,10 +46,21 @@ pub struct Scenario<'a> {
     pub prices: Option<Curve<Price>>,
     /// Profiles that the scheduler has.
     pub profiles: &'a [(ProfileKey, Profile)],
+    /// Differences between equal units, if there are any.
+    pub variation: Option<&'a Variations>,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
     /// Time until which the simulation continues even without work, so that measurements are complete.
     pub until: Option<Time>,
+}
+
+/// Differences between equal units.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variations {
+    /// The true ones, from which draws and durations follow.
+    pub actual: Variation,
+    /// Those that the scheduler knows.
+    pub believed: Variation,
 }
 
 /// Settings from the start of a simulation.
@@ -137,7 +149,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         Some(limits) if scenario.unwarned => one_by_one(&limits, start),
         limits => (limits, Vec::new()),
     };
-    let load = Trace { workload, platform, start, profiles: scenario.profiles, changes: &changes };
+    let Scenario { profiles, variation, .. } = *scenario;
+    let load = Trace { workload, platform, start, profiles, variation, changes: &changes };
     let Scenario { explore, until, .. } = *scenario;
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, until }, sink)
 }
@@ -220,6 +233,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.machine.only(self.core.nodes().len());
         for (key, profile) in load.profiles() {
             self.apply(&Event::ProfileSet { key: key.clone(), profile: Some(*profile), by: by() })?;
+        }
+        if let Some(variation) = load.variation().filter(|variation| !variation.is_empty()) {
+            let factors = variation.iter().map(|(key, factor)| (key, Some(factor))).collect();
+            self.apply(&Event::VariationSet { factors, by: by() })?;
         }
         if let Some(limits) = limits {
             self.apply(&Event::LimitsSet { limits, by: by() })?;

@@ -1,13 +1,19 @@
 //! Detects the formats of a setup's files and reads them.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use limo_model::{Band, Budget, Budgets, Curve, Price, Profile, ProfileKey, Release, Time};
+use anyhow::{Context, Result, anyhow};
+use limo_model::{
+    Band, Budget, Budgets, Curve, NodeId, NodeSpec, Price, Profile, ProfileKey, Release, Time, UnitId, Variation,
+    VariationKey,
+};
 use limo_trace::curve::{self, Clock, CurveFileError, Table};
 use limo_trace::{Platform, Workload, batsim, swf};
+
+use crate::engine::node_specs;
 
 /// Bytes to read ahead: enough to see past blanks and a byte order mark.
 const PEEKED: u64 = 512;
@@ -92,6 +98,31 @@ pub fn profiles(path: &Path) -> Result<Vec<(ProfileKey, Profile)>> {
     let shown = || path.display().to_string();
     let file = File::open(path).with_context(|| format!("{}: the file cannot be read", shown()))?;
     limo_profiles::text::read(file).with_context(shown)
+}
+
+/// Reads factors of units in the format of `lconf variation export`, and checks that the platform has the units.
+///
+/// # Errors
+/// If the file cannot be read, a line is wrong, or a node or unit is unknown.
+pub fn variation(path: &Path, platform: &Platform) -> Result<Variation> {
+    let shown = || path.display().to_string();
+    let file = File::open(path).with_context(|| format!("{}: the file cannot be read", shown()))?;
+    let factors = limo_profiles::variation::read(file).with_context(shown)?;
+    let nodes: Vec<NodeSpec> = node_specs(platform).collect();
+    let numbers: BTreeMap<&str, usize> = nodes.iter().enumerate().map(|(index, node)| (&*node.name, index)).collect();
+    let mut variation = Variation::default();
+    for (line, name, factor) in factors {
+        let unknown = |what: String| anyhow!("{}: line {line}: {what}", shown());
+        let index = numbers.get(&*name.node);
+        let index = *index.ok_or_else(|| unknown(format!("the platform has no node `{}`", name.node)))?;
+        let unit = nodes[index].units.iter().position(|unit| unit.name == name.unit);
+        let unit = unit.ok_or_else(|| unknown(format!("node `{}` has no unit `{}`", name.node, name.unit)))?;
+        // Platforms with more nodes or units are refused.
+        let (node, unit) = (u32::try_from(index).unwrap_or(u32::MAX), u16::try_from(unit).unwrap_or(u16::MAX));
+        let unit = UnitId { node: NodeId(node), unit };
+        variation.set(&VariationKey { application: name.application, unit, cap: name.cap }, Some(factor));
+    }
+    Ok(variation)
 }
 
 /// Reads budgets for successive periods.

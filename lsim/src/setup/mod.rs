@@ -3,23 +3,23 @@
 
 mod check;
 pub mod files;
+mod loaded;
 pub mod options;
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use limo_model::{
-    Band, Budget, Budgets, Curve, JobShare, Preset, Price, Profile, ProfileKey, Release, Span, Time, as_text,
+    Band, Budget, Budgets, Curve, JobShare, Preset, Price, Profile, ProfileKey, Release, Span, Time, Variation, as_text,
 };
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
 use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;
 
-use crate::engine::Scenario;
-use crate::record::{Heading, Window};
+use crate::engine::Variations;
 use files::name;
 use options::choose;
 pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
@@ -85,6 +85,12 @@ pub struct Setup {
     /// Profiles of applications for the policy: a CSV file in the format of `lconf profile export`
     #[arg(long, value_name = "FILE", help_heading = "Jobs")]
     pub profiles: Option<PathBuf>,
+    /// Differences between equal units: a CSV file in the format of `lconf variation export`
+    #[arg(long, value_name = "FILE", help_heading = "Jobs")]
+    pub variation: Option<PathBuf>,
+    /// The differences that the policy knows, if they are not the true ones
+    #[arg(long, value_name = "FILE", requires = "variation", help_heading = "Jobs")]
+    pub believed_variation: Option<PathBuf>,
     /// Share of the jobs that may be suspended, e.g. 30%, spread evenly [default: as the trace says]
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
@@ -139,6 +145,8 @@ pub struct Loaded {
     pub unwarned: bool,
     pub prices: Option<Curve<Price>>,
     pub profiles: Vec<(ProfileKey, Profile)>,
+    /// The true differences of units, and those that the policy knows.
+    pub variation: Variations,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
     measure: Option<Extent>,
@@ -246,6 +254,10 @@ impl Setup {
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
         let budgets = self.periods(&workload, &platform)?;
         let profiles = self.profiles.as_deref().map(files::profiles).transpose()?.unwrap_or_default();
+        let variation = Variations {
+            actual: Self::variation(self.variation.as_deref(), &platform)?,
+            believed: Self::variation(self.believed_variation.as_deref().or(self.variation.as_deref()), &platform)?,
+        };
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
@@ -266,11 +278,17 @@ impl Setup {
             unwarned: self.unwarned,
             prices,
             profiles,
+            variation,
             explore: self.explore.unwrap_or_default(),
             measure,
             notes,
             names,
         })
+    }
+
+    /// Reads the factors of units, if there is a file.
+    fn variation(file: Option<&Path>, platform: &Platform) -> Result<Variation> {
+        file.map_or_else(|| Ok(Variation::default()), |path| files::variation(path, platform))
     }
 
     fn options(&self) -> Result<(Options, Vec<String>)> {
@@ -333,6 +351,8 @@ impl Setup {
             ("unwarned", self.unwarned.then(|| "true".to_owned())),
             ("measure", shown(self.measure)),
             ("profiles", self.profiles.as_deref().map(name)),
+            ("variation", self.variation.as_deref().map(name)),
+            ("believed-variation", self.believed_variation.as_deref().map(name)),
             ("suspendable", shown(self.suspendable)),
             ("requeueable", shown(self.requeueable)),
             ("fillers", shown(self.fillers)),
@@ -346,52 +366,6 @@ impl Setup {
         ];
         let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         set.chain(given).collect()
-    }
-}
-
-impl Loaded {
-    /// Returns the inputs of the engine.
-    pub fn scenario(&self) -> Scenario<'_> {
-        Scenario {
-            workload: &self.workload,
-            platform: &self.platform,
-            preset: self.preset,
-            options: self.options,
-            budgets: self.budgets.clone(),
-            limits: self.limits.clone(),
-            unwarned: self.unwarned,
-            prices: self.prices.clone(),
-            profiles: &self.profiles,
-            explore: self.explore,
-            until: self.measured().map(|window| window.until),
-        }
-    }
-
-    fn start(&self) -> Time {
-        self.workload.start.unwrap_or(Time::from_unix_ms(0))
-    }
-
-    /// Returns the window of measurement: the option, else the time of all budgets.
-    fn measured(&self) -> Option<Window> {
-        let (first, last) = (self.budgets.iter().next(), self.budgets.iter().last());
-        let budgets = first.zip(last).map(|(first, last)| Window { from: first.from, until: last.until });
-        let told = |extent: Extent| Window { from: self.start() + extent.from, until: self.start() + extent.until };
-        self.measure.map(told).or(budgets)
-    }
-
-    /// Returns the heading of the output.
-    pub fn heading(&self) -> Heading {
-        Heading {
-            workload: self.names.workload.clone(),
-            platform: self.names.platform.clone(),
-            // At most 10^6 nodes of 4,096 cores are below 2^32.
-            processors: u32::try_from(self.platform.cores()).unwrap_or(u32::MAX),
-            policy: self.preset.name().to_owned(),
-            options: self.names.options.clone(),
-            seed: None,
-            start: self.start(),
-            window: self.measured(),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `--set KEY=VALUE` and `--part PART=RULE`: options and parts of a policy by name.
 
 use anyhow::{Result, anyhow, bail};
-use limo_model::{AdmissionRule, OrderRule, PartRule, Parts, Preset, Span};
+use limo_model::{AdmissionRule, OrderRule, PartRule, Parts, PlacementRule, Preset, Span};
 use limo_sched::{Options, PriceRule};
 
 use super::values::Setting;
@@ -24,9 +24,11 @@ const BACKFILL: fn(Parts) -> bool = |parts| parts.order == OrderRule::Easy;
 const BUDGET: fn(Parts) -> bool = Parts::keeps_budget;
 const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
 const LIMO: fn(Parts) -> bool = Parts::steers;
+const RANKED: fn(Parts) -> bool = |parts| matches!(parts.placement, PlacementRule::Ranked | PlacementRule::Window);
+const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Window;
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 26] = [
+pub const KEYS: [Key; 29] = [
     Key {
         name: "admission",
         values: "resources | equations | band | rate | ledger | ledger-reduced",
@@ -164,7 +166,7 @@ pub const KEYS: [Key; 26] = [
     },
     Key {
         name: "placement",
-        values: "first-fit | by-price | least-room | least-energy",
+        values: "first-fit | by-price | least-room | least-energy | ranked | window | assignment",
         default: "none",
         meaning: "nodes that a job gets, in place of the policy's own rule",
         is_part: true,
@@ -215,6 +217,15 @@ pub const KEYS: [Key; 26] = [
             options.price_rule = PriceRule::Threshold(price);
             Ok(())
         },
+    },
+    Key {
+        name: "rank-by",
+        values: "application | all",
+        default: "application",
+        meaning: "factors that put nodes in order: those of the job's application, or those for all applications",
+        is_part: false,
+        counts: RANKED,
+        read: |options, value| set(&mut options.ranks.by, value),
     },
     Key {
         name: "reserve-permille",
@@ -272,6 +283,24 @@ pub const KEYS: [Key; 26] = [
         is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.waiting_weight, value),
+    },
+    Key {
+        name: "window-permille",
+        values: "1000 to 100000",
+        default: "1250",
+        meaning: "length of the first window, in thousandths of the nodes that a job requests",
+        is_part: false,
+        counts: WINDOW,
+        read: |options, value| number(&mut options.ranks.window_permille, value, 1_000, 100_000),
+    },
+    Key {
+        name: "window-waits",
+        values: "true | false",
+        default: "false",
+        meaning: "a job waits for a window of this length, in place of taking a longer one",
+        is_part: false,
+        counts: WINDOW,
+        read: |options, value| set(&mut options.ranks.window_waits, value),
     },
 ];
 

@@ -115,7 +115,15 @@ fn refuse_equal(all: &[Configuration]) -> Result<()> {
 /// Returns name and content of the files that all configurations share.
 fn files(base: &Setup) -> Result<String> {
     let mut text = String::new();
-    let files = [&base.platform, &base.budgets, &base.prices, &base.limits, &base.profiles];
+    let files = [
+        &base.platform,
+        &base.budgets,
+        &base.prices,
+        &base.limits,
+        &base.profiles,
+        &base.variation,
+        &base.believed_variation,
+    ];
     for path in files.into_iter().flatten() {
         let digest = of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.to_string();
         text.push_str(&format!("{} {digest}\n", file_name(path)));
@@ -130,8 +138,17 @@ fn file_name(path: &Path) -> String {
 /// Makes the key. Equal results have equal keys: folders and names of variants do not count.
 fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String {
     let setup = setup.clone();
-    let plain =
-        Setup { trace: None, platform: None, budgets: None, prices: None, limits: None, profiles: None, ..setup };
+    let plain = Setup {
+        trace: None,
+        platform: None,
+        budgets: None,
+        prices: None,
+        limits: None,
+        profiles: None,
+        variation: None,
+        believed_variation: None,
+        ..setup
+    };
     let text = format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload);
     let readable = format!("{} {} {} {} {}", labels.policy, labels.budget, labels.set, labels.workload, labels.seed);
     format!("{}-{}", slug(&readable), Digest::new().with(text.as_bytes()))

@@ -82,8 +82,10 @@ impl Plan {
     }
 
     fn from_parts(lists: Lists, mut base: Setup, folder: &Path) -> Result<Self> {
-        let Setup { trace, platform, budgets: periods, prices, limits, profiles, .. } = &mut base;
-        for path in [trace, platform, periods, prices, limits, profiles] {
+        let Setup {
+            trace, platform, budgets: periods, prices, limits, profiles, variation, believed_variation, ..
+        } = &mut base;
+        for path in [trace, platform, periods, prices, limits, profiles, variation, believed_variation] {
             *path = path.take().map(|path| folder.join(path));
         }
         let policies = one_or_list(("policy", base.policy.take()), ("policies", lists.policies))?;

@@ -8,6 +8,7 @@ mod run;
 mod solve;
 mod steer;
 mod sweep;
+mod variation;
 mod workloads;
 
 use std::path::Path;

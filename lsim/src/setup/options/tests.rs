@@ -81,12 +81,12 @@ fn refusals() {
     refused(
         Preset::Easy,
         &["depht=3"],
-        "--set: unknown key `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, idle, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` explains them",
+        "--set: unknown key `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, idle, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, rank-by, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight, window-permille, window-waits); `lsim policies` explains them",
     );
     refused(
         Preset::Easy,
         &["placement=best-fit"],
-        "--set placement=best-fit: `best-fit` is not a rule for placement: first-fit, by-price, least-room, least-energy",
+        "--set placement=best-fit: `best-fit` is not a rule for placement: first-fit, by-price, least-room, least-energy, ranked, window, assignment",
     );
     refused(
         Preset::Easy,
