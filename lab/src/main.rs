@@ -28,7 +28,8 @@ enum Command {
     #[command(subcommand)]
     Compat(PublishedProgram),
     /// Run the campaign of a paper again, and show its figures next to the published ones
-    Reproduce(reproduce::command::Arguments),
+    #[command(subcommand)]
+    Reproduce(reproduce::command::Paper),
     /// Measure speed and memory, and show them next to limits and other simulators
     Bench(bench::command::Arguments),
 }
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     limo_program::run("lab", Arguments::try_parse(), |arguments| match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compat(PublishedProgram::PowerCapping2018(arguments)) => y2018::command::run(&arguments),
-        Command::Reproduce(arguments) => reproduce::command::run(&arguments),
+        Command::Reproduce(paper) => reproduce::command::run(&paper),
         Command::Bench(arguments) => bench::command::run(&arguments),
     })
 }

@@ -10,8 +10,8 @@ use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
 use limo_model::{
-    Attempt, Band, Cores, Curve, JobId, Memory, Meter, NodeSpec, Outcome, Power, Preset, Request, Span, Time, UnitKind,
-    UnitSpec, Usage,
+    Attempt, Band, Cores, Curve, Factor, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Overrides, PlacementRule,
+    Power, Preset, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
 };
 use limo_sched::{Command, Core, Event, Options, Round};
 use nix::sys::time::TimeValLike;
@@ -40,6 +40,10 @@ pub struct Size {
     /// Number of nodes, a multiple of the number of classes.
     pub nodes: u32,
     pub waiting: usize,
+    /// Number of nodes of each job.
+    pub width: NonZeroU32,
+    /// The placement in place of that of `powercap`. Then the units differ by up to a tenth.
+    pub placement: Option<PlacementRule>,
 }
 
 /// The duration of one event and its round.
@@ -57,6 +61,7 @@ pub struct Loaded {
     core: Core,
     now: Time,
     dice: SplitMix64,
+    width: NonZeroU32,
     /// Running jobs, by their ends.
     ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
 }
@@ -105,10 +110,11 @@ fn constraint(choice: usize) -> Vec<String> {
     }
 }
 
-fn request(dice: &mut SplitMix64) -> Request {
+fn request(dice: &mut SplitMix64, nodes: NonZeroU32) -> Request {
     let signature = dice.next_u64() as usize % (SIZES.len() * 8 * WALLTIMES_H.len());
     let (size, rest) = (signature % SIZES.len(), signature / SIZES.len());
     Request {
+        nodes,
         cores: Cores::Count(NonZeroU32::new(SIZES[size]).unwrap_or(NonZeroU32::MIN)),
         time_limit: Some(Span::from_secs(WALLTIMES_H[rest / 8] * 3_600)),
         hardware: constraint(rest % 8),
@@ -123,8 +129,10 @@ impl Loaded {
     /// If the core refuses an event, which would be a fault of this file.
     pub fn new(size: Size) -> Result<Self> {
         let now = Time::from_unix_ms(0);
-        let core = Core::new(now, Preset::Powercap, Options::default());
-        let mut loaded = Self { core, now, dice: SplitMix64::seed_from_u64(1), ends: BinaryHeap::new() };
+        let chosen = Overrides { placement: size.placement, ..Overrides::default() };
+        let core = Core::new(now, Preset::Powercap, Options { chosen, ..Options::default() });
+        let (dice, width) = (SplitMix64::seed_from_u64(1), size.width);
+        let mut loaded = Self { core, now, dice, width, ends: BinaryHeap::new() };
         let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
         let of_class = size.nodes / CORES.len() as u32;
         for class in 0..CORES.len() {
@@ -137,10 +145,22 @@ impl Loaded {
         }
         let band = Band::new(Power::ZERO, idle + full.scaled(LIMIT_PERCENT, 100)).context("the limit of the draw")?;
         loaded.apply(&Event::LimitsSet { limits: Curve::constant(band), by: "lab".to_owned() })?;
+        if size.placement.is_some() {
+            let factors = (0..size.nodes).map(|node| loaded.factor(NodeId(node))).collect();
+            loaded.apply(&Event::VariationSet { factors, by: "lab".to_owned() })?;
+        }
         while loaded.waiting() < size.waiting {
             loaded.arrive(FILL_GAP)?;
         }
         Ok(loaded)
+    }
+
+    /// Returns a random factor for all applications on a node.
+    fn factor(&mut self, node: NodeId) -> (VariationKey, Option<Factor>) {
+        let mut around_one = || 900_000 + (self.dice.next_u64() % 200_000) as u32;
+        let factor = Factor { power: around_one(), duration: around_one(), runs: 0 };
+        let key = VariationKey { application: String::new(), unit: UnitId { node, unit: 0 }, cap: None };
+        (key, Some(factor))
     }
 
     pub fn waiting(&self) -> usize {
@@ -175,7 +195,8 @@ impl Loaded {
             self.end()?;
         }
         self.now = self.now.max(until);
-        let event = Event::Submitted { job: self.core.next_job(), request: Box::new(request(&mut self.dice)) };
+        let event =
+            Event::Submitted { job: self.core.next_job(), request: Box::new(request(&mut self.dice, self.width)) };
         self.timed(&event)
     }
 

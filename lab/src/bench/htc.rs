@@ -50,6 +50,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         unwarned: false,
         prices: None,
         profiles: &[],
+        variation: None,
         explore: limo_model::JobShare::NONE,
         until: None,
     };

@@ -1,9 +1,11 @@
 //! The parts of the benchmark. Each runs in a separate process, so that its memory and CPU time can be measured.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use limo_model::PlacementRule;
 use serde::{Deserialize, Serialize};
 
 use super::cluster::Size;
@@ -34,11 +36,40 @@ impl Report {
 pub enum Part {
     Easy(&'static Oracle),
     Htc(u32),
-    Rounds,
+    Rounds(&'static Rounds),
     Campaign,
 }
 
-const SIZE: Size = Size { nodes: 10_000, waiting: 100_000 };
+/// A measurement of rounds.
+#[derive(Debug)]
+pub struct Rounds {
+    name: &'static str,
+    /// The policy, for the title.
+    policy: &'static str,
+    size: Size,
+    /// Upper limit of the 99th percentile, in us.
+    limit_us: f64,
+}
+
+const SIZE: Size = Size { nodes: 10_000, waiting: 100_000, width: NonZeroU32::MIN, placement: None };
+/// Nodes of a job in the part with windows.
+// 64 is not zero.
+const WIDE: NonZeroU32 = NonZeroU32::new(64).unwrap();
+const ROUND_PARTS: [Rounds; 3] = [
+    Rounds { name: "rounds", policy: "powercap", size: SIZE, limit_us: 50.0 },
+    Rounds {
+        name: "rounds-ranked",
+        policy: "powercap with placement=ranked, every node different",
+        size: Size { placement: Some(PlacementRule::Ranked), ..SIZE },
+        limit_us: 50.0,
+    },
+    Rounds {
+        name: "rounds-window",
+        policy: "powercap with placement=window, every node different, jobs on 64 nodes",
+        size: Size { placement: Some(PlacementRule::Window), width: WIDE, ..SIZE },
+        limit_us: 200.0,
+    },
+];
 /// Number of measured job ends, and of measured arrivals.
 const ROUNDS: usize = 20_000;
 
@@ -48,7 +79,10 @@ impl Part {
         let oracles = if quick { &ORACLES[..2] } else { &ORACLES[..] };
         let counts = if quick { &htc::COUNTS[..1] } else { &htc::COUNTS[..] };
         let easy = oracles.iter().map(Self::Easy);
-        easy.chain(counts.iter().copied().map(Self::Htc)).chain([Self::Rounds, Self::Campaign]).collect()
+        easy.chain(counts.iter().copied().map(Self::Htc))
+            .chain(ROUND_PARTS.iter().map(Self::Rounds))
+            .chain([Self::Campaign])
+            .collect()
     }
 
     /// Returns the name for `--only`. [`Part::group`] is another accepted name.
@@ -56,7 +90,8 @@ impl Part {
         match self {
             Self::Easy(oracle) => oracle.name.to_owned(),
             Self::Htc(jobs) => format!("htc-{jobs}"),
-            Self::Rounds | Self::Campaign => self.group().to_owned(),
+            Self::Rounds(rounds) => rounds.name.to_owned(),
+            Self::Campaign => self.group().to_owned(),
         }
     }
 
@@ -64,7 +99,7 @@ impl Part {
         match self {
             Self::Easy(_) => "easy",
             Self::Htc(_) => "htc",
-            Self::Rounds => "rounds",
+            Self::Rounds(_) => "rounds",
             Self::Campaign => "campaign",
         }
     }
@@ -75,8 +110,8 @@ impl Part {
                 format!("{}: EASY; reading, accounting, checking and writing included", oracle.name)
             }
             Self::Htc(jobs) => format!("htc-{jobs}: jobs of one processor on 1,400 nodes; writing included"),
-            Self::Rounds => {
-                "rounds: an event and its round; 10,000 nodes of 20 classes, 256 signatures, a binding limit".to_owned()
+            Self::Rounds(Rounds { name, policy, .. }) => {
+                format!("{name}: an event and its round; 10,000 nodes of 20 classes, 256 signatures, a limit; {policy}")
             }
             Self::Campaign => {
                 "campaign: energy-budget-2017; contiguous processors, a budget of 70 % for three days".to_owned()
@@ -92,7 +127,10 @@ impl Part {
         match self {
             Self::Easy(oracle) => oracle.measure(traces),
             Self::Htc(jobs) => htc::measure(jobs),
-            Self::Rounds => Ok(Report::of(rounds::measure(SIZE, if quick { ROUNDS / 10 } else { ROUNDS })?)),
+            Self::Rounds(Rounds { size, limit_us, .. }) => {
+                let rounds = if quick { ROUNDS / 10 } else { ROUNDS };
+                Ok(Report::of(rounds::measure(*size, *limit_us, rounds)?))
+            }
             Self::Campaign => campaign::measure(traces, quick),
         }
     }

@@ -6,9 +6,6 @@ use limo_model::Span;
 use super::cluster::{Loaded, Size, Took};
 use super::figure::{Figure, Limit};
 
-/// Upper limit of the 99th percentile.
-const LIMIT_US: f64 = 50.0;
-
 /// Measured durations of one kind of event, in ns.
 struct Times {
     what: String,
@@ -40,17 +37,17 @@ impl Times {
 }
 
 /// Returns figures of wall time, which other processes increase, and of CPU time.
-fn both(what: &str, took: &[Took], peer: &str) -> Vec<Figure> {
+fn both(what: &str, took: &[Took], (limit_us, peer): (f64, &str)) -> Vec<Figure> {
     let wall = Times::new(format!("{what}, wall"), took.iter().map(|took| took.wall_ns).collect());
     let cpu = Times::new(format!("{what}, CPU"), took.iter().map(|took| took.cpu_ns).collect());
-    [wall, cpu].iter().flat_map(|times| times.figures(LIMIT_US, peer)).collect()
+    [wall, cpu].iter().flat_map(|times| times.figures(limit_us, peer)).collect()
 }
 
-/// Measures `rounds` job ends and as many arrivals on a cluster of that size.
+/// Measures `rounds` job ends and as many arrivals on a cluster of that size, beside a limit of the 99th percentile in us.
 ///
 /// # Errors
 /// If the core refuses an event, or the cluster is not under load.
-pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
+pub fn measure(size: Size, limit_us: f64, rounds: usize) -> Result<Vec<Figure>> {
     let mut loaded = Loaded::new(size)?;
     let (mut ends, mut arrivals) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
     let mut started = 0;
@@ -76,13 +73,15 @@ pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
         Figure::new("draw of what is allowed", draw.watts() * 100.0 / limit.watts(), "%"),
         Figure::new("plans refused by the checker", loaded.rejected() as f64, "").within(Limit::AtMost(0.0)),
     ];
-    figures.extend(both("after an end", &ends, "a prototype of the structures alone: 4.7 us"));
-    figures.extend(both("after an arrival", &arrivals, "a prototype of the structures alone: 1.3 us"));
+    figures.extend(both("after an end", &ends, (limit_us, "a prototype of the structures alone: 4.7 us")));
+    figures.extend(both("after an arrival", &arrivals, (limit_us, "a prototype of the structures alone: 1.3 us")));
     Ok(figures)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
 
     /// Checks percentiles of the numbers 1 to 1000 us in any order.
@@ -96,7 +95,8 @@ mod tests {
     /// Checks that a small cluster fills up to its limit, and that all figures are present.
     #[test]
     fn a_small_cluster() {
-        let figures = measure(Size { nodes: 20, waiting: 50 }, 100).expect("measured");
+        let figures = measure(Size { nodes: 20, waiting: 50, width: NonZeroU32::MIN, placement: None }, 50.0, 100)
+            .expect("measured");
         let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
         assert_eq!(value("jobs waiting"), Some(50.0));
         assert_eq!(value("plans refused by the checker"), Some(0.0));

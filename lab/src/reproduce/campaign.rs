@@ -160,6 +160,7 @@ pub fn simulated(
         unwarned: false,
         prices: None,
         profiles: &[],
+        variation: None,
         explore: limo_model::JobShare::NONE,
         until: Some(start + WEEK),
     };

@@ -12,17 +12,21 @@ use limo_requirements::{TRACES, traces};
 use limo_sched::Horizon;
 use serde_json::{Value, json};
 
+use super::heterogeneity;
 use super::{
     Averaged, BUDGETS, Claim, Compared, Condition, CoreSettings, EASY, Means, Outcome, SchedulerChoice, TABLE_II,
     TableII, Test, WAYS, claims, compare, means, negative_slowdowns, rows, run as run_all, table_ii, weeks,
 };
 use crate::y2017::Faults;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Paper {
+/// The papers with a campaign.
+#[derive(Debug, clap::Subcommand)]
+pub enum Paper {
     /// Dutot et al., Towards Energy Budget Control in HPC, CCGrid 2017
-    #[value(name = "energy-budget-2017")]
-    EnergyBudget2017,
+    #[command(name = "energy-budget-2017")]
+    EnergyBudget2017(Arguments),
+    /// Zhou et al., Energy Aware Scheduler of Single/Multi-node Jobs Exploiting Node Heterogeneity
+    Heterogeneity(heterogeneity::Arguments),
 }
 
 /// A fault of the published scheduler.
@@ -42,7 +46,6 @@ enum Until {
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    paper: Paper,
     /// Folder with `energy-budget-2017/`, which has the weeks [default: the one next to the workspace]
     #[arg(long, value_name = "DIR", env = TRACES)]
     traces: Option<PathBuf>,
@@ -88,8 +91,14 @@ struct Found {
 ///
 /// # Errors
 /// If a trace cannot be read, or a simulation fails.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let Paper::EnergyBudget2017 = arguments.paper;
+pub fn run(paper: &Paper) -> Result<ExitCode> {
+    match paper {
+        Paper::EnergyBudget2017(arguments) => energy_budget(arguments),
+        Paper::Heterogeneity(arguments) => heterogeneity::reproduce(arguments),
+    }
+}
+
+fn energy_budget(arguments: &Arguments) -> Result<ExitCode> {
     let traces = arguments.traces.clone().unwrap_or_else(traces);
     let all = weeks(&traces)?;
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|prefix| name.starts_with(prefix));

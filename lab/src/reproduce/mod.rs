@@ -1,4 +1,4 @@
-//! The campaign of energy-budget-2017, section V: thirty weeks, seven variants of scheduling, eight budgets, 1,470
+//! The campaigns of papers, in [`heterogeneity`] and here: that of energy-budget-2017, section V: thirty weeks, seven variants of scheduling, eight budgets, 1,470
 //! simulations.
 //!
 //! Each simulation runs the live core, or with `--compat 2017` the published scheduler; this module does not schedule
@@ -9,6 +9,7 @@ mod campaign;
 mod claims;
 pub mod command;
 mod figures;
+mod heterogeneity;
 mod published;
 
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 mod compat;
 mod compat_2018;
+mod heterogeneity;
 mod oracles;
 mod refusals;
 mod traces;

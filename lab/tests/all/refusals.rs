@@ -9,13 +9,13 @@ fn usage() {
         folder.path(),
         "reproduce energy-budget-2017 --compat 2017 --hold-after 0s",
         125,
-        "error: the argument '--compat <YEAR>' cannot be used with '--hold-after <SPAN>'\n\nUsage: lab reproduce --compat <YEAR> <PAPER>\n\nFor more information, try '--help'.",
+        "error: the argument '--compat <YEAR>' cannot be used with '--hold-after <SPAN>'\n\nUsage: lab reproduce energy-budget-2017 --compat <YEAR>\n\nFor more information, try '--help'.",
     );
     refused(
         folder.path(),
         "bench --only easier",
         1,
-        "lab: `easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc-100000, htc-600000, htc-6000000, rounds, campaign",
+        "lab: `easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc-100000, htc-600000, htc-6000000, rounds, rounds-ranked, rounds-window, campaign",
     );
 }
 
