@@ -1,15 +1,17 @@
-//! The order `strict` with the placements `ranked`, `window` and `assignment` (heterogeneity paper, section 3): jobs start in the
-//! order of the queue, the first ones perhaps together, on nodes of which the variation is known.
+//! The order `strict` with the placements `ranked`, `window` and `assignment` (heterogeneity paper, section 2.3): jobs
+//! start in the order of the queue, the first ones perhaps together, on nodes of which the variation is known.
 //!
-//! Idea: first come, first served, without backfilling. The placement chooses the nodes: for one job, or for all that fit
-//! together. Durations are those of profiles, and the slowest part of a job decides. Constraints: with the admission `band` a job starts if the power band leaves its
-//! draw for all of its expected duration. The first job that cannot start holds those behind it. A job without any reachable
-//! node, or kept away by a reservation, holds nobody. Ignores: prices, deadlines. Options: `depth`, `default_duration` and those of the placement.
+//! Idea: first come, first served, without backfilling. The placement chooses the nodes: for one job, or for all that
+//! fit together. Durations are those of profiles, and the slowest part of a job decides. Constraints: with the
+//! admission `band` a job starts if the power band leaves its draw for all of its expected duration. The first job
+//! that cannot start holds those behind it. A job without any reachable node, or kept away by a reservation, holds
+//! nobody. Ignores: prices, deadlines. Options: `depth`, `default_duration` and those of the placement.
 
 use std::collections::BTreeMap;
 
 use limo_model::{AdmissionRule, JobId, Placement, PlacementRule, Power, Wait};
 
+use super::builder::next_change;
 use super::easy::is_kept_away;
 use super::expected::slowest;
 use crate::engine::{Later, Pass, Verdict};
@@ -23,8 +25,6 @@ use crate::policy::relief;
 use crate::state::Job;
 use crate::view::{Choice, View};
 
-use super::builder::next_change;
-
 /// A plan under construction.
 pub(in crate::policy) struct BatchPass<'a> {
     view: View<'a>,
@@ -34,13 +34,12 @@ pub(in crate::policy) struct BatchPass<'a> {
     starts: BTreeMap<JobId, Start>,
     /// The first job that cannot start, with its reason.
     holder: Option<(JobId, Wait)>,
-    waits: bool,
 }
 
 impl<'a> BatchPass<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let jobs: Vec<_> = view.queue().collect();
-        let mut pass = Self { view: *view, jobs, asked: 0, starts: BTreeMap::new(), holder: None, waits: false };
+        let mut pass = Self { view: *view, jobs, asked: 0, starts: BTreeMap::new(), holder: None };
         pass.decide();
         pass
     }
@@ -136,7 +135,6 @@ impl<'a> Pass<'a> for BatchPass<'a> {
         if let Some(start) = self.starts.remove(&id) {
             return Verdict::Start(start);
         }
-        self.waits = true;
         Verdict::Wait(match &self.holder {
             _ if self.shape(job).is_none() => Wait::NoNode,
             Some((holder, wait)) if *holder == id => wait.clone(),

@@ -1,11 +1,12 @@
-//! `assignment`: the first jobs of the queue together, on the nodes on which they use the least energy in total (combinatorial
-//! optimisation, COA, of the heterogeneity paper, section 3.3, equations 6 to 11).
+//! `assignment`: the first jobs of the queue together, on the nodes on which they use the least energy in total
+//! (combinatorial optimisation, COA, of the heterogeneity paper, section 2.3.1, equations 6 to 11).
 //!
 //! Idea: with few free nodes, the best node for one job may matter more to another. So the first jobs that fit together
-//! are assigned at once ([`crate::solve::assignment`]). A job on several nodes has one weight for each node; its parts
-//! wait for each other only as far as the estimates say. Constraints: as many jobs as fit, none out of order; each node
-//! gets at most one of them in a plan, and the core plans again until no job starts. A sleeping node also costs the energy
-//! for waking it. Ignores: price, limits. Cost: one weight for each node and each different job, and the solver.
+//! are assigned at once ([`crate::solve::assignment`]). A job on several nodes has one weight for each of them, the
+//! energy of its part there. Constraints: as many jobs as fit, none out of order; each node gets at most one of them in
+//! a plan, and the core plans again until no job starts. A sleeping node also costs the energy for waking it. Ignores:
+//! price, limits, and that parts wait for the slowest one. Cost: one weight for each node and each different job, and
+//! the solver.
 
 use std::collections::BTreeMap;
 

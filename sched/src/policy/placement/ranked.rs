@@ -1,14 +1,19 @@
-//! `ranked` and `window`: nodes by the variation of their units (heterogeneity paper, sections 3.2 and 3.4).
+//! `ranked` and `window`: nodes by the variation of their units (heterogeneity paper, sections 2.3 and 2.3.2).
 //!
-//! Idea: equal nodes differ in draw and speed. `ranked` (power-aware allocation, PAA) gives a job the free nodes with the
-//! least energy. `window` (sliding window allocation, SWA) gives a job on several nodes those of similar speed, because
-//! its parts wait for the slowest one: all nodes are put in order of the duration, and a window over 5/4 of the requested
-//! number slides down from the fastest until it has enough free nodes. Of these the job gets the fastest ones. Constraints: nodes on which the
-//! job can start now, awake ones first. Unclear text: without a window with enough free nodes, the window grows by a
-//! quarter until it has them; with `window-wait` the job waits instead. Both orders use the factors of the application, if
-//! it has any, else those for all applications; with `rank-by=all` always the latter, as in the paper. Types of node are
-//! compared by their estimates. Packed jobs, and jobs on neighbours only, are placed by least room. Ignores: price, limits. Cost: one look at each
-//! free node of the job's classes. Options: `rank-by`, `window-permille`, `window-wait`.
+//! Idea: equal nodes differ in draw and speed. `ranked` (power-aware algorithm, PAA) gives a job the free nodes with the
+//! least energy. `window` (sliding window algorithm, SWA) gives a job on several nodes those of similar speed, because
+//! its parts wait for the slowest one: all nodes are put in order of the duration, and a window over 5/4 of the
+//! requested number slides down from the fastest until it has enough free nodes. Of these the job gets the fastest
+//! ones. Constraints: nodes on which the job can start now; for `ranked`, awake ones first. Unclear text: without a
+//! window with enough free nodes, the window grows by a quarter until it has them; with `window-waits` the job waits
+//! instead. Under caps all nodes draw the same, so `ranked` compares energies instead of draws. Both orders use the
+//! factors of the application, if it has any, else those for all applications; with `rank-by=all` always the latter,
+//! as in the paper. Types of node are compared by their estimates. Packed jobs, and jobs on neighbours only, are placed
+//! by least room. Ignores: price, limits. Cost: one look at each free node of the job's classes. Options: `rank-by`,
+//! `window-permille`, `window-waits`.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use limo_model::{Placement, PlacementRule};
 
@@ -38,30 +43,24 @@ pub(in crate::policy) fn find(
         return None;
     }
     let wanted = wanted as usize;
-    let ranks = view.options().ranks;
-    let found = match view.parts().placement {
+    let found: Vec<Seated> = match view.parts().placement {
         PlacementRule::Window if wanted > 1 => {
-            let ordered = NodeOrder::of(view, shape, job, Key::Duration);
-            let mut free = ordered.free(view, shape, job);
-            free.sort_unstable();
-            let place = |index: usize| ordered.place(&free[index]);
-            let window =
-                SlidingWindow { nodes: ordered.nodes(), permille: ranks.window_permille, waits: ranks.window_waits };
-            let first = window.first(free.len(), wanted, place)?;
-            free.drain(first..first + wanted).map(|free| free.seat).collect()
+            let order = NodeOrder::of(view, shape, job, Key::Duration);
+            let (mut free, mut taken) = (order.free(view, shape, job), Vec::new());
+            let next = || {
+                let Reverse(node) = free.pop()?;
+                taken.push(node.seat);
+                Some(order.place(&node))
+            };
+            let first = SlidingWindow::of(view, &order).first(wanted, next)?;
+            taken.drain(first..first + wanted).collect()
         }
         _ => {
             let mut free = NodeOrder::of(view, shape, job, Key::Energy).free(view, shape, job);
-            if free.len() < wanted {
-                return None;
-            }
-            // Only the best ones matter, in any order.
-            free.select_nth_unstable_by_key(wanted - 1, |free| (free.is_asleep, free.cost, free.seat));
-            free.truncate(wanted);
-            free.into_iter().map(|free| free.seat).collect()
+            std::iter::from_fn(|| free.pop()).map(|Reverse(node)| node.seat).take(wanted).collect()
         }
     };
-    Some(least_room::on(view, shape, job, found))
+    (found.len() == wanted).then(|| least_room::on(view, shape, job, found))
 }
 
 /// The measure by which nodes are put in order.
@@ -71,16 +70,17 @@ enum Key {
     Duration,
 }
 
-/// A free node with its place in the order; ties go by candidate and position.
+/// A free node. By energy, sleeping ones come last; then the cost counts, the candidate and the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Free {
+    is_last: bool,
     cost: i128,
     seat: Seated,
-    is_asleep: bool,
 }
 
 /// All nodes of the job's classes in order, by candidate: the typical cost, and the factors of the class.
 struct NodeOrder<'v> {
+    key: Key,
     rows: Vec<(i64, Option<&'v UnitOrder>)>,
 }
 
@@ -101,21 +101,22 @@ impl<'v> NodeOrder<'v> {
             });
             (typical, order)
         };
-        Self { rows: shape.ways.iter().map(each).collect() }
+        Self { key, rows: shape.ways.iter().map(each).collect() }
     }
 
-    /// Returns the nodes that the job could have now.
-    fn free(&self, view: &View<'_>, shape: &Shape, job: &Job) -> Vec<Free> {
+    /// Returns the nodes that the job could have now, best first. Only those that are taken from the heap are put in order.
+    fn free(&self, view: &View<'_>, shape: &Shape, job: &Job) -> BinaryHeap<Reverse<Free>> {
         let mut free = Vec::new();
         for (index, (way, (typical, order))) in shape.ways.iter().zip(&self.rows).enumerate() {
             let asleep = &view.index().classes.class(way.class).asleep;
-            free.extend(could_have(view, shape, way, job).iter().map(|position| Free {
+            let node = |position: u32| Free {
+                is_last: matches!(self.key, Key::Energy) && asleep.contains(position),
                 cost: i128::from(*typical) * i128::from(order.map_or(0, |order| order.of(position))),
                 seat: (index, position),
-                is_asleep: asleep.contains(position),
-            }));
+            };
+            free.extend(could_have(view, shape, way, job).iter().map(|position| Reverse(node(position))));
         }
-        free
+        free.into()
     }
 
     /// Number of nodes, free or not.
@@ -147,19 +148,30 @@ struct SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Returns the first of the `wanted` free nodes in the first window that has so many. `place` returns the place of a
-    /// free node among all nodes; the free ones are in order.
-    fn first(self, free: usize, wanted: usize, place: impl Fn(usize) -> usize) -> Option<usize> {
-        let mut places = vec![None; free];
-        let mut place = |index: usize| *places[index].get_or_insert_with(|| place(index));
+    fn of(view: &View<'_>, order: &NodeOrder<'_>) -> Self {
+        let ranks = view.options().ranks;
+        Self { nodes: order.nodes(), permille: ranks.window_permille, waits: ranks.window_waits }
+    }
+
+    /// Returns the first of the `wanted` free nodes in the first window that has so many. `next` returns the places of the
+    /// free nodes among all nodes, in order.
+    fn first(self, wanted: usize, mut next: impl FnMut() -> Option<usize>) -> Option<usize> {
+        let mut places = Vec::new();
         let mut length = (wanted.saturating_mul(self.permille as usize)).div_ceil(1_000).max(wanted);
-        let starts = (free + 1).saturating_sub(wanted);
         loop {
-            // The shortest window with enough free nodes begins at a free node. A window that ends at the same node and begins
-            // before it is met at the same time.
-            let fits = |first: &usize| place(first + wanted - 1) - place(*first) < length;
-            if let Some(first) = (0..starts).find(fits) {
-                return Some(first);
+            // The shortest window with enough free nodes begins at a free node. A window that ends at the same node and
+            // begins before it is met at the same time.
+            for first in 0.. {
+                while places.len() < first + wanted
+                    && let Some(place) = next()
+                {
+                    places.push(place);
+                }
+                match places.get(first + wanted - 1) {
+                    Some(last) if last - places[first] < length => return Some(first),
+                    Some(_) => {}
+                    None => break,
+                }
             }
             if self.waits || length >= self.nodes {
                 return None;

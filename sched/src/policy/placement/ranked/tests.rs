@@ -27,7 +27,8 @@ fn slid(free: &[bool], wanted: usize, permille: u32, waits: bool) -> Option<Vec<
 fn in_window(free: &[bool], wanted: usize, permille: u32, waits: bool) -> Option<Vec<usize>> {
     let places: Vec<usize> = (0..free.len()).filter(|place| free[*place]).collect();
     let window = SlidingWindow { nodes: free.len(), permille, waits };
-    let first = window.first(places.len(), wanted, |index| places[index])?;
+    let mut rest = places.iter().copied();
+    let first = window.first(wanted, || rest.next())?;
     Some(places[first..first + wanted].to_vec())
 }
 
