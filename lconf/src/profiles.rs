@@ -103,10 +103,18 @@ fn export(profiles: &[(ProfileKey, Profile)], file: Option<&Path>) -> Result<(),
     let mut written = Vec::new();
     text::write(profiles, &mut written)
         .map_err(|error| Failure::new(format_args!("cannot write profiles: {error}")))?;
+    write(&written, file)
+}
+
+/// Writes an exported text to a file, or to standard output.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
     match file {
-        Some(file) => std::fs::write(file, written)
+        Some(file) => std::fs::write(file, text)
             .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", file.display()))),
-        None => answer(&String::from_utf8_lossy(&written)),
+        None => answer(&String::from_utf8_lossy(text)),
     }
 }
 

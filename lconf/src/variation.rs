@@ -14,6 +14,7 @@ use limo_proto::{Change, FACTORS_LIMIT};
 use serde::Serialize;
 
 use crate::args::{application, not_negative};
+use crate::profiles;
 
 #[derive(Debug, Subcommand)]
 pub enum VariationCommand {
@@ -155,11 +156,7 @@ fn export(factors: &[(UnitName, Factor)], file: Option<&Path>) -> Result<(), Fai
     let mut written = Vec::new();
     variation::write(factors, &mut written)
         .map_err(|error| Failure::new(format_args!("cannot write factors: {error}")))?;
-    match file {
-        Some(file) => std::fs::write(file, written)
-            .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", file.display()))),
-        None => answer(&String::from_utf8_lossy(&written)),
-    }
+    profiles::write(&written, file)
 }
 
 fn as_json((key, factor): (UnitName, Factor)) -> FactorJson {

@@ -255,7 +255,7 @@ impl From<Variation> for Vec<(VariationKey, Factor)> {
 }
 
 impl Factor {
-    /// Weight of the typical value in runs: after so many runs a learned factor is halfway to what they say.
+    /// Weight of the typical value: after this number of runs a learned factor is halfway to their mean.
     const PRIOR_RUNS: i64 = 4;
 
     /// Returns the factor after another run with this draw and duration, in millionths of the typical ones. The mean of

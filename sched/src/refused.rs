@@ -21,7 +21,7 @@ pub enum Refused {
     Senseless { why: String },
     #[error("the slowdown of {key} is not possible: {why}")]
     Slowdown { key: String, why: String },
-    #[error("there is no room for the slowdown of {key}: {limit} are set, which is the limit")]
+    #[error("the slowdown of {key} cannot be set: the limit is {limit} laws")]
     TooManySlowdowns { key: String, limit: usize },
     #[error("there is no node number {}", node.0)]
     NoSuchNode { node: NodeId },

@@ -43,7 +43,7 @@ fn both(what: &str, took: &[Took], (limit_us, peer): (f64, &str)) -> Vec<Figure>
     [wall, cpu].iter().flat_map(|times| times.figures(limit_us, peer)).collect()
 }
 
-/// Measures `rounds` job ends and as many arrivals on a cluster of that size, beside a limit of the 99th percentile in us.
+/// Measures `rounds` job ends and as many arrivals on a cluster of that size. `limit_us` limits the 99th percentile.
 ///
 /// # Errors
 /// If the core refuses an event, or the cluster is not under load.

@@ -162,7 +162,7 @@ mod tests {
             set(&mut core, &number.to_string(), Some(Slowdown::Cpi(2_000))).expect("room");
         }
         let refused = set(&mut core, "cg", Some(Slowdown::Cpi(2_000))).expect_err("no room");
-        let expected = "there is no room for the slowdown of cg on any hardware: 10000 are set, which is the limit";
+        let expected = "the slowdown of cg on any hardware cannot be set: the limit is 10000 laws";
         assert_eq!(refused.to_string(), expected);
         set(&mut core, "7", Some(Slowdown::Factor(500))).expect("it replaces another");
         set(&mut core, "8", None).expect("it is removed");

@@ -1,5 +1,5 @@
-//! Nodes by the energy and by the duration of an application on them, from the variation of units. Each order is made when it is
-//! first needed after a change.
+//! Nodes by the energy and by the duration of an application on them, from the variation of units. Each order is made
+//! when it is first needed after a change.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

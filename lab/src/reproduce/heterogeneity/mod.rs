@@ -1,5 +1,5 @@
-//! `lab reproduce heterogeneity`: the evaluation of the heterogeneity paper (COA and SWA), section 3, on synthetic nodes.
-//! Each result is the mean over seeds, beside the published value.
+//! `lab reproduce heterogeneity`: the evaluation of the heterogeneity paper (COA and SWA), section 3, on synthetic
+//! nodes. Each result is the mean over seeds, beside the published value.
 
 mod claims;
 mod experiment;
@@ -225,7 +225,7 @@ fn compared(
     Ok((energies, largest))
 }
 
-/// Figures 11 and 12: one job on eight nodes, then four on one node, on thirty nodes of which twelve are free.
+/// Figures 11 and 12: one job on eight nodes, then four on one node each. Twelve of thirty nodes are free.
 fn plans(nodes: &OnNodes) -> Result<Plans> {
     const NODES: u32 = 30;
     const FREE: [u32; 12] = [1, 2, 11, 12, 21, 22, 23, 24, 25, 26, 27, 28];

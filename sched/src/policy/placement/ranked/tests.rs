@@ -49,8 +49,8 @@ fn a_window_is_the_first_with_enough_free_nodes() {
     assert!(found > 3_000, "only {found} cases with a window");
 }
 
-/// Ten nodes in order of speed, of which 2, 3 and 7 are taken; four are wanted. Of the nodes 1 to 5, 2 to 6 and 3 to 7 three
-/// are free, of 4 to 8 there are four.
+/// Ten nodes are in order of speed; 2, 3 and 7 are taken, and four are wanted. The windows from 1 to 5, 2 to 6 and 3 to 7
+/// have three free nodes each, the one from 4 to 8 has four.
 #[test]
 fn a_window_slides_down_from_the_fastest_node() {
     let free: Vec<bool> = (1..=10).map(|node| ![2, 3, 7].contains(&node)).collect();
