@@ -42,6 +42,14 @@ pub fn init(session: &str) -> Result<Box<dyn Application>, ApplicationError> {
 
 impl Decomposer for Cpu {
     fn decompose(&mut self, matrix: &mut [f32], dimension: usize) -> Result<(), ApplicationError> {
+        // Entering the pool once takes less time than for each shared step.
+        rayon::scope(|_| self.steps(matrix, dimension));
+        Ok(())
+    }
+}
+
+impl Cpu {
+    fn steps(&mut self, matrix: &mut [f32], dimension: usize) {
         for begin in (0..dimension).step_by(TILE) {
             let (above, below) = matrix.split_at_mut((begin + TILE) * dimension);
             let band = &mut above[begin * dimension..];
@@ -51,11 +59,8 @@ impl Decomposer for Cpu {
             self.row.resize(dimension / TILE - begin / TILE - 1, [[0.0; TILE]; TILE]);
             self.step(&diagonal, band, below, dimension);
         }
-        Ok(())
     }
-}
 
-impl Cpu {
     /// Solves the rest of a row and a column, and subtracts their products.
     fn step(&mut self, diagonal: &Tile, band: &mut [f32], below: &mut [f32], dimension: usize) {
         let end = dimension - self.row.len() * TILE;
