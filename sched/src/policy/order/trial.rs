@@ -10,7 +10,7 @@ use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::plan::Start;
 use crate::policy::admission::Gate;
 use crate::policy::explore;
-use crate::policy::placement::{Placements, capped, least_room};
+use crate::policy::placement::{KnownPlacements, Placements, capped, least_room};
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
@@ -21,6 +21,7 @@ pub(super) struct Trial<'a> {
     pub gate: Gate<'a>,
     /// True if a job may start at a cap of its profile.
     has_caps: bool,
+    known: KnownPlacements<'a>,
 }
 
 /// A waiting job that the loop of a plan considers.
@@ -36,7 +37,8 @@ pub(super) struct Candidate<'a> {
 
 impl<'a> Trial<'a> {
     pub fn of(view: &View<'a>) -> Self {
-        Self { view: *view, gate: Gate::of(view), has_caps: view.parts().caps == CapRule::FromProfile }
+        let has_caps = view.parts().caps == CapRule::FromProfile;
+        Self { view: *view, gate: Gate::of(view), has_caps, known: KnownPlacements::default() }
     }
 
     pub fn reserve(&mut self, cache: &PlanCache) {
@@ -74,11 +76,11 @@ impl<'a> Trial<'a> {
     }
 
     /// Starts the job now if it fits in addition to the reservation; at a cap if necessary.
-    pub fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
+    pub fn start(&mut self, candidate: &Candidate<'a>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
         let mut placements = Placements::of(&self.view, candidate.shape, candidate.job);
         let mut has_room = false;
-        while let Some(placement) = placements.next(reservation) {
+        while let Some(placement) = placements.next(reservation, &mut self.known) {
             let estimate = estimate(&self.view, candidate.job, &placement);
             if self.leaves_room(candidate, cache, (&placement, &estimate)) {
                 let id = candidate.id;
@@ -92,8 +94,12 @@ impl<'a> Trial<'a> {
             return None;
         }
         let mut placements = Placements::unshared(&self.view, candidate.shape, candidate.job);
-        std::iter::from_fn(|| placements.next(reservation))
-            .find_map(|placement| self.start_capped(candidate, cache, placement))
+        while let Some(placement) = placements.next(reservation, &mut self.known) {
+            if let Some(start) = self.start_capped(candidate, cache, placement) {
+                return Some(start);
+            }
+        }
+        None
     }
 
     /// Starts the job on a placement at the highest cap of its profile at which it fits.
@@ -182,7 +188,7 @@ impl<'a> Trial<'a> {
 
 /// Returns the future draw of the first job: on its planned nodes if they are known, else the lowest possible one.
 pub(super) fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
-    let placement = Placements::of(view, head.shape, head.job).next(None);
+    let placement = Placements::of(view, head.shape, head.job).next(None, &mut KnownPlacements::default());
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);
     known.unwrap_or(Power::from_mw(head.need.power))
 }

@@ -10,6 +10,7 @@
 
 use limo_model::{Energy, Placement, PlacementRule, Request};
 
+use super::ranked::KnownPlacements;
 use super::{least_room, ranked};
 use crate::facts::{Known, estimate, host_power, units_wanted};
 use crate::index::{HeadReservation, Shape, Way};
@@ -48,16 +49,24 @@ impl<'a> Placements<'a> {
     }
 
     /// Returns the next placement. There is one, unless it is by least energy.
-    pub fn next(&mut self, reservation: Option<&HeadReservation>) -> Option<Placement> {
+    pub fn next(
+        &mut self,
+        reservation: Option<&HeadReservation>,
+        known: &mut KnownPlacements<'a>,
+    ) -> Option<Placement> {
         if self.has_ended {
             return None;
         }
         let shape = self.own.as_deref().unwrap_or(self.shape);
-        let find = match self.view.parts().placement {
-            PlacementRule::Ranked | PlacementRule::Window => ranked::find,
-            _ => least_room::find,
-        };
-        let placement = find(&self.view, shape, self.job, reservation)?;
+        let placement = match (self.view.parts().placement, &self.own) {
+            (PlacementRule::Ranked | PlacementRule::Window, None) => {
+                known.find(&self.view, self.shape, self.job, reservation)
+            }
+            (PlacementRule::Ranked | PlacementRule::Window, Some(_)) => {
+                ranked::find(&self.view, shape, self.job, reservation)
+            }
+            _ => least_room::find(&self.view, shape, self.job, reservation),
+        }?;
         self.has_ended = true;
         if let Some(shape) = self.own.as_deref_mut().filter(|_| self.by_energy) {
             let first = placement.first().and_then(|part| self.view.index().classes.place_of(part.unit.node));

@@ -15,5 +15,6 @@ pub(super) use assignment::assign;
 pub(super) use by_price::{Aim, aims_low};
 pub(super) use least_energy::Placements;
 pub(super) use offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
+pub(super) use ranked::KnownPlacements;
 pub use weigh::Weighed;
 pub(crate) use weigh::weigh;

@@ -9,11 +9,11 @@
 //! instead. Under caps all nodes draw the same, so `ranked` compares energies instead of draws. Both orders use the
 //! factors of the application, if it has any, else those for all applications; with `rank-by=all` always the latter,
 //! as in the paper. Types of node are compared by their estimates. Packed jobs, and jobs on neighbours only, are placed
-//! by least room. Ignores: price, limits. Cost: one look at each free node of the job's classes. Options: `rank-by`,
-//! `window-permille`, `window-waits`.
+//! by least room. Ignores: price, limits. Cost: one look at each free node of the job's classes, once in a plan for all
+//! jobs that are alike. Options: `rank-by`, `window-permille`, `window-waits`.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{Placement, PlacementRule};
 
@@ -27,6 +27,60 @@ use crate::view::View;
 
 /// A node: the index of its candidate in the shape, and its position in the class.
 pub(in crate::policy) type Seated = (usize, u32);
+
+/// The placements of a plan that were found so far. They hold until the first start.
+#[derive(Default)]
+pub(in crate::policy) struct KnownPlacements<'a> {
+    /// By shape, application and number of nodes.
+    by_kind: BTreeMap<(usize, &'a str, u32), KnownPlacement>,
+}
+
+/// The placement of jobs with some typical costs, if there is one.
+struct KnownPlacement {
+    costs: Vec<i64>,
+    placement: Option<Placement>,
+}
+
+impl<'a> KnownPlacements<'a> {
+    /// Does the same as [`find`] for a job of a shape that waits.
+    pub fn find(
+        &mut self,
+        view: &View<'a>,
+        shape: &'a Shape,
+        job: &'a Job,
+        reservation: Option<&HeadReservation>,
+    ) -> Option<Placement> {
+        if asks_each(view, shape) || view.options().allocation == Allocation::Contiguous {
+            return find(view, shape, job, reservation);
+        }
+        let key = (shape.number, job.request.application.as_str(), job.request.nodes.get());
+        let costs = typical_costs(view, shape, job);
+        if let Some(known) = self.by_kind.get(&key).filter(|known| are_proportional(&known.costs, &costs)) {
+            return known.placement.clone();
+        }
+        let placement = find(view, shape, job, reservation);
+        self.by_kind.insert(key, KnownPlacement { costs, placement: placement.clone() });
+        placement
+    }
+}
+
+/// Returns the energy and the duration of a job on typical nodes of each of its classes.
+fn typical_costs(view: &View<'_>, shape: &Shape, job: &Job) -> Vec<i64> {
+    let known = Known::of(view.state());
+    let unit = |way: &Way| view.index().classes.class(way.class).units.get(usize::from(way.unit));
+    let typical = |way: &Way| unit(way).map(|unit| estimate(known, &job.request, unit));
+    let costs = |way: &Way| typical(way).map_or([0; 2], |typical| [typical.energy.mj(), typical.duration.ms()]);
+    shape.ways.iter().flat_map(costs).collect()
+}
+
+/// Returns true if costs put nodes in the same order: the energies are proportional, and so are the durations.
+fn are_proportional(ones: &[i64], others: &[i64]) -> bool {
+    let of = |costs: &[i64], at: usize| i128::from(costs.get(at).copied().unwrap_or(0));
+    let is_same = |at: usize| of(ones, at) * of(others, at % 2) == of(others, at) * of(ones, at % 2);
+    ones.len() == others.len()
+        && (0..2).all(|at| of(ones, at) > 0 && of(others, at) > 0)
+        && (2..ones.len()).all(is_same)
+}
 
 /// Returns a placement for the job now, if there is one.
 pub(in crate::policy) fn find(
