@@ -54,7 +54,7 @@ pub async fn run(command: ProfileCommand, json: bool, master: &Master) -> Result
         }
         ProfileCommand::Import { file } => master.change(Change::SetProfiles(import(&file)?)).await?,
         ProfileCommand::Export { file } => export(&master.profiles().await?, file.as_deref())?,
-        ProfileCommand::Measure(measure) => return measure::run(measure, master).await,
+        ProfileCommand::Measure(measure) => return measure::profiles(measure, master).await,
         ProfileCommand::Set(set) => master.change(Change::SetProfiles(vec![by_hand(set)])).await?,
         ProfileCommand::Forget(name) => master.change(Change::ForgetProfile(key(name))).await?,
     }

@@ -14,6 +14,7 @@ use limo_proto::{Change, FACTORS_LIMIT};
 use serde::Serialize;
 
 use crate::args::{application, not_negative};
+use crate::measure::{self, VariationMeasure};
 use crate::profiles;
 
 #[derive(Debug, Subcommand)]
@@ -28,6 +29,8 @@ pub enum VariationCommand {
     Set(VariationSet),
     /// Forget the factors of one unit
     Forget(VariationName),
+    /// Run an application on nodes, so that their factors are learned
+    Measure(VariationMeasure),
 }
 
 /// Key of factors.
@@ -106,6 +109,7 @@ pub async fn run(command: VariationCommand, json: bool, master: &Master) -> Resu
             }
             master.change(Change::SetVariation(vec![(key, None)])).await?;
         }
+        VariationCommand::Measure(measure) => return measure::variation(measure, master).await,
     }
     Ok(exit::DONE)
 }
@@ -171,7 +175,7 @@ fn as_json((key, factor): (UnitName, Factor)) -> FactorJson {
     }
 }
 
-fn table(factors: &[(UnitName, Factor)]) -> String {
+pub fn table(factors: &[(UnitName, Factor)]) -> String {
     let mut table = Table::new(&[
         ("APPLICATION", Align::Left),
         ("NODE", Align::Left),

@@ -75,6 +75,45 @@ fn estimates(submitter: &Submitter, caps: &[Option<&str>]) -> Vec<(f64, f64)> {
     caps.iter().map(estimate).collect()
 }
 
+/// Two nodes of the same hardware, of which the second draws a fifth more for the same task.
+#[test]
+fn nodes_that_differ_are_measured() {
+    let mut packages = [Package::new(), Package::new()];
+    packages.iter_mut().for_each(|package| package.draw(IDLE));
+    let mut setup = Setup::default().node("blind", &["--cpus", "1"]);
+    for (name, package) in ["n1", "n2"].iter().zip(&packages) {
+        let options = options(package.path());
+        setup = setup.node(name, &options.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    let cluster = setup.start();
+    let submitter = cluster.submitter();
+    for name in ["n1", "n2"] {
+        until(&format!("{name} is measured"), || (cluster.node_report(name)?["measured"] == true).then_some(()));
+    }
+    let [one, other] = packages.each_ref().map(|package| package.loads.display().to_string());
+    let script = format!(
+        "case $LIMO_NODE in n1) to={one} task='40 2.5';; *) to={other} task='48 2.5';; esac; echo $task > $to/../job; \
+         mv $to/../job $to/; while [ -e $to/job ]; do sleep 0.01; done"
+    );
+    let measure = |options: &[&str]| {
+        submitter.lconf(&[&["variation", "measure", "burn"], options, &["--", "sh", "-c", &script]].concat())
+    };
+    measure(&["--nodes", "blind"]).failed("node `blind` has no meter: nothing can be learned of it");
+    let shown = measure(&[]).succeeded();
+    let factors = submitter.lconf(&["variation", "show", "--json"]).succeeded();
+    let factors: Value = serde_json::from_str(&factors).expect("JSON");
+    let [one, other] = &factors["factors"].as_array().expect("factors")[..] else { panic!("not two: {shown}") };
+    // The profile has the mean of 40 and 48 W or one of them; three of the five runs of each node count 3/7.
+    for (factor, node, low, high) in [(one, "n1", 0.90, 1.001), (other, "n2", 0.999, 1.10)] {
+        assert_eq!((&factor["application"], &factor["node"]), (&Value::from("burn"), &Value::from(node)));
+        let power = factor["power"].as_f64().expect("a factor");
+        assert!((low..high).contains(&power), "{shown}");
+        assert!((factor["duration"].as_f64().expect("a factor") - 1.0).abs() < 0.02, "{shown}");
+    }
+    let ratio = other["power"].as_f64().expect("a factor") / one["power"].as_f64().expect("a factor");
+    assert!(ratio > 1.05, "{shown}");
+}
+
 /// One node runs without a cap and another one, at the same time, at 30 W.
 #[test]
 fn three_runs_alone_on_a_metered_node_teach_a_profile_within_2_percent_at_each_cap() {
