@@ -181,8 +181,13 @@ pub trait NamedPart: Copy + PartialEq + 'static {
 
 impl NamedPart for OrderRule {
     const KIND: &'static str = "the order";
-    const NAMES: &'static [(Self, &'static str)] =
-        &[(Self::Strict, "strict"), (Self::Easy, "easy"), (Self::Conservative, "conservative")];
+    const NAMES: &'static [(Self, &'static str)] = &[
+        (Self::Strict, "strict"),
+        (Self::Easy, "easy"),
+        (Self::Conservative, "conservative"),
+        (Self::Rule, "rule"),
+        (Self::Program, "program"),
+    ];
 }
 
 impl NamedPart for AdmissionRule {
@@ -285,6 +290,15 @@ impl Parts {
                      `easy`, not `conservative`"
                 ));
             }
+            (
+                OrderRule::Rule | OrderRule::Program,
+                PlacementRule::FirstFit | PlacementRule::ByPrice | PlacementRule::Assignment,
+            ) => {
+                return Some(format!(
+                    "the order `{ordered}` starts one job after another: it needs the placement `least-room`, \
+                     `least-energy`, `ranked` or `window`, not `{placed}`"
+                ));
+            }
             (OrderRule::Easy, PlacementRule::Assignment) => {
                 return clash("the placement `assignment` places the first jobs together: it needs the order `strict`");
             }
@@ -300,6 +314,7 @@ impl Parts {
             }
             _ => {}
         }
+        let is_list = matches!(order, OrderRule::Rule | OrderRule::Program);
         match admission {
             Equations if order != OrderRule::Strict => {
                 clash("the admission `equations` is for the order `strict`: it asks for one job after the other")
@@ -307,10 +322,15 @@ impl Parts {
             Equations if placement != PlacementRule::FirstFit => {
                 clash("the admission `equations` takes the first unit that fits: it needs the placement `first-fit`")
             }
-            Rate | Ledger | LedgerReduced if order != OrderRule::Easy => Some(format!(
-                "the admission `{admitted}` reserves energy for the first job of the order `easy`, not of `{ordered}`"
-            )),
-            Band if placement == PlacementRule::LeastRoom => {
+            _ if caps == CapRule::Moved && is_list => {
+                Some(format!("the order `{ordered}` plans with the present caps: it needs caps that are not `moved`"))
+            }
+            Rate | Ledger | LedgerReduced if order != OrderRule::Easy && !(is_list && admission == Rate) => {
+                Some(format!(
+                    "the admission `{admitted}` reserves energy for the first job of the order `easy`, not of `{ordered}`"
+                ))
+            }
+            Band if placement == PlacementRule::LeastRoom && !is_list => {
                 clash("the admission `band` needs the placement `first-fit`, `by-price` or `least-energy`")
             }
             Band if order == OrderRule::Easy => clash(

@@ -29,6 +29,10 @@ pub enum OrderRule {
     Easy,
     /// Jobs may pass that delay none of the jobs before them (conservative backfilling).
     Conservative,
+    /// Jobs start in the order of their weight and amount of work, and all may pass (power-capping-2018, section 4.2).
+    Rule,
+    /// Jobs start as in the best schedule that a search has found (power-capping-2018, section 4.3).
+    Program,
 }
 
 /// The limits that a start must keep, besides free nodes.
@@ -260,13 +264,14 @@ impl Parts {
 
     /// Returns true if estimates count the differences of equal units.
     pub fn knows_variation(self) -> bool {
-        self.order == OrderRule::Easy
+        matches!(self.order, OrderRule::Easy | OrderRule::Rule | OrderRule::Program)
             || matches!(self.placement, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment)
     }
 
     /// Returns true if one plan starts at most one job. The core then asks again until no more jobs start.
     pub fn starts_one_by_one(self) -> bool {
-        self.order == OrderRule::Easy || self.placement == PlacementRule::LeastRoom
+        matches!(self.order, OrderRule::Easy | OrderRule::Rule | OrderRule::Program)
+            || self.placement == PlacementRule::LeastRoom
     }
 
     /// Returns the promises of these parts, in words. The plan checker or the order keeps them.

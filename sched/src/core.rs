@@ -25,7 +25,7 @@ use crate::event::Event;
 use crate::mode;
 use crate::options::Options;
 use crate::plan::{Plan, Violation};
-use crate::policy::look_again;
+use crate::policy::{look_again, think};
 use crate::refused::Refused;
 use crate::round::Round;
 use crate::state::{Array, Clock, Job, Node, Reliefs, Settings, State, Sums, Used};
@@ -84,6 +84,7 @@ impl Core {
             clock: Clock::default(),
             to_release: Default::default(),
             reliefs: Reliefs::default(),
+            program: None,
         };
         Self { cluster: Cluster::of(state, now) }
     }
@@ -152,10 +153,12 @@ impl Core {
         let rank_at = apply::rank_at(&cluster.state);
         if cluster.state.dirty || [cluster.state.wake_at, rank_at].into_iter().flatten().any(|at| at <= now) {
             cluster.state.dirty = false;
+            let mut thought = None;
             // Repeats until a plan starts nothing more: its wait reasons then include all starts.
             loop {
                 apply::make_tasks(cluster, now);
                 apply::rank(cluster, now);
+                thought.get_or_insert_with(|| think(cluster, now));
                 if !plan_once(cluster, now, &mut round) {
                     break;
                 }
@@ -163,7 +166,7 @@ impl Core {
                 apply::count_tasks(cluster, now);
             }
             let steered = look_again(&View::new(cluster, now));
-            cluster.state.wake_at = [cluster.state.wake_at, steered].into_iter().flatten().min();
+            cluster.state.wake_at = [cluster.state.wake_at, steered, thought.flatten()].into_iter().flatten().min();
         }
         round.waits.extend(apply::tell_blocked(cluster, now));
         round.wake_at = next_time(cluster, now);

@@ -34,7 +34,9 @@ pub use account::{Bill, cost_of};
 pub use core::Core;
 pub use event::Event;
 pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};
-pub use options::{Allocation, Horizon, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule};
+pub use options::{
+    Allocation, Horizon, ListBy, ListOptions, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule,
+};
 pub use plan::{Plan, Start, Violation};
 pub use policy::Weighed;
 pub use refused::Refused;

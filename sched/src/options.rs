@@ -151,6 +151,51 @@ impl Default for RankOptions {
     }
 }
 
+/// The rule by which the order `rule` makes its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ListBy {
+    /// The least duration times largest share of a resource, for each unit of weight.
+    #[default]
+    Work,
+    /// The largest weight, then the least duration times largest share (power-capping-2018, section 4.2).
+    Weight,
+}
+
+impl FromStr for ListBy {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "work" => Ok(Self::Work),
+            "weight" => Ok(Self::Weight),
+            _ => Err(format!("`{text}` does not put jobs in order: work, weight")),
+        }
+    }
+}
+
+/// Options of the orders `rule` and `program`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListOptions {
+    pub by: ListBy,
+    /// Number of jobs that one round of `program` may place in its search: the number of lists times their length.
+    pub plan_steps: u32,
+    /// Time between two rounds of a search; zero: it goes on only in rounds for other reasons.
+    pub think_every: Span,
+}
+
+impl ListOptions {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for ListOptions {
+    fn default() -> Self {
+        Self { by: ListBy::Work, plan_steps: 4_000, think_every: Span::from_secs(1) }
+    }
+}
+
 /// Numbers of the policies. All have defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -187,7 +232,8 @@ pub struct Options {
     /// the consumption is read, and the queue is considered again.
     pub monitor_every: Span,
     /// Waiting time of the first job after which `energybud` reserves the energy for it. Before that, later jobs may
-    /// use this energy. The bound prevents starvation. (Algorithm 2 of energy-budget-2017 reserves at once.)
+    /// use this energy. The bound prevents starvation. (Algorithm 2 of energy-budget-2017 reserves at once.) Under the
+    /// orders `rule` and `program`: waiting time of any job after which no other passes it.
     pub hold_after: Span,
     pub horizon: Horizon,
     pub preempt: Preempt,
@@ -212,6 +258,8 @@ pub struct Options {
     pub least_on: Span,
     #[serde(skip_serializing_if = "RankOptions::is_default")]
     pub ranks: RankOptions,
+    #[serde(skip_serializing_if = "ListOptions::is_default")]
+    pub lists: ListOptions,
 }
 
 impl Options {
@@ -275,6 +323,7 @@ impl Default for Options {
             least_off: Span::from_secs(5),
             least_on: Span::from_secs(30),
             ranks: RankOptions::default(),
+            lists: ListOptions::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod clock;
 mod job;
 mod node;
 mod parts;
+mod program;
 mod ranking;
 mod reliefs;
 mod slept;
@@ -32,6 +33,7 @@ pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
+pub(crate) use program::Program;
 pub(crate) use ranking::Ranking;
 pub use reliefs::Reliefs;
 pub use slept::Slept;
@@ -102,6 +104,9 @@ pub struct State {
     /// Unconfirmed orders that lower the draw.
     #[serde(default, skip_serializing_if = "Reliefs::is_empty")]
     pub(crate) reliefs: Reliefs,
+    /// The search of the order `program`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<Box<Program>>,
 }
 
 /// The choices of operators, and the mode that follows from prices.

@@ -10,8 +10,8 @@ use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
 use limo_model::{
-    Attempt, Band, Cores, Curve, Factor, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Overrides, PlacementRule,
-    Power, Preset, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
+    Attempt, Band, Cores, Curve, Factor, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Overrides, Power, Preset,
+    Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
 };
 use limo_sched::{Command, Core, Event, Options, Round};
 use nix::sys::time::TimeValLike;
@@ -42,8 +42,10 @@ pub struct Size {
     pub waiting: usize,
     /// Number of nodes of each job.
     pub width: NonZeroU32,
-    /// The placement in place of that of `powercap`. Then the units differ by up to a tenth.
-    pub placement: Option<PlacementRule>,
+    /// Parts in place of those of `powercap`. With a placement of their own, the units differ by up to a tenth.
+    pub parts: Overrides,
+    /// Number of waiting jobs that a round considers.
+    pub depth: u32,
 }
 
 /// The duration of one event and its round.
@@ -129,8 +131,8 @@ impl Loaded {
     /// If the core refuses an event, which would be a fault of this file.
     pub fn new(size: Size) -> Result<Self> {
         let now = Time::from_unix_ms(0);
-        let chosen = Overrides { placement: size.placement, ..Overrides::default() };
-        let core = Core::new(now, Preset::Powercap, Options { chosen, ..Options::default() });
+        let options = Options { chosen: size.parts, depth: size.depth, ..Options::default() };
+        let core = Core::new(now, Preset::Powercap, options);
         let (dice, width) = (SplitMix64::seed_from_u64(1), size.width);
         let mut loaded = Self { core, now, dice, width, ends: BinaryHeap::new() };
         let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
@@ -145,7 +147,7 @@ impl Loaded {
         }
         let band = Band::new(Power::ZERO, idle + full.scaled(LIMIT_PERCENT, 100)).context("the limit of the draw")?;
         loaded.apply(&Event::LimitsSet { limits: Curve::constant(band), by: "lab".to_owned() })?;
-        if size.placement.is_some() {
+        if size.parts.placement.is_some() {
             let factors = (0..size.nodes).map(|node| loaded.factor(NodeId(node))).collect();
             loaded.apply(&Event::VariationSet { factors, by: "lab".to_owned() })?;
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use limo_model::PlacementRule;
+use limo_model::{OrderRule, Overrides, PlacementRule};
 use serde::{Deserialize, Serialize};
 
 use super::cluster::Size;
@@ -49,25 +49,43 @@ pub struct Rounds {
     size: Size,
     /// Upper limit of the 99th percentile, in us.
     limit_us: f64,
+    /// Number of measured job ends, and of measured arrivals.
+    rounds: usize,
 }
 
-const SIZE: Size = Size { nodes: 10_000, waiting: 100_000, width: NonZeroU32::MIN, placement: None };
+const PRESET: Overrides = Overrides { order: None, admission: None, placement: None, caps: None, idle: None };
+const SIZE: Size = Size { nodes: 10_000, waiting: 100_000, width: NonZeroU32::MIN, parts: PRESET, depth: 512 };
 /// Nodes of a job in the part with windows.
 // 64 is not zero.
 const WIDE: NonZeroU32 = NonZeroU32::new(64).unwrap();
-const ROUND_PARTS: [Rounds; 3] = [
-    Rounds { name: "rounds", policy: "powercap", size: SIZE, limit_us: 50.0 },
+const ROUND_PARTS: [Rounds; 4] = [
+    Rounds { name: "rounds", policy: "powercap", size: SIZE, limit_us: 50.0, rounds: ROUNDS },
     Rounds {
         name: "rounds-ranked",
         policy: "powercap with placement=ranked, every node different",
-        size: Size { placement: Some(PlacementRule::Ranked), ..SIZE },
+        size: Size { parts: Overrides { placement: Some(PlacementRule::Ranked), ..PRESET }, ..SIZE },
         limit_us: 50.0,
+        rounds: ROUNDS,
     },
     Rounds {
         name: "rounds-window",
         policy: "powercap with placement=window, every node different, jobs on 64 nodes",
-        size: Size { placement: Some(PlacementRule::Window), width: WIDE, ..SIZE },
+        size: Size { parts: Overrides { placement: Some(PlacementRule::Window), ..PRESET }, width: WIDE, ..SIZE },
         limit_us: 200.0,
+        rounds: ROUNDS,
+    },
+    Rounds {
+        name: "rounds-program",
+        policy: "powercap with order=program, depth=1000",
+        size: Size {
+            nodes: 1_000,
+            waiting: 1_000,
+            parts: Overrides { order: Some(OrderRule::Program), ..PRESET },
+            depth: 1_000,
+            ..SIZE
+        },
+        limit_us: 5_000.0,
+        rounds: ROUNDS / 10,
     },
 ];
 /// Number of measured job ends, and of measured arrivals.
@@ -110,8 +128,11 @@ impl Part {
                 format!("{}: EASY; reading, accounting, checking and writing included", oracle.name)
             }
             Self::Htc(jobs) => format!("htc-{jobs}: jobs of one processor on 1,400 nodes; writing included"),
-            Self::Rounds(Rounds { name, policy, .. }) => {
-                format!("{name}: an event and its round; 10,000 nodes of 20 classes, 256 signatures, a limit; {policy}")
+            Self::Rounds(Rounds { name, policy, size, .. }) => {
+                let nodes = size.nodes;
+                format!(
+                    "{name}: an event and its round; {nodes} nodes of 20 classes, 256 signatures, a limit; {policy}"
+                )
             }
             Self::Campaign => {
                 "campaign: energy-budget-2017; contiguous processors, a budget of 70 % for three days".to_owned()
@@ -127,8 +148,8 @@ impl Part {
         match self {
             Self::Easy(oracle) => oracle.measure(traces),
             Self::Htc(jobs) => htc::measure(jobs),
-            Self::Rounds(Rounds { size, limit_us, .. }) => {
-                let rounds = if quick { ROUNDS / 10 } else { ROUNDS };
+            Self::Rounds(Rounds { size, limit_us, rounds, .. }) => {
+                let rounds = if quick { rounds / 10 } else { *rounds };
                 Ok(Report::of(rounds::measure(*size, *limit_us, rounds)?))
             }
             Self::Campaign => campaign::measure(traces, quick),

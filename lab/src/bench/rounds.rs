@@ -95,8 +95,9 @@ mod tests {
     /// Checks that a small cluster fills up to its limit, and that all figures are present.
     #[test]
     fn a_small_cluster() {
-        let figures = measure(Size { nodes: 20, waiting: 50, width: NonZeroU32::MIN, placement: None }, 50.0, 100)
-            .expect("measured");
+        let parts = limo_model::Overrides::default();
+        let size = Size { nodes: 20, waiting: 50, width: NonZeroU32::MIN, parts, depth: 512 };
+        let figures = measure(size, 50.0, 100).expect("measured");
         let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
         assert_eq!(value("jobs waiting"), Some(50.0));
         assert_eq!(value("plans refused by the checker"), Some(0.0));

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use limo_model::{AdmissionRule, CapRule, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text};
-use limo_sched::{Allocation, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule};
+use limo_sched::{Allocation, ListBy, ListOptions, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule};
 use serde::Deserialize;
 
 use super::{not_negative, permille, positive};
@@ -130,6 +130,18 @@ pub(super) struct PolicyLayer {
     /// Let a job wait for a window of this length, instead of taking a longer one [default: false]
     #[arg(long, value_name = "BOOL", env = "LIMO_WINDOW_WAITS")]
     window_waits: Option<bool>,
+    /// Order of the jobs under the order rule: by work for each unit of weight, or by weight and then by work [default:
+    /// work]
+    #[arg(long, value_name = "RULE", env = "LIMO_LIST_BY")]
+    list_by: Option<ListBy>,
+    /// Number of jobs that the search of a round places under the order program: lists times their length [default:
+    /// 4000]
+    #[arg(long, value_name = "JOBS", env = "LIMO_PLAN_STEPS")]
+    plan_steps: Option<u32>,
+    /// Time after which a search goes on that still finds better lists; 0s: only at events [default: 1s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_THINK_EVERY")]
+    #[serde(with = "as_text::option")]
+    think_every: Option<Span>,
 }
 
 impl PolicyLayer {
@@ -171,6 +183,9 @@ impl PolicyLayer {
             rank_by: self.rank_by.or(under.rank_by),
             window_permille: self.window_permille.or(under.window_permille),
             window_waits: self.window_waits.or(under.window_waits),
+            list_by: self.list_by.or(under.list_by),
+            plan_steps: self.plan_steps.or(under.plan_steps),
+            think_every: self.think_every.or(under.think_every),
         }
     }
 
@@ -195,6 +210,8 @@ impl PolicyLayer {
             (1_000..=100_000).contains(&window_permille),
             "window_permille is {window_permille}: it must be 1000 to 100000 thousandths"
         );
+        let plan_steps = self.plan_steps.unwrap_or(default.lists.plan_steps);
+        ensure!(plan_steps > 0, "plan_steps is 0: a search must place 1 job or more");
         let mut options = Options {
             price_rule,
             price_hysteresis,
@@ -224,6 +241,11 @@ impl PolicyLayer {
                 by: self.rank_by.unwrap_or(default.ranks.by),
                 window_permille,
                 window_waits: self.window_waits.unwrap_or(default.ranks.window_waits),
+            },
+            lists: ListOptions {
+                by: self.list_by.unwrap_or(default.lists.by),
+                plan_steps,
+                think_every: not_negative("think_every", self.think_every, default.lists.think_every)?,
             },
             ..default
         };

@@ -11,6 +11,7 @@ mod relief;
 mod resumed;
 mod steer;
 
+pub(crate) use order::think;
 pub use placement::Weighed;
 pub(crate) use placement::weigh;
 pub(crate) use steer::{look_again, steer};
@@ -27,6 +28,7 @@ fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
     let parts = view.parts();
     match (parts.order, parts.placement) {
         (OrderRule::Easy, _) => Box::new(order::EasyPass::of(view)),
+        (OrderRule::Rule | OrderRule::Program, _) => Box::new(order::ListPass::of(view)),
         (OrderRule::Strict, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) => {
             Box::new(order::BatchPass::of(view))
         }
@@ -49,7 +51,7 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
     let cache = match view.parts().order {
         // The order with the shortest rounds gets a loop without calls that are chosen at run time.
         OrderRule::Easy => finish(view, &mut order::EasyPass::of(view), &mut plan),
-        OrderRule::Strict | OrderRule::Conservative => finish(view, &mut *pass(view), &mut plan),
+        _ => finish(view, &mut *pass(view), &mut plan),
     };
     (plan, cache)
 }

@@ -5,6 +5,9 @@
 //! best list is found by branch and bound: an earliest schedule of some list is optimal, since a wait never ends sooner
 //! by starting later. For more jobs, the best of a few rules is improved by annealing, which moves and swaps jobs in
 //! the list. Equal inputs give equal schedules on every machine. Cost: one schedule for each evaluation.
+//!
+//! A problem may begin with resources that are taken for some time ([`Supply`]), and a search may be spread over many
+//! calls ([`Annealing`]): the order `program` uses both.
 
 mod anneal;
 mod exact;
@@ -12,10 +15,13 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use anneal::Annealing;
+pub(crate) use profile::{Amounts, Supply};
+
 use limo_model::Span;
 use thiserror::Error;
 
-use profile::{Amounts, Profile};
+use profile::Profile;
 
 /// Most jobs for which the optimum is found.
 pub const EXACT: usize = 10;
@@ -41,16 +47,38 @@ pub struct PlanJob {
 /// Jobs that all wait at time 0, and the resources that they share.
 #[derive(Debug, Clone)]
 pub struct PlanProblem {
+    /// Most that is ever free of each resource.
     capacity: Amounts,
+    /// What is free before any job is placed.
+    free: Supply,
     jobs: Vec<Entry>,
 }
 
 /// A job as the search needs it.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    weight: i128,
-    ms: i64,
-    needs: Amounts,
+pub(crate) struct Entry {
+    pub weight: i128,
+    pub ms: i64,
+    pub needs: Amounts,
+    /// True if it starts at the next end of a job at the earliest.
+    pub is_held: bool,
+}
+
+/// A rule by which a list is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListRule {
+    /// The order in which the jobs are given.
+    Given,
+    /// Duration times largest share of a resource for each unit of weight.
+    Work,
+    /// Duration for each unit of weight.
+    Duration,
+    /// The largest weight, then the least duration times largest share: power-capping-2018, section 4.2.
+    Weight,
+}
+
+impl ListRule {
+    pub const ALL: [Self; 4] = [Self::Given, Self::Work, Self::Duration, Self::Weight];
 }
 
 /// The bounds of a search.
@@ -117,19 +145,45 @@ impl PlanProblem {
                     return Err(PlanError::TooMuch { job, resource, need: *need, capacity: *capacity });
                 }
             }
-            Ok(Entry { weight: weight.into(), ms: span.ms(), needs: amounts(needs) })
+            Ok(Entry { weight: weight.into(), ms: span.ms(), needs: amounts(needs), is_held: false })
         };
         let jobs = jobs.iter().enumerate().map(entry).collect::<Result<_, _>>()?;
-        Ok(Self { capacity: amounts(capacity), jobs })
+        Ok(Self::beside(Supply::all(amounts(capacity)), jobs))
+    }
+
+    /// Makes a problem whose resources are partly taken at first. A job that needs more than is ever free comes last.
+    pub(crate) fn beside(free: Supply, jobs: Vec<Entry>) -> Self {
+        Self { capacity: free.most(), free, jobs }
+    }
+
+    /// Returns true if these resources are free for a job at time 0.
+    pub(crate) fn is_free_now(&self, job: u32, resources: &std::ops::Range<usize>) -> bool {
+        let needs = self.jobs[job as usize].needs;
+        resources.clone().all(|at| needs[at] <= self.free.now()[at])
+    }
+
+    /// Lets a job start at the next end of a job at the earliest.
+    pub(crate) fn hold(&mut self, job: u32) {
+        if let Some(entry) = self.jobs.get_mut(job as usize) {
+            entry.is_held = true;
+        }
     }
 
     /// Finds a schedule: the best one for up to [`EXACT`] jobs, else the best one within the effort. It is never worse
     /// than that of a rule.
     pub fn solve(&self, effort: Effort) -> Schedule {
         let order = self.best_rule();
-        let order =
-            if self.jobs.len() <= EXACT { exact::best(self, order) } else { anneal::improved(self, order, effort) };
-        self.schedule(&order)
+        if self.jobs.len() <= EXACT {
+            return self.schedule(&self.best_of_few(order));
+        }
+        let mut annealing = Annealing::of(order);
+        annealing.spend(&mut Decoder::new(self), None, effort);
+        self.schedule(&annealing.best)
+    }
+
+    /// Returns the best list of few jobs; `order` is a good one.
+    pub(crate) fn best_of_few(&self, order: Vec<u32>) -> Vec<u32> {
+        exact::best(self, order)
     }
 
     /// Returns the best schedule by a rule, without a search.
@@ -137,30 +191,27 @@ impl PlanProblem {
         self.schedule(&self.best_rule())
     }
 
-    /// Returns the order with the best schedule of: the given one; by duration times largest share of a resource for
-    /// each unit of weight; by duration for each unit of weight; by weight, then by amount of work, the order of
-    /// section 4.2.
+    /// Returns the list with the best schedule of those that the rules make.
     fn best_rule(&self) -> Vec<u32> {
-        let given: Vec<u32> = (0u32..).take(self.jobs.len()).collect();
-        let by = |key: &dyn Fn(&Entry) -> [f64; 2]| {
-            let mut order = given.clone();
-            order.sort_by(|a, b| {
-                let [a, b] = [a, b].map(|job| key(&self.jobs[*job as usize]));
-                a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1]))
-            });
-            order
-        };
-        let work = |job: &Entry| job.ms as f64 * self.largest_share(job);
-        let weight = |job: &Entry| job.weight.max(1) as f64;
-        let orders = [
-            by(&|job| [work(job) / weight(job), 0.0]),
-            by(&|job| [job.ms as f64 / weight(job), 0.0]),
-            by(&|job| [-weight(job), work(job)]),
-        ];
         let mut decoder = Decoder::new(self);
-        let all = std::iter::once(given.clone()).chain(orders);
+        let all = ListRule::ALL.into_iter().map(|rule| self.listed(rule));
         let best = all.min_by_key(|order| decoder.cost(order, i128::MAX).unwrap_or(i128::MAX));
         best.unwrap_or_default()
+    }
+
+    /// Returns the list that a rule makes.
+    pub(crate) fn listed(&self, rule: ListRule) -> Vec<u32> {
+        let work = |job: &Entry| job.ms as f64 * self.largest_share(job);
+        let weight = |job: &Entry| job.weight.max(1) as f64;
+        let key = |job: &Entry| match rule {
+            ListRule::Given => [0.0; 2],
+            ListRule::Work => [work(job) / weight(job), 0.0],
+            ListRule::Duration => [job.ms as f64 / weight(job), 0.0],
+            ListRule::Weight => [-weight(job), work(job)],
+        };
+        let mut keys: Vec<(u32, [f64; 2])> = (0u32..).zip(self.jobs.iter().map(key)).collect();
+        keys.sort_by(|(_, a), (_, b)| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
+        keys.into_iter().map(|(job, _)| job).collect()
     }
 
     /// Returns the share of the scarcest resource, from 0 to 1.
@@ -175,7 +226,18 @@ impl PlanProblem {
         all.reduce(|least, needs| std::array::from_fn(|at| least[at].min(needs[at]))).unwrap_or_default()
     }
 
-    fn schedule(&self, order: &[u32]) -> Schedule {
+    /// Returns the jobs that the schedule of a list starts at time 0, in the order of the list.
+    pub(crate) fn first_starts(&self, order: &[u32]) -> Vec<u32> {
+        let resources = 0..RESOURCES;
+        let Some(last) = order.iter().rposition(|job| self.is_free_now(*job, &resources)) else { return Vec::new() };
+        let first = &order[..=last];
+        let mut decoder = Decoder::new(self);
+        decoder.cost(first, i128::MAX);
+        first.iter().copied().filter(|job| decoder.starts[*job as usize] == 0).collect()
+    }
+
+    /// Returns the schedule of a list.
+    pub(crate) fn schedule(&self, order: &[u32]) -> Schedule {
         let mut decoder = Decoder::new(self);
         let cost = decoder.cost(order, i128::MAX).unwrap_or_default();
         let starts = decoder.starts.iter().map(|ms| Span::from_ms(*ms)).collect();
@@ -188,7 +250,7 @@ fn amounts(values: &[i64]) -> Amounts {
 }
 
 /// Makes schedules of lists.
-struct Decoder<'a> {
+pub(crate) struct Decoder<'a> {
     problem: &'a PlanProblem,
     least: Amounts,
     profile: Profile,
@@ -197,18 +259,18 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(problem: &'a PlanProblem) -> Self {
+    pub fn new(problem: &'a PlanProblem) -> Self {
         let starts = vec![0; problem.jobs.len()];
         Self { problem, least: problem.least_needs(), profile: Profile::default(), starts }
     }
 
     /// Returns the cost of the schedule of a list; `None` if it is above `bound`.
-    fn cost(&mut self, order: &[u32], bound: i128) -> Option<i128> {
-        self.profile.clear(self.problem.capacity);
+    pub fn cost(&mut self, order: &[u32], bound: i128) -> Option<i128> {
+        self.profile.begin(&self.problem.free);
         let mut cost = 0;
         for job in order {
             let entry = &self.problem.jobs[*job as usize];
-            let start = self.profile.book(&entry.needs, entry.ms);
+            let start = self.profile.book(entry);
             self.profile.skip_full(&self.least);
             self.starts[*job as usize] = start;
             cost += entry.weight * i128::from(start);

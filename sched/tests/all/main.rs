@@ -13,6 +13,7 @@ mod easy;
 mod ends;
 mod golden;
 mod gres;
+mod lists;
 mod overshoot;
 mod packed;
 mod planned;

@@ -10,7 +10,7 @@ use limo_model::{
     CapRule, IdleRule, JobShare, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset,
     Span, UnitKind, UnitSpec,
 };
-use limo_sched::{Event, Options};
+use limo_sched::{Event, ListOptions, Options};
 use proptest::prelude::*;
 
 /// Three nodes, the last with two accelerators; profiles for two of three applications.
@@ -102,7 +102,7 @@ fn every_other_preset_keeps_the_rules() {
     for preset in Preset::ALL.into_iter().filter(|preset| !ALONE.contains(preset)) {
         match preset.parts().order {
             OrderRule::Easy => keeps_the_rules(preset, backfill::options(), wide_step(), backfill::cluster),
-            OrderRule::Strict | OrderRule::Conservative => check(preset),
+            _ => check(preset),
         }
     }
 }
@@ -119,14 +119,16 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
     assert!(GROUPS.contains(&(order, placement)));
     for parts in combined(order, placement) {
         let overrides = Overrides::of(&parts.rules()).expect("each part once");
-        let with = move |options| Options { chosen: overrides, ..options };
+        // A short search saves time.
+        let lists = ListOptions { plan_steps: 50, ..ListOptions::default() };
+        let with = move |options| Options { chosen: overrides, lists, ..options };
         let preset = Preset::Fifo;
         match (order, parts.caps, parts.idle) {
             (_, CapRule::FromProfile, _) => {
                 let options = backfill::options().prop_map(with);
                 keeps_in(cases(500), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
             }
-            (OrderRule::Easy, ..) | (.., IdleRule::PowerOff) => {
+            (OrderRule::Easy | OrderRule::Rule | OrderRule::Program, ..) | (.., IdleRule::PowerOff) => {
                 let options = backfill::options().prop_map(with);
                 keeps_in(cases(500), (preset, options), wide_step(), backfill::cluster);
             }
@@ -136,8 +138,8 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
 }
 
 /// The orders with their placements, each with a test of its own, so that these run side by side.
-const GROUPS: [(OrderRule, PlacementRule); 13] = {
-    use OrderRule::{Conservative, Easy, Strict};
+const GROUPS: [(OrderRule, PlacementRule); 21] = {
+    use OrderRule::{Conservative, Easy, Program, Rule, Strict};
     use PlacementRule::{Assignment, ByPrice, FirstFit, LeastEnergy, LeastRoom, Ranked, Window};
     [
         (Strict, FirstFit),
@@ -153,6 +155,14 @@ const GROUPS: [(OrderRule, PlacementRule); 13] = {
         (Conservative, ByPrice),
         (Conservative, LeastRoom),
         (Conservative, LeastEnergy),
+        (Rule, LeastRoom),
+        (Rule, LeastEnergy),
+        (Rule, Ranked),
+        (Rule, Window),
+        (Program, LeastRoom),
+        (Program, LeastEnergy),
+        (Program, Ranked),
+        (Program, Window),
     ]
 };
 
@@ -226,6 +236,30 @@ fn conservative_by_least_room_keeps_the_rules() {
 #[test]
 fn conservative_by_least_energy_keeps_the_rules() {
     check_parts(OrderRule::Conservative, PlacementRule::LeastEnergy);
+}
+
+#[test]
+fn lists_by_least_room_keep_the_rules() {
+    check_parts(OrderRule::Rule, PlacementRule::LeastRoom);
+    check_parts(OrderRule::Program, PlacementRule::LeastRoom);
+}
+
+#[test]
+fn lists_by_least_energy_keep_the_rules() {
+    check_parts(OrderRule::Rule, PlacementRule::LeastEnergy);
+    check_parts(OrderRule::Program, PlacementRule::LeastEnergy);
+}
+
+#[test]
+fn lists_by_rank_keep_the_rules() {
+    check_parts(OrderRule::Rule, PlacementRule::Ranked);
+    check_parts(OrderRule::Program, PlacementRule::Ranked);
+}
+
+#[test]
+fn lists_by_window_keep_the_rules() {
+    check_parts(OrderRule::Rule, PlacementRule::Window);
+    check_parts(OrderRule::Program, PlacementRule::Window);
 }
 
 #[test]

@@ -43,7 +43,11 @@ impl<'a> Gate<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let draw = view.estimated_draw();
         let admission = view.parts().admission;
-        let kind = if admission == AdmissionRule::Resources { PowerLimit::Free } else { kind(view) };
+        let kind = match admission {
+            // The band is tested with the draw at later times.
+            AdmissionRule::Resources | AdmissionRule::Band => PowerLimit::Free,
+            _ => kind(view),
+        };
         let reserves = matches!(admission, AdmissionRule::Ledger | AdmissionRule::Rate);
         Self {
             view: *view,
@@ -137,6 +141,13 @@ impl<'a> Gate<'a> {
             // Energy is released continuously.
             PowerLimit::Ledger => self.now + Span::from_ms(1),
         }
+    }
+
+    /// Returns the next time at which limits, prices, suspicions or the energy of a budget change, if no event happens.
+    pub fn look_again(&self, view: &View<'_>) -> Option<Time> {
+        let change = crate::policy::order::next_change(view);
+        let PowerLimit::Ledger = self.kind else { return change };
+        [change, next_change(view), next_stage(view)].into_iter().flatten().min()
     }
 
     /// Returns the time of the next attempt if no event happens.

@@ -89,22 +89,26 @@ impl<'a> BatchPass<'a> {
 }
 
 fn choice(view: &View<'_>, job: &Job, placement: Placement) -> Choice {
-    let estimate = slowest(view, job, &placement);
-    let waking = match view.index().sleeping {
-        0 => Power::ZERO,
-        _ => limo_model::nodes(&placement).filter_map(|node| view.node(node)).map(waking_draw).sum(),
-    };
+    let (estimate, waking) = (slowest(view, job, &placement), waking_of(view, &placement));
     Choice { placement, estimate, alone: job.request.exclusive, waking }
 }
 
-/// The power that the starts of a plan may take.
-enum Headroom<'a> {
+/// Returns the additional draw of the sleeping nodes of a placement while they wake.
+pub(super) fn waking_of(view: &View<'_>, placement: &Placement) -> Power {
+    match view.index().sleeping {
+        0 => Power::ZERO,
+        _ => limo_model::nodes(placement).filter_map(|node| view.node(node)).map(waking_draw).sum(),
+    }
+}
+
+/// The power that the starts of a plan may take under the admission `band`.
+pub(super) enum Headroom<'a> {
     Free,
     Band(Box<Future<'a>>),
 }
 
 impl<'a> Headroom<'a> {
-    fn of(view: &View<'a>) -> Self {
+    pub fn of(view: &View<'a>) -> Self {
         match view.parts().admission {
             AdmissionRule::Band => Self::Band(Box::new(Future::of_draw(view))),
             _ => Self::Free,
@@ -112,7 +116,7 @@ impl<'a> Headroom<'a> {
     }
 
     /// Takes the power of a start; refuses with the reason for which the job waits.
-    fn take(&mut self, view: &View<'a>, choice: &Choice) -> Result<(), Wait> {
+    pub fn take(&mut self, view: &View<'a>, choice: &Choice) -> Result<(), Wait> {
         let Self::Band(future) = self else { return Ok(()) };
         let needs = choice.estimate.power + choice.waking;
         let left = future.headroom_for(choice.estimate.duration).at_least_zero();

@@ -151,7 +151,7 @@ impl<'a> Pass<'a> for PlanBuilder<'a> {
                         self.planned.plan(&choice, at);
                         self.reserved.push(Reserved { job: id, at });
                     }
-                    OrderRule::Strict | OrderRule::Easy => self.holder = self.holder.or(Some(id)),
+                    _ => self.holder = self.holder.or(Some(id)),
                 }
                 told(wait, tells)
             }
@@ -218,7 +218,7 @@ fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
 
 /// Returns the next time at which limits, prices or suspicions change by themselves. It does not matter without
 /// waiting jobs.
-pub(super) fn next_change(view: &View<'_>) -> Option<Time> {
+pub(in crate::policy) fn next_change(view: &View<'_>) -> Option<Time> {
     view.queue().next()?;
     let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
     let limits = view.limits().next_change(view.now());

@@ -116,18 +116,22 @@ impl<'a> Pass<'a> for ConservativePass<'a> {
             plan.refusals.clear();
             return None;
         }
-        let view = &self.view;
-        let depth = view.options().depth;
-        let last = self.last.and_then(|last| view.place(last));
-        for (id, job) in view.untold().filter(|(id, _)| last.is_some() && view.place(*id) > last) {
-            let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
-            list.push((id, Wait::Depth { depth }));
-        }
+        tell_others(&self.view, self.last, plan);
         None
     }
 
     fn later(&mut self) -> Vec<Later> {
         std::mem::take(&mut self.planned).into_iter().map(|(asker, at)| later(asker, at)).collect()
+    }
+}
+
+/// Gives a reason to the new jobs behind the last one that a plan considers.
+pub(super) fn tell_others(view: &View<'_>, last: Option<JobId>, plan: &mut Plan) {
+    let depth = view.options().depth;
+    let last = last.and_then(|last| view.place(last));
+    for (id, job) in view.untold().filter(|(id, _)| last.is_some() && view.place(*id) > last) {
+        let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
+        list.push((id, Wait::Depth { depth }));
     }
 }
 

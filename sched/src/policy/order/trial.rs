@@ -51,6 +51,13 @@ impl<'a> Trial<'a> {
         self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
     }
 
+    /// Returns a job of the queue that could ever run on a known node.
+    pub fn asked(&self, id: JobId, Asker { job, shape }: Asker<'a>) -> Option<Candidate<'a>> {
+        let place = self.view.place(id)?;
+        let need = shape.need(Known::of(self.view.state()), &self.view.index().classes, &job.request);
+        Some(Candidate { id, place, job, shape, need })
+    }
+
     /// Returns the first job in the queue that could ever run on a known node, and does not wait for reservations. A
     /// job that waits for them delays no other job. Checks at most `depth` jobs.
     pub fn first(&self) -> Option<Candidate<'a>> {

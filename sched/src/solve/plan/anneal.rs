@@ -4,7 +4,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use super::{Decoder, Effort, PlanProblem};
+use super::{Decoder, Effort};
 
 /// First and last temperature, in parts of the first cost for each job.
 const TEMPERATURES: (f64, f64) = (0.5, 0.001);
@@ -31,36 +31,64 @@ impl Dice {
     }
 }
 
-/// Returns the best list that was found from `order`. Each round of annealing has twice the length of the last one, so
-/// that the cost never rises with the effort.
-pub(super) fn improved(problem: &PlanProblem, order: Vec<u32>, effort: Effort) -> Vec<u32> {
-    let (mut decoder, mut dice) = (Decoder::new(problem), Dice(Xoshiro256PlusPlus::seed_from_u64(effort.seed)));
-    let Some(cost) = decoder.cost(&order, i128::MAX) else { return order };
-    let scale = cost as f64 / order.len() as f64;
-    let mut best = (cost, order);
-    let (mut left, mut length) = (effort.evaluations, FIRST_ROUND);
-    while left > 0 {
-        let (mut cost, mut now) = best.clone();
-        for turn in 0..length.min(left) {
-            let progress = f64::from(turn) / f64::from(length);
+/// A search for a better list. Each round of annealing has twice the length of the last one, so that the cost never rises
+/// with the effort. Between two calls of [`Self::spend`] the problem may change a little, for example by the time that
+/// has passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Annealing {
+    /// The best list so far, and the present one.
+    pub best: Vec<u32>,
+    pub now: Vec<u32>,
+    /// Evaluations of the present round, so far and in all.
+    pub turn: u32,
+    pub length: u32,
+    /// Evaluations since the best list was found.
+    pub stale: u32,
+}
+
+impl Annealing {
+    /// Begins with a list.
+    pub fn of(list: Vec<u32>) -> Self {
+        Self { best: list.clone(), now: list, turn: 0, length: FIRST_ROUND, stale: 0 }
+    }
+
+    /// Tries some more lists. `best` is the cost of the best list, if it is known.
+    pub fn spend(&mut self, decoder: &mut Decoder<'_>, best: Option<i128>, effort: Effort) {
+        let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(effort.seed));
+        let count = self.now.len();
+        let Some(mut best) = best.or_else(|| decoder.cost(&self.best, i128::MAX)) else { return };
+        let is_best = self.now == self.best;
+        let cost = if is_best { Some(best) } else { decoder.cost(&self.now, i128::MAX) };
+        let Some(mut cost) = cost else { return };
+        if count < 2 {
+            return;
+        }
+        if cost < best {
+            (best, self.best) = (cost, self.now.clone());
+        }
+        let scale = best as f64 / count as f64;
+        for _ in 0..effort.evaluations {
+            if self.turn == self.length {
+                (cost, self.now) = (best, self.best.clone());
+                (self.turn, self.length) = (0, self.length.saturating_mul(2));
+            }
+            let progress = f64::from(self.turn) / f64::from(self.length);
             let temperature = scale * TEMPERATURES.0 * libm::pow(TEMPERATURES.1 / TEMPERATURES.0, progress);
             // Drawn first, so that a schedule can be left as soon as it is too expensive.
             let bound = cost + (-temperature * libm::log(dice.share())) as i128;
-            let (from, to) = places(&mut dice, now.len());
+            let (from, to) = places(&mut dice, count);
             let swaps = dice.coin();
-            change(&mut now, (from, to), swaps);
-            match decoder.cost(&now, bound) {
+            change(&mut self.now, (from, to), swaps);
+            match decoder.cost(&self.now, bound) {
                 Some(found) => cost = found,
-                None => change(&mut now, if swaps { (from, to) } else { (to, from) }, swaps),
+                None => change(&mut self.now, if swaps { (from, to) } else { (to, from) }, swaps),
             }
-            if cost < best.0 {
-                best = (cost, now.clone());
+            (self.turn, self.stale) = (self.turn + 1, self.stale.saturating_add(1));
+            if cost < best {
+                (best, self.best, self.stale) = (cost, self.now.clone(), 0);
             }
         }
-        left -= length.min(left);
-        length = length.saturating_mul(2);
     }
-    best.1
 }
 
 /// Returns two different places. Their distance is small as often as large: its logarithm is uniform.

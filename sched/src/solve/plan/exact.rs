@@ -14,7 +14,7 @@ struct Search<'a> {
 pub(super) fn best(problem: &PlanProblem, order: Vec<u32>) -> Vec<u32> {
     let cost = super::Decoder::new(problem).cost(&order, i128::MAX).unwrap_or(i128::MAX);
     let mut profile = Profile::default();
-    profile.clear(problem.capacity);
+    profile.begin(&problem.free);
     let mut rest = order.clone();
     let mut search = Search { problem, list: Vec::new(), best: (cost, order) };
     search.extend(&profile, &mut rest, 0);
@@ -33,7 +33,7 @@ impl Search<'_> {
         // No job starts earlier when others are placed first.
         let waits = rest.iter().map(|job| {
             let entry = &self.problem.jobs[*job as usize];
-            entry.weight * i128::from(profile.earliest(&entry.needs, entry.ms).0)
+            entry.weight * i128::from(profile.earliest(entry).0)
         });
         if cost + waits.sum::<i128>() >= self.best.0 {
             return;
@@ -42,7 +42,7 @@ impl Search<'_> {
             let job = rest.remove(place);
             let entry = &self.problem.jobs[job as usize];
             let mut after = profile.clone();
-            let start = after.book(&entry.needs, entry.ms);
+            let start = after.book(entry);
             self.list.push(job);
             self.extend(&after, rest, cost + entry.weight * i128::from(start));
             self.list.pop();
