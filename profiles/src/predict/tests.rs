@@ -1,0 +1,147 @@
+//! Tests of whole models.
+
+use super::*;
+
+fn features(user: u32, application: u32, cores: u32) -> Features {
+    Features { user, application, cores, nodes: 1, requested_s: 3_600, ..Features::default() }
+}
+
+fn row(features: Features, mw: i64) -> Row {
+    let mean = Power::from_mw(mw);
+    Row { features, mean, peak: mean.scaled(3, 2), duration: Span::from_secs(600) }
+}
+
+/// Rows of ten users with three applications each: 2, 4 or 8 W for each core, by the application.
+fn steady(count: u32) -> Vec<Row> {
+    let rows = (0..count).map(|i| {
+        let (user, application, cores) = (i % 10, i / 10 % 3, 1 << (i / 30 % 4));
+        row(features(user, application, cores), 2_000 * (1 << application) * i64::from(cores))
+    });
+    rows.collect()
+}
+
+const SETTINGS: Settings = Settings { number: 7, seed: 1 };
+
+#[test]
+fn a_steady_workload_is_predicted() {
+    let model = train(&steady(1_200), SETTINGS);
+    let found = model.predict(&features(3, 2, 4)).expect("there were jobs");
+    let near = |power: Power, watts: f64| (power.mw() as f64 / 1e3 / watts - 1.0).abs() < 0.05;
+    assert!(near(found.mean, 32.0) && near(found.high, 32.0) && near(found.peak, 48.0), "{found:?}");
+    assert_eq!(found.duration, Span::from_secs(600));
+    assert!(found.deviation < Power::from_watts(2), "{found:?}");
+    assert!(model.trial().is_better_than_naive(), "{:?}", model.trial());
+    assert_eq!((model.trial().rows, model.number()), (240, 7));
+}
+
+#[test]
+fn the_requested_time_limits_the_duration() {
+    let model = train(&steady(300), SETTINGS);
+    let short = Features { requested_s: 60, ..features(3, 2, 4) };
+    assert_eq!(model.predict(&short).map(|found| found.duration), Some(Span::from_secs(60)));
+}
+
+#[test]
+fn without_rows_nothing_is_predicted() {
+    let model = train(&[], SETTINGS);
+    assert_eq!(model.predict(&features(1, 1, 1)), None);
+    assert_eq!(model.naive(&features(1, 1, 1)), None);
+    assert!(!model.trial().is_better_than_naive());
+}
+
+#[test]
+fn equal_rows_and_seeds_give_equal_bytes() {
+    let rows = steady(600);
+    let bytes = || train(&rows, SETTINGS).to_bytes();
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn a_model_learns_from_finished_jobs() {
+    let mut model = train(&steady(600), SETTINGS);
+    let new = features(77, 9, 16);
+    (0..40).for_each(|_| model.observe(&row(new, 160_000)));
+    let found = model.predict(&new).expect("there were jobs").mean;
+    assert!((150_000..=170_000).contains(&found.mw()), "{found}");
+}
+
+#[test]
+fn extreme_rows_give_finite_predictions() {
+    let extreme = Features { cores: u32::MAX, requested_s: u32::MAX, memory_mib: u32::MAX, ..Features::default() };
+    let most = Power::from_mw(i64::MAX);
+    let rows: Vec<Row> = (0..100)
+        .map(|i| {
+            let features = if i % 2 == 0 { extreme } else { Features::default() };
+            let mean = if i % 3 == 0 { most } else { Power::from_mw(-5) };
+            Row { features, mean, peak: Power::ZERO, duration: Span::from_ms(i64::MIN + i) }
+        })
+        .collect();
+    let mut model = train(&rows, SETTINGS);
+    rows.iter().for_each(|row| model.observe(row));
+    assert!(model.predict(&extreme).is_some_and(|found| found.mean > Power::ZERO));
+    assert_eq!(Predictor::from_bytes(&model.to_bytes()).as_ref(), Ok(&model));
+}
+
+#[test]
+fn models_are_read_as_they_were_written() {
+    let model = train(&steady(600), SETTINGS);
+    let bytes = model.to_bytes();
+    let read = Predictor::from_bytes(&bytes).expect("a model");
+    assert_eq!(read, model);
+    assert_eq!(read.predict(&features(5, 1, 2)), model.predict(&features(5, 1, 2)));
+}
+
+fn refused(bytes: &[u8]) -> String {
+    Predictor::from_bytes(bytes).expect_err("not a model").to_string()
+}
+
+/// Returns the bytes with a valid digest instead of the last eight.
+fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.truncate(bytes.len() - 8);
+    let digest = limo_model::Digest::new().with(&bytes).value();
+    bytes.extend(digest.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn malformed_models_are_refused() {
+    let bytes = train(&steady(300), SETTINGS).to_bytes();
+    assert_eq!(refused(b""), "the model ends within its mark");
+    assert_eq!(refused(b"SQLite format 3"), "this is not a model of the predictor of Limo");
+    let mut other = bytes.clone();
+    other[4] = 9;
+    let message = "the model has version 9, but this program knows only version 1: let it be trained anew";
+    assert_eq!(refused(&other), message);
+    let mut damaged = bytes.clone();
+    damaged[500] ^= 1;
+    assert_eq!(refused(&damaged), "the model is damaged: its digest is wrong");
+    let mut huge = bytes.clone();
+    huge.resize(10_000_001, 0);
+    assert_eq!(refused(&huge), "the model has 10000001 bytes, more than the limit of 10000000");
+    let mut long = bytes.clone();
+    long.push(0);
+    assert_eq!(refused(&signed([long, vec![0; 8]].concat())), "the model goes on after its end");
+}
+
+#[test]
+fn every_cut_and_every_wrong_byte_is_an_error_or_a_model() {
+    let bytes = train(&steady(60), SETTINGS).to_bytes();
+    for length in (0..bytes.len()).step_by(97) {
+        refused(&bytes[..length]);
+        if length > 14 {
+            refused(&signed(bytes[..length].to_vec()));
+        }
+    }
+    for place in (6..bytes.len() - 8).step_by(11) {
+        for value in [0, 0x7f, 0xff] {
+            let mut wrong = bytes.clone();
+            wrong[place] = value;
+            if let Ok(model) = Predictor::from_bytes(&signed(wrong)) {
+                // It works: nothing panics, and no path of a tree is endless.
+                model.predict(&features(3, 2, 4));
+                let mut model = model;
+                model.observe(&row(features(3, 2, 4), 5_000));
+            }
+        }
+    }
+}
