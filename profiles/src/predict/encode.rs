@@ -175,6 +175,9 @@ impl Reader<'_> {
         for moving in history.applications.iter_mut().chain(&mut history.shapes) {
             *moving = self.moving()?;
         }
+        for drift in &mut history.drifts {
+            *drift = self.float("the drifts")?;
+        }
         for _ in 0..self.count(WHAT, USERS)? {
             let name = self.number(WHAT)?;
             let mut user = OfUser { all: self.moving()?, ..OfUser::default() };
@@ -240,6 +243,7 @@ impl Predictor {
         to.number(self.history.next);
         to.moving(&self.history.all);
         self.history.applications.iter().chain(&self.history.shapes).for_each(|moving| to.moving(moving));
+        to.floats(&self.history.drifts);
         to.count(self.history.users.len());
         for (name, user) in &self.history.users {
             to.number(*name);

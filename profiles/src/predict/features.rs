@@ -145,14 +145,15 @@ pub(super) struct Target {
     pub duration: f32,
 }
 
-/// Least values that are told apart: 1 mW and 1 ms.
-const LEAST: f64 = 1e-3;
+/// Smaller draws, in watts, and durations, in seconds, count as these: what cannot be measured must not count as a tiny part.
+const LEAST_W: f64 = 0.5;
+const LEAST_S: f64 = 0.1;
 
 impl Target {
     pub fn of(row: &Row) -> Self {
-        let watts = (row.mean.mw() as f64 / 1e3).max(LEAST);
+        let watts = (row.mean.mw() as f64 / 1e3).max(LEAST_W);
         let peak = (row.peak.mw() as f64 / 1e3).max(watts);
-        let seconds = (row.duration.ms() as f64 / 1e3).max(LEAST);
+        let seconds = (row.duration.ms() as f64 / 1e3).max(LEAST_S);
         Self {
             watts: libm::log(watts / row.features.scale()) as f32,
             peak: libm::log(peak / watts) as f32,
@@ -199,7 +200,7 @@ mod tests {
         let target = Target::of(&row(4, 8, 1));
         assert_eq!((target.watts, target.duration), (0.0, 0.0));
         assert!((f64::from(target.peak) - std::f64::consts::LN_2).abs() < 1e-6);
-        // Nothing was measured: one thousandth of a watt and of a second.
+        // Nothing was measured.
         let target = Target::of(&row(0, 0, 0));
         assert!(target.watts.is_finite() && target.peak == 0.0 && target.duration.is_finite());
     }

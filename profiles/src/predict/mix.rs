@@ -44,7 +44,7 @@ impl Errors {
 pub(super) type Guesses = [Option<(f64, f64)>; EXPERTS];
 
 /// Returns the weighted mean of the guesses, and the way that has most weight; `None` if no way has a guess. A way's
-/// weight falls with the cube of its error.
+/// weight falls with the fifth power of its error.
 pub(super) fn mixed(guesses: &Guesses, own: &Errors, all: &Errors) -> Option<((f64, f64), usize)> {
     let mut sums = [0.0; 3];
     let mut most = (0.0, 0);
@@ -54,7 +54,7 @@ pub(super) fn mixed(guesses: &Guesses, own: &Errors, all: &Errors) -> Option<((f
         let wider = if all.counts[index] > 0 { f64::from(all.means[index]) } else { 0.5 };
         let count = f64::from(own.counts[index]);
         let error = (count * f64::from(own.means[index]) + PRIOR * wider) / (count + PRIOR);
-        let weight = libm::pow(SLACK + error, -3.0);
+        let weight = libm::pow(SLACK + error, -5.0);
         sums[0] += weight;
         sums[1] += weight * watts;
         sums[2] += weight * duration;

@@ -139,8 +139,8 @@ impl Predictor {
     fn guesses(&self, view: &View, features: &Features) -> Guesses {
         let values = view.values(features);
         let own = self.users.get(&features.user).and_then(|user| user.tree.as_ref());
-        let moving = view.narrowest().map(|moving| (f64::from(moving.watts), f64::from(moving.duration)));
         let forest = tree::guess(&self.forest, &values);
+        let moving = view.narrowest(forest).map(|moving| (f64::from(moving.watts), f64::from(moving.duration)));
         [own.map(|tree| tree.guess(&values)), forest, self.nearest.guess(features), moving]
     }
 
@@ -148,8 +148,9 @@ impl Predictor {
         let none = Errors::default();
         let own = self.users.get(&features.user).map_or(&none, |user| &user.errors);
         let ((watts, duration), way) = mix::mixed(guesses, own, &self.errors)?;
-        let moving = view.narrowest().unwrap_or_default();
+        let moving = view.narrowest(None).unwrap_or_default();
         let spread = f64::from(moving.error).clamp(LEAST_SPREAD, MOST_SPREAD);
+        let watts = watts + f64::from(self.history.drift(features));
         Some(Raw { watts, duration, peak: f64::from(moving.peak), spread, way })
     }
 
@@ -181,7 +182,7 @@ impl Predictor {
 
     /// Returns the naive guess for the draw: the user's mean watts for each core, or that of all users.
     pub fn naive(&self, features: &Features) -> Option<Power> {
-        let watts = self.history.view(features).naive()?;
+        let watts = self.history.view(features).naive()? + f64::from(self.history.drift(features));
         Some(power(bounded_exp(watts) * features.scale()))
     }
 
@@ -191,6 +192,7 @@ impl Predictor {
         let view = self.history.view(features);
         let guesses = self.guesses(&view, features);
         let measured = f64::from(target.watts);
+        let target = self.history.without_drift(features, &target);
         let raw = self.raw(&view, features, &guesses);
         let error = raw.map(|raw| measured - raw.watts);
         if let Some((raw, error)) = raw.zip(error) {
@@ -201,14 +203,15 @@ impl Predictor {
             let scale = features.scale();
             self.totals.follow(bounded_exp(measured) * scale, Self::mean(&raw, self.square, scale));
         }
-        self.errors.add_for_all(&guesses, measured);
+        let without_drift = f64::from(target.watts);
+        self.errors.add_for_all(&guesses, without_drift);
         self.history.add(features, &target, error.map(f64::abs));
         // The users of both maps are the same, so that both have the same limit.
         let history = &self.history;
         if self.users.len() >= moving::USERS {
             self.users.retain(|user, _| history.users.contains_key(user));
         }
-        self.users.entry(features.user).or_default().errors.add_for_user(&guesses, measured);
+        self.users.entry(features.user).or_default().errors.add_for_user(&guesses, without_drift);
         self.nearest.add(features, &target);
     }
 }

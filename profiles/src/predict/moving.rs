@@ -73,15 +73,22 @@ pub(super) struct History {
     /// By application and by shape, [`BUCKETS`] each.
     pub applications: Vec<Moving>,
     pub shapes: Vec<Moving>,
+    /// Changes of the draw of applications that all of their users see, by application.
+    pub drifts: Vec<f32>,
 }
 
-/// Number of values that trees look at.
-pub(super) const VALUES: usize = 19;
+/// Part of the distance of a row from its user's means by which the application drifts, and most of that distance.
+const DRIFT: f32 = 1.0 / 40.0;
+const MOST_DRIFT: f32 = 0.3;
 
-/// Keys of a job among the means of its user: application, shape, both.
-fn keys(features: &Features) -> [u32; 3] {
-    let shape = features.shape();
-    [mixed(&[1, features.application]), mixed(&[2, shape]), mixed(&[3, features.application, features.stem, shape])]
+/// Number of values that trees look at.
+pub(super) const VALUES: usize = 20;
+
+/// Keys of a job among the means of its user: shape, application, both, and all that users repeat.
+fn keys(features: &Features) -> [u32; 4] {
+    let (application, shape) = (features.application, features.shape());
+    let repeated = [4, application, features.stem, shape, features.requested_s, features.memory_mib];
+    [mixed(&[1, shape]), mixed(&[2, application]), mixed(&[3, application, shape]), mixed(&repeated)]
 }
 
 fn bucket(hash: u32) -> usize {
@@ -95,7 +102,8 @@ fn shape_bucket(features: &Features) -> usize {
 /// What the means say about a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
-    /// From narrow to wide: application and shape, application, shape, user. Empty ones have no rows.
+    user: Moving,
+    /// Those of the user by [`keys`]; empty ones have no rows.
     own: [Moving; 4],
     application: Moving,
     shape: Moving,
@@ -106,23 +114,40 @@ impl History {
     pub fn new() -> Self {
         let empty = || vec![Moving::default(); BUCKETS];
         let (all, users) = (Moving::default(), BTreeMap::new());
-        Self { next: 0, all, users, applications: empty(), shapes: empty() }
+        Self { next: 0, all, users, applications: empty(), shapes: empty(), drifts: vec![0.0; BUCKETS] }
+    }
+
+    /// Returns the drift of the job's application since the beginning.
+    pub fn drift(&self, features: &Features) -> f32 {
+        self.drifts[bucket(features.application)]
+    }
+
+    /// Returns the target without the drift of the application. Means, neighbours and trees are all of such targets: a user's
+    /// jobs of long ago tell the draw of a new one as soon as jobs of others tell the drift.
+    pub fn without_drift(&self, features: &Features, target: &Target) -> Target {
+        Target { watts: target.watts - self.drift(features), ..*target }
     }
 
     pub fn view(&self, features: &Features) -> View {
         let user = self.users.get(&features.user);
-        let [application, shape, both] = keys(features);
         let of = |key| user.and_then(|user| user.by_key.get(&key)).copied().unwrap_or_default();
         View {
-            own: [of(both), of(application), of(shape), user.map(|user| user.all).unwrap_or_default()],
+            user: user.map(|user| user.all).unwrap_or_default(),
+            own: keys(features).map(of),
             application: self.applications[bucket(features.application)],
             shape: self.shapes[shape_bucket(features)],
             all: self.all,
         }
     }
 
-    /// Adds a row, with the distance of its prediction if there was one.
+    /// Adds a row without its drift, with the distance of its prediction if there was one.
     pub fn add(&mut self, features: &Features, target: &Target, error: Option<f64>) {
+        let [.., both, repeated] = self.view(features).own;
+        // One row is more noise than drift.
+        if let Some(known) = [repeated, both].into_iter().find(|moving| moving.count > 1) {
+            let distance = (target.watts - known.watts).clamp(-MOST_DRIFT, MOST_DRIFT);
+            self.drifts[bucket(features.application)] += distance * DRIFT;
+        }
         let number = self.next;
         self.next = self.next.saturating_add(1);
         let add = |moving: &mut Moving| {
@@ -151,21 +176,23 @@ impl History {
 }
 
 impl View {
-    /// Returns the means of the narrowest key, drawn towards the wider ones; `None` without any row.
-    pub fn narrowest(&self) -> Option<Moving> {
+    /// Returns the means of the narrowest key, drawn towards the wider ones; `None` without any row. `forest` takes the place of
+    /// the widest means of draw and duration: it tells jobs apart of which the user had none.
+    pub fn narrowest(&self, forest: Option<(f64, f64)>) -> Option<Moving> {
         if self.all.count == 0 {
             return None;
         }
-        let [both, application, shape, user] = self.own;
-        let user = user.within(&self.all, 1.0);
+        let [shape, application, both, repeated] = self.own;
+        let user = self.user.within(&self.all, 1.0);
         let user = if shape.count > 0 { shape.within(&user, 1.0) } else { self.shape.within(&user, 2.0) };
-        Some(both.within(&application.within(&user, 1.0), 0.5))
+        let user =
+            forest.map_or(user, |(watts, duration)| Moving { watts: watts as f32, duration: duration as f32, ..user });
+        Some(repeated.within(&both.within(&application.within(&user, 1.0), 0.5), 0.5))
     }
 
     /// Returns the logarithm of the user's mean watts for each core, or that of all users: the naive guess.
     pub fn naive(&self) -> Option<f64> {
-        let user = self.own[3];
-        let known = if user.count > 0 { user } else { self.all };
+        let known = if self.user.count > 0 { self.user } else { self.all };
         (known.count > 0).then_some(f64::from(known.watts))
     }
 
@@ -174,9 +201,11 @@ impl View {
         let log = |count: u32| libm::log1p(f64::from(count)) as f32;
         // A mean without rows takes the place of the next wider one.
         let or = |moving: &Moving, wider: f32| if moving.count > 0 { moving.watts } else { wider };
-        let [both, application, shape, user] = &self.own;
-        let user_watts = or(user, self.all.watts);
-        let known = if application.count > 0 { application } else { user };
+        let [shape, application, both, repeated] = &self.own;
+        let user = or(&self.user, self.all.watts);
+        let by_application = or(application, user);
+        let by_both = or(both, by_application);
+        let known = if application.count > 0 { application } else { &self.user };
         [
             log(features.requested_s),
             log(features.nodes),
@@ -185,10 +214,11 @@ impl View {
             log(features.memory_mib),
             f32::from(features.hour),
             f32::from(u8::from(features.array)),
-            user_watts,
-            or(application, user_watts),
-            or(shape, user_watts),
-            or(both, or(application, user_watts)),
+            user,
+            by_application,
+            or(shape, user),
+            by_both,
+            or(repeated, by_both),
             or(&self.application, self.all.watts),
             or(&self.shape, self.all.watts),
             if known.count > 0 { known.duration } else { self.all.duration },
@@ -234,14 +264,32 @@ mod tests {
         assert_eq!(history.users.len(), USERS);
     }
 
+    /// Ten users ran an application at 1, then one of them runs it at 1.3 for long: the others' next jobs are expected there.
+    #[test]
+    fn a_drift_that_one_user_sees_moves_the_jobs_of_others() {
+        let mut history = History::new();
+        let add = |history: &mut History, user, watts| {
+            let features = Features { user, application: 7, ..Features::default() };
+            let net = history.without_drift(&features, &target(watts));
+            history.add(&features, &net, None);
+        };
+        (0..400).for_each(|i| add(&mut history, i % 10, 1.0));
+        (0..200).for_each(|_| add(&mut history, 0, 1.3));
+        let other = Features { user: 5, application: 7, ..Features::default() };
+        let known = history.view(&other).narrowest(None).expect("rows").watts + history.drift(&other);
+        // Of each distance, 1/40 goes to the drift and 1/24 to the mean of the first user: 0.3 * 24 / 64 = 0.1125.
+        assert!((1.10..1.12).contains(&known), "{known}");
+        assert_eq!(history.drift(&Features { application: 8, ..other }), 0.0);
+    }
+
     #[test]
     fn unknown_jobs_take_the_wider_means() {
         let mut history = History::new();
         assert_eq!(history.view(&Features::default()).naive(), None);
-        assert!(history.view(&Features::default()).narrowest().is_none());
+        assert!(history.view(&Features::default()).narrowest(None).is_none());
         history.add(&Features { user: 1, cores: 2, ..Features::default() }, &target(1.0), None);
         let stranger = Features { user: 9, application: 3, cores: 5, ..Features::default() };
         assert_eq!(history.view(&stranger).naive(), Some(1.0));
-        assert_eq!(history.view(&stranger).narrowest().map(|moving| moving.watts), Some(1.0));
+        assert_eq!(history.view(&stranger).narrowest(None).map(|moving| moving.watts), Some(1.0));
     }
 }

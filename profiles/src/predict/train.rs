@@ -94,18 +94,20 @@ impl Trial {
 /// grown from all rows.
 pub fn train(rows: &[Row], settings: Settings) -> Predictor {
     let rows = &rows[rows.len().saturating_sub(MOST_ROWS)..];
-    let targets: Vec<Target> = rows.iter().map(Target::of).collect();
     let mut model = Predictor::empty(settings.number);
-    let mut values = Vec::with_capacity(rows.len());
+    let (mut values, mut targets) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     let kept = rows.len() - rows.len() / TRIAL;
-    for (row, target) in rows[..kept].iter().zip(&targets) {
+    for row in &rows[..kept] {
+        let target = model.history.without_drift(&row.features, &Target::of(row));
         values.push(model.history.view(&row.features).values(&row.features));
-        model.history.add(&row.features, target, None);
-        model.nearest.add(&row.features, target);
+        model.history.add(&row.features, &target, None);
+        model.nearest.add(&row.features, &target);
+        targets.push(target);
     }
-    model.grow(&rows[..kept], &values, &targets[..kept], settings.seed);
+    model.grow(&rows[..kept], &values, &targets, settings.seed);
     let mut trial = Trial::default();
     for row in &rows[kept..] {
+        targets.push(model.history.without_drift(&row.features, &Target::of(row)));
         values.push(model.history.view(&row.features).values(&row.features));
         trial.add(&model, row);
         model.observe(row);
