@@ -3,6 +3,8 @@
 
 mod bench;
 mod compat;
+mod predictor;
+mod random;
 mod reproduce;
 mod run;
 mod y2017;
@@ -30,6 +32,9 @@ enum Command {
     /// Run the campaign of a paper again, and show its figures next to the published ones
     #[command(subcommand)]
     Reproduce(reproduce::command::Paper),
+    /// Test the predictor of draws on jobs that it has not seen
+    #[command(subcommand)]
+    Predictor(predictor::command::Test),
     /// Measure speed and memory, and show them next to limits and other simulators
     Bench(bench::command::Arguments),
 }
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Compat(PublishedProgram::PowerCapping2018(arguments)) => y2018::command::run(&arguments),
         Command::Reproduce(paper) => reproduce::command::run(&paper),
+        Command::Predictor(test) => predictor::command::run(&test),
         Command::Bench(arguments) => bench::command::run(&arguments),
     })
 }

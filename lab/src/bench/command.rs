@@ -14,7 +14,7 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Run only this part or group of parts: easy, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc, rounds or campaign
+    /// Run only this part or group of parts: easy, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc, rounds, campaign or predictor
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Run smaller measurements, enough to see that they work

@@ -7,10 +7,11 @@ mod campaign;
 mod cluster;
 pub mod command;
 mod easy;
-mod figure;
+pub mod figure;
 mod host;
 mod htc;
 mod part;
+mod predictor;
 mod rounds;
 
 use std::path::Path;
@@ -127,17 +128,17 @@ mod tests {
 
     #[test]
     fn parts() {
-        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 rounds rounds-ranked rounds-window rounds-program campaign";
+        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 rounds rounds-ranked rounds-window rounds-program campaign predictor";
         assert_eq!(names(None, false).expect("all"), all);
         assert_eq!(
             names(None, true).expect("some"),
-            "kth-sp2 sdsc-sp2 htc-100000 rounds rounds-ranked rounds-window rounds-program campaign"
+            "kth-sp2 sdsc-sp2 htc-100000 rounds rounds-ranked rounds-window rounds-program campaign predictor"
         );
         assert_eq!(names(Some("htc"), false).expect("a group"), "htc-100000 htc-600000 htc-6000000");
         assert_eq!(names(Some("curie"), false).expect("a part"), "curie");
         assert_eq!(
             names(Some("easier"), true).expect_err("unknown").to_string(),
-            "`easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, rounds-ranked, rounds-window, rounds-program, campaign"
+            "`easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, rounds-ranked, rounds-window, rounds-program, campaign, predictor"
         );
     }
 

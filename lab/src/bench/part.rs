@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::Size;
 use super::easy::{ORACLES, Oracle};
 use super::figure::Figure;
-use super::{campaign, htc, rounds};
+use super::{campaign, htc, predictor, rounds};
 
 /// The results of a part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ pub enum Part {
     Htc(u32),
     Rounds(&'static Rounds),
     Campaign,
+    Predictor,
 }
 
 /// A measurement of rounds.
@@ -99,7 +100,7 @@ impl Part {
         let easy = oracles.iter().map(Self::Easy);
         easy.chain(counts.iter().copied().map(Self::Htc))
             .chain(ROUND_PARTS.iter().map(Self::Rounds))
-            .chain([Self::Campaign])
+            .chain([Self::Campaign, Self::Predictor])
             .collect()
     }
 
@@ -109,7 +110,7 @@ impl Part {
             Self::Easy(oracle) => oracle.name.to_owned(),
             Self::Htc(jobs) => format!("htc-{jobs}"),
             Self::Rounds(rounds) => rounds.name.to_owned(),
-            Self::Campaign => self.group().to_owned(),
+            Self::Campaign | Self::Predictor => self.group().to_owned(),
         }
     }
 
@@ -119,6 +120,7 @@ impl Part {
             Self::Htc(_) => "htc",
             Self::Rounds(_) => "rounds",
             Self::Campaign => "campaign",
+            Self::Predictor => "predictor",
         }
     }
 
@@ -137,6 +139,7 @@ impl Part {
             Self::Campaign => {
                 "campaign: energy-budget-2017; contiguous processors, a budget of 70 % for three days".to_owned()
             }
+            Self::Predictor => "predictor: a model of 100,000 generated jobs of 500 users; quick: of 10,000".to_owned(),
         }
     }
 
@@ -153,6 +156,7 @@ impl Part {
                 Ok(Report::of(rounds::measure(*size, *limit_us, rounds)?))
             }
             Self::Campaign => campaign::measure(traces, quick),
+            Self::Predictor => Ok(Report::of(predictor::measure(quick)?)),
         }
     }
 

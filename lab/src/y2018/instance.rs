@@ -32,6 +32,14 @@ pub struct Instance {
     pub jobs: Vec<Job>,
 }
 
+/// A job with its names, which no policy looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    pub id: String,
+    pub queue: String,
+    pub line: JobLine,
+}
+
 /// Reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
@@ -88,6 +96,14 @@ pub fn read(path: &Path) -> Result<Instance, InstanceError> {
     }
     let first_s = lines.iter().map(|line| line.arrival_s).min().unwrap_or(0);
     Ok(Instance { name, jobs: lines.iter().map(|line| Job::new(line, first_s)).collect() })
+}
+
+/// Reads the lines of an instance.
+///
+/// # Errors
+/// The same as for [`read`], except that the number of jobs may be any.
+pub fn read_logged(path: &Path) -> Result<Vec<Logged>, InstanceError> {
+    lines(path, MOST_JOBS, "jobs", |line, _| logged(line))
 }
 
 /// Reads the file of nodes: number, cores, GPUs, MICs, memory in KiB and a mark, separated by spaces.
@@ -164,8 +180,12 @@ fn requested(value: &str) -> Result<i64, LineError> {
 }
 
 fn job_line(line: &str) -> Result<JobLine, LineError> {
+    logged(line).map(|logged| logged.line)
+}
+
+fn logged(line: &str) -> Result<Logged, LineError> {
     let [head, units, log] = split::<3>(line, "__", "a job")?;
-    let [_, _, _, _, arrival] = split::<5>(head, ";", "the first part of a job")?;
+    let [id, _, _, queue, arrival] = split::<5>(head, ";", "the first part of a job")?;
     let [start, end, _, _, _, requested_time, _, _, _, _] = split::<10>(log, ";", "the third part of a job")?;
     let mut job = JobLine {
         arrival_s: time("arrival", arrival)?,
@@ -193,7 +213,7 @@ fn job_line(line: &str) -> Result<JobLine, LineError> {
         job.memory_kib += number("the memory in KiB", memory)?;
     }
     check_units(&job)?;
-    Ok(job)
+    Ok(Logged { id: id.to_owned(), queue: queue.to_owned(), line: job })
 }
 
 /// Checks what the published program checks, for the mean unit.

@@ -4,6 +4,7 @@ mod compat;
 mod compat_2018;
 mod heterogeneity;
 mod oracles;
+mod predictor;
 mod refusals;
 mod traces;
 

@@ -49,7 +49,7 @@ const HOUSE: [(&str, &[&str]); 29] = [
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles", "plot"]),
     ("lprof", &["model", "program", "files", "proto", "power", "profiles", "plot"]),
     // These crates are not installed: the laboratory, which alone may use a program, and the workshop.
-    ("lab", &["model", "program", "sched", "trace", "lsim", "requirements"]),
+    ("lab", &["model", "program", "profiles", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "containment", "sched", "proto", "journal", "power", "requirements"]),
     ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "requirements"]),

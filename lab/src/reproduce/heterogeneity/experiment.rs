@@ -13,7 +13,7 @@ use limo_trace::{Application, Job, Platform, Treatment, Workload};
 use lsim::engine::{Change, Rules, Trace, Variations, simulate_load};
 use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
-use super::nodes::Random;
+use crate::random::Random;
 
 /// The scheduler looks at the queue once in this time.
 const STEP: Span = Span::from_secs(10);

@@ -1,0 +1,101 @@
+//! The draws that the predictor of power-capping-2018 gave for jobs of Eurora: what a predictor without the names of users
+//! can learn from the requests (section 4.1).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use limo_model::{Power, Span, Time, decimal};
+use limo_profiles::predict::{Features, Row, Submission};
+use limo_trace::input;
+
+use super::Case;
+use crate::y2018::instance::{Logged, read_logged};
+
+/// Most unpacked bytes of the published predictions, which have 2 MB.
+const FILE_LIMIT: u64 = 16 << 20;
+const PREDICTIONS: &str = "power_predictions.csv.gz";
+/// Names of the published predictions end in this; those of the jobs do not.
+const SUFFIX: &str = ".node129";
+
+/// Reads the jobs of the historical instances that have a published prediction, in the order of their submission. A job
+/// that is in several instances counts once.
+///
+/// # Errors
+/// If a file is missing or invalid.
+pub fn cases(folder: &Path) -> Result<Vec<Case>> {
+    let published = predictions(&folder.join(PREDICTIONS))?;
+    let mut jobs: BTreeMap<String, Logged> = BTreeMap::new();
+    for file in files(&folder.join("historical"))? {
+        for job in read_logged(&file)? {
+            jobs.entry(job.id.clone()).or_insert(job);
+        }
+    }
+    let mut cases: Vec<(String, Case)> = Vec::new();
+    for (id, job) in jobs {
+        if let Some(mean) = published.get(&id) {
+            cases.push((id, case(&job, *mean)));
+        }
+    }
+    cases.sort_by(|(id, case), (other, second)| (case.submitted, id).cmp(&(second.submitted, other)));
+    Ok(cases.into_iter().map(|(_, case)| case).collect())
+}
+
+/// Returns the published predictions by the name of the job.
+fn predictions(path: &Path) -> Result<BTreeMap<String, Power>> {
+    let text = input::text(path, FILE_LIMIT).with_context(|| format!("{} cannot be read", path.display()))?;
+    let mut found = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let power =
+            line.split_once(';').and_then(|(id, watts)| Some((id, i64::try_from(decimal::parse(watts, 3)?).ok()?)));
+        let Some((id, mw)) = power else {
+            bail!("{}:{}: `{line}` is not a job and its watts, such as 498459.node129;93.0", path.display(), index + 1)
+        };
+        found.insert(id.trim_end_matches(SUFFIX).to_owned(), Power::from_mw(mw));
+    }
+    Ok(found)
+}
+
+/// Returns the instances in the folders of `folder`, in the order of their names.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = |folder: &Path| -> Result<Vec<PathBuf>> {
+        let read = std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+        let mut paths = read.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+        paths.sort();
+        Ok(paths)
+    };
+    let mut files = Vec::new();
+    for size in entries(folder)? {
+        files.extend(entries(&size)?);
+    }
+    Ok(files)
+}
+
+fn case(job: &Logged, mean: Power) -> Case {
+    let line = &job.line;
+    let time = |seconds: i64| Time::from_unix_ms(seconds * 1_000);
+    // The reader limits all counts to 10^9 for each of 10,000 units.
+    let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    let submission = Submission {
+        queue: &job.queue,
+        requested: (line.requested_s > 0).then(|| Span::from_secs(line.requested_s)),
+        nodes: count(line.units),
+        cores: count(line.cores),
+        accelerators: count(line.gpus + line.mics),
+        accelerator: if line.gpus > 0 {
+            "gpu"
+        } else if line.mics > 0 {
+            "mic"
+        } else {
+            ""
+        },
+        memory_mib: u64::try_from(line.memory_kib / 1_024).unwrap_or(0),
+        submitted: time(line.arrival_s),
+        ..Submission::default()
+    };
+    let duration = Span::from_secs((line.end_s - line.start_s).max(1));
+    let row = Row { features: Features::of(&submission), mean, peak: mean, duration };
+    let start = time(line.start_s.max(line.arrival_s));
+    let end = start.moved(duration);
+    Case { row, submitted: time(line.arrival_s), start, end, expected: None }
+}
