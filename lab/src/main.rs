@@ -34,7 +34,7 @@ enum Command {
     Reproduce(reproduce::command::Paper),
     /// Test the predictor of draws on jobs that it has not seen
     #[command(subcommand)]
-    Predictor(predictor::command::Test),
+    Predictor(predictor::command::PredictorTest),
     /// Measure speed and memory, and show them next to limits and other simulators
     Bench(bench::command::Arguments),
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
-use limo_profiles::predict::{Predictor, Row, Settings, train};
+use limo_profiles::predict::{FinishedJob, Predictor, Settings, train};
 
 use super::figure::{Figure, Limit};
 use super::host::Watch;
@@ -22,11 +22,11 @@ const MODEL_MB: f64 = 10.0;
 /// If the kernel does not report the usage, or the model cannot be read again.
 pub fn measure(quick: bool) -> Result<Vec<Figure>> {
     let jobs = if quick { ROWS / 10 } else { ROWS };
-    let rows: Vec<Row> = generate(&Recipe { jobs, ..RECIPE }).iter().map(|case| case.row).collect();
+    let rows: Vec<FinishedJob> = generate(&Recipe { jobs, ..RECIPE }).iter().map(|case| case.row).collect();
     let all = Watch::start()?;
     let model = train(&rows, Settings { number: 1, seed: 1 });
     let trained = all.taken()?;
-    let each = |mut work: Box<dyn FnMut(&Row) + '_>| {
+    let each = |mut work: Box<dyn FnMut(&FinishedJob) + '_>| {
         let begun = Instant::now();
         rows.iter().for_each(&mut work);
         begun.elapsed().as_secs_f64() * 1e6 / f64::from(jobs)

@@ -15,7 +15,7 @@ use crate::bench::figure::{Figure, Limit};
 
 /// A test of the predictor.
 #[derive(Debug, clap::Subcommand)]
-pub enum Test {
+pub enum PredictorTest {
     /// Predict the published draws of jobs of Eurora (power-capping-2018, section 4.1), without the names of users
     Eurora(EuroraArguments),
     /// Predict generated jobs, whose draws are known up to their noise
@@ -68,14 +68,14 @@ const CONFIDENCE: u16 = 990;
 ///
 /// # Errors
 /// If a file cannot be read or written. A missed target is not an error.
-pub fn run(test: &Test) -> Result<ExitCode> {
+pub fn run(test: &PredictorTest) -> Result<ExitCode> {
     let (title, figures, output) = match test {
-        Test::Eurora(arguments) => {
+        PredictorTest::Eurora(arguments) => {
             let folder = arguments.traces.clone().unwrap_or_else(traces).join("power-capping-2018");
             let (title, figures) = of_eurora(&folder, arguments.first, arguments.output.rows.as_deref())?;
             (title, figures, &arguments.output)
         }
-        Test::Generated(arguments) => {
+        PredictorTest::Generated(arguments) => {
             let recipe = Recipe { jobs: arguments.jobs, users: arguments.users, seed: arguments.seed, ..RECIPE };
             let (title, figures) = of_generated(&recipe, arguments.output.rows.as_deref())?;
             (title, figures, &arguments.output)
@@ -90,7 +90,7 @@ pub fn run(test: &Test) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_rows(cases: &[super::Case], file: Option<&Path>) -> Result<()> {
+fn write_rows(cases: &[super::KnownJob], file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let written = std::fs::write(file, rows::csv(cases, training(cases.len())));
     written.with_context(|| format!("{} cannot be written", file.display()))

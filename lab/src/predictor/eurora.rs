@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use limo_model::{Power, Span, Time, decimal};
-use limo_profiles::predict::{Features, Row, Submission};
+use limo_profiles::predict::{Features, FinishedJob, Submission};
 use limo_trace::input;
 
-use super::Case;
+use super::KnownJob;
 use crate::y2018::instance::{Logged, read_logged};
 
 /// Most unpacked bytes of the published predictions, which have 2 MB.
@@ -23,7 +23,7 @@ const SUFFIX: &str = ".node129";
 ///
 /// # Errors
 /// If a file is missing or invalid.
-pub fn cases(folder: &Path) -> Result<Vec<Case>> {
+pub fn cases(folder: &Path) -> Result<Vec<KnownJob>> {
     let published = predictions(&folder.join(PREDICTIONS))?;
     let mut jobs: BTreeMap<String, Logged> = BTreeMap::new();
     for file in files(&folder.join("historical"))? {
@@ -31,7 +31,7 @@ pub fn cases(folder: &Path) -> Result<Vec<Case>> {
             jobs.entry(job.id.clone()).or_insert(job);
         }
     }
-    let mut cases: Vec<(String, Case)> = Vec::new();
+    let mut cases: Vec<(String, KnownJob)> = Vec::new();
     for (id, job) in jobs {
         if let Some(mean) = published.get(&id) {
             cases.push((id, case(&job, *mean)));
@@ -71,7 +71,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn case(job: &Logged, mean: Power) -> Case {
+fn case(job: &Logged, mean: Power) -> KnownJob {
     let line = &job.line;
     let time = |seconds: i64| Time::from_unix_ms(seconds * 1_000);
     // The reader limits all counts to 10^9 for each of 10,000 units.
@@ -94,8 +94,8 @@ fn case(job: &Logged, mean: Power) -> Case {
         ..Submission::default()
     };
     let duration = Span::from_secs((line.end_s - line.start_s).max(1));
-    let row = Row { features: Features::of(&submission), mean, peak: mean, duration };
+    let row = FinishedJob { features: Features::of(&submission), mean, peak: mean, duration };
     let start = time(line.start_s.max(line.arrival_s));
     let end = start.moved(duration);
-    Case { row, submitted: time(line.arrival_s), start, end, expected: None }
+    KnownJob { row, submitted: time(line.arrival_s), start, end, expected: None }
 }

@@ -4,9 +4,9 @@
 use std::f64::consts::TAU;
 
 use limo_model::{Power, Span, Time};
-use limo_profiles::predict::{Features, Row, Submission};
+use limo_profiles::predict::{Features, FinishedJob, Submission};
 
-use super::Case;
+use super::KnownJob;
 use crate::random::Random;
 
 /// How many of what.
@@ -125,7 +125,7 @@ impl Zipf {
 }
 
 /// Makes the jobs in the order of their submission. Each starts at once.
-pub fn generate(recipe: &Recipe) -> Vec<Case> {
+pub fn generate(recipe: &Recipe) -> Vec<KnownJob> {
     let mut random = Random::new(recipe.seed, 0);
     let days = f64::from(recipe.days);
     let applications: Vec<Application> =
@@ -156,7 +156,7 @@ pub fn generate(recipe: &Recipe) -> Vec<Case> {
     (0..recipe.jobs).map(job).collect()
 }
 
-fn case(applications: &[Application], user: &User, index: usize, now: f64, random: &mut Random) -> Case {
+fn case(applications: &[Application], user: &User, index: usize, now: f64, random: &mut Random) -> KnownJob {
     let habit = &user.habits[random.index(user.habits.len())];
     let shape = &habit.shapes[random.index(habit.shapes.len())];
     let application = &applications[habit.application];
@@ -182,13 +182,13 @@ fn case(applications: &[Application], user: &User, index: usize, now: f64, rando
         submitted: time(now),
         ..Submission::default()
     };
-    let row = Row {
+    let row = FinishedJob {
         features: Features::of(&submission),
         mean: power(measured),
         peak: power(measured * application.peak.exp()),
         duration: Span::from_ms((seconds * 1e3) as i64),
     };
-    Case { row, submitted: time(now), start: time(now), end: time(now + seconds), expected: Some(power(expected)) }
+    KnownJob { row, submitted: time(now), start: time(now), end: time(now + seconds), expected: Some(power(expected)) }
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         let most = f64::from(*by_user.values().max().expect("users")) / 20_000.0;
         assert!((0.17..0.22).contains(&most) && by_user.len() > 480, "{most} {}", by_user.len());
         // The mean absolute deviation of a normal variable is 0.798 of its deviation.
-        let distance = |case: &Case| (case.watts() / super::super::watts(case.expected.expect("known"))).ln().abs();
+        let distance = |case: &KnownJob| (case.watts() / super::super::watts(case.expected.expect("known"))).ln().abs();
         let noise = cases.iter().map(distance).sum::<f64>() / 20_000.0;
         assert!((0.077..0.083).contains(&noise), "{noise}");
     }

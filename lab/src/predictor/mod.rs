@@ -11,12 +11,12 @@ mod rows;
 pub mod walk;
 
 use limo_model::{Power, Time};
-use limo_profiles::predict::{Features, Row};
+use limo_profiles::predict::{Features, FinishedJob};
 
 /// A job of a test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Case {
-    pub row: Row,
+pub struct KnownJob {
+    pub row: FinishedJob,
     pub submitted: Time,
     /// Start and end of the run.
     pub start: Time,
@@ -25,7 +25,7 @@ pub struct Case {
     pub expected: Option<Power>,
 }
 
-impl Case {
+impl KnownJob {
     pub fn features(&self) -> &Features {
         &self.row.features
     }
@@ -55,7 +55,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    fn add(&mut self, case: &Case, mean: Power, high: Power, naive: Power) {
+    fn add(&mut self, case: &KnownJob, mean: Power, high: Power, naive: Power) {
         let measured = case.watts();
         let (distance, naive) = ((watts(mean) - measured).abs(), (watts(naive) - measured).abs());
         self.jobs += 1;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::Case;
+use super::KnownJob;
 
 /// Returns a table of features and draws; the first `training` rows are to be learned, the others to be predicted. Names
 /// are hashes.
-pub fn csv(cases: &[Case], training: usize) -> String {
+pub fn csv(cases: &[KnownJob], training: usize) -> String {
     let mut text = "part,user,queue,application,stem,array,requested_s,nodes,cores,accelerators,accelerator,memory_mib,hour,watts\n".to_owned();
     for (index, case) in cases.iter().enumerate() {
         let part = if index < training { "train" } else { "test" };

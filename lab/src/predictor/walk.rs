@@ -3,9 +3,9 @@
 
 use limo_model::{Power, Span, Time};
 use limo_profiles::predict::margin::{Confidence, Sum};
-use limo_profiles::predict::{Prediction, Predictor, Row, Settings, train};
+use limo_profiles::predict::{FinishedJob, Prediction, Predictor, Settings, train};
 
-use super::{Case, Errors, watts};
+use super::{Errors, KnownJob, watts};
 
 /// How to walk.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Walk {
 
 /// The results.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Found {
+pub struct Walked {
     pub errors: Errors,
     pub trainings: u32,
     /// Number of looks at the sum, and of those at which it was at most the predicted sum with its margin.
@@ -34,7 +34,7 @@ pub struct Found {
     pub with_margin_w: f64,
 }
 
-impl Found {
+impl Walked {
     pub fn kept_percent(&self) -> f64 {
         100.0 * f64::from(self.kept) / f64::from(self.looks.max(1))
     }
@@ -47,25 +47,25 @@ impl Found {
 
 /// What can happen, in the order of equal times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum WalkStep {
     End(usize),
     Submission(usize),
     Start(usize),
 }
 
 /// Predicts all jobs.
-pub fn walk(cases: &[Case], walk: &Walk) -> Found {
-    let each = |(index, case): (usize, &Case)| {
+pub fn walk(cases: &[KnownJob], walk: &Walk) -> Walked {
+    let each = |(index, case): (usize, &KnownJob)| {
         [
-            (case.submitted, Happening::Submission(index)),
-            (case.start, Happening::Start(index)),
-            (case.end, Happening::End(index)),
+            (case.submitted, WalkStep::Submission(index)),
+            (case.start, WalkStep::Start(index)),
+            (case.end, WalkStep::End(index)),
         ]
     };
-    let mut happenings: Vec<(Time, Happening)> = cases.iter().enumerate().flat_map(each).collect();
+    let mut happenings: Vec<(Time, WalkStep)> = cases.iter().enumerate().flat_map(each).collect();
     happenings.sort_unstable();
-    let mut found = Found::default();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut found = Walked::default();
+    let mut rows: Vec<FinishedJob> = Vec::new();
     let (mut submitted, mut trained) = (0, 0);
     let mut model: Option<Predictor> = None;
     let mut predicted: Vec<Option<Prediction>> = vec![None; cases.len()];
@@ -81,7 +81,7 @@ pub fn walk(cases: &[Case], walk: &Walk) -> Found {
             look = Some(at.moved(every));
         }
         match happening {
-            Happening::Submission(index) => {
+            WalkStep::Submission(index) => {
                 submitted += 1;
                 if submitted > walk.first && model.is_none() {
                     found.trainings += 1;
@@ -97,11 +97,11 @@ pub fn walk(cases: &[Case], walk: &Walk) -> Found {
                     found.errors.add(case, found_.mean, found_.high, naive);
                 }
             }
-            Happening::Start(index) => {
+            WalkStep::Start(index) => {
                 running.push(index);
                 unpredicted += u32::from(predicted[index].is_none());
             }
-            Happening::End(index) => {
+            WalkStep::End(index) => {
                 running.retain(|other| *other != index);
                 unpredicted -= u32::from(predicted[index].is_none());
                 rows.push(cases[index].row);
@@ -118,7 +118,13 @@ pub fn walk(cases: &[Case], walk: &Walk) -> Found {
     found
 }
 
-fn sum(cases: &[Case], predicted: &[Option<Prediction>], running: &[usize], confidence: Confidence, found: &mut Found) {
+fn sum(
+    cases: &[KnownJob],
+    predicted: &[Option<Prediction>],
+    running: &[usize],
+    confidence: Confidence,
+    found: &mut Walked,
+) {
     let mut sum = Sum::default();
     let mut measured = Power::ZERO;
     for index in running {
@@ -137,11 +143,11 @@ fn sum(cases: &[Case], predicted: &[Option<Prediction>], running: &[usize], conf
 
 /// Predicts the last jobs by a model of the first 70 % of all jobs, which learns nothing more. `cases` are in the order of
 /// submission.
-pub fn split(cases: &[Case], seed: u64) -> Errors {
+pub fn split(cases: &[KnownJob], seed: u64) -> Errors {
     let (first, last) = cases.split_at(training(cases.len()));
-    let mut rows: Vec<&Case> = first.iter().collect();
+    let mut rows: Vec<&KnownJob> = first.iter().collect();
     rows.sort_by_key(|case| case.end);
-    let rows: Vec<Row> = rows.into_iter().map(|case| case.row).collect();
+    let rows: Vec<FinishedJob> = rows.into_iter().map(|case| case.row).collect();
     let model = train(&rows, Settings { number: 1, seed });
     let mut errors = Errors::default();
     for case in last {
@@ -163,18 +169,18 @@ mod tests {
     use super::*;
     use limo_profiles::predict::Features;
 
-    fn case(submitted: i64, end: i64, watts: i64) -> Case {
+    fn case(submitted: i64, end: i64, watts: i64) -> KnownJob {
         let features = Features { cores: 1, ..Features::default() };
         let mean = Power::from_watts(watts);
         let time = |secs| Time::from_unix_ms(1_000 * secs);
-        let row = Row { features, mean, peak: mean, duration: Span::from_secs(end - submitted) };
-        Case { row, submitted: time(submitted), start: time(submitted), end: time(end), expected: None }
+        let row = FinishedJob { features, mean, peak: mean, duration: Span::from_secs(end - submitted) };
+        KnownJob { row, submitted: time(submitted), start: time(submitted), end: time(end), expected: None }
     }
 
     /// Jobs of 10 W until 1,000 s, and of 20 W that end only after the last submission.
     #[test]
     fn a_job_is_predicted_only_by_jobs_that_had_ended() {
-        let mut cases: Vec<Case> = (0..100).map(|i| case(10 * i, 10 * i + 10, 10)).collect();
+        let mut cases: Vec<KnownJob> = (0..100).map(|i| case(10 * i, 10 * i + 10, 10)).collect();
         cases.extend((100..150).map(|i| case(10 * i, 5_000, 20)));
         let every = Some(Span::from_secs(10));
         let confidence = Confidence::new(990).expect("in the range");
@@ -187,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_split_trains_with_the_first_seventy_per_cent() {
-        let cases: Vec<Case> = (0..100).map(|i| case(10 * i, 10 * i + 10, if i < 70 { 10 } else { 20 })).collect();
+        let cases: Vec<KnownJob> = (0..100).map(|i| case(10 * i, 10 * i + 10, if i < 70 { 10 } else { 20 })).collect();
         let errors = split(&cases, 1);
         assert_eq!(errors.jobs, 30);
         assert!((errors.distance() - 0.5).abs() < 0.01 && (errors.sum_percent() - 50.0).abs() < 1.0, "{errors:?}");

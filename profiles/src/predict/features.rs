@@ -121,9 +121,9 @@ impl Features {
     }
 }
 
-/// Row of a finished job.
+/// Features and measurements of a finished job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct FinishedJob {
     /// Features at the submission.
     pub features: Features,
     /// Mean draw.
@@ -150,7 +150,7 @@ const LEAST_W: f64 = 0.5;
 const LEAST_S: f64 = 0.1;
 
 impl Target {
-    pub fn of(row: &Row) -> Self {
+    pub fn of(row: &FinishedJob) -> Self {
         let watts = (row.mean.mw() as f64 / 1e3).max(LEAST_W);
         let peak = (row.peak.mw() as f64 / 1e3).max(watts);
         let seconds = (row.duration.ms() as f64 / 1e3).max(LEAST_S);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn targets_are_logarithms() {
         let features = Features { cores: 4, ..Features::default() };
-        let row = |mean, peak, secs| Row {
+        let row = |mean, peak, secs| FinishedJob {
             features,
             mean: Power::from_watts(mean),
             peak: Power::from_watts(peak),

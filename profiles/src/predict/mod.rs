@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use limo_model::{Power, Span};
 
 pub use encode::ModelError;
-pub use features::{Features, Row, Submission};
+pub use features::{Features, FinishedJob, Submission};
 pub use train::{Settings, Trial, train};
 
 use features::Target;
@@ -187,7 +187,7 @@ impl Predictor {
     }
 
     /// Learns from a finished job: means, neighbours, errors and spreads, but not trees. Call it in the order of the ends.
-    pub fn observe(&mut self, row: &Row) {
+    pub fn observe(&mut self, row: &FinishedJob) {
         let (features, target) = (&row.features, Target::of(row));
         let view = self.history.view(features);
         let guesses = self.guesses(&view, features);

@@ -6,13 +6,13 @@ fn features(user: u32, application: u32, cores: u32) -> Features {
     Features { user, application, cores, nodes: 1, requested_s: 3_600, ..Features::default() }
 }
 
-fn row(features: Features, mw: i64) -> Row {
+fn row(features: Features, mw: i64) -> FinishedJob {
     let mean = Power::from_mw(mw);
-    Row { features, mean, peak: mean.scaled(3, 2), duration: Span::from_secs(600) }
+    FinishedJob { features, mean, peak: mean.scaled(3, 2), duration: Span::from_secs(600) }
 }
 
 /// Rows of ten users with three applications each: 2, 4 or 8 W for each core, by the application.
-fn steady(count: u32) -> Vec<Row> {
+fn steady(count: u32) -> Vec<FinishedJob> {
     let rows = (0..count).map(|i| {
         let (user, application, cores) = (i % 10, i / 10 % 3, 1 << (i / 30 % 4));
         row(features(user, application, cores), 2_000 * (1 << application) * i64::from(cores))
@@ -69,11 +69,11 @@ fn a_model_learns_from_finished_jobs() {
 fn extreme_rows_give_finite_predictions() {
     let extreme = Features { cores: u32::MAX, requested_s: u32::MAX, memory_mib: u32::MAX, ..Features::default() };
     let most = Power::from_mw(i64::MAX);
-    let rows: Vec<Row> = (0..100)
+    let rows: Vec<FinishedJob> = (0..100)
         .map(|i| {
             let features = if i % 2 == 0 { extreme } else { Features::default() };
             let mean = if i % 3 == 0 { most } else { Power::from_mw(-5) };
-            Row { features, mean, peak: Power::ZERO, duration: Span::from_ms(i64::MIN + i) }
+            FinishedJob { features, mean, peak: Power::ZERO, duration: Span::from_ms(i64::MIN + i) }
         })
         .collect();
     let mut model = train(&rows, SETTINGS);

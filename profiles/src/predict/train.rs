@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Predictor;
-use super::features::{Row, Target};
+use super::features::{FinishedJob, Target};
 use super::moving::VALUES;
 use super::tree::{Binned, Shape, forest, grow};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -54,7 +54,7 @@ pub struct Trial {
 
 impl Trial {
     /// Adds a row with its prediction and the naive guess, which must have been made before.
-    pub fn add(&mut self, predictor: &Predictor, row: &Row) {
+    pub fn add(&mut self, predictor: &Predictor, row: &FinishedJob) {
         let features = &row.features;
         let Some((found, naive)) = predictor.predict(features).zip(predictor.naive(features)) else { return };
         let watts = |power: limo_model::Power| power.mw() as f64 / 1e3;
@@ -92,7 +92,7 @@ impl Trial {
 /// Trains a model from finished jobs in the order of their ends. Older rows than the newest 200,000 are ignored. The newest
 /// fifth is first predicted by a model of the others, which gives the trial, errors and spreads; then the trees are
 /// grown from all rows.
-pub fn train(rows: &[Row], settings: Settings) -> Predictor {
+pub fn train(rows: &[FinishedJob], settings: Settings) -> Predictor {
     let rows = &rows[rows.len().saturating_sub(MOST_ROWS)..];
     let mut model = Predictor::empty(settings.number);
     let (mut values, mut targets) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
@@ -121,7 +121,7 @@ pub fn train(rows: &[Row], settings: Settings) -> Predictor {
 
 impl Predictor {
     /// Grows all trees anew.
-    fn grow(&mut self, rows: &[Row], values: &[[f32; VALUES]], targets: &[Target], seed: u64) {
+    fn grow(&mut self, rows: &[FinishedJob], values: &[[f32; VALUES]], targets: &[Target], seed: u64) {
         let binned = Binned::new(values, targets);
         self.forest = forest(&binned, TREES, rows.len().min(SAMPLE), FOREST, seed);
         let mut by_user: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
