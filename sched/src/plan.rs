@@ -115,8 +115,6 @@ pub enum Violation {
     NotEligible { job: JobId, wait: Wait },
     #[error("job {job} is placed on a node that is reserved ({reservation}) before it would be over")]
     Reserved { job: JobId, reservation: String },
-    #[error("job {job} gets another cap on some of its nodes")]
-    UnevenCaps { job: JobId },
     #[error("job {job} gets a node more than once")]
     NodeTwice { job: JobId },
     #[error("job {job} must be alone on its nodes, but another one is there")]

@@ -37,7 +37,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     upper_limit(case, plan, found);
 }
 
-/// Checks that a unit has one cap for all its jobs, and a job has one cap on all of its nodes.
+/// Checks that a unit has one cap for all its jobs. The units of a job may have different caps.
 fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let parts = || plan.starts.iter().flat_map(|start| &start.placement);
     if case.books.capped.is_empty() && parts().all(|part| part.cap.is_none()) {
@@ -52,9 +52,6 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         };
         if start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))).any(&mut shared) {
             found.push(Violation::SharedCap { job: start.job });
-        }
-        if start.placement.windows(2).any(|parts| parts[0].cap != parts[1].cap) {
-            found.push(Violation::UnevenCaps { job: start.job });
         }
     }
 }

@@ -161,7 +161,7 @@ fn where_a_job_is_put() {
 }
 
 #[test]
-fn a_job_on_several_nodes_gets_each_once_with_the_same_cap() {
+fn a_job_on_several_nodes_gets_each_once_with_a_cap_in_range() {
     let mut core = core();
     let (job, nodes) = (JobId(4), std::num::NonZeroU32::new(2).expect("two"));
     let wide = Request { nodes, exclude: Vec::new(), ..request(false) };
@@ -184,7 +184,9 @@ fn a_job_on_several_nodes_gets_each_once_with_the_same_cap() {
     let memory =
         Violation::MemoryTaken { node: NodeId(0), memory: Memory::from_bytes(12), total: Memory::from_bytes(10) };
     check(vec![on(0, None), on(0, None)], &[Violation::NodeTwice { job }, memory]);
-    check(vec![on(1, Some(7)), on(0, Some(8))], &[Violation::UnevenCaps { job }]);
+    check(vec![on(1, Some(7)), on(0, Some(8))], &[]);
+    let cap = Power::from_watts(4);
+    check(vec![on(1, Some(7)), on(0, Some(4))], &[Violation::Cap { job, cap }]);
 }
 
 #[test]
