@@ -217,8 +217,13 @@ impl NamedPart for PlacementRule {
 
 impl NamedPart for CapRule {
     const KIND: &'static str = "caps";
-    const NAMES: &'static [(Self, &'static str)] =
-        &[(Self::Untouched, "untouched"), (Self::FromProfile, "from-profile"), (Self::Moved, "moved")];
+    const NAMES: &'static [(Self, &'static str)] = &[
+        (Self::Untouched, "untouched"),
+        (Self::FromProfile, "from-profile"),
+        (Self::Moved, "moved"),
+        (Self::Even, "even"),
+        (Self::EqualSpeed, "equal-speed"),
+    ];
 }
 
 impl NamedPart for IdleRule {
@@ -347,6 +352,10 @@ impl Parts {
             _ if caps == CapRule::Moved && admission != Band => {
                 clash("caps can be `moved` only with the admission `band`, which knows what they free")
             }
+            _ if self.divides() && admission != Resources => Some(format!(
+                "the caps `{}` bring the draw below the upper limit after a start: they need the admission `resources`",
+                caps.name()
+            )),
             _ if caps == CapRule::FromProfile && !matches!(admission, Rate | Ledger | LedgerReduced) => clash(
                 "caps come `from-profile` only with an admission that plans with estimates: `rate`, `ledger` or \
                  `ledger-reduced`",

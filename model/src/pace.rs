@@ -36,6 +36,16 @@ impl Pace {
     /// The pace of a suspended job.
     pub const STOPPED: Self = Self(0);
 
+    /// Returns the pace of a unit at this pace, of which the work takes `own` instead of `longest`; at most full. Both are
+    /// without a cap.
+    pub fn of_longest(self, own: Span, longest: Span) -> Self {
+        if own >= longest || own <= Span::ZERO {
+            return self;
+        }
+        let steps = divided_up(i128::from(self.0) * i128::from(longest.ms()), i128::from(own.ms()));
+        Self(i64::try_from(steps).map_or(ONE, |steps| steps.min(ONE)))
+    }
+
     /// Returns the work done at this pace in `span`; none if it is negative.
     pub fn over(self, span: Span) -> Work {
         Work(i128::from(self.0) * i128::from(span.ms().max(0)))

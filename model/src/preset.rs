@@ -83,6 +83,11 @@ pub enum CapRule {
     Moved,
     /// A job starts at a cap of its profile if the power is not enough otherwise, and keeps that cap.
     FromProfile,
+    /// The upper limit is divided among the units with jobs: each gets the same cap.
+    Even,
+    /// The upper limit is divided among the units with jobs: each gets the cap at which all are equally fast (Inadomi
+    /// et al., SC 2015).
+    EqualSpeed,
 }
 
 /// The treatment of nodes without jobs.
@@ -250,6 +255,11 @@ impl Parts {
     /// Returns true if the policy controls running jobs: changes caps, suspends, requeues.
     pub fn steers(self) -> bool {
         self.caps == CapRule::Moved
+    }
+
+    /// Returns true if the upper limit is divided among the units with jobs.
+    pub fn divides(self) -> bool {
+        matches!(self.caps, CapRule::Even | CapRule::EqualSpeed)
     }
 
     /// Returns true if the policy puts idle nodes to sleep.

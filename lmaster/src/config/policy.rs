@@ -23,7 +23,7 @@ pub(super) struct PolicyLayer {
     /// window or assignment
     #[arg(id = "policy_placement", long = "policy-placement", value_name = "RULE", env = "LIMO_POLICY_PLACEMENT")]
     placement: Option<PlacementRule>,
-    /// Caps of jobs, instead of the preset's rule: untouched, from-profile or moved
+    /// Caps of jobs, instead of the preset's rule: untouched, from-profile, moved, even or equal-speed
     #[arg(id = "policy_caps", long = "policy-caps", value_name = "RULE", env = "LIMO_POLICY_CAPS")]
     caps: Option<CapRule>,
     /// Treatment of idle nodes, instead of the preset's rule and of --rest: stay-on or power-off

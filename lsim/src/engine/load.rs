@@ -46,6 +46,12 @@ pub trait Load {
     /// Returns the behaviour of a job on that placement. `estimate` is the core's expectation.
     fn running(&self, index: usize, placement: &[Part], estimate: &Estimate) -> Running;
 
+    /// Returns the draw and the running time of a job on each unit of a placement, in its order, without caps; empty if
+    /// all are equal.
+    fn by_unit(&self, _index: usize, _placement: &[Part]) -> Vec<(Power, Span)> {
+        Vec::new()
+    }
+
     /// Returns other events, in order of time.
     fn changes(&self) -> &[(Time, Change)] {
         &[]
@@ -147,6 +153,23 @@ impl Load for Trace<'_> {
     }
 
     fn running(&self, index: usize, placement: &[Part], _: &Estimate) -> Running {
+        let typical = self.typical(index, placement);
+        let units = self.varied(index, placement, typical.run);
+        if units.is_empty() {
+            return typical;
+        }
+        let (draw, run) = units.iter().fold((Power::ZERO, Span::ZERO), |(draw, run), of| (draw + of.0, run.max(of.1)));
+        Running { run, draw: Some(draw), ..typical }
+    }
+
+    fn by_unit(&self, index: usize, placement: &[Part]) -> Vec<(Power, Span)> {
+        self.varied(index, placement, self.typical(index, placement).run)
+    }
+}
+
+impl Trace<'_> {
+    /// Returns the behaviour of a job as if its units were typical.
+    fn typical(&self, index: usize, placement: &[Part]) -> Running {
         let job = &self.workload.jobs[index];
         let plain =
             Running { delay: Span::ZERO, run: job.run, walltime: job.walltime, draw: None, cap_factor_permille: None };
@@ -157,8 +180,7 @@ impl Load for Trace<'_> {
         let delay = group.start_delay;
         let application = self.workload.application(job);
         let Some(unit) = group.units.get(usize::from(part.unit.unit)) else {
-            let name = application.map_or("", |of| &of.name);
-            return self.varied((name, placement), Running { delay, ..plain });
+            return Running { delay, ..plain };
         };
         let known = |unit: &Unit| application.and_then(|of| unit.applications.get(&of.name)).copied();
         let share = |part: &Part| {
@@ -169,21 +191,18 @@ impl Load for Trace<'_> {
         };
         let draw = placement.iter().filter_map(share).sum();
         let run = known(unit).map_or(job.run, |known| known.duration);
-        let running =
-            Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain };
-        self.varied((application.map_or("", |of| &of.name), placement), running)
+        Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
     }
-}
 
-impl Trace<'_> {
-    /// Returns the behaviour of a job on these units, from that on typical ones: each draws by its own factor, and the
-    /// slowest one decides the time (heterogeneity paper, equations 2 to 5).
-    fn varied(&self, (application, placement): (&str, &[Part]), typical: Running) -> Running {
+    /// Returns the draw and the running time of a job on each of its units, whose typical time is `run`: each draws by
+    /// its own factor, and the slowest one decides the time (heterogeneity paper, equations 2 to 5). Empty without
+    /// differences.
+    fn varied(&self, index: usize, placement: &[Part], run: Span) -> Vec<(Power, Span)> {
         let Some(actual) = self.variation.map(|of| &of.actual).filter(|actual| !actual.is_empty()) else {
-            return typical;
+            return Vec::new();
         };
+        let application = self.workload.application(&self.workload.jobs[index]).map_or("", |of| &of.name);
         let factors = actual.of(application);
-        let (mut draw, mut run) = (Power::ZERO, Span::ZERO);
         let draw_of = |part: &Part| {
             let group = self.platform.group(part.unit.node)?;
             let (whole, cores) = match group.units.get(usize::from(part.unit.unit)) {
@@ -195,13 +214,10 @@ impl Trace<'_> {
             };
             Some(whole.scaled(i64::from(part.cores), i64::from(cores)))
         };
-        for part in placement {
-            let each = draw_of(part).unwrap_or_default();
-            for factor in part.units().map(|unit| factors.factor(unit, None)) {
-                draw += factor.of_power(each);
-                run = run.max(factor.of_span(typical.run));
-            }
-        }
-        Running { run, draw: Some(draw), ..typical }
+        let each = placement.iter().flat_map(|part| {
+            let draw = draw_of(part).unwrap_or_default();
+            part.units().map(move |unit| (factors.factor(unit, None), draw))
+        });
+        each.map(|(factor, draw)| (factor.of_power(draw), factor.of_span(run))).collect()
     }
 }

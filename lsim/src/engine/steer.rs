@@ -8,7 +8,7 @@ use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Power, Slowdown
 use limo_sched::Event;
 
 use super::happen::Due;
-use super::task::Task;
+use super::task::{Task, evenly};
 use super::{Load, Present, Simulation, SimulationError};
 use crate::record::{Sink, Steering};
 
@@ -87,15 +87,18 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     /// Changes a run: its draw from now on, and the time of its end.
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task) -> Power) {
-        let Some(Present { run: Some(run), .. }) = self.jobs.get(job) else { return };
+        let Some(Present { run: Some(run), index }) = self.jobs.get(job) else { return };
         let Some(started) = run.started else { return };
         let task = self.steered.tasks.entry(job).or_insert_with(|| {
             let full = run.running.draw.unwrap_or_else(|| self.machine.extra(&run.placement));
             let factor = run.running.cap_factor_permille;
             let factor = factor.unwrap_or(self.core.settings().options.cap_factor_permille);
             let law = Slowdown::Factor(factor);
-            let units = limo_model::width(&run.placement) as usize;
-            Task::new((full, law), units, run.running.run, (started, self.now))
+            let mut units = self.load.by_unit(*index, &run.placement);
+            if units.is_empty() {
+                units = evenly(full, limo_model::width(&run.placement) as usize, run.running.run);
+            }
+            Task::new(units, law, (started, self.now))
         });
         let more = change(task);
         self.machine.draw_more(more);

@@ -6,8 +6,9 @@ use limo_model::{Energy, Pace, Power, Slowdown, Span, Time, Work, pace};
 /// A changed run. Draws are above idle, of the whole run.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// For each of its units: the draw without a cap, and its share of the unit's cap.
-    units: Vec<(Power, Option<Power>)>,
+    units: Vec<OfUnit>,
+    /// Running time without a cap: that of its slowest unit.
+    run: Span,
     law: Slowdown,
     paused: bool,
     left: Work,
@@ -19,16 +20,35 @@ pub struct Task {
     pace: Pace,
 }
 
+/// A run on one of its units.
+#[derive(Debug, Clone, Copy)]
+struct OfUnit {
+    /// Draw without a cap.
+    full: Power,
+    /// Running time without a cap.
+    run: Span,
+    /// Its share of the unit's cap.
+    share: Option<Power>,
+}
+
+/// Divides a draw evenly among units on which a run takes equally long.
+pub fn evenly(full: Power, units: usize, run: Span) -> Vec<(Power, Span)> {
+    let count = i64::try_from(units.max(1)).unwrap_or(i64::MAX);
+    let of_unit = full.scaled(1, count);
+    let mut units = vec![(of_unit, run); units.max(1)];
+    units[0].0 += full - of_unit.scaled(count, 1);
+    units
+}
+
 impl Task {
-    /// Makes a run without changes between `started` and `now`. Without further changes it takes `run`. Its draw is
-    /// divided evenly among its units.
-    pub fn new((full, law): (Power, Slowdown), units: usize, run: Span, (started, now): (Time, Time)) -> Self {
-        let count = i64::try_from(units.max(1)).unwrap_or(i64::MAX);
-        let of_unit = full.scaled(1, count);
-        let mut units = vec![(of_unit, None); units.max(1)];
-        units[0].0 += full - of_unit.scaled(count, 1);
+    /// Makes a run without changes between `started` and `now`, from its draw and its running time on each of its units.
+    /// Without further changes it takes the longest of these.
+    pub fn new(units: Vec<(Power, Span)>, law: Slowdown, (started, now): (Time, Time)) -> Self {
+        let full = units.iter().map(|(full, _)| *full).sum();
+        let run = units.iter().map(|(_, run)| *run).max().unwrap_or(Span::ZERO);
         let mut task = Self {
-            units,
+            units: units.into_iter().map(|(full, run)| OfUnit { full, run, share: None }).collect(),
+            run,
             law,
             paused: false,
             left: Work::lasting(run),
@@ -55,7 +75,7 @@ impl Task {
     pub fn hold(&mut self, now: Time, shares: impl IntoIterator<Item = (usize, Option<Power>)>) -> Power {
         for (unit, share) in shares {
             if let Some(of) = self.units.get_mut(unit) {
-                of.1 = share;
+                of.share = share;
             }
         }
         self.settle(now)
@@ -73,9 +93,9 @@ impl Task {
         (self.draw, self.pace) = match self.paused {
             true => (Power::ZERO, Pace::STOPPED),
             // The slowest unit sets the pace; the others keep drawing power while they wait for it.
-            false => self.units.iter().fold((Power::ZERO, Pace::FULL), |(draw, slowest), (full, share)| {
-                let (of_unit, its_pace) = pace(*full, *share, self.law);
-                (draw + of_unit, slowest.min(its_pace))
+            false => self.units.iter().fold((Power::ZERO, Pace::FULL), |(draw, slowest), of| {
+                let (of_unit, its_pace) = pace(of.full, of.share, self.law);
+                (draw + of_unit, slowest.min(its_pace.of_longest(of.run, self.run)))
             }),
         };
         self.draw - before
@@ -113,7 +133,7 @@ mod tests {
 
     /// Makes a task with 100 s of work at 40 W, F = 0.75; not changed for the first 20 s.
     fn task() -> Task {
-        Task::new((watts(40), Slowdown::Factor(750)), 1, Span::from_secs(100), (at(0), at(20)))
+        Task::new(evenly(watts(40), 1, Span::from_secs(100)), Slowdown::Factor(750), (at(0), at(20)))
     }
 
     /// Lets a cap slow a run down, which moves its end. At 15 W the pace is (15/40) / 0.75 = 1/2.
@@ -136,10 +156,20 @@ mod tests {
     /// 10 W the other slows both down to (10/20) / 0.75 = 2/3.
     #[test]
     fn the_slowest_unit_sets_the_pace_and_the_others_draw_on() {
-        let mut task = Task::new((watts(40), Slowdown::Factor(750)), 2, Span::from_secs(100), (at(0), at(20)));
+        let mut task = Task::new(evenly(watts(40), 2, Span::from_secs(100)), Slowdown::Factor(750), (at(0), at(20)));
         assert_eq!((task.hold(at(20), [(0, Some(watts(15)))]), task.done_at()), (watts(-5), Some(at(100))));
         assert_eq!((task.hold(at(20), [(1, Some(watts(10)))]), task.done_at()), (watts(-10), Some(at(20 + 120))));
         assert_eq!((task.hold(at(80), [(0, None), (1, None)]), task.done_at()), (watts(15), Some(at(120))));
+    }
+
+    /// Uses two units with F = 1, one that draws 40 W for 100 s and one that draws 20 W for 50 s. At a cap of 10 W the
+    /// second one takes as long as the first one without a cap; at 5 W it takes 200 s.
+    #[test]
+    fn a_fast_unit_has_time_until_it_is_the_slowest() {
+        let units = vec![(watts(40), Span::from_secs(100)), (watts(20), Span::from_secs(50))];
+        let mut task = Task::new(units, Slowdown::Factor(1_000), (at(0), at(0)));
+        assert_eq!((task.hold(at(0), [(1, Some(watts(10)))]), task.done_at()), (watts(-10), Some(at(100))));
+        assert_eq!((task.hold(at(0), [(1, Some(watts(5)))]), task.done_at()), (watts(-5), Some(at(200))));
     }
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
     /// Suspends a run in the instant in which its work is done: it ends when it resumes.
     #[test]
     fn nothing_left() {
-        let mut task = Task::new((watts(40), Slowdown::Factor(750)), 1, Span::from_secs(20), (at(0), at(20)));
+        let mut task = Task::new(evenly(watts(40), 1, Span::from_secs(20)), Slowdown::Factor(750), (at(0), at(20)));
         task.pause(at(20), true);
         assert_eq!(task.done_at(), None);
         task.pause(at(70), false);

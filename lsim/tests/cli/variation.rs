@@ -65,3 +65,43 @@ fn wrong_tables_are_refused() {
     );
     refuse("", &format!("lsim: v.csv: the file is empty: its first line must be `{head},runs`"));
 }
+
+/// Runs a job of 200 s on 16 nodes under an upper limit that leaves 20 W above idle for each of them; F = 1. All nodes
+/// draw 40 W for it but one, which draws 1.64 times as much: it is that much slower at the same cap. Returns the output
+/// and the end of the job in seconds.
+fn limited(caps: &str) -> (String, f64) {
+    let platform = PLATFORM.replace("count = 2", "count = 16") + "caps = [\"4 W\", \"80 W\"]\ncap-factor = 1\n";
+    let profiles =
+        "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,200 s,40 W,8000 J,0 %,1\n";
+    let factors = "application,node,unit,cap,power,duration\ncg,n0003,cpu,,1.64,1\n";
+    let workload = workload(&[16]).replace("\"nb_res\": 2", "\"nb_res\": 16");
+    let folder = folder(&[
+        ("w.json", &workload),
+        ("p.toml", &platform),
+        ("v.csv", factors),
+        ("f.csv", profiles),
+        ("l.csv", "time,low_w,high_w\n0,,480\n"),
+    ]);
+    let run = "run --trace w.json --platform p.toml --variation v.csv --profiles f.csv --limits l.csv --policy fifo --out out \
+        --set reserve-permille=0 --set cap-factor-permille=1000";
+    let printed = lsim(folder.path(), &format!("{run} --part caps={caps}"));
+    assert!(printed.starts_with("exit 0"), "{printed}");
+    let end = column(&read(folder.path(), "out/jobs.csv"), "finish_time")[0].parse().expect("a number");
+    (printed, end)
+}
+
+/// Divides 320 W above idle. With equal caps of 20 W the worst node has 20/65.6 of its draw, so the job takes 656 s.
+/// For equal speeds all have 320/665.6 of their draw, so it takes 416 s, which is 1.57 times sooner. Caps have steps of
+/// a milliwatt. Inadomi et al. (SC 2015) measured 1.8 times on average over applications.
+#[test]
+fn equal_speeds_end_a_job_sooner_than_equal_caps() {
+    let (printed, even) = limited("even");
+    assert!((656.0..656.2).contains(&even), "{even}: {printed}");
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+    let (printed, equal_speed) = limited("equal-speed");
+    assert!((416.0..416.2).contains(&equal_speed), "{equal_speed}: {printed}");
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+    assert!(even >= 1.5 * equal_speed);
+    let (printed, free) = limited("untouched");
+    assert!((free - 200.0).abs() < 1e-9 && printed.contains("outside limits  100.00 %"), "{free}: {printed}");
+}

@@ -260,7 +260,7 @@ pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paus
 /// Corrects the believed draw of running jobs by a reading: its value above idle is the draw of the jobs that it
 /// contains. Only uncapped jobs can draw more than believed. A job with a lower draw is not limited by its cap.
 pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
-    if !cluster.parts.steers() {
+    if !cluster.parts.steers() && !cluster.parts.divides() {
         return;
     }
     let Some(node) = cluster.state.node(id).filter(|node| node.unseen.is_empty()) else { return };

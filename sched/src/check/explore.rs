@@ -15,8 +15,8 @@ const ENOUGH: u32 = 3;
 pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     for start in &plan.starts {
         let Some(job) = case.job(start.job) else { continue };
-        let cap = start.placement.iter().find_map(|part| part.cap);
-        match cap.filter(|cap| job.request.cap != Some(*cap)) {
+        let mut caps = start.placement.iter().filter_map(|part| part.cap);
+        match caps.find(|cap| job.request.cap != Some(*cap)) {
             Some(cap) if start.explores && !may_explore(case, (start.job, job), start) => {
                 found.push(Violation::Explores { job: start.job, cap });
             }
@@ -42,7 +42,8 @@ fn is_chosen(case: Case<'_>, plan: &Plan, (start, job): (&Start, &Job)) -> bool 
         let has_profile = || Looked::up(Known::of(case.state), &job.request, unit).caps(unit).contains(&cap);
         let low = case.state.settings.limits.band(case.now).low();
         let may_choose = match case.parts.caps {
-            CapRule::Untouched => false,
+            // Shared caps are set after the start.
+            CapRule::Untouched | CapRule::Even | CapRule::EqualSpeed => false,
             CapRule::FromProfile => has_profile(),
             CapRule::Moved => !low.is_zero() || has_profile(),
         };

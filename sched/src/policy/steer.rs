@@ -18,6 +18,7 @@
 //! `cap_factor_permille`, `steer_margin_permille`, `least_off`, `least_on`, `reserve_permille`, `steer_lead`.
 
 mod lift;
+mod share;
 
 use std::collections::BTreeMap;
 
@@ -41,6 +42,8 @@ struct SharedUnit {
     draw: Power,
     /// Draw at the lowest cap.
     floor: Power,
+    /// Draw at the aim, weighted by the speed of the unit: units with caps in proportion to this are equally fast.
+    work: Power,
     /// The cap with which its jobs were started, and the draw at it.
     aim: (Option<Power>, Power),
     /// True if a job measures its application at this cap, so that it does not rise further, even below the band.
@@ -51,7 +54,8 @@ struct SharedUnit {
 fn concerns(view: &View<'_>) -> bool {
     let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
-    held || (view.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
+    let controls = view.parts().steers() || view.parts().divides();
+    held || (controls && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
 /// Returns the changes to running jobs; `None` if there are none.
@@ -62,6 +66,11 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     }
     let mut plan = Plan::default();
     lift_idle(view, &mut plan);
+    if view.parts().divides() {
+        plan.resumes.extend(&view.index().suspended);
+        share::divide(view, &mut plan);
+        return Some(plan).filter(Plan::steers);
+    }
     if !view.parts().steers() || options.preempt == Preempt::Nothing {
         // Suspended jobs resume, and lowered caps return to their initial values.
         plan.resumes.extend(&view.index().suspended);
@@ -148,6 +157,7 @@ fn held(view: &View<'_>) -> Vec<SharedUnit> {
                 cores: (unit.cores, 0),
                 draw: Power::ZERO,
                 floor: Power::ZERO,
+                work: Power::ZERO,
                 aim: (part.cap, Power::ZERO),
                 stays: false,
             });
@@ -164,7 +174,10 @@ fn held(view: &View<'_>) -> Vec<SharedUnit> {
     for job in active() {
         for (id, part) in job.assignment().into_iter().flat_map(Assignment::units) {
             if let Some(held) = units.get_mut(&id) {
-                held.aim.1 += draw_of_unit(view, job, (id, part), held.aim.0);
+                let draw = draw_of_unit(view, job, (id, part), held.aim.0);
+                held.aim.1 += draw;
+                let factors = view.state().variation.of(&job.request.application);
+                held.work += Power::from_mw(factors.factor(id, None).of_span(Span::from_ms(draw.mw())).ms());
             }
         }
     }

@@ -54,7 +54,7 @@ pub const KEYS: [Key; 32] = [
     },
     Key {
         name: "caps",
-        values: "untouched | from-profile | moved",
+        values: "untouched | from-profile | moved | even | equal-speed",
         default: "none",
         meaning: "caps of jobs, in place of the policy's own rule",
         is_part: true,
