@@ -9,6 +9,8 @@ const BACKFILL: fn(Parts) -> bool = |parts| parts.order == OrderRule::Easy;
 const BUDGET: fn(Parts) -> bool = Parts::keeps_budget;
 const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
 const LIMO: fn(Parts) -> bool = Parts::steers;
+/// Policies that keep the upper limit by caps of running jobs.
+const CAPPED: fn(Parts) -> bool = |parts| parts.steers() || parts.divides();
 const RANKED: fn(Parts) -> bool = |parts| matches!(parts.placement, PlacementRule::Ranked | PlacementRule::Window);
 const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Window;
 /// Orders that make a list of the jobs.
@@ -49,7 +51,7 @@ pub const KEYS: [Key; 32] = [
         default: "750",
         meaning: "expected slowdown under a cap without a profile; at 1000 in proportion to the power",
         is_part: false,
-        counts: LIMO,
+        counts: CAPPED,
         read: |options, value| number(&mut options.cap_factor_permille, value, 1, 1_000),
     },
     Key {
@@ -112,7 +114,7 @@ pub const KEYS: [Key; 32] = [
         default: "5s",
         meaning: "least time that a job stays suspended and a cap stays lowered",
         is_part: false,
-        counts: LIMO,
+        counts: CAPPED,
         read: |options, value| span(&mut options.least_off, value, Span::ZERO),
     },
     Key {
@@ -238,7 +240,7 @@ pub const KEYS: [Key; 32] = [
         default: "10",
         meaning: "share of the upper limit that is kept free",
         is_part: false,
-        counts: LIMO,
+        counts: CAPPED,
         read: |options, value| number(&mut options.reserve_permille, value, 0, 1_000),
     },
     Key {
@@ -268,7 +270,7 @@ pub const KEYS: [Key; 32] = [
         default: "1s",
         meaning: "time before a limit falls from which running jobs give way",
         is_part: false,
-        counts: LIMO,
+        counts: CAPPED,
         read: |options, value| span(&mut options.steer_lead, value, Span::ZERO),
     },
     Key {
