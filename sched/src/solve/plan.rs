@@ -151,7 +151,7 @@ impl PlanProblem {
         Ok(Self::beside(Supply::all(amounts(capacity)), jobs))
     }
 
-    /// Makes a problem whose resources are partly taken at first. A job that needs more than is ever free comes last.
+    /// Makes a problem whose resources are partly taken at first. They suffice for each of the jobs alone.
     pub(crate) fn beside(free: Supply, jobs: Vec<Entry>) -> Self {
         Self { capacity: free.most(), free, jobs }
     }
@@ -166,6 +166,13 @@ impl PlanProblem {
     pub(crate) fn hold(&mut self, job: u32) {
         if let Some(entry) = self.jobs.get_mut(job as usize) {
             entry.is_held = true;
+        }
+    }
+
+    /// Lets a job take nothing from the others.
+    pub(crate) fn leave_out(&mut self, job: u32) {
+        if let Some(entry) = self.jobs.get_mut(job as usize) {
+            entry.needs = Amounts::default();
         }
     }
 

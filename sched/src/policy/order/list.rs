@@ -9,10 +9,11 @@
 //! found. The best list is part of the state; it is never worse than that of a rule. Constraints: walltimes are the
 //! expected durations. With the admission `rate` the estimated draw stays below the upper limit and the rate of the
 //! budget; with `band`, the believed draw below the limit for the duration of the job. A job that has waited for
-//! `hold-after` comes first, and no other passes it: so none waits forever. Unclear text: the learned constraint is that
-//! the job does not start before the next end. Ignores: prices, and priorities except for the choice of the considered
-//! jobs. Cost for each start: a schedule of the considered jobs (at most `depth`), all nodes, and the running jobs.
-//! Options: `list-by`, `plan-steps`, `think-every`, `hold-after`, `depth`, `default-duration`, and those of the placement.
+//! `hold-after` comes first, and no other passes it: so none waits forever. A job that could not start on an empty cluster
+//! or under any known limit holds up nobody. Unclear text: the learned constraint is that the job does not start before
+//! the next end. Ignores: prices, and priorities except for the choice of the considered jobs. Cost for each start: a
+//! schedule of the considered jobs (at most `depth`), all nodes, and the running jobs. Options: `list-by`, `plan-steps`,
+//! `think-every`, `hold-after`, `depth`, `default-duration`, and those of the placement.
 
 mod problem;
 mod search;
@@ -89,9 +90,14 @@ impl<'a> ListPass<'a> {
 
     /// Returns the first start of the list.
     fn first_start(&mut self) -> Option<Start> {
+        // Without a running job it waits for nothing that an end would bring.
+        let is_idle = self.view.active().next().is_none();
         let first = *self.list.first()?;
         if is_late(&self.view, self.waiting.jobs[first as usize].1.job) {
-            return self.start_of(first);
+            let start = self.start_of(first);
+            if start.is_some() || !is_idle {
+                return start;
+            }
         }
         if self.view.parts().order == OrderRule::Rule {
             return self.list.clone().into_iter().find_map(|job| self.start_of(job));
@@ -104,7 +110,10 @@ impl<'a> ListPass<'a> {
                 if let Some(start) = self.start_of(*job) {
                     return Some(start);
                 }
-                self.waiting.problem.hold(*job);
+                match is_idle {
+                    true => self.waiting.problem.leave_out(*job),
+                    false => self.waiting.problem.hold(*job),
+                }
             }
             if now.is_empty() {
                 break;

@@ -33,6 +33,14 @@ impl Supply {
         Self(steps)
     }
 
+    /// Returns true if a job fits at some time without any other.
+    pub fn suffices(&self, job: &Entry) -> bool {
+        let mut profile = Profile::default();
+        profile.begin(self);
+        let (_, from, until) = profile.earliest(job);
+        profile.free[from..until].iter().all(|free| fits(free, &job.needs))
+    }
+
     /// Returns what is free now.
     pub fn now(&self) -> Amounts {
         self.0.first().map_or_else(Amounts::default, |(_, free)| *free)

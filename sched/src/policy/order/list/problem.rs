@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{AdmissionRule, Band, Digest, JobId, Power, Request};
+use limo_model::{AdmissionRule, CapRule, Digest, JobId, NodeId, Power, Request, Time};
 
 use crate::facts::{Known, units_wanted};
-use crate::future::{Asker, bytes};
+use crate::future::{Asker, asks_each, bytes};
 use crate::index::Way;
 use crate::policy::order::conservative::asker;
 use crate::solve::plan::{Amounts, Entry, ListRule, PlanProblem, RESOURCES, Supply};
@@ -22,7 +22,11 @@ const STEPS: usize = 96;
 /// Power without a limit, in mW. Sums with the draw of all nodes do not overflow.
 const UNLIMITED: i64 = i64::MAX / 8;
 
-/// The waiting jobs that could run on the nodes that take jobs now, in the order of the queue.
+/// Most changes of the limits that count.
+const LIMIT_CHANGES: usize = 256;
+
+/// The waiting jobs that could run on the nodes that take jobs now, under the known limits, in the order of the queue. The
+/// others take nothing from these.
 pub(super) struct WaitingJobs<'a> {
     pub jobs: Vec<(JobId, Asker<'a>)>,
     /// Has the jobs in the same order. Time 0 is now.
@@ -33,22 +37,28 @@ pub(super) struct WaitingJobs<'a> {
 
 impl<'a> WaitingJobs<'a> {
     pub fn of(view: &View<'a>) -> Self {
+        let nodes = PresentNodes::of(view);
         let asked = |(id, job): (JobId, &'a Job)| asker(view, job).map(|asker| (id, asker));
-        let all: Vec<_> = view.queue().filter_map(asked).collect();
+        let all: Vec<_> = view.queue().filter_map(asked).filter(|(_, asker)| nodes.suffice(view, *asker)).collect();
         let pools = Pools::of(&all);
         let mut digest = Digest::default();
-        let free = pools.free(view, &mut digest);
-        let most = free.most();
+        let supply = pools.supply(view, &nodes, &mut digest);
+        // At a cap a job may need less power.
+        let most = supply.most()[POWER];
+        let may_be_capped = view.parts().caps == CapRule::FromProfile;
         let (mut jobs, mut entries) = (Vec::new(), Vec::new());
         for (id, asker) in all {
-            let entry = pools.entry(view, asker);
-            if entry.needs.iter().zip(&most).all(|(need, most)| need <= most) {
+            let mut entry = pools.entry(view, asker);
+            if may_be_capped {
+                entry.needs[POWER] = entry.needs[POWER].min(most);
+            }
+            if supply.suffices(&entry) {
                 add(&mut digest, id.0);
                 jobs.push((id, asker));
                 entries.push(entry);
             }
         }
-        Self { jobs, problem: PlanProblem::beside(free, entries), digest: digest.value() }
+        Self { jobs, problem: PlanProblem::beside(supply, entries), digest: digest.value() }
     }
 
     /// Returns a list of jobs by their indexes: those of `listed` that still wait.
@@ -84,6 +94,48 @@ impl<'a> WaitingJobs<'a> {
 
 fn add(digest: &mut Digest, value: u64) {
     *digest = digest.with(&value.to_le_bytes());
+}
+
+/// The nodes that take jobs now.
+struct PresentNodes {
+    takes_jobs: Vec<bool>,
+    by_class: Vec<u64>,
+}
+
+impl PresentNodes {
+    fn of(view: &View<'_>) -> Self {
+        let (now, classes) = (view.now(), &view.index().classes);
+        let takes_jobs: Vec<bool> = view.nodes().iter().map(|node| node.is_available(now)).collect();
+        let mut by_class = vec![0; classes.len()];
+        for node in view.nodes().iter().filter(|node| node.is_available(now)) {
+            if let Some((class, _)) = classes.place_of(node.id) {
+                by_class[class] += 1;
+            }
+        }
+        Self { takes_jobs, by_class }
+    }
+
+    fn has(&self, node: NodeId) -> bool {
+        self.takes_jobs.get(node.0 as usize).is_some_and(|takes| *takes)
+    }
+
+    /// Returns true if these nodes would suffice for a job if they were empty.
+    fn suffice(&self, view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
+        let request: &Request = &job.request;
+        let wanted = u64::from(request.nodes.get());
+        let mut found = 0_u64;
+        for way in &shape.ways {
+            let nodes = if asks_each(view, shape) {
+                let nodes = view.index().classes.class(way.class).nodes.iter();
+                let nodes = nodes.filter(|id| self.has(**id)).filter_map(|id| view.node(*id));
+                nodes.filter(|node| view.may_use(request, node)).take(request.nodes.get() as usize).count() as u64
+            } else {
+                self.by_class[way.class]
+            };
+            found += nodes.saturating_mul(if request.is_packed() { way.most.into() } else { 1 });
+        }
+        found >= wanted
+    }
 }
 
 /// Units by their pools: all that one job could use are in one pool.
@@ -124,15 +176,10 @@ impl Pools {
     }
 
     /// Returns what is free from now on: the nodes that take jobs without the running jobs, until these end.
-    fn free(&self, view: &View<'_>, digest: &mut Digest) -> Supply {
+    fn supply(&self, view: &View<'_>, nodes: &PresentNodes, digest: &mut Digest) -> Supply {
         let (now, classes) = (view.now(), &view.index().classes);
         let mut free = Amounts::default();
-        let mut takes_jobs = Vec::with_capacity(view.nodes().len());
-        for node in view.nodes() {
-            takes_jobs.push(node.is_available(now));
-            if !node.is_available(now) {
-                continue;
-            }
+        for node in view.nodes().iter().filter(|node| nodes.has(node.id)) {
             let Some((class, _)) = classes.place_of(node.id) else { continue };
             for (unit, spec) in (0..).zip(&node.spec.units) {
                 if let Some(pool) = self.pool(class, unit) {
@@ -147,7 +194,7 @@ impl Pools {
         limits.iter().for_each(|(_, high)| add(digest, *high as u64));
         let mut changes = Vec::new();
         for (id, job) in view.active() {
-            let taken = self.taken(view, job, &takes_jobs);
+            let taken = self.taken(view, job, nodes);
             let Some(end) = job.expected_end(now) else { continue };
             add(digest, id.0);
             // Its draw is in that of the cluster.
@@ -164,14 +211,14 @@ impl Pools {
     }
 
     /// Returns what a job has on nodes that take jobs.
-    fn taken(&self, view: &View<'_>, job: &Job, takes_jobs: &[bool]) -> Amounts {
+    fn taken(&self, view: &View<'_>, job: &Job, nodes: &PresentNodes) -> Amounts {
         let classes = &view.index().classes;
         let mut taken = Amounts::default();
         let Some(assignment) = job.assignment() else { return taken };
         for part in &assignment.placement {
             for unit in part.units() {
-                let takes = takes_jobs.get(unit.node.0 as usize).is_some_and(|takes| *takes);
-                let Some((class, _)) = classes.place_of(unit.node).filter(|_| takes) else { continue };
+                let place = classes.place_of(unit.node).filter(|_| nodes.has(unit.node));
+                let Some((class, _)) = place else { continue };
                 if let Some(pool) = self.pool(class, unit.unit) {
                     let all = || classes.class(class).units.get(usize::from(unit.unit)).map_or(0, |spec| spec.cores);
                     taken[pool] += i64::from(if assignment.alone { all() } else { part.cores });
@@ -235,9 +282,23 @@ fn limits(view: &View<'_>) -> (Vec<(i64, i64)>, Power) {
         AdmissionRule::Band => view.draw(),
         _ => view.estimated_draw(),
     };
-    let in_mw = |band: Band| if band.high().is_unlimited() { UNLIMITED } else { band.high().mw() };
-    let later = view.limits().bands(view.now()).map(|(at, band)| ((at - view.now()).ms(), in_mw(band)));
-    (std::iter::once((0, in_mw(view.band()))).chain(later).collect(), draw)
+    let (now, is_rate) = (view.now(), view.parts().admission == AdmissionRule::Rate);
+    let budgets = if is_rate { view.settings().budgets.from_then_on(now) } else { &[] };
+    let mut times: Vec<Time> = view.limits().bands(now).map(|(at, _)| at).take(LIMIT_CHANGES).collect();
+    for budget in budgets {
+        times.extend([budget.from, budget.until]);
+        times.extend(view.release_of(budget).into_iter().map(|(at, _)| at));
+    }
+    times.retain(|at| *at > now);
+    times.sort_unstable();
+    times.dedup();
+    let high = |at: Time| {
+        let rate = if is_rate { view.rate_at(at) } else { None };
+        let high = view.limits().band(at).high().min(rate.unwrap_or(Power::MAX));
+        if high.is_unlimited() { UNLIMITED } else { high.mw() }
+    };
+    let all = std::iter::once(now).chain(times.into_iter().take(LIMIT_CHANGES));
+    (all.map(|at| ((at - now).ms(), high(at))).collect(), draw)
 }
 
 /// Units with those that they share a pool with.
