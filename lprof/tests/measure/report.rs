@@ -90,9 +90,9 @@ fn commands_report_their_kernel_and_their_work() {
     assert_eq!(printed.code, Some(0), "{printed:#?}");
     let lprof = env!("CARGO_BIN_EXE_lprof");
     let serve = format!("{lprof} serve --stdio");
-    // It draws nothing on this machine, so its energy cannot be trusted.
+    // How long it really takes decides whether its figures are precise enough.
     let printed = measure(&["--", lprof, "workload", "run", &workload, "--app", "dummy", "--stdio", &serve]);
-    assert_eq!(printed.code, Some(3), "{printed:#?}");
+    assert!(matches!(printed.code, Some(0 | 3)), "{printed:#?}");
     let all = results::read(out.as_ref()).expect("results");
     let reported = |application: &str, size: &str| {
         let found = all.values().find(|of| (of.application.as_str(), of.size.as_str()) == (application, size));

@@ -1,13 +1,16 @@
 //! The starts that policies plan for later, as `lq explain` shows them.
 
-use limo_model::{JobId, Memory, Meter, NodeId, NodeSpec, Power, Preset, Request, Span, Time, UnitKind, UnitSpec};
+use limo_model::{
+    JobId, Memory, Meter, NodeId, NodeSpec, OrderRule, Overrides, Power, Preset, Request, Span, Time, UnitKind,
+    UnitSpec,
+};
 use limo_sched::{Core, Event, Options, PlannedPlace, PlannedStart};
 
 const NOW: Time = Time::from_unix_ms(0);
 
 /// Two nodes of one core with a job of ten minutes each; jobs 3 and 4 wait for one node and for two.
-fn core(preset: Preset) -> Core {
-    let mut core = Core::new(NOW, preset, Options::default());
+fn core(preset: Preset, options: Options) -> Core {
+    let mut core = Core::new(NOW, preset, options);
     for name in ["n0", "n1"] {
         let unit = UnitSpec {
             name: "cpu".into(),
@@ -42,9 +45,15 @@ fn each_order_plans_the_starts_that_it_promises() {
         let nodes = nodes.iter().map(|node| NodeId(*node)).collect();
         Some(PlannedStart { at: at(minutes), place: PlannedPlace::Named(nodes) })
     };
-    let planned = |preset| [3, 4].map(|job| core(preset).planned_start(NOW, JobId(job)));
+    let planned_with = |preset, options| [3, 4].map(|job| core(preset, options).planned_start(NOW, JobId(job)));
+    let planned = |preset| planned_with(preset, Options::default());
     assert_eq!(planned(Preset::Easy), [any(10, 1), None], "for the first job that waits");
     assert_eq!(planned(Preset::Conservative), [any(10, 1), any(20, 2)], "for each job");
     assert_eq!(planned(Preset::Limo), [named(10, &[0]), named(20, &[0, 1])]);
-    assert_eq!(core(Preset::Easy).planned_start(NOW, JobId(1)), None, "it runs");
+    for order in [OrderRule::Rule, OrderRule::Program] {
+        let chosen = Overrides { order: Some(order), ..Overrides::default() };
+        let options = Options { chosen, ..Options::default() };
+        assert_eq!(planned_with(Preset::Easy, options), [any(10, 1), any(20, 2)], "for each job");
+    }
+    assert_eq!(core(Preset::Easy, Options::default()).planned_start(NOW, JobId(1)), None, "it runs");
 }

@@ -35,10 +35,11 @@ impl Supply {
 
     /// Returns true if a job fits at some time without any other.
     pub fn suffices(&self, job: &Entry) -> bool {
-        let mut profile = Profile::default();
-        profile.begin(self);
-        let (_, from, until) = profile.earliest(job);
-        profile.free[from..until].iter().all(|free| fits(free, &job.needs))
+        let fits_from = |from: usize| {
+            let end = self.0[from].0.saturating_add(job.ms.max(1));
+            self.0[from..].iter().take_while(|(at, _)| *at < end).all(|(_, free)| fits(free, &job.needs))
+        };
+        (0..self.0.len()).any(fits_from)
     }
 
     /// Returns what is free now.
