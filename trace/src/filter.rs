@@ -133,6 +133,7 @@ mod tests {
             user: index % 3,
             application: -1,
             treatment: crate::workload::Treatment::default(),
+            chunks: None,
         };
         Workload { jobs: (0..10).map(job).collect(), start: Some(Time::from_unix_ms(1_000)), ..Workload::default() }
     }

@@ -7,6 +7,7 @@ pub mod curve;
 pub mod filter;
 pub mod generate;
 pub mod input;
+pub mod log_crypt;
 pub mod platform;
 pub mod swf;
 mod weeks;
@@ -14,4 +15,4 @@ mod workload;
 
 pub use platform::Platform;
 pub use weeks::{WEEK, Week};
-pub use workload::{Application, Job, Treatment, Workload};
+pub use workload::{Application, Chunks, Job, Treatment, Workload};

@@ -108,6 +108,7 @@ mod tests {
             user: -1,
             application: -1,
             treatment: crate::workload::Treatment::default(),
+            chunks: None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Workload in memory: the data of jobs for a simulation, small enough for millions of jobs.
 
-use limo_model::{Span, Time};
+use std::num::NonZeroU32;
+
+use limo_model::{Chunk, Span, Time};
 
 /// Job of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,20 @@ pub struct Job {
     pub application: i32,
     /// Treatment by a policy.
     pub treatment: Treatment,
+    /// Index in [`Workload::chunks`], if the format says how the job is divided among nodes. Its processors then only count
+    /// in figures.
+    pub chunks: Option<u32>,
+}
+
+/// Equal chunks of a job, of which several may share a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunks {
+    /// Number of chunks.
+    pub count: NonZeroU32,
+    /// Resources of each chunk.
+    pub each: Chunk,
+    /// Allowed types of accelerators; empty allows all.
+    pub hardware: Vec<String>,
 }
 
 /// Permitted treatment of a job.
@@ -61,6 +77,8 @@ pub struct Workload {
     pub jobs: Vec<Job>,
     /// Applications of the jobs, if the format names them.
     pub applications: Vec<Application>,
+    /// Chunks of jobs, if the format has them.
+    pub chunks: Vec<Chunks>,
     /// Start of the workload, if known (`UnixStartTime`).
     pub start: Option<Time>,
     /// Processors of the machine, if known (`MaxProcs`).
@@ -70,6 +88,21 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Returns the chunks of a job, if the format has them.
+    pub fn chunks(&self, job: &Job) -> Option<&Chunks> {
+        self.chunks.get(usize::try_from(job.chunks?).ok()?)
+    }
+
+    /// Adds chunks, unless it has equal ones already. Returns their index for a job.
+    pub fn add_chunks(&mut self, chunks: Chunks) -> u32 {
+        let index = self.chunks.iter().position(|known| *known == chunks).unwrap_or_else(|| {
+            self.chunks.push(chunks);
+            self.chunks.len() - 1
+        });
+        // No workload has more jobs.
+        u32::try_from(index).unwrap_or(u32::MAX)
+    }
+
     /// Returns the application of a job, if its name is known.
     pub fn application(&self, job: &Job) -> Option<&Application> {
         self.applications.get(usize::try_from(job.application).ok()?)
@@ -106,6 +139,7 @@ mod tests {
                 user: -1,
                 application: -1,
                 treatment: Treatment::default(),
+                chunks: None,
             };
             let mut workload = Workload { jobs: vec![job; 8], ..Workload::default() };
             workload.treat(hundredths, |treatment| treatment.may_suspend = true);

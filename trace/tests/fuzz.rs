@@ -45,7 +45,7 @@ prop_compose! {
         user in prop_oneof![-1..9_i32, any::<i32>()],
         application in any::<i32>(),
     ) -> Job {
-        Job { number, submit, wait, run, walltime, processors, user, application, treatment: limo_trace::Treatment::default() }
+        Job { number, submit, wait, run, walltime, processors, user, application, treatment: limo_trace::Treatment::default(), chunks: None }
     }
 }
 

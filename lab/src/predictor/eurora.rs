@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail};
 use limo_model::{Power, Span, Time, decimal};
 use limo_profiles::predict::{Features, FinishedJob, Submission};
 use limo_trace::input;
+use limo_trace::log_crypt::{self, LoggedJob};
 
 use super::KnownJob;
-use crate::y2018::instance::{Logged, read_logged};
 
 /// Most unpacked bytes of the published predictions, which have 2 MB.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -25,9 +25,9 @@ const SUFFIX: &str = ".node129";
 /// If a file is missing or invalid.
 pub fn cases(folder: &Path) -> Result<Vec<KnownJob>> {
     let published = predictions(&folder.join(PREDICTIONS))?;
-    let mut jobs: BTreeMap<String, Logged> = BTreeMap::new();
+    let mut jobs: BTreeMap<String, LoggedJob> = BTreeMap::new();
     for file in files(&folder.join("historical"))? {
-        for job in read_logged(&file)? {
+        for job in log_crypt::read(&file)? {
             jobs.entry(job.id.clone()).or_insert(job);
         }
     }
@@ -71,31 +71,30 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn case(job: &Logged, mean: Power) -> KnownJob {
-    let line = &job.line;
+fn case(job: &LoggedJob, mean: Power) -> KnownJob {
     let time = |seconds: i64| Time::from_unix_ms(seconds * 1_000);
     // The reader limits all counts to 10^9 for each of 10,000 units.
-    let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let submission = Submission {
         queue: &job.queue,
-        requested: (line.requested_s > 0).then(|| Span::from_secs(line.requested_s)),
-        nodes: count(line.units),
-        cores: count(line.cores),
-        accelerators: count(line.gpus + line.mics),
-        accelerator: if line.gpus > 0 {
+        requested: (job.requested_s > 0).then(|| Span::from_secs(job.requested_s)),
+        nodes: job.units.get(),
+        cores: count(job.cores),
+        accelerators: count(job.gpus + job.mics),
+        accelerator: if job.gpus > 0 {
             "gpu"
-        } else if line.mics > 0 {
+        } else if job.mics > 0 {
             "mic"
         } else {
             ""
         },
-        memory_mib: u64::try_from(line.memory_kib / 1_024).unwrap_or(0),
-        submitted: time(line.arrival_s),
+        memory_mib: job.memory_kib / 1_024,
+        submitted: time(job.arrival_s),
         ..Submission::default()
     };
-    let duration = Span::from_secs((line.end_s - line.start_s).max(1));
+    let duration = Span::from_secs((job.end_s - job.start_s).max(1));
     let row = FinishedJob { features: Features::of(&submission), mean, peak: mean, duration };
-    let start = time(line.start_s.max(line.arrival_s));
+    let start = time(job.start_s.max(job.arrival_s));
     let end = start.moved(duration);
-    KnownJob { row, submitted: time(line.arrival_s), start, end, expected: None }
+    KnownJob { row, submitted: time(job.arrival_s), start, end, expected: None }
 }

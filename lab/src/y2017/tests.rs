@@ -45,6 +45,7 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
         user: 1,
         application: 1,
         treatment: limo_trace::Treatment::default(),
+        chunks: None,
     };
     Workload { jobs: (1..).zip(jobs).map(job).collect(), ..Workload::default() }
 }

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use limo_trace::input;
+use limo_trace::{input, log_crypt};
 
-use super::instance;
 use super::{NO_CAP_W, Parameters, Policy};
 
 /// Most unpacked bytes of a table.
@@ -104,7 +103,7 @@ pub fn instances(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         for path in entries(&folder)? {
-            if let Some(name) = instance::name(&path) {
+            if let Some(name) = log_crypt::name(&path) {
                 found.insert(name, path);
             } else if path.is_dir() && depth < DEPTH {
                 folders.push((path, depth + 1));

@@ -131,8 +131,7 @@ impl Load for Trace<'_> {
     }
 
     fn request(&self, index: usize) -> Request {
-        let job = &self.workload.jobs[index];
-        request::request(self.platform, job, self.workload.application(job))
+        request::request(self.platform, self.workload, &self.workload.jobs[index])
     }
 
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static> {

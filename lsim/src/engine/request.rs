@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use limo_model::{Arrange, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
+use limo_model::{Arrange, Chunk, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
-use limo_trace::{Application, Job, Platform, Treatment};
+use limo_trace::{Application, Chunks, Job, Platform, Treatment, Workload};
 
 /// Returns the nodes of a platform in order, as the scheduler believes them to be.
 pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
@@ -51,8 +51,12 @@ fn spec(group: &Group) -> NodeSpec {
 }
 
 /// Makes the request of a job: a share of one node if one has enough processors. Otherwise whole nodes, as many as
-/// the cores of the most frequent kind require. A packed job has a chunk for each processor.
-pub fn request(platform: &Platform, job: &Job, application: Option<&Application>) -> Request {
+/// the cores of the most frequent kind require. A packed job has a chunk for each processor, unless its format says how it
+/// is divided.
+pub fn request(platform: &Platform, workload: &Workload, job: &Job) -> Request {
+    if let Some(chunks) = workload.chunks(job) {
+        return of_chunks(chunks, job, workload.application(job));
+    }
     let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);
     let (nodes, cores) = match NonZeroU32::new(job.processors) {
@@ -62,21 +66,43 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         _ if usual == 1 => (job.processors, Cores::Count(NonZeroU32::MIN)),
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
-    let Treatment { may_suspend, may_requeue, filler, explore, accelerators, packed, .. } = job.treatment;
-    let (name, variants) =
-        application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
+    let Treatment { accelerators, packed, .. } = job.treatment;
     Request {
         nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN),
         cores,
+        accelerators: NonZeroU32::new(accelerators),
+        with_cores: accelerators > 0,
+        arrange: if packed { Arrange::Pack } else { Arrange::Spread },
+        ..treated(job, workload.application(job))
+    }
+}
+
+fn of_chunks(chunks: &Chunks, job: &Job, application: Option<&Application>) -> Request {
+    let Chunk { cores, with_cores, accelerators, memory } = chunks.each;
+    Request {
+        nodes: chunks.count,
+        cores,
+        with_cores,
+        accelerators,
+        memory,
+        hardware: chunks.hardware.clone(),
+        arrange: Arrange::Pack,
+        ..treated(job, application)
+    }
+}
+
+/// Makes the request of a job for one core.
+fn treated(job: &Job, application: Option<&Application>) -> Request {
+    let Treatment { may_suspend, may_requeue, filler, explore, .. } = job.treatment;
+    let (name, variants) =
+        application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
+    Request {
         time_limit: job.walltime,
         variants,
         may_suspend,
         may_requeue,
         filler,
         explore,
-        accelerators: NonZeroU32::new(accelerators),
-        with_cores: accelerators > 0,
-        arrange: if packed { Arrange::Pack } else { Arrange::Spread },
         // The user does not matter to the core, because rows are made from the workload.
         ..Request::one_core(name)
     }
@@ -103,8 +129,9 @@ mod tests {
             user: -1,
             application: -1,
             treatment,
+            chunks: None,
         };
-        let found = request(&platform, &job, None);
+        let found = request(&platform, &Workload::default(), &job);
         assert_eq!((found.nodes.get(), found.is_packed()), (8, true));
         assert_eq!((found.cores.on(99), found.accelerators, found.with_cores), (1, NonZeroU32::new(1), true));
     }

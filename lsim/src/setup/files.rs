@@ -11,7 +11,7 @@ use limo_model::{
     VariationKey,
 };
 use limo_trace::curve::{self, Clock, CurveFileError, Table};
-use limo_trace::{Platform, Workload, batsim, swf};
+use limo_trace::{Platform, Workload, batsim, log_crypt, swf};
 
 use crate::engine::node_specs;
 
@@ -38,12 +38,15 @@ pub fn platform(path: &Path) -> Result<LoadedPlatform> {
     Ok(LoadedPlatform { platform: Platform::read(path)?, speed: None, notes: Vec::new() })
 }
 
-/// Reads Batsim's JSON or the Standard Workload Format, plain or gzipped, depending on the first bytes.
+/// Reads a `log_crypt` file if its name says so; else Batsim's JSON or the Standard Workload Format, depending on the first
+/// bytes. All may be gzipped.
 ///
 /// # Errors
 /// Those of the readers.
 pub fn workload(path: &Path, options: swf::Options, speed: Option<f64>) -> Result<Workload> {
-    if first_character(path)? == Some(b'{') {
+    if log_crypt::name(path).is_some() {
+        Ok(log_crypt::load(path)?)
+    } else if first_character(path)? == Some(b'{') {
         Ok(batsim::workload(path, batsim::Options { speed })?)
     } else {
         Ok(swf::load(path, options)?)

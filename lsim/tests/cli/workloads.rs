@@ -1,6 +1,6 @@
 //! `lsim generate`, `lsim import` and `lsim policies`.
 
-use super::{SMALL, folder, lsim, read, refused};
+use super::{SMALL, column, folder, lsim, read, refused};
 
 #[test]
 fn generated() {
@@ -112,4 +112,31 @@ fn policies() {
     assert_eq!(listing["policies"][0]["parts"]["order"], "strict");
     let depth = listing["options"].as_array().expect("a list").iter().find(|option| option["name"] == "depth");
     assert_eq!(depth.expect("listed")["default"], "512");
+}
+
+/// Runs an instance of the simulator of power-capping-2018 on one node with two MICs and one with two GPUs. Both units of job
+/// 1 share the second node, so job 4 waits for a GPU until 100 s. Job 3 asks for the memory of a whole node, which is free
+/// on neither until job 2 ends at 60 s. The draw is 16 cores with 10 W each and two GPUs with 62 W: 284 W.
+#[test]
+fn units_share_nodes() {
+    let job = |number: usize, units: &str, run: &str, requested: &str| {
+        let arrival = "2014-03-31 10:00:00";
+        let end = format!("2014-03-31 10:{run}");
+        format!("{number};xxx;yyy;parallel;{arrival}__{units}__{arrival};{end};1;1;1;{requested};NA;NA;COMPLETED;0\n")
+    };
+    let jobs = [
+        job(1, "7;8;1;0;1048576#7;8;1;0;1048576#", "01:40", "00:05"),
+        job(2, "7;1;0;1;1048576#", "01:00", "00:02"),
+        job(3, "7;1;0;0;33554432#", "00:30", "00:01"),
+        job(4, "7;0;1;0;0#", "00:10", "00:01"),
+    ];
+    let platform = include_str!("../../../trace/examples/eurora.toml").replace("count = 32", "count = 1");
+    let folder = folder(&[("a.log_crypt", &jobs.concat()), ("two.toml", &platform)]);
+    let printed = lsim(folder.path(), "run --trace a.log_crypt --platform two.toml --policy conservative --out out");
+    assert!(printed.starts_with("exit 0\n"), "{printed}");
+    let jobs = read(folder.path(), "out/jobs.csv");
+    assert_eq!(column(&jobs, "job_id"), ["2", "3", "1", "4"]);
+    assert_eq!(column(&jobs, "starting_time"), ["0", "60", "0", "100"]);
+    assert_eq!(column(&jobs, "requested_number_of_resources"), ["1", "1", "16", "4"]);
+    assert_eq!(column(&jobs, "consumed_energy_j")[2], "28400");
 }

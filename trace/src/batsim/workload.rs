@@ -131,7 +131,7 @@ pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -
     jobs.sort_by_key(|job| job.submit);
     let note = "not all ids are numbers: jobs are numbered by their place in the file";
     let notes = if numbered { Vec::new() } else { vec![note.to_owned()] };
-    Ok(Workload { jobs, applications, start: None, processors: document.nb_res, notes })
+    Ok(Workload { jobs, applications, processors: document.nb_res, notes, ..Workload::default() })
 }
 
 /// Returns the applications of the jobs, each once, sorted.
@@ -198,6 +198,7 @@ impl Reading<'_> {
                 accelerators: text.accelerators,
                 packed: text.packed,
             },
+            chunks: None,
         })
     }
 

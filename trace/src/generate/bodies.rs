@@ -61,6 +61,7 @@ impl<'a> Bodies<'a> {
             user: self.user(),
             application: -1,
             treatment: crate::workload::Treatment::default(),
+            chunks: None,
         }
     }
 

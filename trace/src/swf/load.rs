@@ -147,6 +147,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
         user: small(record, Field::User)?,
         application: small(record, Field::Application)?,
         treatment: crate::workload::Treatment::default(),
+        chunks: None,
     }))
 }
 

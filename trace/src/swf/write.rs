@@ -106,14 +106,14 @@ mod tests {
             user: 4,
             application: -1,
             treatment: crate::workload::Treatment::default(),
+            chunks: None,
         };
         let bare = Job { number: 8, submit: Span::from_secs(9), wait: None, walltime: None, user: -1, ..job };
         Workload {
-            applications: Vec::new(),
             jobs: vec![job, bare],
             start: Some(Time::from_unix_ms(843_480_031_000)),
             processors: Some(100),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

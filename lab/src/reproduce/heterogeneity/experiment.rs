@@ -120,6 +120,7 @@ pub fn job(number: i64, submit: Span, (index, kind): (usize, &JobKind)) -> Job {
         user: -1,
         application: i32::try_from(index).unwrap_or(-1),
         treatment: Treatment::default(),
+        chunks: None,
     }
 }
 

@@ -53,48 +53,6 @@ fn the_first_arrival_is_zero() {
 }
 
 #[test]
-fn another_number_of_jobs_than_the_name_says_is_refused() {
-    let text = format!("{LINE}\n{LINE}\n");
-    let error = |name: &str| {
-        format!("{name}: the file has 2 jobs, its name says 3: two runs were written to one file; use another instance")
-    };
-    for name in ["rndm_3_300_0.log_crypt", "hist_3_20140331_110904.log_crypt"] {
-        assert_eq!(file(name, text.as_bytes()), Err(error(name)));
-    }
-    assert_eq!(file("own_3_300.log_crypt", text.as_bytes()).expect("an instance").jobs.len(), 2);
-    assert_eq!(file("rndm_0_1_1.log_crypt", b""), Err("rndm_0_1_1.log_crypt: the file has no lines".to_owned()));
-}
-
-#[test]
-fn invalid_lines_are_refused() {
-    refused("__1;", "_1;", "2 parts are separated by `__`: a job has 3");
-    refused(";yyy", "", "4 parts are separated by `;`: the first part of a job has 5");
-    refused(";2014-09-14 07:15:27", "", "9 parts are separated by `;`: the third part of a job has 10");
-    refused("1;16;1;0;", "1;16;1;", "4 parts are separated by `;`: a unit has 5");
-    refused(
-        "1;16;1;0;1048576#1;8;2;0;3145728#",
-        "",
-        "the job has no unit: write node;cores;GPUs;MICs;memory# for each",
-    );
-    refused("16;1;0", "-16;1;0", "the number of cores is `-16`: write a whole number from 0 to 1000000000");
-    refused(
-        "3145728",
-        "3145728000000",
-        "the memory in KiB is `3145728000000`: write a whole number from 0 to 1000000000",
-    );
-    refused(
-        "2014-09-13",
-        "2014-13-09",
-        "the arrival is `2014-13-09 23:59:45`: write a time such as 2014-09-13 23:59:45",
-    );
-    refused("2014-09-14 00:02:07", "today", "the start is `today`: write a time such as 2014-09-13 23:59:45");
-    refused("2014-09-14 07:15:27", "2014-09-14 00:02:00", "the run ends 7 s before it starts");
-    let requested = "write hours from 0 to 999 and minutes from 00 to 59, such as 04:00";
-    refused("07:30", "07:60", &format!("the requested time is `07:60`: {requested}"));
-    refused("07:30", "450", &format!("the requested time is `450`: {requested}"));
-}
-
-#[test]
 fn jobs_that_the_published_program_refuses_are_refused() {
     // (16 + 18) / 2 = 17 cores.
     refused("1;8;2;0", "1;18;2;0", "a unit asks for 17 cores: the published program accepts at most 16");
