@@ -1,7 +1,9 @@
 //! Interface of the workload of a simulation: the jobs of a trace, or another source that provides the same data. Holds
 //! no state of a simulation.
 
-use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, Variation};
+use limo_model::{
+    Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Slowdown, Span, Time, Variation,
+};
 use limo_sched::Event;
 use limo_trace::platform::Unit;
 use limo_trace::{Platform, Workload};
@@ -69,9 +71,8 @@ pub struct Running {
     pub walltime: Option<Span>,
     /// Draw above idle on all of the job's nodes together; `None` to use the platform's values.
     pub draw: Option<Power>,
-    /// F of power-capping-2018, section 5.1.1, in thousandths: the job's slowdown under a cap; `None` to use the
-    /// policy's options.
-    pub cap_factor_permille: Option<u32>,
+    /// The job's slowdown under a cap; `None` to use the policy's options.
+    pub slowdown: Option<Slowdown>,
 }
 
 /// Event that neither a policy nor a job causes.
@@ -170,8 +171,7 @@ impl Trace<'_> {
     /// Returns the behaviour of a job as if its units were typical.
     fn typical(&self, index: usize, placement: &[Part]) -> Running {
         let job = &self.workload.jobs[index];
-        let plain =
-            Running { delay: Span::ZERO, run: job.run, walltime: job.walltime, draw: None, cap_factor_permille: None };
+        let plain = Running { delay: Span::ZERO, run: job.run, walltime: job.walltime, draw: None, slowdown: None };
         let Some((part, group)) = placement.first().and_then(|part| Some((part, self.platform.group(part.unit.node)?)))
         else {
             return plain;
@@ -189,8 +189,10 @@ impl Trace<'_> {
             Some(each.scaled(i64::from(part.count), 1))
         };
         let draw = placement.iter().filter_map(share).sum();
-        let run = known(unit).map_or(job.run, |known| known.duration);
-        Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
+        let known = known(unit);
+        let run = known.map_or(job.run, |known| known.duration);
+        let slowdown = known.and_then(|known| known.slowdown).or(Some(Slowdown::Factor(unit.cap_factor_permille)));
+        Running { delay, run, draw: Some(draw), slowdown, ..plain }
     }
 
     /// Returns the draw and the running time of a job on each of its units, whose typical time is `run`: each draws by

@@ -91,9 +91,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let Some(started) = run.started else { return };
         let task = self.steered.tasks.entry(job).or_insert_with(|| {
             let full = run.running.draw.unwrap_or_else(|| self.machine.extra(&run.placement));
-            let factor = run.running.cap_factor_permille;
-            let factor = factor.unwrap_or(self.core.settings().options.cap_factor_permille);
-            let law = Slowdown::Factor(factor);
+            let by_options = || Slowdown::Factor(self.core.settings().options.cap_factor_permille);
+            let law = run.running.slowdown.unwrap_or_else(by_options);
             let mut units = self.load.by_unit(*index, &run.placement);
             if units.is_empty() {
                 units = evenly(full, limo_model::width(&run.placement) as usize, run.running.run);

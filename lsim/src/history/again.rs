@@ -175,8 +175,7 @@ impl Load for Again<'_> {
     fn running(&self, index: usize, placement: &[Part], estimate: &Estimate) -> Running {
         let job = &self.past.jobs[index];
         let walltime = job.request.time_limit;
-        let running =
-            |run, draw| Running { delay: Span::ZERO, run, walltime, draw: Some(draw), cap_factor_permille: None };
+        let running = |run, draw| Running { delay: Span::ZERO, run, walltime, draw: Some(draw), slowdown: None };
         let here = self.past.unit(placement);
         let Some(ran) = &job.ran else {
             self.count(|sources| &mut sources.estimated);

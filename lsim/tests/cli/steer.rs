@@ -62,6 +62,19 @@ fn the_platform_defines_the_slowdown_by_a_cap() {
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
 }
 
+/// Uses the same F for the application alone: the unit has 0.75.
+#[test]
+fn an_application_has_its_own_slowdown() {
+    let unit = "idle = \"10 W\"\n[[nodes.unit]]\nname = \"cpu\"\nhardware = \"node\"\nkind = \"cpu\"\ncores = 1\n\
+        nameplate = \"40 W\"\n";
+    let application = "[nodes.unit.application]\ncg = { power = \"40 W\", duration = \"200s\", slowdown = \"F=1\" }\n";
+    let platform = format!("[[nodes]]\nname = \"n\"\ncount = 2\n{unit}{CAPS}{application}");
+    let folder = folder(&[("w.json", &workload("")), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", PROFILES)]);
+    let printed = lsim(folder.path(), &format!("{RUN} --set cap-factor-permille=1"));
+    assert!(printed.starts_with("exit 0"), "{printed}");
+    assert_eq!(column(&read(folder.path(), "out/jobs.csv"), "finish_time"), ["222.5", "222.5"]);
+}
+
 /// Starts one job at a time with 25 W, for which there is a profile: 200 s of work at the pace of 5/6.
 #[test]
 fn a_job_begins_under_a_cap() {

@@ -272,7 +272,10 @@ draw = "70 W"
         assert_eq!((group.draw.busy, group.believed.busy), (watts(149), watts(154)));
         let [cpu, quadro] = &group.units[..] else { panic!("two units") };
         assert_eq!((cpu.cores, cpu.caps, cpu.cap_factor_permille), (8, Some((watts(8), watts(60))), 750));
-        assert_eq!(cpu.applications["cg"], super::super::Run { power: watts(31), duration: Span::from_secs(77) });
+        assert_eq!(
+            cpu.applications["cg"],
+            super::super::Run { power: watts(31), duration: Span::from_secs(77), slowdown: None }
+        );
         assert_eq!((quadro.cores, quadro.caps, quadro.cap_factor_permille, quadro.draw), (1, None, 1_000, watts(70)));
         let capped = "[[nodes]]\nname = \"n\"\ncount = 2\ncores = 4\nidle = \"10 W\"\nbusy = \"50 W\"\n\
             believed-busy = \"60 W\"\ncaps = [\"5 W\", \"40 W\"]\ncap-factor = 0.5\n";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Power, Span, UnitKind, check_name};
+use limo_model::{Power, Slowdown, Span, UnitKind, check_name};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -41,6 +41,9 @@ pub struct Run {
     /// Duration; positive.
     #[serde(with = "limo_model::as_text")]
     pub duration: Span,
+    /// Slowdown under a cap; `None` to use that of the unit.
+    #[serde(default, with = "limo_model::as_text::option")]
+    pub slowdown: Option<Slowdown>,
 }
 
 impl Unit {

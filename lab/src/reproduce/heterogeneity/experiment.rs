@@ -173,7 +173,7 @@ pub fn run(
 
 fn platform(kinds: &[JobKind], nodes: u32) -> Platform {
     let runs = kinds.iter().map(|kind| {
-        let run = KnownRun { power: watts(kind.power), duration: span(kind.seconds) };
+        let run = KnownRun { power: watts(kind.power), duration: span(kind.seconds), slowdown: None };
         (kind.application.to_owned(), run)
     });
     let unit = Unit {
