@@ -199,6 +199,7 @@ impl NamedPart for AdmissionRule {
         (Self::Rate, "rate"),
         (Self::Ledger, "ledger"),
         (Self::LedgerReduced, "ledger-reduced"),
+        (Self::Relaxed, "relaxed"),
     ];
 }
 
@@ -223,6 +224,9 @@ impl NamedPart for CapRule {
         (Self::Moved, "moved"),
         (Self::Even, "even"),
         (Self::EqualSpeed, "equal-speed"),
+        (Self::AtStart, "at-start"),
+        (Self::FixedShare, "fixed-share"),
+        (Self::Ellsworth, "ellsworth"),
     ];
 }
 
@@ -278,7 +282,7 @@ impl Parts {
 
     /// Returns the reason if these parts contradict each other. Idle nodes may sleep under each combination.
     pub fn senseless(self) -> Option<String> {
-        use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
+        use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Relaxed, Resources};
         let Self { order, admission, placement, caps, idle: _ } = self;
         let (ordered, placed, admitted) = (order.name(), placement.name(), admission.name());
         let clash = |why: &str| Some(why.to_owned());
@@ -330,6 +334,15 @@ impl Parts {
             _ if caps == CapRule::Moved && is_list => {
                 Some(format!("the order `{ordered}` plans with the present caps: it needs caps that are not `moved`"))
             }
+            Relaxed if order != OrderRule::Easy && !is_list => Some(format!(
+                "the admission `relaxed` counts the estimated draw: it needs the order `easy`, `rule` or `program`, not \
+                 `{ordered}`"
+            )),
+            Relaxed if !self.divides() => Some(format!(
+                "the admission `relaxed` lets jobs start above the upper limit: it needs the caps `even`, `equal-speed` \
+                 or `ellsworth`, not `{}`",
+                caps.name()
+            )),
             Rate | Ledger | LedgerReduced if order != OrderRule::Easy && !(is_list && admission == Rate) => {
                 Some(format!(
                     "the admission `{admitted}` reserves energy for the first job of the order `easy`, not of `{ordered}`"
@@ -352,8 +365,14 @@ impl Parts {
             _ if caps == CapRule::Moved && admission != Band => {
                 clash("caps can be `moved` only with the admission `band`, which knows what they free")
             }
-            _ if self.divides() && admission != Resources => Some(format!(
-                "the caps `{}` bring the draw below the upper limit after a start: they need the admission `resources`",
+            _ if self.divides() && !matches!(admission, Resources | Relaxed) => Some(format!(
+                "the caps `{}` bring the draw below the upper limit after a start: they need the admission `resources` \
+                 or `relaxed`",
+                caps.name()
+            )),
+            _ if self.takes_what_is_left() && admission != Rate => Some(format!(
+                "the caps `{}` give a job what the estimated draw leaves of the upper limit: they need the admission \
+                 `rate`, not `{admitted}`",
                 caps.name()
             )),
             _ if caps == CapRule::FromProfile && !matches!(admission, Rate | Ledger | LedgerReduced) => clash(

@@ -51,6 +51,8 @@ pub enum AdmissionRule {
     Ledger,
     /// The same limits, and a lowered power limit for later jobs in favour of the first one (section IV-D).
     LedgerReduced,
+    /// A multiple of the upper limit, below which caps keep the draw (power-capping-2018, section 5.2.2).
+    Relaxed,
 }
 
 /// The choice of nodes and start time for a job.
@@ -88,6 +90,14 @@ pub enum CapRule {
     /// The upper limit is divided among the units with jobs: each gets the cap at which all are equally fast (Inadomi
     /// et al., SC 2015).
     EqualSpeed,
+    /// A job starts at what is left of the upper limit if that slows it down little, and keeps that cap (Etinski et al.,
+    /// Green Computing Conference 2010).
+    AtStart,
+    /// A job starts at what is left of the upper limit, and keeps that cap (Bodas et al., E2SC 2014).
+    FixedShare,
+    /// The upper limit is divided among the units with jobs: those that draw little leave power to the others, step by
+    /// step (Ellsworth et al., SC 2015).
+    Ellsworth,
 }
 
 /// The treatment of nodes without jobs.
@@ -252,6 +262,11 @@ impl Parts {
         matches!(self.admission, AdmissionRule::Rate | AdmissionRule::Ledger | AdmissionRule::LedgerReduced)
     }
 
+    /// Returns true if starts keep limits of the estimated draw.
+    pub fn counts_estimates(self) -> bool {
+        self.keeps_budget() || self.admission == AdmissionRule::Relaxed
+    }
+
     /// Returns true if the policy controls running jobs: changes caps, suspends, requeues.
     pub fn steers(self) -> bool {
         self.caps == CapRule::Moved
@@ -259,7 +274,17 @@ impl Parts {
 
     /// Returns true if the upper limit is divided among the units with jobs.
     pub fn divides(self) -> bool {
-        matches!(self.caps, CapRule::Even | CapRule::EqualSpeed)
+        matches!(self.caps, CapRule::Even | CapRule::EqualSpeed | CapRule::Ellsworth)
+    }
+
+    /// Returns true if a job may start at a cap because the power is not enough for its full speed.
+    pub fn starts_capped(self) -> bool {
+        self.caps == CapRule::FromProfile || self.takes_what_is_left()
+    }
+
+    /// Returns true if a job may start at what is left of the upper limit. Its time limit then counts the slowdown.
+    pub fn takes_what_is_left(self) -> bool {
+        matches!(self.caps, CapRule::AtStart | CapRule::FixedShare)
     }
 
     /// Returns true if the policy puts idle nodes to sleep.

@@ -260,9 +260,20 @@ pub struct Options {
     pub ranks: RankOptions,
     #[serde(skip_serializing_if = "ListOptions::is_default")]
     pub lists: ListOptions,
+    /// The multiple of the upper limit to which the admission `relaxed` lets the estimated draw rise
+    /// (power-capping-2018, section 5.2.2), 1 to [`Options::RELAXED_MOST`].
+    #[serde(skip_serializing_if = "is_usual_factor")]
+    pub relaxed_factor: u32,
+}
+
+fn is_usual_factor(factor: &u32) -> bool {
+    *factor == Options::default().relaxed_factor
 }
 
 impl Options {
+    /// Largest value of `relaxed_factor`.
+    pub const RELAXED_MOST: u32 = 1_000;
+
     /// Returns the parts in force under a preset. In journals older than the part `idle`, only `rest` describes idle
     /// nodes. It then applies if placements take the nodes with the fewest free cores.
     pub fn parts_of(&self, preset: Preset) -> Parts {
@@ -324,6 +335,7 @@ impl Default for Options {
             least_on: Span::from_secs(30),
             ranks: RankOptions::default(),
             lists: ListOptions::default(),
+            relaxed_factor: 3,
         }
     }
 }

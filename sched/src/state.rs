@@ -14,9 +14,9 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset,
-    Price, Profile, ProfileKey, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation,
-    nodes,
+    AdmissionRule, Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts,
+    Power, Preset, Price, Profile, ProfileKey, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId,
+    UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -146,6 +146,15 @@ impl Settings {
     /// Returns the parts of the policy in force.
     pub fn parts(&self) -> Parts {
         self.options.parts_of(self.preset)
+    }
+
+    /// Returns the highest estimated draw that the admission allows under a band: the upper limit, or its multiple.
+    pub(crate) fn ceiling(&self, band: Band) -> Power {
+        let high = band.high();
+        match self.parts().admission {
+            AdmissionRule::Relaxed => high.scaled(self.options.relaxed_factor.into(), 1),
+            _ => high,
+        }
     }
 }
 

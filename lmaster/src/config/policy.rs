@@ -15,15 +15,16 @@ pub(super) struct PolicyLayer {
     /// Jobs that may pass one that cannot start, instead of the preset's rule: strict, easy or conservative
     #[arg(id = "policy_order", long = "policy-order", value_name = "RULE", env = "LIMO_POLICY_ORDER")]
     order: Option<OrderRule>,
-    /// Limits that a start must keep, instead of the preset's rule: resources, equations, band, rate, ledger or
-    /// ledger-reduced
+    /// Limits that a start must keep, instead of the preset's rule: resources, equations, band, rate, ledger,
+    /// ledger-reduced or relaxed
     #[arg(id = "policy_admission", long = "policy-admission", value_name = "RULE", env = "LIMO_POLICY_ADMISSION")]
     admission: Option<AdmissionRule>,
     /// Choice of the nodes for a job, instead of the preset's rule: first-fit, by-price, least-room, least-energy, ranked,
     /// window or assignment
     #[arg(id = "policy_placement", long = "policy-placement", value_name = "RULE", env = "LIMO_POLICY_PLACEMENT")]
     placement: Option<PlacementRule>,
-    /// Caps of jobs, instead of the preset's rule: untouched, from-profile, moved, even or equal-speed
+    /// Caps of jobs, instead of the preset's rule: untouched, from-profile, moved, even, equal-speed, at-start, fixed-share
+    /// or ellsworth
     #[arg(id = "policy_caps", long = "policy-caps", value_name = "RULE", env = "LIMO_POLICY_CAPS")]
     caps: Option<CapRule>,
     /// Treatment of idle nodes, instead of the preset's rule and of --rest: stay-on or power-off
@@ -142,6 +143,9 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "SPAN", env = "LIMO_THINK_EVERY")]
     #[serde(with = "as_text::option")]
     think_every: Option<Span>,
+    /// Multiple of the upper limit below which the estimated draw stays under the admission relaxed [default: 3]
+    #[arg(long, value_name = "FACTOR", env = "LIMO_RELAXED_FACTOR")]
+    relaxed_factor: Option<u32>,
 }
 
 impl PolicyLayer {
@@ -186,6 +190,7 @@ impl PolicyLayer {
             list_by: self.list_by.or(under.list_by),
             plan_steps: self.plan_steps.or(under.plan_steps),
             think_every: self.think_every.or(under.think_every),
+            relaxed_factor: self.relaxed_factor.or(under.relaxed_factor),
         }
     }
 
@@ -212,6 +217,12 @@ impl PolicyLayer {
         );
         let plan_steps = self.plan_steps.unwrap_or(default.lists.plan_steps);
         ensure!(plan_steps > 0, "plan_steps is 0: a search must place 1 job or more");
+        let relaxed_factor = self.relaxed_factor.unwrap_or(default.relaxed_factor);
+        ensure!(
+            (1..=Options::RELAXED_MOST).contains(&relaxed_factor),
+            "relaxed_factor is {relaxed_factor}: it must be 1 to {}",
+            Options::RELAXED_MOST
+        );
         let mut options = Options {
             price_rule,
             price_hysteresis,
@@ -247,6 +258,7 @@ impl PolicyLayer {
                 plan_steps,
                 think_every: not_negative("think_every", self.think_every, default.lists.think_every)?,
             },
+            relaxed_factor,
             ..default
         };
         options.rest_by(self.rest.unwrap_or_default());

@@ -5,7 +5,7 @@
 use limo_model::{CapRule, EstimateSource, JobId, Part, Power, Profile, ProfileKey, UnitSpec};
 
 use super::Case;
-use crate::facts::{Known, Looked, explores};
+use crate::facts::{Known, Looked, by_unit, delay_by_caps, explores};
 use crate::plan::{Plan, Start, Violation};
 use crate::state::Job;
 
@@ -20,7 +20,9 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             Some(cap) if start.explores && !may_explore(case, (start.job, job), start) => {
                 found.push(Violation::Explores { job: start.job, cap });
             }
-            Some(cap) if !start.explores && !is_chosen(case, plan, (start, job)) => {
+            Some(cap)
+                if !start.explores && !(is_chosen(case, plan, (start, job)) && counts_delay(case, (start, job))) =>
+            {
                 found.push(Violation::NotItsCap { job: start.job, cap });
             }
             None if start.explores => found.push(Violation::Explores { job: start.job, cap: Power::ZERO }),
@@ -30,7 +32,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 }
 
 /// Returns true if the policy can choose the caps of a start: that of other jobs on the unit, or one with a profile,
-/// or any below a lower limit. It chooses none if it leaves caps untouched.
+/// or any below a lower limit, or any that lowers the draw of a job alone. It chooses none if it leaves caps untouched.
 fn is_chosen(case: Case<'_>, plan: &Plan, (start, job): (&Start, &Job)) -> bool {
     let others = || plan.starts.iter().filter(|other| other.job != start.job).flat_map(|other| &other.placement);
     start.placement.iter().filter_map(|part| Some((part, part.cap?))).all(|(part, cap)| {
@@ -43,12 +45,30 @@ fn is_chosen(case: Case<'_>, plan: &Plan, (start, job): (&Start, &Job)) -> bool 
         let low = case.state.settings.limits.band(case.now).low();
         let may_choose = match case.parts.caps {
             // Shared caps are set after the start.
-            CapRule::Untouched | CapRule::Even | CapRule::EqualSpeed => false,
+            CapRule::Untouched | CapRule::Even | CapRule::EqualSpeed | CapRule::Ellsworth => false,
             CapRule::FromProfile => has_profile(),
+            CapRule::AtStart | CapRule::FixedShare => is_below_draw(case, job, (part, cap)),
             CapRule::Moved => !low.is_zero() || has_profile(),
         };
         may_choose || is_shared()
     })
+}
+
+/// Returns true if a job alone on its units draws less at a cap than without it.
+fn is_below_draw(case: Case<'_>, job: &Job, (part, cap): (&Part, Power)) -> bool {
+    let draws = |cap| {
+        let units = part.units().map(|unit| ((unit, part), cap));
+        by_unit(case.state, job, units).map(|(draws, _)| draws).unwrap_or_default()
+    };
+    let is_alone = part.units().all(|unit| case.books.used(unit) == 0);
+    is_alone && draws(Some(cap)).iter().zip(draws(None)).all(|(capped, free)| *capped < free)
+}
+
+/// Returns true if a start at what is left of the upper limit counts the slowdown by its caps.
+fn counts_delay(case: Case<'_>, (start, job): (&Start, &Job)) -> bool {
+    let walltime = job.request.time_limit.unwrap_or(case.state.settings.options.default_duration);
+    !case.parts.takes_what_is_left()
+        || start.estimate.duration >= walltime + delay_by_caps(case.state, job, &start.placement, walltime)
 }
 
 fn may_explore(case: Case<'_>, (id, job): (JobId, &Job), start: &Start) -> bool {

@@ -22,20 +22,20 @@ struct PlanLoad {
 /// debt.
 pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let more = plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
-    if !case.parts.keeps_budget() || more <= Power::ZERO {
+    if !case.parts.counts_estimates() || more <= Power::ZERO {
         return;
     }
     let (now, settings, spending) = (case.now, &case.state.settings, &case.state.spending);
-    let (draw, high) = (case.books.draw() + more, case.high());
+    let (draw, high) = (case.books.draw() + more, settings.ceiling(settings.limits.band(now)));
     if draw > high {
         found.push(Violation::UpperLimit { draw, high });
     }
-    let budgets = settings.budgets.from_then_on(now);
+    let budgets = if case.parts.keeps_budget() { settings.budgets.from_then_on(now) } else { &[] };
     if budgets.is_empty() && settings.limits.next_change(now).is_none() {
         return;
     }
     let load = PlanLoad::of(case, plan, draw);
-    let steps: Vec<(Time, Power)> = settings.limits.bands(now).map(|(at, band)| (at, band.high())).collect();
+    let steps: Vec<(Time, Power)> = settings.limits.bands(now).map(|(at, band)| (at, settings.ceiling(band))).collect();
     if let Some((draw, high)) = load.above(&steps, Time::MAX) {
         found.push(Violation::UpperLimit { draw, high });
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use limo_model::{JobId, Power, UnitId};
 
 use super::Case;
+use crate::facts::expected_of_units;
 use crate::plan::{Plan, Violation};
 use crate::state::{Job, Phase};
 
@@ -35,6 +36,32 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let paused = plan.resumes.iter().filter(|job| case.job(**job).is_some_and(Job::is_paused));
     found.extend(paused.map(|job| Violation::SuspendedByPerson { job: *job }));
     upper_limit(case, plan, found);
+    rises(case, plan, found);
+}
+
+/// Checks that caps rise only by power that is surely free, if the policy divides the upper limit.
+fn rises(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let cap_of = |unit: UnitId| case.node(unit.node).and_then(|node| node.cap(unit.unit));
+    let is_higher = |unit: UnitId, cap: Option<Power>| {
+        cap_of(unit).is_some_and(|current| cap.is_none_or(|cap| cap > current)) && case.books.used(unit) > 0
+    };
+    let raised: BTreeMap<UnitId, Option<Power>> =
+        plan.caps.iter().copied().filter(|(unit, cap)| is_higher(*unit, *cap)).collect();
+    if raised.is_empty() || !case.parts.divides() {
+        return;
+    }
+    let after = |unit: UnitId| raised.get(&unit).copied().unwrap_or_else(|| cap_of(unit));
+    let more = |job: &Job| {
+        let assignment = job.assignment().filter(|of| of.units().any(|(unit, _)| raised.contains_key(&unit)))?;
+        Some((expected_of_units(case.state, job, after)?.draw - assignment.draw).at_least_zero())
+    };
+    let jobs = case.state.active.iter().filter_map(|id| case.job(id));
+    let more: Power = jobs.filter(|job| job.is_active_and_kept()).filter_map(more).sum();
+    let (unconfirmed, away) = case.state.relief();
+    let (draw, high) = (case.state.sums.draw + unconfirmed + away + more, case.high());
+    if draw > high && more > Power::ZERO {
+        found.push(Violation::UpperLimit { draw, high });
+    }
 }
 
 /// Checks that a unit has one cap for all its jobs. The units of a job may have different caps.

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, StopReason, Time, UnitId, Wait};
+use limo_model::{
+    Attempt, Energy, Estimate, JobEnd, JobId, Lease, NodeId, Power, Span, StopReason, Time, UnitId, Wait,
+};
 
 use crate::apply::{self, NodeCaps};
 #[cfg(debug_assertions)]
 use crate::books::Books;
 use crate::check::{Case, check};
 use crate::cluster::Cluster;
-use crate::facts::shares_at_start;
+use crate::facts::{delay_by_caps, shares_at_start};
 #[cfg(debug_assertions)]
 use crate::index::Index;
 use crate::plan::{Plan, Start, Violation};
@@ -223,6 +225,17 @@ fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], ro
     apply::unconfirmed_caps(&cluster.state, placement)
 }
 
+/// Returns the time by which the caps of a start delay its time limit. Under the other rules the limit stays.
+fn held_at_start(cluster: &Cluster, job: &Job, start: &Start) -> Span {
+    let is_capped = start.placement.iter().any(|part| part.cap.is_some());
+    let is_chosen = is_capped && !start.explores && job.request.cap.is_none();
+    if !is_chosen || !cluster.parts.takes_what_is_left() {
+        return Span::ZERO;
+    }
+    let walltime = job.request.time_limit.unwrap_or(cluster.state.settings.options.default_duration);
+    delay_by_caps(&cluster.state, job, &start.placement, walltime)
+}
+
 fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     apply::dequeue(cluster, start.job);
     let mut after = hold_new(cluster, now, &start.placement, round);
@@ -233,6 +246,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     after.dedup();
     let waiting = cluster.state.jobs.get(start.job);
     let shares = waiting.map(|job| shares_at_start(&cluster.state, job, &start.placement, start.estimate.power));
+    let held = waiting.map_or(Span::ZERO, |job| held_at_start(cluster, job, &start));
     let Some(job) = cluster.state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
@@ -242,10 +256,10 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     let mut assignment = Assignment {
         attempt,
         placement: start.placement.clone(),
-        estimate: start.estimate,
+        estimate: Estimate { duration: start.estimate.duration - held, ..start.estimate },
         draw: start.estimate.power,
         shares: shares.unwrap_or_default(),
-        held: Span::ZERO,
+        held,
         assigned: now,
         hidden_since: now,
         stop: None,

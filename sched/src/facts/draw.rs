@@ -54,18 +54,46 @@ pub(crate) struct Expected {
 pub(crate) fn expected_of_units(
     state: &State,
     job: &Job,
-    cap_of: impl Fn(UnitId) -> Option<Power>,
+    mut cap_of: impl FnMut(UnitId) -> Option<Power>,
 ) -> Option<Expected> {
     let assignment = job.assignment()?;
+    let mut as_started = true;
+    let units = assignment.units().map(|(id, part)| {
+        let cap = cap_of(id);
+        as_started &= cap == part.cap;
+        ((id, part), cap)
+    });
+    let (shares, duration) = by_unit(state, job, units)?;
+    if assignment.sole_part().is_some() {
+        return Some(Expected { draw: shares.into_iter().sum(), shares: Vec::new(), duration });
+    }
+    Some(match as_started {
+        true => {
+            let draw = assignment.estimate.power;
+            Expected {
+                draw,
+                shares: if is_even(state, &job.request) { Vec::new() } else { divided(draw, &shares) },
+                duration,
+            }
+        }
+        false => Expected { draw: shares.iter().copied().sum(), shares, duration },
+    })
+}
+
+/// Returns the expected draw of a job on each of these units, with the unit at a cap, and the duration of its slowest
+/// part, not its time limit. Cores beside accelerators do not count.
+pub(crate) fn by_unit<'a>(
+    state: &State,
+    job: &Job,
+    units: impl Iterator<Item = ((UnitId, &'a Part), Option<Power>)>,
+) -> Option<(Vec<Power>, Span)> {
     let request = Request { time_limit: None, ..Request::clone(&job.request) };
     let factors = state.variation.of(&request.application);
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
-    let mut as_started = true;
     // Adjacent parts are usually equal.
     let mut last: Option<(&UnitSpec, Option<Power>, u32, Estimate)> = None;
-    for (id, part) in assignment.units() {
-        let (unit, cap) = (state.unit(id)?, cap_of(id));
-        as_started &= cap == part.cap;
+    for ((id, part), cap) in units {
+        let unit = state.unit(id)?;
         let each = match last {
             Some((alike, at, cores, known)) if at == cap && cores == part.cores && alike == unit => known,
             _ => {
@@ -82,20 +110,16 @@ pub(crate) fn expected_of_units(
         duration = duration.max(each.duration);
         shares.push(each.power);
     }
-    if assignment.sole_part().is_some() {
-        return Some(Expected { draw: shares.into_iter().sum(), shares: Vec::new(), duration });
-    }
-    Some(match as_started {
-        true => {
-            let draw = assignment.estimate.power;
-            Expected {
-                draw,
-                shares: if is_even(state, &job.request) { Vec::new() } else { divided(draw, &shares) },
-                duration,
-            }
-        }
-        false => Expected { draw: shares.iter().copied().sum(), shares, duration },
-    })
+    Some((shares, duration))
+}
+
+/// Returns the time by which its caps delay a job on a placement that would take `span` without them.
+pub(crate) fn delay_by_caps(state: &State, job: &Job, placement: &[Part], span: Span) -> Span {
+    let units = || placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
+    let capped = by_unit(state, job, units().map(|(unit, part)| ((unit, part), part.cap)));
+    let free = by_unit(state, job, units().map(|of| (of, None)));
+    let Some(((_, capped), (_, free))) = capped.zip(free) else { return Span::ZERO };
+    (span.scaled(capped.ms(), free.ms().max(1)) - span).max(Span::ZERO)
 }
 
 /// Returns the division of a job's draw at its start among its units, in the order of its placement; empty for an even

@@ -7,8 +7,8 @@ use crate::random::run::{keeps_in, keeps_the_rules};
 use crate::random::{HARDWARE, cases, learn, narrow_step, wide_step, with_cores};
 use crate::world::World;
 use limo_model::{
-    CapRule, IdleRule, JobShare, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset,
-    Span, UnitKind, UnitSpec,
+    AdmissionRule, IdleRule, JobShare, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power,
+    Preset, Span, UnitKind, UnitSpec,
 };
 use limo_sched::{Event, ListOptions, Options};
 use proptest::prelude::*;
@@ -123,8 +123,8 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
         let lists = ListOptions { plan_steps: 50, ..ListOptions::default() };
         let with = move |options| Options { chosen: overrides, lists, ..options };
         let preset = Preset::Fifo;
-        match (order, parts.caps, parts.idle) {
-            (_, CapRule::FromProfile, _) => {
+        match (order, parts.idle) {
+            _ if parts.starts_capped() || (parts.divides() && parts.admission == AdmissionRule::Relaxed) => {
                 let options = backfill::options().prop_map(with);
                 keeps_in(cases(500), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
             }

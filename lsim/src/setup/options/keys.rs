@@ -1,7 +1,7 @@
 //! The keys of `--set`.
 
 use limo_model::{AdmissionRule, OrderRule, Parts, PlacementRule, Span};
-use limo_sched::PriceRule;
+use limo_sched::{Options, PriceRule};
 
 use super::Key;
 
@@ -11,16 +11,18 @@ const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
 const LIMO: fn(Parts) -> bool = Parts::steers;
 /// Policies that keep the upper limit by caps of running jobs.
 const CAPPED: fn(Parts) -> bool = |parts| parts.steers() || parts.divides();
+/// Policies that expect a slowdown under caps without a profile.
+const SLOWED: fn(Parts) -> bool = |parts| CAPPED(parts) || parts.takes_what_is_left();
 const RANKED: fn(Parts) -> bool = |parts| matches!(parts.placement, PlacementRule::Ranked | PlacementRule::Window);
 const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Window;
 /// Orders that make a list of the jobs.
 const LISTED: fn(Parts) -> bool = |parts| matches!(parts.order, OrderRule::Rule | OrderRule::Program);
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 32] = [
+pub const KEYS: [Key; 33] = [
     Key {
         name: "admission",
-        values: "resources | equations | band | rate | ledger | ledger-reduced",
+        values: "resources | equations | band | rate | ledger | ledger-reduced | relaxed",
         default: "none",
         meaning: "limits that a start must keep, in place of the policy's own rule",
         is_part: true,
@@ -51,12 +53,12 @@ pub const KEYS: [Key; 32] = [
         default: "750",
         meaning: "expected slowdown under a cap without a profile; at 1000 in proportion to the power",
         is_part: false,
-        counts: CAPPED,
+        counts: SLOWED,
         read: |options, value| number(&mut options.cap_factor_permille, value, 1, 1_000),
     },
     Key {
         name: "caps",
-        values: "untouched | from-profile | moved | even | equal-speed",
+        values: "untouched | from-profile | moved | even | equal-speed | at-start | fixed-share | ellsworth",
         default: "none",
         meaning: "caps of jobs, in place of the policy's own rule",
         is_part: true,
@@ -233,6 +235,15 @@ pub const KEYS: [Key; 32] = [
         is_part: false,
         counts: RANKED,
         read: |options, value| set(&mut options.ranks.by, value),
+    },
+    Key {
+        name: "relaxed-factor",
+        values: "1 to 1000",
+        default: "3",
+        meaning: "multiple of the upper limit below which the estimated draw stays",
+        is_part: false,
+        counts: |parts| parts.admission == AdmissionRule::Relaxed,
+        read: |options, value| number(&mut options.relaxed_factor, value, 1, Options::RELAXED_MOST),
     },
     Key {
         name: "reserve-permille",

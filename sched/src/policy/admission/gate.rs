@@ -1,6 +1,7 @@
 //! Power and energy: the test if the cluster may draw the power of one more job.
 //!
-//! `easy` has no test. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit.
+//! `easy` has no test. With the admission `relaxed` the estimated draw stays below a multiple of the upper limit, and
+//! caps keep the draw below the limit itself (power-capping-2018, section 5.2.2). `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit.
 //! While a budget's period runs, it also keeps the draw below the release rate. `energybud` (section IV) keeps the
 //! released minus the drawn energy from becoming negative while any job is expected to run. Once the first job has
 //! waited for `hold_after`, its reservation is included. `reducepc` (section IV-D) applies the same rule to jobs in
@@ -8,7 +9,7 @@
 //! job will need above the rate, spread until its start. The estimated draw is the idle draw of all nodes, including
 //! sleeping ones, plus the estimates of all active jobs.
 
-use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
+use limo_model::{AdmissionRule, Budget, Energy, Power, Span, Time, Wait};
 
 use crate::future::{Ceiling, Ledger, Obstacle, PowerRoom};
 use crate::index::HeadReservation;
@@ -48,7 +49,7 @@ impl<'a> Gate<'a> {
             AdmissionRule::Resources | AdmissionRule::Band => PowerLimit::Free,
             _ => kind(view),
         };
-        let reserves = matches!(admission, AdmissionRule::Ledger | AdmissionRule::Rate);
+        let reserves = !matches!(admission, AdmissionRule::LedgerReduced);
         Self {
             view: *view,
             kind,
@@ -71,6 +72,21 @@ impl<'a> Gate<'a> {
                 PowerLimit::Cap(limit) => power <= Power::ZERO || self.draw + power <= *limit,
                 PowerLimit::Ledger => self.ledger().admits(power, end).is_ok(),
             }
+    }
+
+    /// Returns the power that is left for a job that ends then, of the power that it needs.
+    pub fn left(&mut self, power: Power, end: Option<Time>) -> Power {
+        let beside = self.beside.filter(|(at, _)| end.is_none_or(|end| end > *at)).map_or(power, |(_, left)| left);
+        let left = match &mut self.kind {
+            PowerLimit::Free => power,
+            PowerLimit::Cap(limit) => *limit - self.draw,
+            PowerLimit::Ledger => match self.ledger().admits(power, end) {
+                Ok(()) => power,
+                Err(Obstacle::Power { left, .. }) => left,
+                Err(Obstacle::Energy { .. }) => Power::ZERO,
+            },
+        };
+        left.min(beside).min(power).at_least_zero()
     }
 
     /// Returns true if limits change or there are budgets.
@@ -213,7 +229,7 @@ fn next_stage(view: &View<'_>) -> Option<Time> {
 /// Returns the energy of the first job above the budget's release rate, in µJ.
 fn excess_uj(view: &View<'_>, draw: Power, reservation: &HeadReservation) -> i128 {
     let at = reservation.at;
-    let Some(budget) = view.settings().budgets.at(at) else { return 0 };
+    let Some(budget) = view.settings().budgets.at(at).filter(|_| view.parts().keeps_budget()) else { return 0 };
     let end = reservation.span.map_or(budget.until, |span| (at + span).min(budget.until));
     let rate = view.rate_at(at).unwrap_or_default();
     let above = (draw + reservation.power - rate).at_least_zero();
@@ -221,17 +237,24 @@ fn excess_uj(view: &View<'_>, draw: Power, reservation: &HeadReservation) -> i12
 }
 
 fn kind(view: &View<'_>) -> PowerLimit {
-    let high = view.band().high();
-    let periods = view.settings().budgets.from_then_on(view.now());
+    let high = view.settings().ceiling(view.band());
+    let periods = periods(view);
     if !periods.is_empty() || view.limits().next_change(view.now()).is_some() {
         return PowerLimit::Ledger;
     }
     if high.is_unlimited() { PowerLimit::Free } else { PowerLimit::Cap(high) }
 }
 
+/// Returns the periods of budgets that the admission keeps.
+fn periods<'a>(view: &View<'a>) -> &'a [Budget] {
+    match view.parts().keeps_budget() {
+        true => view.settings().budgets.from_then_on(view.now()),
+        false => &[],
+    }
+}
+
 fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
-    let (now, high) = (view.now(), view.band().high());
-    let periods = view.settings().budgets.from_then_on(now);
+    let (now, high, periods) = (view.now(), view.settings().ceiling(view.band()), periods(view));
     // A job without a walltime that ends it has no known end.
     let mut endless = false;
     let sure = view.index().ends.iter().filter(|(_, release)| {
@@ -240,7 +263,7 @@ fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
     });
     let is_rate = view.parts().admission == AdmissionRule::Rate;
     let mut limits = vec![Ceiling { steps: vec![(now, high)], until: Time::MAX }];
-    limits[0].steps.extend(view.limits().bands(now).map(|(at, band)| (at, band.high())));
+    limits[0].steps.extend(view.limits().bands(now).map(|(at, band)| (at, view.settings().ceiling(band))));
     if is_rate {
         limits.extend(periods.iter().map(|budget| Ceiling { steps: view.release_of(budget), until: budget.until }));
     }

@@ -19,7 +19,7 @@ use crate::view::View;
 pub(super) struct Trial<'a> {
     view: View<'a>,
     pub gate: Gate<'a>,
-    /// True if a job may start at a cap of its profile.
+    /// True if a job may start at a cap.
     has_caps: bool,
     known: KnownPlacements<'a>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Candidate<'a> {
 
 impl<'a> Trial<'a> {
     pub fn of(view: &View<'a>) -> Self {
-        let has_caps = view.parts().caps == CapRule::FromProfile;
+        let has_caps = view.parts().starts_capped();
         Self { view: *view, gate: Gate::of(view), has_caps, known: KnownPlacements::default() }
     }
 
@@ -97,34 +97,34 @@ impl<'a> Trial<'a> {
             has_room = true;
         }
         let has_cap = candidate.job.request.cap.is_some();
-        if !has_room || !self.has_caps || has_cap || candidate.need.parts > 1 {
+        if !has_room || !self.has_caps || has_cap {
             return None;
         }
         let mut placements = Placements::unshared(&self.view, candidate.shape, candidate.job);
         while let Some(placement) = placements.next(reservation, &mut self.known) {
-            if let Some(start) = self.start_capped(candidate, cache, placement) {
+            if let Some(start) = self.start_capped(candidate, cache, &placement) {
                 return Some(start);
             }
         }
         None
     }
 
-    /// Starts the job on a placement at the highest cap of its profile at which it fits.
+    /// Starts the job on a placement at the highest caps at which it fits.
     fn start_capped(
         &mut self,
         candidate: &Candidate<'_>,
         cache: Option<&PlanCache>,
-        mut placement: Placement,
+        placement: &Placement,
     ) -> Option<Start> {
         let (view, job) = (self.view, candidate.job);
-        let full = estimate(&view, job, &placement);
-        let at = |power| Estimate { power, energy: power * full.duration, ..full };
-        let caps = capped::caps(&view, job, &placement);
-        let (cap, power) =
-            caps.into_iter().find(|(_, power)| self.leaves_room(candidate, cache, (&placement, &at(*power))))?;
-        placement.iter_mut().for_each(|part| part.cap = Some(cap));
-        let (job, estimate) = (candidate.id, at(power));
-        Some(Start { job, placement, estimate, waits_for_relief: false, explores: false })
+        let full = estimate(&view, job, placement);
+        let end = job.request.time_limit.map(|_| view.now() + full.duration);
+        // A job that is slowed down ends later, when less may be left.
+        let left = [end, None].map(|end| self.gate.left(full.power, end));
+        let starts = capped::starts(&view, job, (placement, &full), left);
+        let fits = |(placement, estimate): &capped::Capped| self.leaves_room(candidate, cache, (placement, estimate));
+        let (placement, estimate) = starts.into_iter().find(fits)?;
+        Some(Start { job: candidate.id, placement, estimate, waits_for_relief: false, explores: false })
     }
 
     /// Returns true if a start does not affect the reservation of the first job, and enough power and energy are
@@ -166,9 +166,7 @@ impl<'a> Trial<'a> {
                 let end = now + Span::from_ms(need.span);
                 let passes = end <= cache.reservation.at || need.parts <= spare;
                 // At a cap the job may need less power.
-                let has_power = |gate: &mut Gate<'_>| {
-                    (has_caps && need.parts == 1) || gate.admits_at_least(Power::from_mw(need.power), end)
-                };
+                let has_power = |gate: &mut Gate<'_>| has_caps || gate.admits_at_least(Power::from_mw(need.power), end);
                 passes && need.parts <= room && has_power(gate)
             };
             let found = shape.waiting.next(cache.next, looks_possible);
@@ -193,8 +191,12 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Returns the future draw of the first job: on its planned nodes if they are known, else the lowest possible one.
+/// Returns the future draw of the first job: on its planned nodes if they are known, else the lowest possible one. Under
+/// `fixed-share` it is that at its lowest caps.
 pub(super) fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
+    if view.parts().caps == CapRule::FixedShare {
+        return capped::least(view, head.shape, &head.job.request);
+    }
     let placement = Placements::of(view, head.shape, head.job).next(None, &mut KnownPlacements::default());
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);
     known.unwrap_or(Power::from_mw(head.need.power))

@@ -1,14 +1,16 @@
-//! Caps that divide the upper limit among the units with jobs (`caps=even`, `caps=equal-speed`).
+//! Caps that divide the upper limit among the units with jobs (`caps=even`, `equal-speed`, `ellsworth`).
 //!
 //! Idea: the draw of the units with jobs is kept at the upper limit minus the reserve, less the draw that no cap
 //! lowers. Under `even` each unit gets the same cap. Under `equal-speed` all units are equally fast (Inadomi et al.,
 //! SC 2015): under a cap that slows it down, a unit takes as long as the energy that it needs for the work is high, so
 //! caps in proportion to the draw times the duration of [`limo_model::Variation`] give the same speed. A unit that
-//! draws less than its cap leaves the rest to the others. Units obey caps only in their range; jobs that draw too
-//! much at the lowest caps run on. Caps fall at once. They rise if the node's caps have not changed for `least_off`,
-//! and no lowered cap is unconfirmed, and by at least 1 W and 2 %. Ignores: priorities, deadlines and the lower limit.
+//! draws less than its cap leaves the rest to the others. `ellsworth` moves caps step by step ([`ellsworth`]). Units obey caps only in their range; jobs that draw too
+//! much at the lowest caps run on. Caps fall at once. They rise if no cap falls, the node's caps have not changed for
+//! `least_off`, and no lowered cap is unconfirmed, and by at least 1 W and 2 %. Ignores: priorities, deadlines and the lower limit.
 //! Suspends and requeues no job. Cost: 60 checks of each unit with jobs. Options: `least_off`, `reserve_permille`,
 //! `steer_lead`.
+
+mod ellsworth;
 
 use limo_model::{CapRule, Power};
 
@@ -20,8 +22,8 @@ use crate::view::View;
 /// One, in the steps of a level.
 const ONE: i64 = 1 << 20;
 
-/// Least change by which a cap rises: in thousandths of it, and absolute.
-const LEAST_RISE: (i64, Power) = (20, Power::from_watts(1));
+/// Least change of a cap that is worth an order: in thousandths of it, and absolute.
+const LEAST_CHANGE: (i64, Power) = (20, Power::from_watts(1));
 
 /// A unit with its weight: its target is this power times the level of all units.
 struct Weighted {
@@ -43,9 +45,29 @@ impl Weighted {
         Some(Self { weight: weight.max(Power::from_mw(1)), floor: share(low).min(of.aim.1), of })
     }
 
-    /// Returns the draw of its jobs at a level.
-    fn target(&self, level: i64) -> Power {
-        self.weight.scaled(level, ONE).min(self.of.aim.1).max(self.floor)
+    /// Returns the draw of its jobs at a level, of which they need at most `most`.
+    fn target(&self, level: i64, most: Power) -> Power {
+        self.weight.scaled(level, ONE).min(most).max(self.floor)
+    }
+
+    /// Returns the draw that its present cap allows its jobs; without a cap, the draw that they need.
+    fn allocation(&self, view: &View<'_>) -> Power {
+        let of = &self.of;
+        let share = |cap: Power| cap.scaled(i64::from(of.cores.1), i64::from(of.cores.0.max(1)));
+        cap_of(view, of.unit).map_or(of.aim.1, share)
+    }
+
+    /// Returns the present cap, and the one at which its jobs draw `target`. Those that need no more get the cap with
+    /// which they were started, unless `always`.
+    fn change(&self, view: &View<'_>, target: Power, always: bool) -> (Option<Power>, Option<Power>) {
+        let (aim, current) = (self.of.aim, cap_of(view, self.of.unit));
+        let cap = match target {
+            // The division by cores is rounded.
+            target if current.is_some() && target == self.allocation(view) => current,
+            target if target < aim.1 || always => self.of.cap_for(view, target),
+            _ => aim.0,
+        };
+        (current, cap)
     }
 }
 
@@ -59,32 +81,52 @@ pub(super) fn divide(view: &View<'_>, plan: &mut Plan) {
     let units: Vec<Weighted> = held(view).into_iter().filter_map(|unit| Weighted::new(view, unit)).collect();
     let now: Power = units.iter().map(|unit| unit.of.draw).sum();
     let reserve = high.scaled(i64::from(view.options().reserve_permille), 1_000);
-    let level = highest_level(&units, high - reserve - (view.draw() - now));
-    let may_rise = view.unconfirmed().is_zero();
-    for unit in &units {
-        let (aim, target, current) = (unit.of.aim, unit.target(level), cap_of(view, unit.of.unit));
-        let cap = if target < aim.1 { unit.of.cap_for(view, target) } else { aim.0 };
-        let rises = || may_rise && is_lowered(view, &unit.of, false) && is_worth_it(current, cap);
-        if is_below(cap, current) || (is_below(current, cap) && rises()) {
-            plan.caps.push((unit.of.unit, cap));
-        }
+    let budget = high - reserve - (view.draw() - now);
+    let needs: Vec<Power> = units.iter().map(|unit| unit.of.aim.1).collect();
+    let is_stepwise = view.parts().caps == CapRule::Ellsworth && needs.iter().copied().sum::<Power>() > budget;
+    let targets = match is_stepwise {
+        true => ellsworth::targets(view, &units, budget),
+        false => level_targets(&units, &needs, budget),
+    };
+    let changes = units.iter().zip(&targets).map(|(unit, target)| (unit, unit.change(view, *target, is_stepwise)));
+    let changes: Vec<_> = changes.collect();
+    let falls = changes.iter().filter(|(_, (current, cap))| is_below(*cap, *current));
+    plan.caps.extend(falls.map(|(unit, (_, cap))| (unit.of.unit, *cap)));
+    // Caps that rise may only take power that is surely free.
+    if !plan.caps.is_empty() || !view.unconfirmed().is_zero() {
+        return;
     }
+    let rises = changes.into_iter().filter(|(unit, (current, cap))| {
+        is_below(*current, *cap) && is_lowered(view, &unit.of, false) && is_worth_it(*current, *cap)
+    });
+    plan.caps.extend(rises.map(|(unit, (_, cap))| (unit.of.unit, cap)));
+}
+
+/// Returns the draws of the units at the highest level at which they together draw at most `budget`. Each needs at most
+/// the draw of `most`.
+fn level_targets(units: &[Weighted], most: &[Power], budget: Power) -> Vec<Power> {
+    let level = highest_level(units, most, budget);
+    units.iter().zip(most).map(|(unit, most)| unit.target(level, *most)).collect()
 }
 
 /// Returns the highest level at which the units together draw at most `budget`.
-fn highest_level(units: &[Weighted], budget: Power) -> i64 {
-    let full = units.iter().map(|unit| unit.of.aim.1.scaled(ONE, unit.weight.mw()).mw() + 1);
+fn highest_level(units: &[Weighted], most: &[Power], budget: Power) -> i64 {
+    let full = units.iter().zip(most).map(|(unit, most)| most.scaled(ONE, unit.weight.mw()).mw() + 1);
     let (mut low, mut high) = (0, full.max().unwrap_or(0));
     while low < high {
         let middle = low + (high - low + 1) / 2;
-        let draw: Power = units.iter().map(|unit| unit.target(middle)).sum();
+        let draw: Power = units.iter().zip(most).map(|(unit, most)| unit.target(middle, *most)).sum();
         if draw <= budget { low = middle } else { high = middle - 1 }
     }
     low
 }
 
+/// Least change of a cap that is worth an order.
+fn least_change(current: Power) -> Power {
+    current.scaled(LEAST_CHANGE.0, 1_000).max(LEAST_CHANGE.1)
+}
+
 /// Returns true if a cap rises enough for an order. The return to the aim always does.
 fn is_worth_it(current: Option<Power>, cap: Option<Power>) -> bool {
-    let Some((current, cap)) = current.zip(cap) else { return true };
-    cap - current >= current.scaled(LEAST_RISE.0, 1_000).max(LEAST_RISE.1)
+    current.zip(cap).is_none_or(|(current, cap)| cap - current >= least_change(current))
 }

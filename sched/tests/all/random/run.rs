@@ -179,7 +179,8 @@ impl Run {
         let stopped = |job: &Job| job.assignment().is_some_and(|assignment| assignment.stop.is_some());
         let leaving: Power =
             core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
-        if !settings.parts().steers() || core.sums().draw - leaving <= high {
+        let parts = settings.parts();
+        if !(parts.steers() || parts.divides()) || core.sums().draw - leaving <= high {
             return;
         }
         for (id, job) in core.jobs().filter(|(_, job)| !stopped(job) && matches!(job.phase, Phase::Running(..))) {
@@ -196,7 +197,7 @@ impl Run {
             let is_reserved = |name: &String| core.reservations().values().any(|of| of.nodes.contains(name));
             let name = |part: &Part| core.node(part.unit.node).expect("a node").spec().name.clone();
             let stays = assignment.placement.iter().map(name).any(|name| is_reserved(&name));
-            let gives = job.request.may_suspend && !stays || job.request.may_requeue;
+            let gives = parts.steers() && (job.request.may_suspend && !stays || job.request.may_requeue);
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
             // The units of a job on several units keep the cap of its start.
             if self.shares_with_wide(&assignment.placement) {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{AdmissionRule, CapRule, Digest, JobId, NodeId, Power, Request, Time};
+use limo_model::{AdmissionRule, Digest, JobId, NodeId, Power, Request, Time};
 
 use crate::facts::{Known, units_wanted};
 use crate::future::{Asker, asks_each, bytes};
@@ -45,7 +45,7 @@ impl<'a> WaitingJobs<'a> {
         let supply = pools.supply(view, &nodes, &mut digest);
         // At a cap a job may need less power.
         let most = supply.most()[POWER];
-        let may_be_capped = view.parts().caps == CapRule::FromProfile;
+        let may_be_capped = view.parts().starts_capped();
         let (mut jobs, mut entries) = (Vec::new(), Vec::new());
         for (id, asker) in all {
             let mut entry = pools.entry(view, asker);
@@ -294,7 +294,7 @@ fn limits(view: &View<'_>) -> (Vec<(i64, i64)>, Power) {
     times.dedup();
     let high = |at: Time| {
         let rate = if is_rate { view.rate_at(at) } else { None };
-        let high = view.limits().band(at).high().min(rate.unwrap_or(Power::MAX));
+        let high = view.settings().ceiling(view.limits().band(at)).min(rate.unwrap_or(Power::MAX));
         if high.is_unlimited() { UNLIMITED } else { high.mw() }
     };
     let all = std::iter::once(now).chain(times.into_iter().take(LIMIT_CHANGES));
