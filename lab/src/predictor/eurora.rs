@@ -24,7 +24,7 @@ const SUFFIX: &str = ".node129";
 /// # Errors
 /// If a file is missing or invalid.
 pub fn cases(folder: &Path) -> Result<Vec<KnownJob>> {
-    let published = predictions(&folder.join(PREDICTIONS))?;
+    let published = predictions(folder)?;
     let mut jobs: BTreeMap<String, LoggedJob> = BTreeMap::new();
     for file in files(&folder.join("historical"))? {
         for job in log_crypt::read(&file)? {
@@ -41,9 +41,13 @@ pub fn cases(folder: &Path) -> Result<Vec<KnownJob>> {
     Ok(cases.into_iter().map(|(_, case)| case).collect())
 }
 
-/// Returns the published predictions by the name of the job.
-fn predictions(path: &Path) -> Result<BTreeMap<String, Power>> {
-    let text = input::text(path, FILE_LIMIT).with_context(|| format!("{} cannot be read", path.display()))?;
+/// Returns the published predictions in the folder of the traces, by the name of the job: the mean draw of its cores.
+///
+/// # Errors
+/// If the file cannot be read, or a line is invalid.
+pub fn predictions(folder: &Path) -> Result<BTreeMap<String, Power>> {
+    let path = folder.join(PREDICTIONS);
+    let text = input::text(&path, FILE_LIMIT).with_context(|| format!("{} cannot be read", path.display()))?;
     let mut found = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let power =

@@ -5,11 +5,12 @@
 //! before it ([`walk`]), or by a model of the first 70 % of all jobs.
 
 pub mod command;
-pub mod eurora;
+mod eurora;
 pub mod generator;
 mod rows;
 pub mod walk;
 
+pub use eurora::predictions;
 use limo_model::{Power, Time};
 use limo_profiles::predict::{Features, FinishedJob};
 

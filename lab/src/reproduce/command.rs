@@ -12,11 +12,11 @@ use limo_requirements::{TRACES, traces};
 use limo_sched::Horizon;
 use serde_json::{Value, json};
 
-use super::heterogeneity;
 use super::{
     Averaged, BUDGETS, Claim, Compared, Condition, CoreSettings, EASY, Means, Outcome, SchedulerChoice, TABLE_II,
     TableII, Test, WAYS, claims, compare, means, negative_slowdowns, rows, run as run_all, table_ii, weeks,
 };
+use super::{capping, heterogeneity};
 use crate::y2017::Faults;
 
 /// The papers with a campaign.
@@ -27,6 +27,9 @@ pub enum Paper {
     EnergyBudget2017(Arguments),
     /// Zhou et al., Energy Aware Scheduler of Single/Multi-node Jobs Exploiting Node Heterogeneity
     Heterogeneity(heterogeneity::Arguments),
+    /// Borghesi et al., Scheduling-based power capping in high performance computing systems, 2018
+    #[command(name = "power-capping-2018")]
+    PowerCapping2018(capping::Arguments),
 }
 
 /// A fault of the published scheduler.
@@ -95,6 +98,7 @@ pub fn run(paper: &Paper) -> Result<ExitCode> {
     match paper {
         Paper::EnergyBudget2017(arguments) => energy_budget(arguments),
         Paper::Heterogeneity(arguments) => heterogeneity::reproduce(arguments),
+        Paper::PowerCapping2018(arguments) => capping::reproduce(arguments),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The campaigns of papers: [`heterogeneity`] has its own module. Here is that of energy-budget-2017, section V: thirty
+//! The campaigns of papers: [`heterogeneity`] and [`capping`] have their own modules. Here is that of energy-budget-2017, section V: thirty
 //! weeks, seven variants of scheduling, eight budgets, 1,470 simulations.
 //!
 //! Each simulation runs the live core, or with `--compat 2017` the published scheduler; this module does not schedule
@@ -6,6 +6,8 @@
 //! rules are the authors', and so is shutdown within the budget's period only (`docs/reproduction.md`).
 
 mod campaign;
+mod capping;
+mod claim_row;
 mod claims;
 pub mod command;
 mod figures;

@@ -1,9 +1,9 @@
 //! `lab reproduce heterogeneity`: the evaluation of the heterogeneity paper (COA and SWA), section 3, on synthetic
 //! nodes. Each result is the mean over seeds, beside the published value.
 
-mod claims;
 mod experiment;
 mod nodes;
+mod rows;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -15,10 +15,12 @@ use limo_model::Variation;
 use lsim::engine::Variations;
 use serde_json::json;
 
-use claims::{ClaimRow, rows};
 use experiment::{JobKind, PaperAlgorithm, VariedNodes, job, run, with_applications, workload};
 use limo_model::Span;
 use nodes::{OnNodes, Run, capped, mean, spread, uncapped, uncapped_durations};
+use rows::rows;
+
+use super::claim_row::ClaimRow;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

@@ -1,36 +1,8 @@
 //! The results H1 to H10 beside the published ones.
 
-use serde_json::{Value, json};
-
 use super::nodes::mean;
 use super::{Seed, table_5};
-
-/// A result.
-pub struct ClaimRow {
-    id: &'static str,
-    what: &'static str,
-    paper: &'static str,
-    ours: String,
-    /// The condition, and true if it holds.
-    condition: &'static str,
-    holds: bool,
-}
-
-impl ClaimRow {
-    pub fn json(&self) -> Value {
-        let Self { id, what, paper, ours, condition, holds } = self;
-        json!({ "id": id, "what": what, "paper": paper, "ours": ours, "condition": condition, "holds": holds })
-    }
-
-    pub fn table(rows: &[Self]) -> String {
-        let line = |row: &Self| {
-            let Self { id, what, paper, ours, condition, holds } = row;
-            let verdict = if *holds { "holds" } else { "DOES NOT HOLD" };
-            format!("{id:<4} {what}\n     paper: {paper}\n     ours:  {ours}\n     {condition}: {verdict}\n")
-        };
-        rows.iter().map(line).collect()
-    }
-}
+use crate::reproduce::claim_row::ClaimRow;
 
 /// Energy saving rate of equation 12 in percent, by scenario: that of the second and of the third algorithm.
 struct Savings([[f64; 2]; 2]);

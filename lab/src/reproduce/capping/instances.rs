@@ -1,0 +1,206 @@
+//! The instances: the published ones, and more of the same kind from their jobs.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use limo_model::{Chunk, Cores, Memory, Power, Slowdown, Span};
+use limo_trace::log_crypt::{self, ApplicationKind, LoggedJob};
+use limo_trace::{Application, Chunks, Job, Treatment, Workload};
+
+use crate::predictor::predictions;
+use crate::random::Random;
+
+/// Dynamic power of a unit without a prediction, of a GPU and of a MIC, in watts: those of the authors' program.
+const UNIT_W: i64 = 40;
+const GPU_W: i64 = 62;
+const MIC_W: i64 = 115;
+/// Draw and durations of the jobs that fill nodes at the start.
+const FILLING_W: i64 = 5;
+const FILLING_S: [i64; 2] = [600, 1_200];
+/// Nodes of each type, and their cores and accelerators.
+const NODES_OF_TYPE: u32 = 32;
+const NODE_CORES: NonZeroU32 = NonZeroU32::new(16).expect("positive");
+const NODE_ACCELERATORS: NonZeroU32 = NonZeroU32::new(2).expect("positive");
+/// Bursts of a window: the paper has no number.
+const BURSTS: usize = 5;
+
+/// Distribution of the arrivals over the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spreading {
+    Uniform,
+    Burst,
+}
+
+/// What a job draws, and how a cap slows it down.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Behaviour {
+    /// Above idle, of the cores of one chunk.
+    pub cores: Power,
+    /// Above idle, of each accelerator.
+    pub accelerator: Power,
+    /// Duration without a cap, and the requested time.
+    pub run: Span,
+    pub requested: Span,
+    /// Factor and cycles per instruction, drawn by the kind of the application.
+    pub factor: Slowdown,
+    pub cpi: Slowdown,
+}
+
+/// Jobs of one simulation. The application of each job is its own.
+#[derive(Debug, Clone)]
+pub struct CappedLoad {
+    pub workload: Workload,
+    /// By application.
+    pub behaviours: Vec<Behaviour>,
+    /// Jobs of the instance; the others fill nodes at the start.
+    pub counted: usize,
+}
+
+/// The published jobs, and their predicted draws by name.
+pub struct Published {
+    folder: PathBuf,
+    predictions: BTreeMap<String, Power>,
+    synthetic: Vec<LoggedJob>,
+}
+
+impl Published {
+    /// Reads the synthetic jobs, from which instances are made, and the predictions.
+    ///
+    /// # Errors
+    /// If a file is missing or invalid.
+    pub fn read(traces: &Path) -> Result<Self> {
+        let folder = traces.join("power-capping-2018");
+        let predictions = predictions(&folder)?;
+        let mut published = Self { folder, predictions, synthetic: Vec::new() };
+        for path in published.files("synthetic/jobs_50/ws_300")? {
+            published.synthetic.extend(log_crypt::read(&path)?);
+        }
+        Ok(published)
+    }
+
+    /// Returns the instances in a folder, in the order of their names.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has none.
+    pub fn files(&self, folder: &str) -> Result<Vec<PathBuf>> {
+        let folder = self.folder.join(folder);
+        let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        paths.retain(|path| log_crypt::name(path).is_some());
+        ensure!(!paths.is_empty(), "{} holds no instance (*.log_crypt.gz)", folder.display());
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// Makes an instance of published jobs, drawn with replacement, which arrive within the window.
+    pub fn drawn(&self, (jobs, window): (usize, Span), spreading: Spreading, seed: u64) -> Vec<LoggedJob> {
+        let mut random = Random::new(seed, 1);
+        let window_s = window.secs();
+        let mut arrivals: Vec<i64> = (0..jobs)
+            .map(|_| {
+                let share = match spreading {
+                    Spreading::Uniform => random.unit(),
+                    Spreading::Burst => random.index(BURSTS) as f64 / BURSTS as f64,
+                };
+                (share * window_s) as i64
+            })
+            .collect();
+        arrivals.sort_unstable();
+        let job = |arrival_s| LoggedJob { arrival_s, ..self.synthetic[random.index(self.synthetic.len())].clone() };
+        arrivals.into_iter().map(job).collect()
+    }
+
+    /// Makes the load of an instance on nodes of which a share is filled before the first job arrives.
+    pub fn load(&self, logged: &[LoggedJob], filled: f64, seed: u64) -> CappedLoad {
+        let mut random = Random::new(seed, 2);
+        let mut workload = log_crypt::workload(logged);
+        let kinds = logged.iter().map(|job| job.kind);
+        let (factors, cpis): (Vec<_>, Vec<_>) = kinds.map(|kind| slowdowns(kind, &mut random)).unzip();
+        let behaviour = |(job, (factor, cpi)): (&LoggedJob, _)| {
+            let units = i64::from(job.units.get());
+            let predicted = self.predictions.get(&job.id).map(|all| all.scaled(1, units));
+            let accelerator = if job.gpus > 0 { GPU_W } else { MIC_W };
+            let cores = predicted.unwrap_or(Power::from_watts(UNIT_W)).max(Power::from_watts(1));
+            let (run, requested) =
+                (Span::from_secs((job.end_s - job.start_s).max(1)), Span::from_secs(job.requested_s()));
+            Behaviour { cores, accelerator: Power::from_watts(accelerator), run, requested, factor, cpi }
+        };
+        let mut behaviours: Vec<Behaviour> = logged.iter().zip(factors.into_iter().zip(cpis)).map(behaviour).collect();
+        // The workload is sorted by submission; the number of a job is that of its line.
+        for job in &mut workload.jobs {
+            job.application = i32::try_from(job.number - 1).unwrap_or(-1);
+        }
+        let counted = workload.jobs.len();
+        fill(&mut workload, filled);
+        behaviours.extend(FILLING_S.map(|seconds| Behaviour {
+            cores: Power::from_watts(FILLING_W),
+            accelerator: Power::ZERO,
+            run: Span::from_secs(seconds),
+            requested: Span::from_secs(seconds),
+            factor: Slowdown::Factor(0),
+            cpi: Slowdown::Factor(0),
+        }));
+        let application = |index| Application { name: format!("job{index}"), variants: Vec::new() };
+        workload.applications = (0..behaviours.len()).map(application).collect();
+        CappedLoad { workload, behaviours, counted }
+    }
+}
+
+/// Draws the factor and the CPI of an application. The factors are those of the authors' program; the traces have no CPI.
+fn slowdowns(kind: ApplicationKind, random: &mut Random) -> (Slowdown, Slowdown) {
+    let (mean, deviation) = match kind {
+        ApplicationKind::Average => (0.7, 0.1),
+        ApplicationKind::CpuBound => (0.8, 0.2),
+        ApplicationKind::MemoryBound => (0.3, 0.2),
+    };
+    let factor = (mean + deviation * random.normal()).clamp(0.0, 1.0);
+    let cpi = match kind {
+        ApplicationKind::Average => 1.0 + 4.0 * random.unit(),
+        ApplicationKind::CpuBound => 1.0,
+        ApplicationKind::MemoryBound => 5.0 + 5.0 * random.unit(),
+    };
+    let permille = |value: f64| (value * 1e3).round() as u32;
+    (Slowdown::Factor(permille(factor)), Slowdown::Cpi(permille(cpi)))
+}
+
+/// Adds a job for each filled node, evenly on both types of nodes and with both durations; the others arrive a second later.
+/// Their applications are the last ones.
+fn fill(workload: &mut Workload, filled: f64) {
+    let count = (filled * 2.0 * f64::from(NODES_OF_TYPE)).round() as usize;
+    if count == 0 {
+        return;
+    }
+    let next = workload.jobs.len();
+    for job in &mut workload.jobs {
+        job.submit = job.submit + Span::from_secs(1);
+    }
+    let chunks = ["mic", "gpu"].map(|hardware| {
+        let each = Chunk {
+            cores: Cores::Count(NODE_CORES),
+            with_cores: true,
+            accelerators: Some(NODE_ACCELERATORS),
+            memory: Memory::ZERO,
+        };
+        workload.add_chunks(Chunks { count: NonZeroU32::MIN, each, hardware: vec![hardware.to_owned()] })
+    });
+    let filling = (next as i64 + 1..).zip(0..count).map(|(number, index)| {
+        let length = index / 2 % 2;
+        let run = Span::from_secs(FILLING_S[length]);
+        Job {
+            number,
+            submit: Span::ZERO,
+            wait: None,
+            run,
+            walltime: Some(run),
+            processors: NODE_CORES.get(),
+            user: -1,
+            application: i32::try_from(next + length).unwrap_or(-1),
+            treatment: Treatment::default(),
+            chunks: Some(chunks[index % 2]),
+        }
+    });
+    let filling: Vec<Job> = filling.collect();
+    workload.jobs.splice(..0, filling);
+}
