@@ -20,9 +20,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             Some(cap) if start.explores && !may_explore(case, (start.job, job), start) => {
                 found.push(Violation::Explores { job: start.job, cap });
             }
-            Some(cap)
-                if !start.explores && !(is_chosen(case, plan, (start, job)) && counts_delay(case, (start, job))) =>
-            {
+            Some(cap) if !start.explores && !is_chosen(case, plan, (start, job)) => {
                 found.push(Violation::NotItsCap { job: start.job, cap });
             }
             None if start.explores => found.push(Violation::Explores { job: start.job, cap: Power::ZERO }),
@@ -34,6 +32,9 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 /// Returns true if the policy can choose the caps of a start: that of other jobs on the unit, or one with a profile,
 /// or any below a lower limit, or any that lowers the draw of a job alone. It chooses none if it leaves caps untouched.
 fn is_chosen(case: Case<'_>, plan: &Plan, (start, job): (&Start, &Job)) -> bool {
+    if !counts_delay(case, (start, job)) {
+        return false;
+    }
     let others = || plan.starts.iter().filter(|other| other.job != start.job).flat_map(|other| &other.placement);
     start.placement.iter().filter_map(|part| Some((part, part.cap?))).all(|(part, cap)| {
         let Some((_, unit)) = case.unit(part.unit) else { return true };

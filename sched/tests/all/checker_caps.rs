@@ -106,3 +106,23 @@ fn a_job_that_does_not_explore_gets_no_cap_that_the_policy_may_not_choose() {
     apply(&mut core, &Event::LimitsSet { limits, by: "root".into() });
     assert_eq!(core.check(NOW, &plan(FORBIDS, 41, false)), [], "`limo` fits a job below the band");
 }
+
+/// At 40 W of 50 W and F = 0.75 a job takes as long as at full speed, at 30 W a quarter longer than 15 min.
+#[test]
+fn a_start_at_what_is_left_lowers_the_draw_and_counts_the_slowdown() {
+    let not_its = |cap| vec![Violation::NotItsCap { job: FORBIDS, cap: watts(cap) }];
+    let mut core = core(Preset::Easy, JobShare::NONE);
+    for caps in [CapRule::AtStart, CapRule::FixedShare] {
+        let chosen = Overrides::of(&[PartRule::Caps(caps)]).expect("one part");
+        let options = Options { chosen, ..Options::default() };
+        apply(&mut core, &Event::PolicySet { preset: Preset::Powercap, options, by: "root".into() });
+        assert_eq!(core.check(NOW, &plan(FORBIDS, 40, false)), []);
+        assert_eq!(core.check(NOW, &plan(FORBIDS, 50, false)), not_its(50), "it draws no less");
+        let mut slowed = plan(FORBIDS, 30, false);
+        assert_eq!(core.check(NOW, &slowed), not_its(30), "it takes longer");
+        slowed.starts[0].estimate.duration = Span::from_secs(1_125);
+        assert_eq!(core.check(NOW, &slowed), []);
+        slowed.starts[0].estimate.duration = Span::from_secs(1_124);
+        assert_eq!(core.check(NOW, &slowed), not_its(30), "it takes longer than that");
+    }
+}

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Preset, Profile, ProfileKey,
-    Request, Span, StopReason, Time, UnitKind, UnitSpec,
+    Attempt, Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Overrides, PartRule, Power, Preset,
+    Profile, ProfileKey, Request, Span, StopReason, Time, UnitKind, UnitSpec,
 };
 use limo_sched::{Command, Core, Event, Options};
 use proptest::prelude::*;
@@ -62,14 +62,20 @@ struct Plant {
     held: BTreeMap<JobId, (Attempt, NodeId)>,
     /// Number of starts that were released.
     releases: u32,
+    /// Number of jobs that began on a capped unit.
+    capped: u32,
     /// Last fall of the limit.
     fell: Time,
 }
 
 impl Plant {
     fn new(nodes: u32, every: Span) -> Self {
+        Self::under(Preset::Limo, Options::default(), (nodes, every))
+    }
+
+    fn under(preset: Preset, options: Options, (nodes, every): (u32, Span)) -> Self {
         let now = Time::from_unix_ms(0);
-        let mut core = Core::new(now, Preset::Limo, Options::default());
+        let mut core = Core::new(now, preset, options);
         for index in 0..nodes {
             let unit = UnitSpec {
                 name: "cpu".into(),
@@ -106,6 +112,7 @@ impl Plant {
             busy: vec![now; nodes as usize],
             held: BTreeMap::new(),
             releases: 0,
+            capped: 0,
             fell: now,
         };
         plant.plan(now, Happening::Meter);
@@ -162,6 +169,7 @@ impl Plant {
     /// Begins a job. If nodes are slow, checks that its start does not take the draw above the limit.
     fn begin(&mut self, job: JobId, (attempt, node): (Attempt, NodeId)) {
         self.tasks.insert(job, Task { node, draw: self.real[&job], suspended: false });
+        self.capped += u32::from(self.caps[node.0 as usize].is_some());
         let was_decided_under_it = self.now - self.fell > LATENCY;
         if !self.latencies.is_empty() && was_decided_under_it {
             assert!(self.draw() <= self.high, "{} above {}: {:?}", self.draw(), self.high, self.tasks);
@@ -316,4 +324,68 @@ fn no_start_exceeds_the_limit_in_whatever_order_nodes_confirm() {
         held.set(held.get() + plant.releases);
     });
     assert!(held.get() > cases / 50, "only {} starts had to wait", held.get());
+}
+
+/// Returns options with these parts, such as `caps=even`.
+fn with_parts(parts: &[&str]) -> Options {
+    let parts: Vec<PartRule> = parts.iter().map(|part| part.parse().expect("a part")).collect();
+    Options { chosen: Overrides::of(&parts).expect("each part once"), ..Options::default() }
+}
+
+/// Starts at what is left of one limit, by nodes that are slow to set caps. Jobs draw what is believed.
+fn keeps_what_is_left(caps: &str) {
+    let latencies = proptest::collection::vec((1..8_000_i64).prop_map(Span::from_ms), 1..6);
+    let happenings = (2..5_i64).prop_flat_map(|nodes| {
+        let submits = proptest::collection::vec((0..4_000_i64, 1..120_i64), 1..30);
+        (Just(nodes), 0..60 * nodes, submits)
+    });
+    let (cases, capped) = (config().cases.min(1_000), Cell::new(0));
+    proptest!(proptest::test_runner::Config { cases, ..config() }, |(latencies in latencies, (nodes, above, submits) in happenings)| {
+        let place = (u32::try_from(nodes).expect("few"), Span::from_secs(1));
+        let mut plant = Plant::under(Preset::Powercap, with_parts(&[caps]), place);
+        plant.latencies = latencies;
+        let mut at = Time::from_unix_ms(7);
+        plant.plan(at, Happening::Limit(IDLE.scaled(nodes, 1) + LOWEST_CAP + Power::from_watts(above)));
+        for (after, believed) in submits {
+            at = at + Span::from_ms(after);
+            plant.plan(at, Happening::Submit { believed, real: believed, gives: false });
+        }
+        plant.run(at + Span::from_secs(20));
+        assert!(plant.draw() <= plant.high);
+        capped.set(capped.get() + plant.capped);
+    });
+    assert!(capped.get() > cases / 4, "only {} jobs began at a cap", capped.get());
+}
+
+#[test]
+fn at_start_never_exceeds_the_limit() {
+    keeps_what_is_left("caps=at-start");
+}
+
+#[test]
+fn fixed_share_never_exceeds_the_limit() {
+    keeps_what_is_left("caps=fixed-share");
+}
+
+/// Jobs draw anything, the limit moves, and caps divide it.
+#[test]
+fn a_divided_limit_is_exceeded_only_until_caps_have_an_effect() {
+    let parts = ["even", "equal-speed", "ellsworth"].map(|caps| format!("caps={caps}"));
+    let happenings =
+        (1..4_i64).prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec(happening(nodes), 1..20)));
+    let rules = (0..parts.len(), any::<bool>());
+    let (cases, capped) = (config().cases.min(500), Cell::new(0));
+    proptest!(proptest::test_runner::Config { cases, ..config() }, |((caps, relaxed) in rules, (nodes, happenings) in happenings)| {
+        let admission = if relaxed { "admission=relaxed" } else { "admission=resources" };
+        let place = (u32::try_from(nodes).expect("few"), Span::from_secs(1));
+        let mut plant = Plant::under(Preset::Easy, with_parts(&[&parts[caps], admission]), place);
+        let mut at = Time::from_unix_ms(7);
+        for (after, what) in happenings {
+            at = at + Span::from_ms(after);
+            plant.plan(at, what);
+        }
+        plant.run(at + Span::from_secs(20));
+        capped.set(capped.get() + u32::from(plant.caps.iter().any(Option::is_some)));
+    });
+    assert!(capped.get() > cases / 10, "only {} plants were capped at last", capped.get());
 }
