@@ -244,7 +244,9 @@ impl<'a> Future<'a> {
         let last = choice.placement.last()?;
         let (node, unit) = self.view.unit(last.unit).filter(|(_, unit)| unit.kind == UnitKind::Cpu)?;
         // Jobs on one unit share its cap, and this job has no cap.
-        let is_capped = node.cap(last.unit.unit).is_some() && self.view.index().cores_used(last.unit) > 0;
+        let is_capped = node.cap(last.unit.unit).is_some()
+            && self.view.index().cores_used(last.unit) > 0
+            && !self.view.parts().divides();
         Some(HostCores { unit: last.unit.unit, cores: if is_capped { unit.cores } else { last.cores } })
     }
 

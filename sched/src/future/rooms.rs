@@ -99,13 +99,14 @@ fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut
     }
 }
 
-/// Returns the nodes with a unit that has the cap of its jobs.
+/// Returns the nodes with a unit that has the cap of its jobs, unless these caps change while the jobs run.
 fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = NodeId> {
     let view = *view;
+    let stays = !view.parts().divides();
     let is_taken = move |node: &Node| {
         node.units().any(|(unit, _)| node.cap(unit.unit).is_some() && view.index().cores_used(unit) > 0)
     };
-    view.index().capped.iter().copied().filter(move |node| view.node(*node).is_some_and(is_taken))
+    view.index().capped.iter().copied().filter(move |node| stays && view.node(*node).is_some_and(is_taken))
 }
 
 /// Returns the present state of a class.

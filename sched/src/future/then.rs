@@ -69,8 +69,10 @@ impl Then<'_> {
         (all <= node.spec.memory).then(|| node.spec.memory.saturating_sub(all))
     }
 
-    /// Jobs on one unit share its cap, and these policies set no caps.
+    /// Jobs on one unit share its cap. A policy that divides the upper limit changes it while they run; the others start
+    /// no job on a capped unit.
     fn is_uncapped(&self, node: &Node) -> bool {
-        node.units().all(|(unit, _)| node.cap(unit.unit).is_none() || self.used(unit) == 0)
+        self.view.parts().divides()
+            || node.units().all(|(unit, _)| node.cap(unit.unit).is_none() || self.used(unit) == 0)
     }
 }

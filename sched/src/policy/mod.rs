@@ -59,6 +59,7 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
 /// Runs a pass; if its plan starts nothing, adds the idle nodes that go to sleep.
 fn finish<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
     let cache = engine::plan(pass, plan);
+    placement::capped::join_caps(view, plan);
     relief::hold(view, plan);
     if plan.is_followed() || !view.parts().powers_off() {
         return cache;

@@ -155,7 +155,9 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
 fn options(method: Method, conditions: Conditions) -> Options {
     let chosen = match method {
         Method::Ls => parts(OrderRule::Rule, AdmissionRule::Rate, CapRule::Untouched),
-        Method::Dec | Method::DecRapl => parts(OrderRule::Program, AdmissionRule::Rate, CapRule::Untouched),
+        Method::Dec => parts(OrderRule::Program, AdmissionRule::Rate, CapRule::Untouched),
+        // Its caps go on to hold jobs that were admitted above the limit; those that DEC starts need none.
+        Method::DecRapl => parts(OrderRule::Program, AdmissionRule::Relaxed, CapRule::Ellsworth),
         Method::Bf => parts(OrderRule::Easy, AdmissionRule::Rate, CapRule::Untouched),
         Method::Dvfs => parts(OrderRule::Easy, AdmissionRule::Rate, CapRule::AtStart),
         Method::Simple => parts(OrderRule::Easy, AdmissionRule::Rate, CapRule::FixedShare),
@@ -164,7 +166,8 @@ fn options(method: Method, conditions: Conditions) -> Options {
     };
     // A search goes on whenever a job arrives or ends.
     let lists = ListOptions { plan_steps: conditions.plan_steps, think_every: Span::ZERO, ..ListOptions::default() };
-    Options { chosen, lists, reserve_permille: 0, depth: 100_000, ..Options::default() }
+    let relaxed_factor = if method == Method::DecRapl { 1 } else { Options::default().relaxed_factor };
+    Options { chosen, lists, relaxed_factor, reserve_permille: 0, depth: 100_000, ..Options::default() }
 }
 
 fn parts(order: OrderRule, admission: AdmissionRule, caps: CapRule) -> Overrides {
@@ -189,7 +192,7 @@ fn switches(load: &CappedLoad, conditions: Conditions) -> impl Iterator<Item = (
     let changes: Vec<(Span, bool)> = changes.collect();
     let is_used = conditions.variant.method == Method::DecRapl;
     changes.into_iter().filter(move |_| is_used).map(move |(at, is_rare)| {
-        let options = options(if is_rare { Method::DynShare3 } else { Method::Dec }, conditions);
+        let options = options(if is_rare { Method::DynShare3 } else { Method::DecRapl }, conditions);
         (at, Event::PolicySet { preset: Preset::Easy, options, by: "lab".to_owned() })
     })
 }

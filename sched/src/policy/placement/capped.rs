@@ -21,6 +21,7 @@ use limo_model::{CapRule, Estimate, Part, Placement, Power, Request, Span, UnitI
 use crate::apply::is_reserved;
 use crate::facts::{Known, Looked, by_unit, delay_by_caps, estimate, units_wanted};
 use crate::index::{Shape, Way};
+use crate::plan::Plan;
 use crate::state::Job;
 use crate::view::View;
 
@@ -179,30 +180,60 @@ pub(in crate::policy) fn least(view: &View<'_>, shape: &Shape, request: &Request
     least.scaled(request.nodes.get().into(), 1)
 }
 
-/// Returns the placement with each unit at the cap at which it draws its target; uncapped if that is its full draw. Nodes
-/// of a part with different caps become parts of their own.
+/// Returns the placement with each unit at the cap at which it draws its target; uncapped if that is its full draw.
 fn at_caps<'a>(
     view: &View<'_>,
     placement: &Placement,
     mut targets: impl Iterator<Item = (&'a Power, &'a Power)>,
 ) -> Option<Placement> {
+    let mut is_known = true;
+    let placement = recapped(placement, |part, _| {
+        let Some(((target, full), (node, unit))) = targets.next().zip(view.unit(part.unit)) else {
+            is_known = false;
+            return None;
+        };
+        let cap = target.mw().saturating_mul(i64::from(unit.cores)) / i64::from(part.cores.max(1));
+        let range = node.cap_range(part.unit.unit).filter(|_| target < full);
+        range.map(|(low, high)| Power::from_mw(cap).max(low).min(high))
+    });
+    is_known.then_some(placement)
+}
+
+/// Returns the placement with another cap for each unit. Nodes of a part with different caps become parts of their own.
+fn recapped(placement: &Placement, mut cap_of: impl FnMut(&Part, UnitId) -> Option<Power>) -> Placement {
     let mut capped = Placement::new();
     for part in placement {
-        let (node, unit) = view.unit(part.unit)?;
-        let range = node.cap_range(part.unit.unit);
-        let (cores, total) = (i64::from(part.cores.max(1)), i64::from(unit.cores));
         let first = capped.len();
-        for id in part.units() {
-            let (target, full) = targets.next()?;
-            let cap = range.filter(|_| target < full).map(|(low, high)| {
-                let cap = target.mw().saturating_mul(total) / cores;
-                Power::from_mw(cap).max(low).min(high)
-            });
+        for unit in part.units() {
+            let cap = cap_of(part, unit);
             match capped[first..].last_mut().filter(|last| last.cap == cap) {
                 Some(last) => last.count += 1,
-                None => capped.push(Part { unit: id, count: 1, cap, ..*part }),
+                None => capped.push(Part { unit, count: 1, cap, ..*part }),
             }
         }
     }
-    Some(capped)
+    capped
+}
+
+/// Gives starts the present caps of the units that they share with other jobs, and their draws there. For the rules of
+/// caps that change caps while jobs run.
+pub(in crate::policy) fn join_caps(view: &View<'_>, plan: &mut Plan) {
+    if !view.parts().divides() || view.index().capped.is_empty() {
+        return;
+    }
+    let cap_of = |_: &Part, unit: UnitId| {
+        let node = view.node(unit.node).filter(|_| view.index().cores_used(unit) > 0)?;
+        node.cap(unit.unit)
+    };
+    for start in &mut plan.starts {
+        let placement = recapped(&start.placement, cap_of);
+        if placement.iter().all(|part| part.cap.is_none()) {
+            continue;
+        }
+        let job = view.job(start.job);
+        if let Some((power, _)) = job.and_then(|job| expected(view, job, &placement)) {
+            start.estimate = Estimate { power, energy: power * start.estimate.duration, ..start.estimate };
+            start.placement = placement;
+        }
+    }
 }
