@@ -13,7 +13,7 @@ pub mod command;
 mod dispatcher;
 pub mod instance;
 pub mod job;
-mod measures;
+pub mod measures;
 mod meter;
 mod oracle;
 mod planner;

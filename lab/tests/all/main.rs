@@ -1,5 +1,6 @@
 //! The real `lab`, and the crates that it uses, over published traces if these are present.
 
+mod capping;
 mod compat;
 mod compat_2018;
 mod heterogeneity;

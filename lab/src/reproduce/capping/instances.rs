@@ -60,7 +60,7 @@ pub struct CappedLoad {
 
 /// The published jobs, and their predicted draws by name.
 pub struct Published {
-    folder: PathBuf,
+    pub folder: PathBuf,
     predictions: BTreeMap<String, Power>,
     synthetic: Vec<LoggedJob>,
 }

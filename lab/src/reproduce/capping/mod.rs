@@ -2,6 +2,7 @@
 //! instances; caps are percentages of the highest draw that LS has without a cap.
 
 mod cells;
+mod claims;
 mod instances;
 mod simulate;
 
@@ -17,6 +18,7 @@ use limo_requirements::{TRACES, traces};
 use limo_trace::log_crypt::{self, LoggedJob};
 use serde_json::{Value, json};
 
+use super::claim_row::ClaimRow;
 use cells::{Cell, LS, Source, cells};
 use instances::Published;
 use simulate::{CappedRun, Conditions, Variant, run};
@@ -75,14 +77,18 @@ pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(!cells.is_empty(), "no cell begins with {}", arguments.only.join(" or "));
     let published = Published::read(&arguments.traces.clone().unwrap_or_else(traces))?;
     let results = run_all(&cells, &published, arguments)?;
+    let rows = claims::rows(&results, &published.folder)?;
     let wall_s = begun.elapsed().as_secs_f64();
     if arguments.json {
         let cells: Vec<Value> = results.iter().map(CellResults::json).collect();
-        println!("{:#}", json!({ "schema": 1, "paper": "power-capping-2018", "wall_s": wall_s, "cells": cells }));
+        let rows: Vec<Value> = rows.iter().map(ClaimRow::json).collect();
+        let paper = "power-capping-2018";
+        println!("{:#}", json!({ "schema": 1, "paper": paper, "wall_s": wall_s, "cells": cells, "rows": rows }));
     } else {
         let simulations: usize = results.iter().flat_map(|cell| &cell.instances).map(Vec::len).sum();
         println!("power-capping-2018: {simulations} simulations in {wall_s:.0} s");
         results.iter().for_each(|cell| print!("{}", cell.text()));
+        print!("\n{}", ClaimRow::table(&rows));
     }
     Ok(ExitCode::SUCCESS)
 }
