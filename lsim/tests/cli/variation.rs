@@ -69,7 +69,7 @@ fn wrong_tables_are_refused() {
 /// Runs a job of 200 s on 16 nodes under an upper limit that leaves 20 W above idle for each of them; F = 1. All nodes
 /// draw 40 W for it but one, which draws 1.64 times as much: it is that much slower at the same cap. Returns the output
 /// and the end of the job in seconds.
-fn limited(caps: &str) -> (String, f64) {
+fn limited(policy: &str, caps: &str) -> (String, f64) {
     let platform = PLATFORM.replace("count = 2", "count = 16") + "caps = [\"4 W\", \"80 W\"]\ncap-factor = 1\n";
     let profiles =
         "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,200 s,40 W,8000 J,0 %,1\n";
@@ -82,9 +82,9 @@ fn limited(caps: &str) -> (String, f64) {
         ("f.csv", profiles),
         ("l.csv", "time,low_w,high_w\n0,,480\n"),
     ]);
-    let run = "run --trace w.json --platform p.toml --variation v.csv --profiles f.csv --limits l.csv --policy fifo --out out \
-        --set reserve-permille=0 --set cap-factor-permille=1000";
-    let printed = lsim(folder.path(), &format!("{run} --part caps={caps}"));
+    let run = "run --trace w.json --platform p.toml --variation v.csv --profiles f.csv --limits l.csv --out out \
+        --set cap-factor-permille=1000";
+    let printed = lsim(folder.path(), &format!("{run} --policy {policy} --part caps={caps}"));
     assert!(printed.starts_with("exit 0"), "{printed}");
     let end = column(&read(folder.path(), "out/jobs.csv"), "finish_time")[0].parse().expect("a number");
     (printed, end)
@@ -95,13 +95,21 @@ fn limited(caps: &str) -> (String, f64) {
 /// a milliwatt. Inadomi et al. (SC 2015) measured 1.8 times on average over applications.
 #[test]
 fn equal_speeds_end_a_job_sooner_than_equal_caps() {
-    let (printed, even) = limited("even");
+    let (printed, even) = limited("fifo --set reserve-permille=0", "even");
     assert!((656.0..656.2).contains(&even), "{even}: {printed}");
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
-    let (printed, equal_speed) = limited("equal-speed");
+    let (printed, equal_speed) = limited("fifo --set reserve-permille=0", "equal-speed");
     assert!((416.0..416.2).contains(&equal_speed), "{equal_speed}: {printed}");
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
     assert!(even >= 1.5 * equal_speed);
-    let (printed, free) = limited("untouched");
+    let (printed, free) = limited("fifo", "untouched");
     assert!((free - 200.0).abs() < 1e-9 && printed.contains("outside limits  100.00 %"), "{free}: {printed}");
+}
+
+/// Gives each node the same part of its draw for the whole run, 320/665.6: all are equally fast, so the job takes 416 s.
+#[test]
+fn a_fixed_share_on_many_nodes_is_in_proportion_to_their_draws() {
+    let (printed, end) = limited("powercap", "fixed-share");
+    assert!((416.0..416.2).contains(&end), "{end}: {printed}");
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
