@@ -1,10 +1,10 @@
 //! Every rule about the caps of started jobs finds a plan that breaks it, and no other plan.
 
 use limo_model::{
-    Band, CapRule, Curve, Energy, Estimate, EstimateSource, JobId, JobShare, Memory, Meter, NodeId, NodeSpec,
+    Attempt, Band, CapRule, Curve, Energy, Estimate, EstimateSource, JobId, JobShare, Memory, Meter, NodeId, NodeSpec,
     Overrides, Part, PartRule, Power, Preset, Profile, ProfileKey, Request, Span, Time, UnitId, UnitKind, UnitSpec,
 };
-use limo_sched::{Core, Event, Options, Plan, Start, Violation};
+use limo_sched::{Command, Core, Event, Options, Plan, Start, Violation};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 /// Jobs that allow exploration, that do not, and that have only a part of their unit.
@@ -125,4 +125,31 @@ fn a_start_at_what_is_left_lowers_the_draw_and_counts_the_slowdown() {
         slowed.starts[0].estimate.duration = Span::from_secs(1_124);
         assert_eq!(core.check(NOW, &slowed), not_its(30), "it takes longer than that");
     }
+}
+
+/// Under a limit of 45 W, with 10 W at rest and a reserve of 1 %, the job of 50 W gets a cap of 34.55 W.
+#[test]
+fn caps_of_a_divided_limit_rise_only_by_power_that_is_free() {
+    let mut core = core(Preset::Easy, JobShare::NONE);
+    let chosen = Overrides::of(&[PartRule::Caps(CapRule::Even)]).expect("one part");
+    let options = Options { chosen, ..Options::default() };
+    apply(&mut core, &Event::PolicySet { preset: Preset::Easy, options, by: "root".into() });
+    let limits = Curve::constant(Band::new(Power::ZERO, watts(45)).expect("a band"));
+    apply(&mut core, &Event::LimitsSet { limits, by: "root".into() });
+    let commands = core.round(NOW).commands;
+    let unit = UnitId { node: NodeId(0), unit: 0 };
+    let ordered = commands.iter().find_map(|command| match command {
+        Command::Cap { generation, caps, .. } => Some((*generation, caps[0])),
+        _ => None,
+    });
+    let (generation, cap) = ordered.expect("a cap");
+    assert_eq!(cap, Some(Power::from_mw(34_550)));
+    let above = |draw| vec![Violation::UpperLimit { draw: watts(draw), high: watts(45) }];
+    let with_cap = |cap: i64| Plan { caps: vec![(unit, Some(watts(cap)))], ..Plan::default() };
+    apply(&mut core, &Event::Started { job: ALLOWS, attempt: Attempt(1) });
+    assert_ne!(core.check(NOW, &with_cap(35)), [], "its node has not confirmed the cap");
+    apply(&mut core, &Event::Capped { node: NodeId(0), generation, failed: Vec::new() });
+    assert_eq!(core.check(NOW, &with_cap(35)), []);
+    assert_eq!(core.check(NOW, &with_cap(36)), above(46));
+    assert_eq!(core.check(NOW, &with_cap(30)), []);
 }
