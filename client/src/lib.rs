@@ -44,7 +44,6 @@ pub use ending::{end_in_words, parse_signal, signal_name};
 pub use enrol::NewKey;
 pub use failure::{Failure, answer, answer_json, answer_screen, finish, in_runtime, tell};
 pub use gauge::{band_in_words, gauge, limits_to_come, mode_in_words, price_in_words};
-pub use hosts::{HostError, parse_hosts};
 pub use in_place::InPlace;
 pub use label::job_label;
 pub use location::{AddressError, Master, MasterArg};

@@ -1,7 +1,7 @@
 //! Takes nodes out of service and back, adds and removes them. Each command changes all named nodes or none.
 
-use limo_client::{Failure, Master, exit, parse_hosts};
-use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec, check_name};
+use limo_client::{Failure, Master, exit};
+use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec, check_name, parse_hosts};
 use limo_proto::Change;
 
 /// Longest reason, in characters: tables show it on one line.

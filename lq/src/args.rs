@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use limo_client::{Clock, JobsArg, MasterArg, ReconnectArg, Selectors, parse_hosts, parse_signal};
-use limo_model::{PRIORITY_LIMIT, Span, Time};
+use limo_client::{Clock, JobsArg, MasterArg, ReconnectArg, Selectors, parse_signal};
+use limo_model::{PRIORITY_LIMIT, Span, Time, parse_hosts};
 use limo_proto::{JobFilter, JobState};
 
 use crate::columns::{Shown, SortKey};

@@ -1,7 +1,6 @@
 //! Resources of each task.
 
-use limo_client::parse_hosts;
-use limo_model::{Cores, Memory, Power, check_name};
+use limo_model::{Cores, Memory, Power, check_name, parse_hosts};
 
 use crate::args::Hosts;
 

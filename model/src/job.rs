@@ -96,6 +96,9 @@ pub struct Request {
     /// True if its user allows it to run slower, at a cap without a profile, to measure its application there.
     #[serde(default)]
     pub explore: bool,
+    /// The name of its queue. The master fills it in for a job that names none, if queues are configured.
+    #[serde(default)]
+    pub queue: Option<String>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -145,6 +148,7 @@ impl Request {
             arrange: Arrange::Spread,
             cap: None,
             explore: false,
+            queue: None,
         }
     }
 }

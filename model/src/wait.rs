@@ -59,6 +59,8 @@ pub enum Wait {
     ArrayLimit { limit: u32 },
     /// The job needs more power than the upper limit ever allows.
     Never { needs: Power, most: Power },
+    /// The job's queue is down, or is no longer configured.
+    Queue { queue: String, is_known: bool },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -94,7 +96,8 @@ impl Wait {
             | Self::Dependency { .. }
             | Self::Singleton { .. }
             | Self::ArrayLimit { .. }
-            | Self::Never { .. }) => other,
+            | Self::Never { .. }
+            | Self::Queue { .. }) => other,
         }
     }
 
@@ -126,6 +129,7 @@ impl Wait {
             Self::Reservation { .. } => "reservation",
             Self::Quota(_) => "quota",
             Self::ArrayLimit { .. } => "array limit",
+            Self::Queue { .. } => "queue",
         }
     }
 }
@@ -210,6 +214,8 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "{limit} of its tasks may run at a time, and as many have their turn")
             }
             Wait::Never { needs, most } => write!(f, "never: needs {needs}, and the limits leave at most {most}"),
+            Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
+            Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),
         }
     }
 }

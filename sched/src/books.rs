@@ -12,10 +12,10 @@ use crate::state::{Assignment, Job, Node, Sleep, State};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Books {
-    /// Kind of each node: nodes with equal units and memory have the same kind.
+    /// Kind of each node: nodes with equal units and memory, for jobs of the same queues, have the same kind.
     kinds: Vec<u32>,
-    /// The units of each kind with their cores, and the memory.
-    units: Vec<(Vec<UnitSpec>, Memory)>,
+    /// The units of each kind with their cores, the memory, and the queues that do not have it.
+    units: Vec<(Vec<UnitSpec>, Memory, Vec<String>)>,
     /// First index of each node's units in `taken`; empty while all nodes have the same number.
     first: Option<Vec<u32>>,
     /// Cores taken by jobs, by unit.
@@ -64,12 +64,14 @@ impl Books {
     /// Adds a new node, which has the next number.
     pub fn enter(&mut self, node: &Node, now: Time) {
         let spec = &node.spec;
-        let same = |(units, memory): &(Vec<UnitSpec>, Memory)| *units == spec.units && *memory == spec.memory;
+        let same = |(units, memory, closed_to): &(Vec<UnitSpec>, Memory, Vec<String>)| {
+            *units == spec.units && *memory == spec.memory && *closed_to == node.closed_to
+        };
         let kind = self.units.iter().position(same).unwrap_or_else(|| {
-            self.units.push((spec.units.clone(), spec.memory));
+            self.units.push((spec.units.clone(), spec.memory, node.closed_to.clone()));
             self.units.len() - 1
         });
-        let others = self.units.first().map_or(0, |(units, _)| units.len());
+        let others = self.units.first().map_or(0, |(units, ..)| units.len());
         if self.first.is_none() && others != spec.units.len() {
             self.first = Some((0..self.kinds.len()).map(|node| (node * others) as u32).collect());
         }
@@ -181,7 +183,7 @@ impl Books {
 
     /// Returns the number of units per node, if it is equal for all nodes.
     fn stride(&self) -> Option<usize> {
-        if self.first.is_some() { None } else { self.units.first().map(|(units, _)| units.len()) }
+        if self.first.is_some() { None } else { self.units.first().map(|(units, ..)| units.len()) }
     }
 
     /// Returns the units of a node; empty if the node does not exist.
@@ -197,7 +199,7 @@ impl Books {
         at(node)..at(node + 1)
     }
 
-    /// Returns true if the nodes of a part exist, and their units and memory are equal.
+    /// Returns true if the nodes of a part exist, their units and memory are equal, and they are for the same queues.
     pub fn are_alike(&self, part: &Part) -> bool {
         let nodes = self.nodes(part);
         let kinds = &self.kinds[nodes.clone()];

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec,
-    Outcome, Power, Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Slowdown, SlowdownKey, Span,
-    Tasks, Time, Usage, VariationKey,
+    Outcome, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request, Reservation, Slowdown, SlowdownKey,
+    Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -260,6 +260,11 @@ pub enum Event {
     SlowdownSet {
         key: SlowdownKey,
         law: Option<Slowdown>,
+        by: String,
+    },
+    /// Sets all queues.
+    QueuesSet {
+        queues: Queues,
         by: String,
     },
 }

@@ -1,11 +1,21 @@
-//! Counts the nodes on which the tasks of a job fit that is not submitted yet.
+//! Completes the request of a job that is not submitted yet: its queue, and the nodes on which its tasks fit.
 
 use limo_model::{Request, UnitKind, UnitSpec};
 
+use crate::apply::resolve_queue;
 use crate::core::Core;
 use crate::facts::{allows_node, allows_unit, wants_host_cores};
+use crate::refused::Refused;
 
 impl Core {
+    /// Fills in the queue and the time limit of a request that names none, if queues are configured.
+    ///
+    /// # Errors
+    /// [`Refused`] if the queue does not exist, or the request names none and none is the default.
+    pub fn resolve_queue(&self, request: &mut Request) -> Result<(), Refused> {
+        resolve_queue(&self.settings().queues, request)
+    }
+
     /// Returns the free cores for the job on each node that it may use. An accelerator is taken whole. Every task
     /// fits on it, unless each task takes cores next to it.
     pub fn offered_cores(&self, request: &Request) -> Vec<u32> {

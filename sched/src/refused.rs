@@ -1,7 +1,7 @@
 //! Reasons for refusing an event or a request.
 
 use limo_model::{
-    Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Power, Span, SpecError, Time, UnitId,
+    Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Power, QueueError, Span, SpecError, Time, UnitId,
 };
 use thiserror::Error;
 
@@ -95,6 +95,24 @@ pub enum Refused {
     ReservedAlready { node: String, other: String },
     #[error("job {job} on node `{node}` may last into the reservation `{reservation}`")]
     LastsIntoReservation { job: JobId, node: String, reservation: String },
+    #[error(transparent)]
+    Queues(#[from] QueueError),
+    #[error("there is no queue `{name}` (queues: {known})")]
+    NoSuchQueue { name: String, known: String },
+    #[error("the job names no queue, and none is the default (queues: {known})")]
+    NoDefaultQueue { known: String },
+    #[error("the queue `{queue}` is not for {user}")]
+    QueueForOthers { queue: String, user: String },
+    #[error("the queue `{queue}` is down: a job that must start at once cannot wait for it")]
+    QueueIsDown { queue: String },
+    #[error("the time limit of {limit} is longer than the queue `{queue}` allows: at most {most}")]
+    QueueTooShort { queue: String, limit: Span, most: Span },
+    #[error("the queue `{queue}` allows at most {most}: the job has no time limit")]
+    QueueNeedsLimit { queue: String, most: Span },
+    #[error("the job asks for {nodes} nodes: the queue `{queue}` allows at most {most}")]
+    QueueTooNarrow { queue: String, nodes: u32, most: u32 },
+    #[error("no known node is in the queue `{queue}` and among the nodes that the job may use")]
+    NoneLeftInQueue { queue: String },
     #[error("the priority {priority} is not within -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}")]
     Priority { priority: i32 },
     #[error("user {user} may not submit jobs: an operator denies it")]

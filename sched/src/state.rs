@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
     AdmissionRule, Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts,
-    Power, Preset, Price, Profile, ProfileKey, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId,
+    Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId,
     UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,8 @@ pub struct Settings {
     pub budgets: Budgets,
     #[serde(default, skip_serializing_if = "Quotas::is_empty")]
     pub quotas: Quotas,
+    #[serde(default, skip_serializing_if = "Queues::is_empty")]
+    pub queues: Queues,
     /// Users whose submissions are refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub denied: BTreeSet<String>,
@@ -172,6 +174,7 @@ impl Default for Settings {
             prices_by: String::new(),
             budgets: Budgets::default(),
             quotas: Quotas::default(),
+            queues: Queues::default(),
             denied: BTreeSet::new(),
             fairshare: Fairshare::default(),
             lease: None,

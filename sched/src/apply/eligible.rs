@@ -1,6 +1,6 @@
 //! Eligibility of waiting jobs: a job must not be held, its begin time must be past, and its dependencies must be
-//! met. For a singleton, no unfinished earlier job may have its name. An ineligible job is `blocked`: policies do not
-//! see it.
+//! met. For a singleton, no unfinished earlier job may have its name. Its queue must be up. An ineligible job is
+//! `blocked`: policies do not see it.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Wa
 
 use super::{arrays, jobs, quota};
 use crate::cluster::Cluster;
-use crate::facts::{begin_of, wants_to_be_alone};
+use crate::facts::{begin_of, closed_queue, wants_to_be_alone};
 use crate::refused::Refused;
 use crate::round::Finished;
 use crate::state::{Assignment, Job, Phase, State};
@@ -61,7 +61,8 @@ fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
         return Some(Wait::Dependency { job, condition });
     }
     let before = || cluster.index.blocked.before(id, &job.request);
-    if wants_to_be_alone(&job.request) { before().map(|job| Wait::Singleton { job }) } else { None }
+    let singleton = wants_to_be_alone(&job.request).then(before).flatten();
+    singleton.map(|job| Wait::Singleton { job }).or_else(|| closed_queue(&cluster.state, &job.request))
 }
 
 /// Moves a waiting job to the blocked ones if it is ineligible. Returns true if it was moved.
@@ -89,8 +90,8 @@ pub(super) fn unblock(cluster: &mut Cluster, id: JobId) {
     }
 }
 
-/// Checks a job again after a change that may have blocked it.
-fn reconsider(cluster: &mut Cluster, now: Time, id: JobId) {
+/// Checks a job again after a change that may have unblocked it.
+pub(super) fn reconsider(cluster: &mut Cluster, now: Time, id: JobId) {
     if !cluster.state.blocked.contains(id) {
         return;
     }

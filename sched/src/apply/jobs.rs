@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, pause, quota, rank, reservations, runs, sleep};
+use super::{arrays, eligible, lost, pause, queues, quota, rank, reservations, runs, sleep};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::refused::Refused;
@@ -28,27 +28,14 @@ pub(super) fn check_submission(
             return Err(Refused::passed(what, at));
         }
     }
+    queues::check(&cluster.state.settings.queues, request)?;
     check_cap(request)?;
     check_request(cluster, request)?;
-    check_depth(cluster, request)?;
+    rank::check_depth(cluster, request)?;
     reservations::check(&cluster.state, now, request)?;
     rank::check_priority(request.priority)?;
     eligible::check(&cluster.state, request)?;
     quota::check(cluster, now, request, tasks)
-}
-
-/// Refuses an immediate job that is beyond the depth of the policy.
-fn check_depth(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
-    let state = &cluster.state;
-    let depth = state.settings.options.depth;
-    if !request.immediate || cluster.parts.starts_one_by_one() {
-        return Ok(());
-    }
-    let last = state.queue.iter().nth(depth.saturating_sub(1) as usize).and_then(|id| state.jobs.get(id));
-    match last {
-        Some(last) if last.request.priority >= request.priority => Err(Refused::TooFarBack { depth }),
-        _ => Ok(()),
-    }
 }
 
 pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Arc<Request>) -> Result<(), Refused> {

@@ -70,6 +70,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.slept = None;
         node.reading = None;
         node.caps = Default::default();
+        node.closed_to.clear();
         node.unseen.clear();
     }
     cluster.state.variation.retain(|unit| unit.node != id);

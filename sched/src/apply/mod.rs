@@ -12,6 +12,7 @@ mod nodes;
 mod parts;
 mod pause;
 mod possible;
+mod queues;
 mod quota;
 mod rank;
 mod reservations;
@@ -37,6 +38,7 @@ pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take};
 pub(crate) use pause::{check_resume, check_suspend};
 pub(crate) use possible::check_request;
+pub(crate) use queues::resolve as resolve_queue;
 pub(crate) use quota::{next_turn, placed, turn};
 pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
 pub(crate) use reservations::{bar, is_reserved, reason};
@@ -93,6 +95,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             reservations::set(cluster, now, name, reservation.as_deref())
         }
         Event::PrioritySet { job, priority, .. } => rank::priority_set(cluster, now, *job, *priority),
+        Event::QueuesSet { queues, .. } => queues::set(cluster, now, queues),
         Event::QuotasSet { quotas, .. } => quota::set(cluster, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(&mut cluster.state, now, fairshare),
         Event::NumbersRaised { next } => {

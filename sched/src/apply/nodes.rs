@@ -278,6 +278,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         held: Vec::new(),
         awake_until: None,
         slept: Default::default(),
+        closed_to: cluster.state.settings.queues.closed_to(&spec.name),
     });
     cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use limo_model::{Power, Request, UnitKind, UnitSpec};
 
+use super::queues;
 use crate::cluster::Cluster;
 use crate::facts::{
     allows_node, allows_unit, chunks_on_node, first_fit, may_be_denied, obeys_cap, unit_and_chunks, units_like,
@@ -38,7 +39,7 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
     }
     let allowed: Vec<&Node> = known().filter(|node| allows_node(request, node)).collect();
     if allowed.is_empty() {
-        return Err(Refused::NoneLeft);
+        return Err(queues::none_left(request));
     }
     let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit)| (*node, unit)));
     let at_any_cap = Request { cap: None, ..request.clone() };
@@ -104,6 +105,9 @@ fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
         return false;
     }
     let chunks = |class: &Class| {
+        if !class.is_open_to(request) {
+            return None;
+        }
         let (_, chunks) = unit_and_chunks(request, (&class.units, class.memory))?;
         Some(class.nodes.len().saturating_mul(chunks as usize))
     };

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use limo_model::{Fairshare, JobId, Measure, PRIORITY_LIMIT, Span, Standing, Time};
+use limo_model::{Fairshare, JobId, Measure, PRIORITY_LIMIT, Request, Span, Standing, Time};
 
 use super::quota;
 use crate::cluster::Cluster;
@@ -30,6 +30,20 @@ pub(super) fn check_priority(priority: i32) -> Result<(), Refused> {
     match (-PRIORITY_LIMIT..=PRIORITY_LIMIT).contains(&priority) {
         true => Ok(()),
         false => Err(Refused::Priority { priority }),
+    }
+}
+
+/// Refuses an immediate job that is beyond the depth of the policy.
+pub(super) fn check_depth(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
+    let state = &cluster.state;
+    let depth = state.settings.options.depth;
+    if !request.immediate || cluster.parts.starts_one_by_one() {
+        return Ok(());
+    }
+    let last = state.queue.iter().nth(depth.saturating_sub(1) as usize).and_then(|id| state.jobs.get(id));
+    match last {
+        Some(last) if last.request.priority >= request.priority => Err(Refused::TooFarBack { depth }),
+        _ => Ok(()),
     }
 }
 

@@ -25,10 +25,21 @@ pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> 
             return Some(Wait::Singleton { job: before });
         }
     }
+    if let Some(wait) = closed_queue(state, &job.request) {
+        return Some(wait);
+    }
     state.over_quota.contains(id).then(|| match &job.phase {
         Phase::Waiting(Some(told)) => told.clone(),
         _ => Wait::Quota(OverQuota::Turn { job: id }),
     })
+}
+
+/// Returns the wait reason of a job whose queue is down, or is no longer configured.
+pub(crate) fn closed_queue(state: &State, request: &Request) -> Option<Wait> {
+    let queue = request.queue.as_ref()?;
+    let spec = state.settings.queues.get(queue);
+    let is_closed = spec.is_none_or(|spec| spec.is_down);
+    is_closed.then(|| Wait::Queue { queue: queue.clone(), is_known: spec.is_some() })
 }
 
 /// Returns the time at which a job may begin, in cluster time.

@@ -7,7 +7,14 @@ use crate::state::Node;
 
 pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     let named = |names: &[String]| names.contains(&node.spec.name);
-    (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
+    (request.include.is_empty() || named(&request.include))
+        && !named(&request.exclude)
+        && is_open(request, &node.closed_to)
+}
+
+/// Returns true if nodes that are closed to these queues run the job.
+pub(crate) fn is_open(request: &Request, closed_to: &[String]) -> bool {
+    request.queue.as_ref().is_none_or(|queue| !closed_to.contains(queue))
 }
 
 /// Returns true if a unit of the empty node could run the job.
@@ -20,7 +27,8 @@ pub(crate) fn chunks_on_node(request: &Request, node: &Node) -> u32 {
     unit_and_chunks(request, (&node.spec.units, node.spec.memory)).map_or(0, |(_, chunks)| chunks)
 }
 
-/// Returns true if some nodes may be denied to the job. If not, [`allows_node`] is always true.
+/// Returns true if some nodes that are open to the job's queue may be denied to it. If not, [`allows_node`] is true for
+/// all of these.
 pub(crate) fn may_be_denied(request: &Request) -> bool {
     !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
 }

@@ -12,10 +12,10 @@ pub(crate) use chunks::{ChunkNeed, ChunkRoom, chunks_in, most_chunks};
 pub(crate) use draw::{
     Expected, by_unit, delay_by_caps, draw_at, draw_if_on, expected, expected_of_units, shares_at_start, waking_draw,
 };
-pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
+pub(crate) use eligible::{begin_of, closed_queue, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};
 pub(crate) use explore::{Measured, RUNS, caps, explores, is_near, longest_at};
 pub(crate) use fits::{
-    HostCores, MARGIN, allows_node, allows_unit, chunks_on_node, cores_on, first_fit, fits_node, host_cores, longest,
-    may_be_denied, obeys_cap, unit_and_chunks, units_like, units_wanted, wants_host_cores, wants_several,
+    HostCores, MARGIN, allows_node, allows_unit, chunks_on_node, cores_on, first_fit, fits_node, host_cores, is_open,
+    longest, may_be_denied, obeys_cap, unit_and_chunks, units_like, units_wanted, wants_host_cores, wants_several,
 };

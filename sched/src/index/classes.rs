@@ -1,22 +1,24 @@
 //! Nodes of the same kind, by their free resources.
 //!
-//! A class holds nodes with equal units and memory; a node has a position in it, in order of registration. Permissions
-//! of jobs are checked elsewhere.
+//! A class holds nodes with equal units and memory, which are closed to the same queues; a node has a position in it, in
+//! order of registration. Other permissions of jobs are checked elsewhere.
 
 use std::ops::Range;
 
-use limo_model::{Memory, Meter, NodeId, Part, Span, Time, UnitId, UnitSpec};
+use limo_model::{Memory, Meter, NodeId, Part, Request, Span, Time, UnitId, UnitSpec};
 
 use super::shapes::{NodeDemand, Way};
 use super::stock::Stock;
+use crate::facts::is_open;
 use crate::state::{Node, Sleep};
 use crate::structure::{Bits, Levels};
 
-/// Nodes with equal units and memory.
+/// Nodes with equal units and memory, for jobs of the same queues.
 #[derive(Debug, Clone)]
 pub(crate) struct Class {
     pub units: Vec<UnitSpec>,
     pub memory: Memory,
+    pub closed_to: Vec<String>,
     metered: bool,
     /// Nodes by position; a node that became another kind left an unused position behind.
     pub nodes: Vec<NodeId>,
@@ -56,7 +58,15 @@ pub(crate) struct Classes {
 impl Class {
     fn holds(&self, node: &Node) -> bool {
         let metered = node.spec.meter != Meter::None;
-        self.units == node.spec.units && self.memory == node.spec.memory && self.metered == metered
+        self.units == node.spec.units
+            && self.memory == node.spec.memory
+            && self.closed_to == node.closed_to
+            && self.metered == metered
+    }
+
+    /// Returns true if its nodes run jobs of the queue of `request`.
+    pub fn is_open_to(&self, request: &Request) -> bool {
+        is_open(request, &self.closed_to)
     }
 
     /// Returns the runs of node numbers for a run of positions.
@@ -116,6 +126,7 @@ impl Classes {
             self.all.push(Class {
                 units: node.spec.units.clone(),
                 memory: node.spec.memory,
+                closed_to: node.closed_to.clone(),
                 metered: node.spec.meter != Meter::None,
                 nodes: Vec::new(),
                 is_linear: true,

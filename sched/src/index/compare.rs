@@ -75,7 +75,8 @@ impl Index {
 impl Classes {
     fn is_same(&self, found: &Self) -> bool {
         let same = |(kept, found): (&Class, &Class)| {
-            (&kept.units, kept.memory, &kept.nodes) == (&found.units, found.memory, &found.nodes)
+            (&kept.units, kept.memory, &kept.closed_to, &kept.nodes)
+                == (&found.units, found.memory, &found.closed_to, &found.nodes)
                 && kept.levels.iter().map(Levels::positions).eq(found.levels.iter().map(Levels::positions))
                 && kept.asleep.iter().eq(found.asleep.iter())
                 && kept.switching.iter().eq(found.switching.iter())

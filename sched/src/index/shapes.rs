@@ -23,6 +23,7 @@ struct ShapeKey {
     hardware: Vec<String>,
     variants: Vec<String>,
     reservation: Option<String>,
+    queue: Option<String>,
     exclusive: bool,
     cap: Option<Power>,
 }
@@ -90,6 +91,7 @@ fn is_key(key: &ShapeKey, request: &Request) -> bool {
         && same(&key.hardware, &request.hardware)
         && same(&key.variants, &request.variants)
         && key.reservation == request.reservation
+        && key.queue == request.queue
         && key.exclusive == request.exclusive
         && key.cap == request.cap
 }
@@ -119,12 +121,13 @@ fn key(request: &Request) -> ShapeKey {
         hardware: request.hardware.clone(),
         variants: request.variants.clone(),
         reservation: request.reservation.clone(),
+        queue: request.queue.clone(),
         exclusive: request.exclusive,
         cap: request.cap,
     }
 }
 
-/// Returns, for each class, the first unit that the job may have. This checks the total memory; the free memory is
+/// Returns, for each class that is open to the job, the first unit that the job may have. This checks the total memory; the free memory is
 /// checked with the node.
 fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
@@ -134,7 +137,7 @@ fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
         let host = host_cores(request, &class.units);
         Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes, host, most })
     };
-    classes.all().iter().enumerate().filter_map(way).collect()
+    classes.all().iter().enumerate().filter(|(_, class)| class.is_open_to(request)).filter_map(way).collect()
 }
 
 impl Shapes {

@@ -43,6 +43,9 @@ pub struct Node {
     /// Energy at the beginning of its present power state; `None` before the first change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slept: Option<Box<Slept>>,
+    /// Names of the queues whose jobs it does not run, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) closed_to: Vec<String>,
 }
 
 /// The draw of an attempt that was reported as ended although its node did not confirm it.

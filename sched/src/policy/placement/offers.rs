@@ -90,7 +90,11 @@ pub(in crate::policy) fn offers<'a>(
         let class = view.index().classes.class(kind.class);
         let Some(unit) = class.units.get(usize::from(kind.unit)) else { continue };
         let cores = cores_on(request, unit);
-        if !allows_unit(request, unit) || cores > unit.cores || request.memory > class.memory {
+        if !class.is_open_to(request)
+            || !allows_unit(request, unit)
+            || cores > unit.cores
+            || request.memory > class.memory
+        {
             continue;
         }
         let named: Option<Vec<NodeId>> = view.may_be_denied(request).then(|| {

@@ -251,13 +251,10 @@ impl Pools {
         take(&mut shape.ways.iter().filter_map(host));
         needs[MEMORY] = bytes(request.memory).saturating_mul(nodes);
         needs[POWER] = if view.parts().heeds_upper_limit() { need.power.max(0) } else { 0 };
-        Entry { weight: i128::from(weight(view, job)), ms: need.span, needs, is_held: false }
+        // Equation 2 of power-capping-2018.
+        let weight = view.settings().queues.weight(request.queue.as_deref());
+        Entry { weight, ms: need.span, needs, is_held: false }
     }
-}
-
-/// Weight of a job's wait, in thousandths.
-fn weight(_: &View<'_>, _: &Job) -> u32 {
-    1_000
 }
 
 /// Joins ends that are not among the next ones, each with some later ones, so that a schedule has few steps. Resources

@@ -52,6 +52,7 @@ struct WaysKey<'a> {
     size: &'a str,
     hardware: &'a [String],
     variants: &'a [String],
+    queue: Option<&'a str>,
     /// Set if some nodes may be denied to the job.
     named: Option<Named<'a>>,
 }
@@ -86,6 +87,7 @@ impl<'a> AllWays<'a> {
             size: &request.size,
             hardware: &request.hardware,
             variants: &request.variants,
+            queue: request.queue.as_deref(),
             named: is_named.then(|| {
                 (&request.include[..], &request.exclude[..], request.reservation.as_deref(), &request.user[..])
             }),
