@@ -1,8 +1,11 @@
 //! Every rule of the checker finds a plan that breaks it, and no other plan.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use limo_model::{
     Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Preset, Request, Reservation, Span, Time, UnitId, UnitKind, UnitSpec, Wait,
+    NodeId, NodeSpec, Part, Power, Preset, QueueSpec, Queues, Request, Reservation, Span, Time, UnitId, UnitKind,
+    UnitSpec, Wait,
 };
 use limo_sched::{Core, Event, Options, Plan, Start, Violation};
 
@@ -256,6 +259,35 @@ fn a_node_that_is_reserved() {
     // Without a time limit the job may last into any reservation. The right to a reservation has no effect without a
     // request for it.
     check_on(&reserve(1_000_000, &["user"]), |_| {}, &reserved);
+}
+
+#[test]
+fn a_node_outside_the_queue_of_the_job() {
+    let queue = |node: &str| QueueSpec { nodes: BTreeSet::from([node.to_owned()]), ..QueueSpec::default() };
+    let set = |core: &mut Core, node: &str| {
+        let queues = Queues::new(BTreeMap::from([("q".to_owned(), queue(node))])).expect("a queue");
+        core.apply(NOW, &Event::QueuesSet { queues, by: "root".into() }).expect("possible");
+    };
+    let mut core = core();
+    set(&mut core, "n0");
+    let job = JobId(4);
+    // A request may run on both nodes of equal units, so only its queue tells them apart.
+    let request = Request { queue: Some("q".into()), exclude: Vec::new(), ..request(false) };
+    core.apply(NOW, &Event::Submitted { job, request: Box::new(request) }).expect("a job");
+    let starts = |plan: &mut Plan| {
+        plan.waits.push((JobId(1), Wait::Resources { until: None }));
+        plan.starts = vec![start(4, part(0, 2))];
+    };
+    check_on(&core, starts, &[]);
+    set(&mut core, "n1");
+    check_on(&core, starts, &[Violation::NotAllowed { job }]);
+    // Of a part on both nodes, the second is outside of the queue.
+    set(&mut core, "n0");
+    let on_both = |plan: &mut Plan| {
+        starts(plan);
+        plan.starts[0].placement[0].count = 2;
+    };
+    check_on(&core, on_both, &[Violation::NotAllowed { job }, Violation::Nodes { job, nodes: 2 }]);
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub enum Step {
     Quota(u8, [Option<u32>; 4]),
     /// Weights of age and of use, the half-life in seconds, true if cores count, and the share of one of the users.
     Fairshare((u32, u32), i64, bool, u32),
+    /// Two queues: the nodes of each as bits, with 0 for all, and true for one that is down.
+    Queues([(u8, bool); 2]),
 }
 
 /// A period some time after the previous one, with a release of `above` watts above the idle draw of the cluster.
@@ -100,6 +102,8 @@ pub struct Ask {
     pub conditions: (u8, u8),
     /// One of two requested reservations, usually none.
     pub reservation: Option<u8>,
+    /// One of the two queues.
+    pub queue: Option<u8>,
     pub priority: i32,
     /// Number of tasks, and the largest number at a time if not 0; usually not an array.
     pub tasks: Option<(NonZeroU32, u32)>,
@@ -139,6 +143,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             takes,
             conditions: more.0.2,
             reservation: more.0.3,
+            queue: None,
             priority: more.0.4,
             exclusive: more.1.0,
             accelerators: more.1.1,
@@ -244,6 +249,16 @@ pub fn with_packs(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = S
         (Step::Submit(ask), Some(more)) => Step::Submit(Ask { nodes: ask.nodes + more, packed: true, ..ask }),
         (step, _) => step,
     })
+}
+
+/// Adds queues, and names one of them for some jobs. The golden worlds have none.
+pub fn with_queues(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let queue = (prop_oneof![1 => Just(0), 2 => 1..8_u8], proptest::bool::weighted(0.2));
+    let step = (steps, proptest::option::of(0..2_u8)).prop_map(|(step, queue)| match step {
+        Step::Submit(ask) => Step::Submit(Ask { queue, ..ask }),
+        step => step,
+    });
+    prop_oneof![9 => step, 1 => [queue.clone(), queue].prop_map(Step::Queues)]
 }
 
 pub fn period() -> impl Strategy<Value = Period> {
@@ -361,6 +376,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         arrange: if ask.packed { Arrange::Pack } else { Arrange::Spread },
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
+        queue: ask.queue.map(|which| format!("q{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))
     }

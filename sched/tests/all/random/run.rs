@@ -7,7 +7,7 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::{Step, USERS, budgets, config, reservation, with_packs, with_pauses, with_variation};
+use super::{Step, USERS, budgets, config, reservation, with_packs, with_pauses, with_queues, with_variation};
 use crate::world::World;
 
 /// Returns the world after these steps. Checks the properties after each of them.
@@ -33,7 +33,7 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let steps = proptest::collection::vec(with_packs(with_pauses(with_variation(step))), 1..25);
+    let steps = proptest::collection::vec(with_queues(with_packs(with_pauses(with_variation(step)))), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();
@@ -47,6 +47,7 @@ mod again;
 mod asks;
 mod nodes;
 mod pauses;
+mod queues;
 mod reasons;
 mod settings;
 
@@ -59,6 +60,7 @@ struct Run {
 impl Run {
     fn of(world: World, steps: &[Step]) -> Self {
         let mut run = Self { world, work: 0 };
+        run.queues([(0, false); 2]).expect("two queues");
         for step in steps {
             run.happen(step);
             run.round();
@@ -92,6 +94,7 @@ impl Run {
         self.check_order();
         self.check_reasons();
         self.check_pauses();
+        self.check_queues();
     }
 
     /// Checks that the queue is ordered by priority, then by submission.
@@ -107,6 +110,7 @@ impl Run {
         let before = USERS.map(|user| self.on_nodes(user));
         let round = self.world.round();
         assert_eq!(round.violations, [], "the checker found something");
+        self.check_starts(&round);
         // A new quota does not end jobs on nodes, but it admits no others.
         for (user, before) in USERS.into_iter().zip(before) {
             let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
@@ -276,6 +280,7 @@ impl Run {
                 self.world.apply(Event::PrioritySet { job, priority: *priority, by: by() })
             }
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
+            Step::Queues(queues) => self.queues(*queues),
             Step::Quota(user, quota) => self.quota(usize::from(*user), *quota),
             Step::Pass(secs) => {
                 self.pass(now + Span::from_secs(*secs));
@@ -382,6 +387,7 @@ impl Run {
         // The equal nodes may have no row that is long enough for every job.
         self.choose(|options| options.allocation = Allocation::Any).expect("an option");
         self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
+        self.queues([(0, false); 2]).expect("two queues");
         self.round();
         let end = self.world.now + Span::from_secs(100_000);
         self.pass(end);

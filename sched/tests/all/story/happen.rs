@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Curve, Fairshare, JobEnd, JobId, Lease, NodeId, Part, Quota, Reservation, Span, TaskCounts, Time,
+    Band, Curve, Fairshare, JobEnd, JobId, Lease, NodeId, Part, QueueSpec, Queues, Quota, Reservation, Span,
+    TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -80,6 +81,7 @@ impl Story {
             ["reading", name, draw] => {
                 self.apply(Event::Readings { draws: vec![(node(self, name), watts(draw))] });
             }
+            ["queues", rest @ ..] => self.queues(rest),
             ["reservation", name, "none"] => self.reserve(name, None),
             ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
             ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
@@ -128,6 +130,28 @@ impl Story {
         if let Err(refused) = self.world.apply(event) {
             self.say(&format!("refused {name} {refused}"));
         }
+    }
+
+    /// The words are `NAME [nodes=n0,n1] [wait=1h] [default-time=10min] [max-time=1h] [max-nodes=1] [users=user,other]
+    /// [down] [default]` for each queue, with `/` between queues.
+    fn queues(&mut self, words: &[&str]) {
+        let queue = |words: &[&str]| {
+            let given = fields(words);
+            let list = |key| given.get(key).map_or("", |text| *text).split(',').filter(|name| !name.is_empty());
+            let spec = QueueSpec {
+                nodes: list("nodes").map(str::to_owned).collect(),
+                expected_wait: given.get("wait").map(|text| parse(text)),
+                default_time: given.get("default-time").map(|text| parse(text)),
+                max_time: given.get("max-time").map(|text| parse(text)),
+                max_nodes: given.get("max-nodes").map(|text| parse(text)),
+                users: list("users").map(str::to_owned).collect(),
+                is_down: given.contains_key("down"),
+                is_default: given.contains_key("default"),
+            };
+            (words[0].to_owned(), spec)
+        };
+        let all = words.split(|word| *word == "/").filter(|words| !words.is_empty()).map(queue).collect();
+        self.apply(Event::QueuesSet { queues: Queues::new(all).expect("queues"), by: "root".into() });
     }
 
     /// The words are `00:00=39W..60W 00:10=60W..90W [until=01:00]`.

@@ -315,7 +315,7 @@ impl Story {
             hardware.iter().for_each(|hardware| self.profile(&application, hardware, &given));
         }
         let job = self.world.core.next_job();
-        let request = Request {
+        let mut request = Request {
             user: given.get("user").copied().unwrap_or("user").to_owned(),
             name: given.get("named").copied().unwrap_or(name).to_owned(),
             application,
@@ -347,7 +347,11 @@ impl Story {
             arrange: if given.contains_key("pack") { Arrange::Pack } else { Arrange::Spread },
             cap: given.get("cap").map(|text| watts(text)),
             explore: given.contains_key("explore"),
+            queue: given.get("queue").map(|text| (*text).to_owned()),
         };
+        if let Err(refused) = self.world.core.resolve_queue(&mut request) {
+            return self.say(&format!("refused {name} {refused}"));
+        }
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {
             None => Event::Submitted { job, request: Box::new(request) },

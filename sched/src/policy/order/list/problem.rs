@@ -245,7 +245,9 @@ impl Pools {
                 needs[pool] += amount.saturating_mul(nodes);
             }
         };
-        let cores = |way: &Way| i64::from(if request.exclusive { way.cores } else { way.takes });
+        // Chunks of a packed job may share a node that no other job shares.
+        let has_units = request.exclusive && !request.is_packed();
+        let cores = |way: &Way| i64::from(if has_units { way.cores } else { way.takes });
         take(&mut shape.ways.iter().map(|way| (way.class, way.unit, cores(way).saturating_mul(units))));
         let host = |way: &Way| way.host.map(|host| (way.class, host.unit, i64::from(host.cores)));
         take(&mut shape.ways.iter().filter_map(host));

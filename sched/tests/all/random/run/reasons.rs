@@ -41,6 +41,7 @@ impl Run {
                 core.reservations().contains_key(reservation)
             }
             Wait::Never { needs, most } => needs > most,
+            Wait::Queue { queue, .. } => core.settings().queues.get(queue).is_some_and(|spec| spec.is_down),
             _ => true,
         }
     }
