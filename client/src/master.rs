@@ -6,9 +6,9 @@ use std::time::Duration;
 use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use limo_proto::{
     Answer, Asking, Change, ClientToMaster, Connection, ConnectionError, DryRun, DryRunQuery, EndpointError,
-    MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, ProfilesQuery, ReadingsQuery, ReadingsReport,
-    ReservationsQuery, Role, Selection, Status, StatusQuery, TooLarge, Undo, UndoReport, UsersQuery, UsersReport,
-    VariationQuery,
+    MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, ProfilesQuery, QueueReport, QueuesQuery,
+    ReadingsQuery, ReadingsReport, ReservationsQuery, Role, Selection, Status, StatusQuery, TooLarge, Undo, UndoReport,
+    UsersQuery, UsersReport, VariationQuery,
 };
 use thiserror::Error;
 
@@ -178,6 +178,11 @@ impl Master {
     /// Returns the reservations that are not over, by name.
     pub async fn reservations(&self) -> Result<Vec<(String, Reservation)>, AskError> {
         self.ask(ReservationsQuery).await
+    }
+
+    /// Returns the queues by name.
+    pub async fn queues(&self) -> Result<Vec<QueueReport>, AskError> {
+        self.ask(QueuesQuery).await
     }
 
     /// Undoes a change of an operator.

@@ -38,6 +38,7 @@ pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
         ("--requeueable", setup.requeueable.is_some()),
         ("--fillers", setup.fillers.is_some()),
         ("--explore", setup.explore.is_some()),
+        ("--queues", setup.queues.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         bail!("--compat 2017: the published code does not support {option}; omit it");

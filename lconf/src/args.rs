@@ -18,6 +18,7 @@ use crate::cluster::ClusterCommand;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::measure::ProfileMeasure;
+use crate::queue::QueueCommand;
 use crate::reservation::ReservationCommand;
 use crate::service::{AddNodes, Drain, Lost, Remove, Resume, Stop};
 use crate::variation::VariationCommand;
@@ -71,6 +72,9 @@ pub enum Command {
     /// Reserve nodes for some users, or keep them free of jobs, for a time
     #[command(subcommand)]
     Reservation(ReservationCommand),
+    /// Show the queues of the master's configuration
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Show users with their jobs, usage and limits; refuse or allow their new jobs
     User {
         #[command(subcommand)]

@@ -16,6 +16,7 @@ mod journal;
 mod measure;
 mod nodes;
 mod profiles;
+mod queue;
 mod readings;
 mod relay;
 mod reservation;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 use limo_client::{Failure, finish, in_runtime, parse};
 
 use crate::args::{Args, Command, NodeCommand, ProfileCommand, UserCommand};
+use crate::queue::QueueCommand;
 use crate::reservation::ReservationCommand;
 
 const PROGRAM: &str = "lconf";
@@ -55,13 +57,14 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::History(_)
             | Command::Undo(_)
             | Command::Reservation(ReservationCommand::List)
+            | Command::Queue(QueueCommand::List)
             | Command::User { command: None | Some(UserCommand::List | UserCommand::Show { .. }) }
             | Command::Quota(_)
             | Command::Fairshare(_)
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json works only with show, status, node list, node show, profile list, variation show, reservation list, readings, history, undo, user, quota and fairshare",
+            "--json works only with show, status, node list, node show, profile list, variation show, reservation list, queue list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let master = &master.master();
@@ -81,6 +84,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,
             Command::Reservation(command) => reservation::run(command, json, master).await,
+            Command::Queue(command) => queue::run(command, json, master).await,
             Command::Journal(command) => journal::run(command, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
             Command::Cluster(command) => cluster::run(&command, master).await,

@@ -9,8 +9,10 @@ mod limits;
 mod meters;
 mod policy;
 mod privacy;
+mod ranges;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{Span, as_text};
+use limo_model::{QueueTable, Queues, Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -32,6 +34,7 @@ use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
 use privacy::PrivacyTable;
+use ranges::{not_negative, permille, positive};
 use tls::TlsLayer;
 pub use tls::TlsSettings;
 
@@ -145,6 +148,9 @@ struct Layer {
     connections: ConnectionLayer,
     #[command(flatten)]
     tls: TlsLayer,
+    /// Queues of jobs; only in the file: `[queue.NAME]`.
+    #[arg(skip)]
+    queue: BTreeMap<String, QueueTable>,
     /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
@@ -218,6 +224,7 @@ impl Layer {
             initial: self.initial.over(below.initial),
             connections: self.connections.over(below.connections),
             tls: self.tls.over(below.tls),
+            queue: below.queue,
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
@@ -251,6 +258,7 @@ impl Layer {
             kept: kept(self.readings_resolution, self.readings_keep)?,
             meters: meters::resolve(self.meter, options.stale_after)?,
             options,
+            queues: Queues::of_tables(self.queue)?,
             limits: self.limits.resolve()?,
             initial,
             idle: self.idle.resolve()?,
@@ -306,23 +314,6 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     Ok(Kept { resolution, keep })
 }
 
-fn permille(key: &str, value: u32) -> Result<u32> {
-    ensure!(value <= 1000, "{key} is {value}: it must be 0 to 1000 thousandths");
-    Ok(value)
-}
-
-fn not_negative(key: &str, value: Option<Span>, default: Span) -> Result<Span> {
-    let value = value.unwrap_or(default);
-    ensure!(value >= Span::ZERO, "{key} is {value}: it cannot be negative");
-    Ok(value)
-}
-
-fn positive(key: &str, value: Option<Span>, default: Span) -> Result<Span> {
-    let value = not_negative(key, value, default)?;
-    ensure!(value > Span::ZERO, "{key} is zero: it must be longer");
-    Ok(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,6 +357,9 @@ mod tests {
         refused("", &["--greeting-time", "0s"], "greeting_time is zero");
         refused("kill_grase = \"1s\"\n", &[], "unknown field `kill_grase`");
         refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
+        let two = "[queue.a]\ndefault = true\n[queue.b]\ndefault = true\n";
+        refused(two, &[], "queue.a and queue.b are both the default: only one queue can be");
+        refused("[queue.a]\nmax_time = 60\n", &[], "`60` has no unit: write for example `60min`");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
         refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
         refused("node_lease = \"0s\"\n", &[], "node_lease is zero");

@@ -149,6 +149,7 @@ fn base(
         suspended: None,
         packed: packed(request, placement),
         explores: None,
+        queue: request.queue.clone(),
     }
 }
 

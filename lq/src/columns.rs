@@ -51,7 +51,7 @@ macro_rules! figure {
     };
 }
 
-const COLUMNS: [Column; 26] = [
+const COLUMNS: [Column; 27] = [
     figure!("JOBID", |job: &JobReport, _: &Clock| job.job, |job, _| job_label(job)),
     text!("NAME", Room::GivesWay(6), |job, _| job.name.clone()),
     text!("USER", Room::GivesWay(8), |job, _| job.user.clone()),
@@ -102,10 +102,12 @@ const COLUMNS: [Column; 26] = [
     text!("HOW", Room::Natural, |job, _| how_known(job).to_owned()),
     text!("REASON", Room::GivesWay(16), reason),
     figure!("PRIORITY", |job: &JobReport, _: &Clock| priority(job), |job, _| or_dash(priority(job))),
+    text!("QUEUE", Room::GivesWay(6), |job, _| or_dash(job.queue.clone())),
 ];
 
 /// Slurm's names for some columns.
-const ALSO: [(&str, &str); 10] = [
+const ALSO: [(&str, &str); 11] = [
+    ("partition", "queue"),
     ("id", "jobid"),
     ("username", "user"),
     ("statecompact", "st"),

@@ -20,6 +20,7 @@ pub const COLUMNS: Usual = Usual {
         "jobid",
         "name",
         "user",
+        "queue",
         "state",
         "time",
         "timelimit",

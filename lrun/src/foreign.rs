@@ -1,7 +1,7 @@
 //! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
 /// Forms of each option, and the advice.
-const OPTIONS: [(&[&str], &str); 20] = [
+const OPTIONS: [(&[&str], &str); 19] = [
     (&["--account", "-A"], "Limo has no accounts: usage is counted per user (`lq energy --by user`)"),
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
     (&["--comment"], "write `--job-name TEXT` to name the job"),
@@ -17,7 +17,6 @@ const OPTIONS: [(&[&str], &str); 20] = [
     (&["--mem-per-cpu"], "write `--mem SIZE` for each node"),
     (&["--mpi"], "Limo starts the tasks of a job without MPI"),
     (&["--overlap"], "Limo has no steps within a job"),
-    (&["--partition", "-p"], "Limo has no partitions: choose nodes with `--nodelist` or `--constraint`"),
     (&["--qos", "-q"], "Limo has no QOS: operators set quotas (`lconf quota`) and priorities"),
     (&["--tasks-per-node"], "write `--ntasks-per-node N`"),
     (&["--time-min"], "Limo has only one time limit: `--time SPAN`"),

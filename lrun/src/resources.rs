@@ -25,6 +25,9 @@ pub struct ResourceArgs {
     /// Run in this reservation: on its nodes, in its time
     #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
     pub reservation: Option<String>,
+    /// Run in this queue, on its nodes and within its limits [default: the default queue]
+    #[arg(short = 'p', long, value_name = "QUEUE", value_parser = queue)]
+    pub partition: Option<String>,
     /// Run alone on its nodes; use all cores unless -c gives a number
     #[arg(long, hide = true)]
     pub exclusive: bool,
@@ -47,6 +50,10 @@ fn hosts(text: &str) -> Result<Hosts, String> {
 fn hardware(text: &str) -> Result<Hosts, String> {
     let names = text.split('|').map(|name| check_name("hardware", name).map(|()| name.to_owned()));
     names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
+}
+
+fn queue(text: &str) -> Result<String, String> {
+    check_name("queue", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn reservation(text: &str) -> Result<String, String> {

@@ -140,6 +140,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         arrange: args.tasks.arrange(),
         cap: args.resources.cap,
         explore: args.power.explore,
+        queue: args.resources.partition.clone(),
     })
 }
 

@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::as_text;
 use crate::hosts::{HostError, parse_hosts};
 use crate::id::{NameError, check_name};
+use crate::text::clip;
 use crate::time::Span;
 
 /// Most queues of a cluster. A node keeps the names of those that do not have it.
@@ -17,6 +18,9 @@ pub const QUEUES_LIMIT: usize = 64;
 
 /// Most nodes, and most users, that the queues of a cluster name together.
 const NAMES_LIMIT: usize = 1_000_000;
+
+/// Longest name of a user in bytes, as on Linux.
+const USER_LIMIT: usize = 256;
 
 /// Longest time in a queue's settings. Weights of jobs are ratios of such times.
 const LONGEST: Span = Span::from_secs(3_650 * 86_400);
@@ -42,6 +46,13 @@ pub struct QueueSpec {
     pub is_default: bool,
 }
 
+impl QueueSpec {
+    /// Returns true if jobs of the queue may run on the node of this name.
+    pub fn has(&self, node: &str) -> bool {
+        self.nodes.is_empty() || self.nodes.contains(node)
+    }
+}
+
 /// The queues of a cluster by name. Without any, jobs have no queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Queues(BTreeMap<String, QueueSpec>);
@@ -60,6 +71,8 @@ pub enum QueueError {
     TooManyNames { queue: String, what: &'static str },
     #[error("queue.{queue}: users is empty: leave it out to allow all users")]
     NoUsers { queue: String },
+    #[error("queue.{queue}: users has {user:?}, which is not the name of a user")]
+    NoUser { queue: String, user: String },
     #[error("queue.{queue}: {key} is {value}: it must be above 0s and at most {LONGEST}")]
     Time { queue: String, key: &'static str, value: Span },
     #[error("queue.{queue}: default_time is {default}: the limit is the max_time of {most}")]
@@ -92,6 +105,11 @@ impl Queues {
             let queue = || name.clone();
             check_name("queue", name)?;
             spec.nodes.iter().try_for_each(|node| check_name("node name", node))?;
+            let is_wrong =
+                |user: &&String| user.is_empty() || user.len() > USER_LIMIT || user.contains(char::is_control);
+            if let Some(user) = spec.users.iter().find(is_wrong) {
+                return Err(QueueError::NoUser { queue: queue(), user: clip(user.clone(), USER_LIMIT) });
+            }
             nodes += spec.nodes.len();
             users += spec.users.len();
             for (what, count) in [("nodes", nodes), ("users", users)] {
@@ -146,8 +164,7 @@ impl Queues {
 
     /// Returns the queues whose jobs must not run on a node, in the order of their names.
     pub fn closed_to(&self, node: &str) -> Vec<String> {
-        let lacks = |spec: &QueueSpec| !spec.nodes.is_empty() && !spec.nodes.contains(node);
-        self.0.iter().filter(|(_, spec)| lacks(spec)).map(|(name, _)| name.clone()).collect()
+        self.0.iter().filter(|(_, spec)| !spec.has(node)).map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the weight of the waiting time of a queue's jobs, in thousandths: the longest expected wait of all queues
@@ -271,6 +288,7 @@ mod tests {
         check(r#"{"a": {"nodes": []}}"#, "queue.a: nodes: the list of nodes is empty");
         check(r#"{"a": {"nodes": ["n[1-"]}}"#, "queue.a: nodes: `n[1-` has a bracket that does not match");
         check(r#"{"a": {"users": []}}"#, "queue.a: users is empty: leave it out to allow all users");
+        check(r#"{"a": {"users": ["ada", ""]}}"#, "queue.a: users has \"\", which is not the name of a user");
         check(r#"{"a": {"max_time": "0s"}}"#, "queue.a: max_time is 0s: it must be above 0s and at most 3650d");
         check(
             r#"{"a": {"default_time": "2h", "max_time": "1h"}}"#,

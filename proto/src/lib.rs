@@ -27,6 +27,7 @@ mod outside;
 mod owner;
 mod places;
 mod queries;
+mod queues;
 mod reader;
 mod register;
 mod replace;
@@ -71,6 +72,7 @@ pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterR
 pub use owner::user_name;
 pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, tls_directory, user_socket};
 pub use queries::*;
+pub use queues::QueueReport;
 pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;

@@ -9,6 +9,7 @@ use crate::candidates::{DryRun, Explanation};
 use crate::encoding::encoded_len;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, UndoReport};
+use crate::queues::QueueReport;
 use crate::report::{JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::users::UsersReport;
@@ -70,6 +71,7 @@ macro_rules! for_each_query {
             };
             Users(UsersQuery), Heavy, UsersReport: match { Answer::Users(report) => *report };
             Variation(VariationQuery), Heavy, Vec<(UnitName, Factor)>: match { Answer::Variation(factors) => factors };
+            Queues(QueuesQuery), Heavy, Vec<QueueReport>: match { Answer::Queues(queues) => queues };
         }
     };
 }
@@ -250,6 +252,10 @@ pub struct UsersQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariationQuery;
 
+/// Asks for the queues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuesQuery;
+
 /// The answer to a [`Query`] or a [`Change`](crate::Change).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -298,6 +304,8 @@ pub enum Answer {
     Warned(Vec<String>),
     /// Answer to [`VariationQuery`].
     Variation(Vec<(UnitName, Factor)>),
+    /// Answer to [`QueuesQuery`].
+    Queues(Vec<QueueReport>),
 }
 
 impl Answer {

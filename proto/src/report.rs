@@ -114,6 +114,9 @@ pub struct JobReport {
     /// The cap that the job explores, while it is starting or running.
     #[serde(default)]
     pub explores: Option<Power>,
+    /// Its queue, if queues were configured at its submission.
+    #[serde(default)]
+    pub queue: Option<String>,
 }
 
 /// The tasks of a job that are placed one by one.

@@ -132,6 +132,7 @@ mod tests {
             processors: 1,
             user: index % 3,
             application: -1,
+            queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
         };

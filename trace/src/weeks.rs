@@ -107,6 +107,7 @@ mod tests {
             processors,
             user: -1,
             application: -1,
+            queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
         }

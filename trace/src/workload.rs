@@ -24,6 +24,8 @@ pub struct Job {
     /// Application of column 14, or the index in [`Workload::applications`] if that is not empty; negative if
     /// unknown.
     pub application: i32,
+    /// Queue of column 15; negative if unknown.
+    pub queue: i32,
     /// Treatment by a policy.
     pub treatment: Treatment,
     /// Index in [`Workload::chunks`], if the format says how the job is divided among nodes. Its processors then only count
@@ -40,6 +42,13 @@ pub struct Chunks {
     pub each: Chunk,
     /// Allowed types of accelerators; empty allows all.
     pub hardware: Vec<String>,
+}
+
+impl Job {
+    /// Returns the name of its queue: the number in the file.
+    pub fn queue(&self) -> Option<String> {
+        (self.queue >= 0).then(|| self.queue.to_string())
+    }
 }
 
 /// Permitted treatment of a job.
@@ -138,6 +147,7 @@ mod tests {
                 processors: 1,
                 user: -1,
                 application: -1,
+                queue: -1,
                 treatment: Treatment::default(),
                 chunks: None,
             };

@@ -44,8 +44,9 @@ prop_compose! {
         processors in prop_oneof![1..9_u32, 1..=u32::MAX],
         user in prop_oneof![-1..9_i32, any::<i32>()],
         application in any::<i32>(),
+        queue in any::<i32>(),
     ) -> Job {
-        Job { number, submit, wait, run, walltime, processors, user, application, treatment: limo_trace::Treatment::default(), chunks: None }
+        Job { number, submit, wait, run, walltime, processors, user, application, queue, treatment: limo_trace::Treatment::default(), chunks: None }
     }
 }
 

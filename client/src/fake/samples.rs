@@ -70,6 +70,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         suspended: None,
         packed: None,
         explores: None,
+        queue: None,
     }
 }
 

@@ -81,6 +81,7 @@ pub struct JobJson {
     packed: Option<PackedJson>,
     /// Cap that the job explores, while it is starting or running.
     explores_cap_w: Option<f64>,
+    queue: Option<String>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -199,6 +200,7 @@ impl JobJson {
             suspended_for_limit: job.suspended.as_ref().map(|suspended| suspended.limit.is_some()),
             packed: job.packed.as_ref().map(PackedJson::from),
             explores_cap_w: job.explores.map(|cap| cap.watts()),
+            queue: job.queue.clone(),
         }
     }
 }

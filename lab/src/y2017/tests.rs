@@ -44,6 +44,7 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
         processors,
         user: 1,
         application: 1,
+        queue: -1,
         treatment: limo_trace::Treatment::default(),
         chunks: None,
     };

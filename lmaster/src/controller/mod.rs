@@ -39,6 +39,7 @@ mod pause;
 mod probes;
 mod queries;
 mod questions;
+mod queues;
 mod read_only;
 mod readings;
 mod requests;
@@ -322,6 +323,7 @@ impl Controller {
         let offset = self.tx.core.clock().offset;
         self.signals.keep_clock(&mut self.tx, offset);
         self.tx.options_in_force();
+        self.tx.queues_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =

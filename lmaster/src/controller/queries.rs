@@ -230,6 +230,9 @@ impl Controller {
             Ok(application) => request.application = application,
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
+        if let Err(refused) = self.tx.core.resolve_queue(&mut request) {
+            return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
+        }
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }

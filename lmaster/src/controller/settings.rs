@@ -1,6 +1,6 @@
 //! Settings of the controller, and their application.
 
-use limo_model::{Band, ModeSetting, Overrides, PartRule, Preset, Span};
+use limo_model::{Band, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
 use limo_sched::{Options, Refused};
 
 use super::liveness::Liveness;
@@ -25,6 +25,7 @@ pub struct Settings {
     /// Meters that serve several nodes. They change only with a restart.
     pub meters: Vec<Shared>,
     pub options: Options,
+    pub queues: Queues,
     pub limits: Limits,
     pub initial: Initial,
     pub idle: IdleSettings,
@@ -76,6 +77,7 @@ impl Controller {
         self.tx.metering.configure(&self.tx.settings);
         if self.tx.commits.is_open() {
             self.tx.options_in_force();
+            self.tx.queues_in_force();
             Liveness::lease_in_force(&mut self.tx);
         }
     }

@@ -158,6 +158,9 @@ impl Controller {
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
+        if let Err(refused) = self.tx.core.resolve_queue(&mut request) {
+            return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
+        }
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
@@ -301,6 +304,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
     if !request.size.is_empty() {
         check_name("size class", &request.size).map_err(name)?;
     }
+    request.queue.iter().try_for_each(|queue| check_name("queue", queue)).map_err(name)?;
     if request.name.len() > NAME_LIMIT || request.name.chars().any(char::is_control) {
         return Err(format!("the job's name is longer than {NAME_LIMIT} bytes or has control characters"));
     }

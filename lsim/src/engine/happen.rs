@@ -52,6 +52,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Start { job, attempt, placement, estimate, after } => {
                 let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
                 let running = self.load.running(present.index, &placement, &estimate);
+                // The queue of a job may have given it a time limit.
+                let walltime = self.core.job(job).and_then(|job| job.request.time_limit);
+                let running = Running { walltime, ..running };
                 present.run = Some(Run { attempt, placement, running, started: None, order: 0 });
                 if after.is_empty() {
                     self.start_when_awake(job)?;

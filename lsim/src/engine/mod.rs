@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Dependency, JobEnd, JobShare, NodeId, Placement, Preset, Price, Profile, ProfileKey,
-    Span, Time, Variation,
+    Queues, Span, Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -50,6 +50,8 @@ pub struct Scenario<'a> {
     pub variation: Option<&'a Variations>,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
+    /// Queues of the jobs; without any, jobs have no queue.
+    pub queues: Queues,
     /// Time until which the simulation continues even without work, so that measurements are complete.
     pub until: Option<Time>,
 }
@@ -73,6 +75,8 @@ pub struct Rules {
     pub prices: Option<Curve<Price>>,
     /// As in [`Scenario`].
     pub explore: JobShare,
+    /// As in [`Scenario`].
+    pub queues: Queues,
     /// End of the simulation, as in [`Scenario`].
     pub until: Option<Time>,
 }
@@ -151,8 +155,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
     };
     let Scenario { profiles, variation, .. } = *scenario;
     let load = Trace { workload, platform, start, profiles, variation, changes: &changes };
-    let Scenario { explore, until, .. } = *scenario;
-    simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, until }, sink)
+    let (Scenario { explore, until, .. }, queues) = (*scenario, scenario.queues.clone());
+    simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, until }, sink)
 }
 
 /// Splits the limits: those at the start, and later ones as changes without notice.
@@ -225,7 +229,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     fn set_up(&mut self, rules: Rules) -> Result<(), SimulationError> {
         let by = || "lsim".to_owned();
-        let Rules { budgets, limits, prices, explore, .. } = rules;
+        let Rules { budgets, limits, prices, explore, queues, .. } = rules;
         let load = self.load;
         for spec in load.nodes() {
             self.apply(&Event::NodeUp { spec })?;
@@ -246,6 +250,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         if !budgets.is_empty() {
             self.apply(&Event::BudgetsSet { budgets, by: by() })?;
+        }
+        if !queues.is_empty() {
+            self.apply(&Event::QueuesSet { queues, by: by() })?;
         }
         if !explore.is_none() {
             self.apply(&Event::ExploreSet { share: explore, by: by() })?;
@@ -316,6 +323,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     fn submit(&mut self, index: usize) -> Result<(), SimulationError> {
         let mut request = self.load.request(index);
+        if self.core.settings().queues.is_empty() {
+            // The trace has queues, but the cluster has none.
+            request.queue = None;
+        }
         if let Some(conditions) = &mut request.conditions {
             // Dependencies on jobs that are over in the simulation are dropped.
             let here = |on: Dependency| {
@@ -325,11 +336,12 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             conditions.dependencies = conditions.dependencies.drain(..).filter_map(here).collect();
         }
         let id = self.core.next_job();
-        match self.core.submit(self.now, id, request) {
+        let submitted = self.core.resolve_queue(&mut request).and_then(|()| self.core.submit(self.now, id, request));
+        match submitted {
             Ok(()) => {
                 self.jobs.insert(id, Present { index, run: None });
             }
-            // The job is larger than the platform.
+            // The job is larger than the platform, or its queue does not accept it.
             Err(_) => self.sink.job(&self.load.row(index, Fate::Refused))?,
         }
         Ok(())

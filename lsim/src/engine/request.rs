@@ -103,6 +103,7 @@ fn treated(job: &Job, application: Option<&Application>) -> Request {
         may_requeue,
         filler,
         explore,
+        queue: job.queue(),
         // The user does not matter to the core, because rows are made from the workload.
         ..Request::one_core(name)
     }
@@ -128,6 +129,7 @@ mod tests {
             processors: 8,
             user: -1,
             application: -1,
+            queue: -1,
             treatment,
             chunks: None,
         };

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Budgets, Cores, Curve, Estimate, JobShare, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey,
+    Band, Budgets, Cores, Curve, Estimate, JobShare, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey, Queues,
     Request, Span, Time,
 };
 use limo_sched::{Event, Options};
@@ -47,9 +47,9 @@ impl Otherwise {
     /// settings follow.
     fn rules(&self) -> Rules {
         let (preset, options) = self.policy.unwrap_or((Preset::DEFAULT, Options::default()));
-        let (limits, prices) = (self.limits.clone(), self.prices.clone());
+        let (limits, prices, queues) = (self.limits.clone(), self.prices.clone(), Queues::default());
         let budgets = self.budgets.clone().unwrap_or_default();
-        Rules { preset, options, budgets, limits, prices, explore: JobShare::NONE, until: None }
+        Rules { preset, options, budgets, limits, prices, explore: JobShare::NONE, queues, until: None }
     }
 }
 

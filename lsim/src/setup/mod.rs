@@ -5,6 +5,7 @@ mod check;
 pub mod files;
 mod loaded;
 pub mod options;
+mod queues;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use limo_model::{
-    Band, Budget, Budgets, Curve, JobShare, Preset, Price, Profile, ProfileKey, Release, Span, Time, Variation, as_text,
+    Band, Budget, Budgets, Curve, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span, Time, Variation,
+    as_text,
 };
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
@@ -111,6 +113,9 @@ pub struct Setup {
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub explore: Option<JobShare>,
+    /// Queues of jobs: TOML with a table [queue.N] for each queue number of the trace, as in lmaster's settings
+    #[arg(long, value_name = "FILE", help_heading = "Jobs")]
+    pub queues: Option<PathBuf>,
     /// Calendar time of the trace's zero, e.g. 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
     #[arg(long, value_name = "TIME", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
@@ -149,6 +154,7 @@ pub struct Loaded {
     pub variation: Variations,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
+    pub queues: Queues,
     measure: Option<Extent>,
     /// Repaired and omitted data, and warnings, one line each.
     pub notes: Vec<String>,
@@ -258,6 +264,7 @@ impl Setup {
             actual: Self::variation(self.variation.as_deref(), &platform)?,
             believed: Self::variation(self.believed_variation.as_deref().or(self.variation.as_deref()), &platform)?,
         };
+        let queues = self.queues.as_deref().map(|path| queues::read(path, &platform, &workload)).transpose()?;
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
@@ -280,6 +287,7 @@ impl Setup {
             profiles,
             variation,
             explore: self.explore.unwrap_or_default(),
+            queues: queues.unwrap_or_default(),
             measure,
             notes,
             names,
@@ -358,6 +366,7 @@ impl Setup {
             ("fillers", shown(self.fillers)),
             ("explorable", shown(self.explorable)),
             ("explore", shown(self.explore)),
+            ("queues", self.queues.as_deref().map(name)),
             ("start", shown(self.start)),
             ("window", shown(self.window)),
             ("users", Some(users.join(",")).filter(|users| !users.is_empty())),

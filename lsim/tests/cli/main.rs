@@ -2,6 +2,7 @@
 
 mod compare;
 mod equal;
+mod queues;
 mod refusals;
 mod replay;
 mod run;

@@ -116,6 +116,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             arrange: if immediate { Arrange::Pack } else { Arrange::Spread },
             cap: deadline.map(|at| Power::from_mw(at.unix_ms())),
             explore: immediate,
+            queue: deadline.map(|at| format!("q{}", at.unix_ms())),
         },
     )
 }

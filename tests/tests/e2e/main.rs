@@ -42,6 +42,7 @@ mod privacy;
 mod profiling;
 mod prolog;
 mod pty;
+mod queues;
 mod quota;
 mod readme;
 mod refusals;

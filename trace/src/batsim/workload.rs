@@ -189,6 +189,7 @@ impl Reading<'_> {
             processors: text.res,
             user: -1,
             application: application.ok().and_then(|place| i32::try_from(place).ok()).unwrap_or(-1),
+            queue: -1,
             treatment: Treatment {
                 may_suspend: text.may_suspend,
                 may_requeue: text.may_requeue,

@@ -60,6 +60,7 @@ impl<'a> Bodies<'a> {
             processors,
             user: self.user(),
             application: -1,
+            queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
         }

@@ -119,6 +119,7 @@ pub fn workload(logged: &[LoggedJob]) -> Workload {
             processors: small(job.cores_or_default()),
             user: -1,
             application: job.kind as i32,
+            queue: -1,
             treatment: Treatment::default(),
             chunks: Some(chunks),
         });

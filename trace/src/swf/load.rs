@@ -89,7 +89,7 @@ pub fn load_from(mut reader: Reader, options: Options) -> Result<Workload, SwfEr
 fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
     let limits = match field {
         Field::Submit => "0 or later",
-        Field::User | Field::Application => "at most 2147483647",
+        Field::User | Field::Application | Field::Queue => "at most 2147483647",
         _ => "at most 4294967295",
     };
     let value = limo_model::decimal::text(record.thousandths(field).into(), 3);
@@ -146,6 +146,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
         processors,
         user: small(record, Field::User)?,
         application: small(record, Field::Application)?,
+        queue: small(record, Field::Queue)?,
         treatment: crate::workload::Treatment::default(),
         chunks: None,
     }))

@@ -74,7 +74,7 @@ fn append(line: &mut String, job: &Job) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(
         line,
-        "{} {} {} {} {} -1 -1 {} {} -1 -1 {} -1 {} -1 -1 -1 -1",
+        "{} {} {} {} {} -1 -1 {} {} -1 -1 {} -1 {} {} -1 -1 -1",
         job.number,
         thousandths(job.submit.ms()),
         known(job.wait),
@@ -84,6 +84,7 @@ fn append(line: &mut String, job: &Job) {
         known(job.walltime),
         job.user,
         job.application,
+        job.queue,
     );
 }
 
@@ -105,6 +106,7 @@ mod tests {
             processors: 16,
             user: 4,
             application: -1,
+            queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
         };

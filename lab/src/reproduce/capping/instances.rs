@@ -197,6 +197,7 @@ fn fill(workload: &mut Workload, filled: f64) {
             processors: NODE_CORES.get(),
             user: -1,
             application: i32::try_from(next + length).unwrap_or(-1),
+            queue: -1,
             treatment: Treatment::default(),
             chunks: Some(chunks[index % 2]),
         }

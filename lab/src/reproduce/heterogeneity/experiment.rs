@@ -119,6 +119,7 @@ pub fn job(number: i64, submit: Span, (index, kind): (usize, &JobKind)) -> Job {
         processors: kind.nodes,
         user: -1,
         application: i32::try_from(index).unwrap_or(-1),
+        queue: -1,
         treatment: Treatment::default(),
         chunks: None,
     }
@@ -164,6 +165,7 @@ pub fn run(
         limits: None,
         prices: None,
         explore: JobShare::NONE,
+        queues: limo_model::Queues::default(),
         until: None,
     };
     let mut outcome = JobEnergies::default();

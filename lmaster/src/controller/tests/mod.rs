@@ -26,6 +26,7 @@ mod parts;
 mod policies;
 mod privacy;
 mod probes;
+mod queues;
 mod readings;
 mod reasons;
 mod restarts;

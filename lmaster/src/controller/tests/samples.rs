@@ -1,6 +1,8 @@
 //! Messages of nodes and clients.
 
-use limo_model::{Containment, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
+use limo_model::{
+    Containment, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind, UnitSpec, Usage,
+};
 
 use super::*;
 
@@ -111,6 +113,7 @@ pub fn settings() -> Settings {
         idle: idle(),
         has_feeds: true,
         hides_commands: false,
+        queues: Queues::default(),
     }
 }
 

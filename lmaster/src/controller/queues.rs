@@ -1,0 +1,59 @@
+//! Queues: the configured ones come into force, and clients ask for them.
+
+use limo_model::{QueueSpec, host_list};
+use limo_proto::{Answer, QueueReport, QueuesQuery};
+use limo_sched::Event;
+
+use super::queries::Serve;
+use super::tx::Tx;
+use super::{Controller, PeerId};
+use crate::changed::CONFIGURATION;
+
+impl Tx {
+    /// Applies the configured queues.
+    pub(super) fn queues_in_force(&mut self) {
+        let queues = &self.settings.queues;
+        if self.core.settings().queues == *queues {
+            return;
+        }
+        for (queue, spec) in queues.iter() {
+            let unknown = spec.nodes.iter().map(String::as_str).filter(|node| self.core.node_named(node).is_none());
+            let nodes = host_list(unknown);
+            if !nodes.is_empty() {
+                tracing::warn!(queue, nodes, "the queue names nodes that have not registered so far");
+            }
+        }
+        let queues = queues.clone();
+        self.must(Event::QueuesSet { queues, by: CONFIGURATION.to_owned() });
+    }
+}
+
+impl Serve for QueuesQuery {
+    fn serve(self, controller: &mut Controller, peer: PeerId) {
+        let (core, now) = (&controller.tx.core, controller.tx.now);
+        let queues = core.settings().queues.iter().map(|(name, spec)| {
+            let own = || core.known_nodes().filter(|node| spec.has(&node.spec().name));
+            let available = own().filter(|node| node.is_available(now)).count();
+            report((name, spec), [own().count(), available])
+        });
+        let queues = queues.collect();
+        controller.say(peer, Answer::Queues(queues));
+    }
+}
+
+fn report((name, spec): (&str, &QueueSpec), nodes: [usize; 2]) -> QueueReport {
+    let [known, available] = nodes.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    QueueReport {
+        name: name.to_owned(),
+        is_default: spec.is_default,
+        is_down: spec.is_down,
+        expected_wait: spec.expected_wait,
+        default_time: spec.default_time,
+        max_time: spec.max_time,
+        max_nodes: spec.max_nodes.map(|most| most.get()),
+        nodes: (!spec.nodes.is_empty()).then(|| host_list(spec.nodes.iter().map(String::as_str))),
+        known,
+        available,
+        users: spec.users.iter().map(String::as_str).collect::<Vec<_>>().join(","),
+    }
+}

@@ -1,0 +1,103 @@
+//! Queues of the configuration.
+
+use limo_model::{QueueTable, Queues, Wait};
+use limo_proto::{QueueReport, QueuesQuery};
+use limo_sched::Event;
+
+use super::*;
+
+/// Two queues on one node each; `short` is the default.
+fn queues(state: &str) -> Queues {
+    let text = format!(
+        "[short]\nnodes = [\"n1\"]\ndefault_time = \"10min\"\nmax_time = \"1h\"\ndefault = true\nstate = \"{state}\"\n\
+         [long]\nnodes = [\"n[2-3]\"]\nusers = [\"user7\"]\n"
+    );
+    let tables: BTreeMap<String, QueueTable> = toml::from_str(&text).expect("tables");
+    Queues::of_tables(tables).expect("queues")
+}
+
+fn configure(bench: &mut Bench, queues: Queues) {
+    bench.settings.queues = queues;
+    bench.input(Input::Configured(Box::new(bench.settings.clone())));
+}
+
+fn named(key: u8, queue: &str) -> ClientToMaster {
+    exec_with(key, |exec| exec.request.queue = Some(queue.to_owned()))
+}
+
+#[test]
+fn the_journal_has_the_queue_and_the_limit_that_a_job_was_given() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    let before = bench.submit(client, 1);
+    configure(&mut bench, queues("up"));
+    let after = bench.submit(client, 2);
+    let submitted = |bench: &Bench, of: JobId| {
+        bench.disk.entries.iter().find_map(|(_, entry)| match entry {
+            Entry::Event(Event::Submitted { job, request }) if *job == of => {
+                Some((request.queue.clone(), request.time_limit))
+            }
+            _ => None,
+        })
+    };
+    assert_eq!(submitted(&bench, before), Some((None, None)));
+    let limit = Span::from_secs(600);
+    assert_eq!(submitted(&bench, after), Some((Some("short".into()), Some(limit))));
+    // The next process reads the same queues from the journal and the configuration.
+    let mut bench = bench.killed();
+    let report = |bench: &mut Bench| {
+        let root = bench.client(0);
+        let MasterToClient::Answer(answer) = bench.ask(root, Query::Job(JobQuery(after))) else { panic!("no answer") };
+        let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
+        (jobs[0].queue.clone(), jobs[0].time_limit)
+    };
+    assert_eq!(report(&mut bench), (Some("short".into()), Some(limit)));
+    let sets = bench.disk.entries.iter();
+    let sets = sets.filter(|(_, entry)| matches!(entry, Entry::Event(Event::QueuesSet { .. }))).count();
+    assert_eq!(sets, 2, "the settings of the new process have no queues");
+}
+
+#[test]
+fn a_queue_refuses_what_it_does_not_accept_and_starts_nothing_while_it_is_down() {
+    let mut bench = Bench::new();
+    configure(&mut bench, queues("down"));
+    let (first, second) = (bench.node("n1"), bench.node("n2"));
+    let (client, other) = (bench.client(7), bench.client(8));
+    let mut refused = |client, message| {
+        bench.heard(client);
+        bench.say(client, message);
+        let heard = bench.heard(client);
+        refusal(heard.last()).to_owned()
+    };
+    assert_eq!(refused(client, named(1, "fast")), "there is no queue `fast` (queues: long, short)");
+    assert!(refused(client, named(1, "a b")).starts_with("the queue `a b` has the character ` `"));
+    assert_eq!(refused(other, named(1, "long")), "the queue `long` is not for user8");
+    let too_long = exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(7_200)));
+    assert_eq!(refused(client, too_long), "the time limit of 2h is longer than the queue `short` allows: at most 1h");
+    let waiting = bench.submit(client, 2);
+    bench.say(client, named(3, "long"));
+    let starts = |bench: &mut Bench| {
+        [first, second].map(|node| words(&bench.orders(node)).iter().filter(|word| *word == "DoExec").count())
+    };
+    assert_eq!(starts(&mut bench), [0, 1], "the job of `long` does not start on n1");
+    let wait = bench.controller.tx.core.reason(waiting, bench.now);
+    assert_eq!(wait, Some(Wait::Queue { queue: "short".into(), is_known: true }));
+    configure(&mut bench, queues("up"));
+    assert_eq!(starts(&mut bench), [1, 0]);
+}
+
+#[test]
+fn queues_are_reported_with_their_nodes() {
+    let mut bench = Bench::new();
+    configure(&mut bench, queues("up"));
+    bench.node("n2");
+    let root = bench.client(0);
+    let MasterToClient::Answer(answer) = bench.ask(root, Query::Queues(QueuesQuery)) else { panic!("no answer") };
+    let Answer::Queues(all) = *answer else { panic!("{answer:?}") };
+    let shown = |of: &QueueReport| (of.name.clone(), of.nodes.clone(), of.known, of.available, of.is_default);
+    let expected = [("long", "n[2-3]", 1, 1, false), ("short", "n1", 0, 0, true)];
+    let expected = expected.map(|(name, nodes, known, available, default)| {
+        (name.to_owned(), Some(nodes.to_owned()), known, available, default)
+    });
+    assert_eq!(all.iter().map(shown).collect::<Vec<_>>(), expected);
+}
