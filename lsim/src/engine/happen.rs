@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, StopReason, Usage};
 use limo_sched::{Command, Event, Sleep};
 
-use super::{Change, Load, Present, Run, Simulation, SimulationError};
+use super::{Change, Load, Present, Run, Running, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};
 
 /// A due event. At equal times events come in the order of the variants.

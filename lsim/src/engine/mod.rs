@@ -155,7 +155,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
     };
     let Scenario { profiles, variation, .. } = *scenario;
     let load = Trace { workload, platform, start, profiles, variation, changes: &changes };
-    let (Scenario { explore, until, .. }, queues) = (*scenario, scenario.queues.clone());
+    let Scenario { explore, until, .. } = *scenario;
+    let queues = scenario.queues.clone();
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, until }, sink)
 }
 

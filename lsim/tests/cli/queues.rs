@@ -22,8 +22,7 @@ fn jobs_run_on_the_nodes_of_their_queue_and_end_at_its_limit() {
     let printed = lsim(folder.path(), RUN);
     assert!(printed.starts_with("exit 0"), "{printed}");
     let jobs = read(folder.path(), "out/jobs.csv");
-    let columns =
-        ["job_id", "starting_time", "finish_time", "allocated_resources"].map(|name| column(&jobs, name));
+    let columns = ["job_id", "starting_time", "finish_time", "allocated_resources"].map(|name| column(&jobs, name));
     let mut rows: Vec<String> =
         (0..columns[0].len()).map(|row| columns.each_ref().map(|column| column[row]).join(" ")).collect();
     rows.sort();

@@ -71,7 +71,7 @@ fn jobs_run_on_the_nodes_of_their_queue_and_within_its_limits() {
     assert!(lines.contains(&vec![&*default.to_string(), "long"]), "{told}");
     let listed = submitter.lconf(&["queue", "list"]).succeeded();
     assert!(listed.starts_with("QUEUE") && listed.contains("long*") && listed.contains("1/1"), "{listed}");
-    let refused = |options: &[&str], words: &str| drop(submitter.lrun(&[options, &["true"]].concat()).failed(words));
+    let refused = |options: &[&str], words: &str| submitter.lrun(&[options, &["true"]].concat()).failed(words);
     refused(&["-p", "fast"], "there is no queue `fast` (queues: closed, long, short)");
     refused(&["-p", "short", "-t", "2h"], "the time limit of 2h is longer than the queue `short` allows: at most 1h");
     refused(&["-p", "short", "-N", "2"], "the job asks for 2 nodes: the queue `short` allows at most 1");
