@@ -359,7 +359,7 @@ mod tests {
         refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
         let two = "[queue.a]\ndefault = true\n[queue.b]\ndefault = true\n";
         refused(two, &[], "queue.a and queue.b are both the default: only one queue can be");
-        refused("[queue.a]\nmax_time = 60\n", &[], "`60` has no unit: write for example `60min`");
+        refused("[queue.a]\nmax_time = 60\n", &[], "`60` has no unit: write for example `30min`");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
         refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
         refused("node_lease = \"0s\"\n", &[], "node_lease is zero");
