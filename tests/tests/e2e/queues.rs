@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Two nodes of one core: n1 is in the queue `short`, n2 in the default queue `long`.
-struct Queued {
+struct QueueCluster {
     cluster: Cluster,
     settings: PathBuf,
     _directory: TempDir,
@@ -21,7 +21,7 @@ fn text(state: &str) -> String {
     )
 }
 
-impl Queued {
+impl QueueCluster {
     fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let settings = directory.path().join("lmaster.toml");
@@ -51,7 +51,7 @@ fn await_state(submitter: &Submitter, state: &str) {
 
 #[test]
 fn jobs_run_on_the_nodes_of_their_queue_and_within_its_limits() {
-    let queued = Queued::start();
+    let queued = QueueCluster::start();
     let submitter = queued.cluster.submitter();
     // n2 is free, but not for them.
     let jobs: Vec<u64> = (0..3).map(|_| submitter.detach(&["-p", "short", "true"])).collect();
@@ -82,7 +82,7 @@ fn jobs_run_on_the_nodes_of_their_queue_and_within_its_limits() {
 
 #[test]
 fn a_queue_that_is_down_keeps_its_jobs_across_a_crash_until_it_is_up() {
-    let mut queued = Queued::start();
+    let mut queued = QueueCluster::start();
     let submitter = queued.cluster.submitter().clone();
     queued.configure(&text("down"));
     await_state(&submitter, "down");

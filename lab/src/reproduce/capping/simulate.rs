@@ -139,7 +139,7 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
         limits,
         prices: None,
         explore: JobShare::NONE,
-        queues: None,
+        queues: limo_model::Queues::default(),
         until: None,
     };
     let mut measured = Measured { load, slowdowns: 0.0, waits: 0.0, ended: 0, peak: Power::ZERO };
