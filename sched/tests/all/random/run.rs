@@ -97,15 +97,6 @@ impl Run {
         self.check_queues();
     }
 
-    /// Checks that the queue is ordered by priority, then by submission.
-    fn check_order(&self) {
-        let view = self.world.core.view(self.world.now);
-        // Time passes between two rankings.
-        let weighs = self.world.core.settings().fairshare.weighs();
-        let queue: Vec<_> = view.queue().map(|(id, job)| (-job.request.priority, id)).collect();
-        assert!(weighs || queue.is_sorted(), "{queue:?}");
-    }
-
     fn one_round(&mut self) -> Round {
         let before = USERS.map(|user| self.on_nodes(user));
         let round = self.world.round();

@@ -1,4 +1,5 @@
-//! Queues in a random run: their jobs start only on their nodes, and not while a queue is down.
+//! The order of waiting jobs, and their queues, in a random run: jobs start only on the nodes of their queue, and not
+//! while it is down.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +42,15 @@ impl Run {
             let told = matches!(&job.phase, Phase::Waiting(Some(limo_model::Wait::Queue { .. })));
             assert!(!told || self.queue_of(job).is_some_and(|(_, spec)| spec.is_down), "job {id} waits for its queue");
         }
+    }
+
+    /// Checks that the queue is ordered by priority, then by submission.
+    pub(super) fn check_order(&self) {
+        let view = self.world.core.view(self.world.now);
+        // Time passes between two rankings.
+        let weighs = self.world.core.settings().fairshare.weighs();
+        let queue: Vec<_> = view.queue().map(|(id, job)| (-job.request.priority, id)).collect();
+        assert!(weighs || queue.is_sorted(), "{queue:?}");
     }
 
     fn queue_of(&self, job: &Job) -> Option<(String, QueueSpec)> {
