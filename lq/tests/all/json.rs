@@ -35,7 +35,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
         "unreachable": [],
     });
-    for key in ["energy_limit_j", "cost_limit_eur", "used_up", "packed", "explores_cap_w"] {
+    for key in ["energy_limit_j", "cost_limit_eur", "used_up", "packed", "explores_cap_w", "queue"] {
         expected[key] = Value::Null;
     }
     for key in ["suspended_unix_ms", "suspended_by", "suspended_for_limit"] {

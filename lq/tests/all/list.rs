@@ -97,8 +97,7 @@ async fn order_and_columns() {
     let (output, _) = answered(&["--sort", "-time", "--json"], answer(Answer::Jobs(jobs()))).await;
     assert!(output.find("\"id\":4") < output.find("\"id\":3"), "{output}");
     let (output, _) = answered(&["-l"], answer(Answer::Jobs(jobs()))).await;
-    let titles =
-        "JOBID  NAME        USER  STATE     TIME  TIMELIMIT  SUBMIT            START             CORES  MEMORY  ";
+    let titles = "JOBID  NAME        USER  QUEUE  STATE     TIME  TIMELIMIT  SUBMIT            START             CORES  MEMORY  ";
     assert!(output.contains(titles) && output.contains("  waiting  ") && output.contains("  0.001 EUR  "), "{output}");
 }
 
