@@ -15,4 +15,4 @@ pub mod text;
 pub mod variation;
 
 #[cfg(feature = "store")]
-pub use store::{LEARNED_WINS, ProfileDb, Run, StoreError};
+pub use store::{FINISHED_LIMIT, LEARNED_WINS, ProfileDb, Run, StoreError, StoredModel};

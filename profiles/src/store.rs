@@ -1,8 +1,9 @@
 //! Stores profiles in `profiles.db`, in the state directory of the master: the newest runs of each key, and imported
-//! profiles. A separate file from the journal, so that learning can fail or wait without effect on jobs.
+//! profiles. It also keeps the finished jobs from which the predictor learns, and its model. A separate file from the journal, so that learning can fail or wait without effect on jobs.
 //!
 //! The caller of [`ProfileDb::learn`] omits failed runs.
 
+mod finished;
 mod rows;
 
 use std::path::{Path, PathBuf};
@@ -18,8 +19,10 @@ use tokio::sync::Mutex;
 /// one that hung. One or two runs are worth less than a carefully written file.
 pub const LEARNED_WINS: u32 = 3;
 
+pub use finished::{FINISHED_LIMIT, StoredModel};
+
 const FILE: &str = "profiles.db";
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// "LimP" in ASCII: distinguishes this file from other SQLite files, such as the journal.
 const APPLICATION: i64 = 0x4c69_6d50;
 
@@ -70,6 +73,25 @@ ALTER TABLE keys_2 RENAME TO keys;
 PRAGMA user_version = 2;
 COMMIT;
 PRAGMA foreign_keys = ON;
+";
+
+/// Upgrades version 2 to 3. `finished` has the newest [`FINISHED_LIMIT`] jobs in the order of their ends; hashes and
+/// quantities are those of [`crate::predict::FinishedJob`].
+const THIRD: &str = "
+BEGIN IMMEDIATE;
+CREATE TABLE finished (
+    ordinal INTEGER PRIMARY KEY, job INTEGER NOT NULL UNIQUE,
+    user INTEGER NOT NULL, queue INTEGER NOT NULL, application INTEGER NOT NULL, stem INTEGER NOT NULL,
+    array INTEGER NOT NULL, requested_s INTEGER NOT NULL, nodes INTEGER NOT NULL, cores INTEGER NOT NULL,
+    accelerators INTEGER NOT NULL, hardware INTEGER NOT NULL, memory_mib INTEGER NOT NULL, hour INTEGER NOT NULL,
+    mean_mw INTEGER NOT NULL, peak_mw INTEGER NOT NULL, nameplate_mw INTEGER NOT NULL, duration_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE model (
+    id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER NOT NULL, trained_ms INTEGER NOT NULL,
+    rows INTEGER NOT NULL, newest INTEGER NOT NULL, bytes BLOB NOT NULL
+) STRICT;
+PRAGMA user_version = 3;
+COMMIT;
 ";
 
 /// Run of a finished job.
@@ -152,16 +174,16 @@ impl ProfileDb {
             let found = number("PRAGMA user_version").fetch_one(&mut conn).await.map_err(failed)?;
             let application = number("PRAGMA application_id").fetch_one(&mut conn).await.map_err(failed)?;
             let tables = number("SELECT count(*) FROM sqlite_schema").fetch_one(&mut conn).await.map_err(failed)?;
-            match found {
-                0 if tables == 0 => {
-                    sqlx::raw_sql(TABLES).execute(&mut conn).await.map_err(failed)?;
-                }
+            let steps: &[&'static str] = match found {
+                0 if tables == 0 => &[TABLES, THIRD],
                 _ if application != APPLICATION => return Err(StoreError::Foreign { path }),
                 _ if found > VERSION => return Err(StoreError::Newer { path, found, known: VERSION }),
-                1 => {
-                    sqlx::raw_sql(SECOND).execute(&mut conn).await.map_err(failed)?;
-                }
-                _ => {}
+                1 => &[SECOND, THIRD],
+                2 => &[THIRD],
+                _ => &[],
+            };
+            for step in steps {
+                sqlx::raw_sql(*step).execute(&mut conn).await.map_err(failed)?;
             }
             Ok(Self { conn: Arc::new(Mutex::new(conn)) })
         })

@@ -85,7 +85,7 @@ fn case(job: &LoggedJob, mean: Power) -> KnownJob {
         nodes: job.units.get(),
         cores: count(job.cores),
         accelerators: count(job.gpus + job.mics),
-        accelerator: if job.gpus > 0 {
+        hardware: if job.gpus > 0 {
             "gpu"
         } else if job.mics > 0 {
             "mic"
@@ -97,7 +97,7 @@ fn case(job: &LoggedJob, mean: Power) -> KnownJob {
         ..Submission::default()
     };
     let duration = Span::from_secs((job.end_s - job.start_s).max(1));
-    let row = FinishedJob { features: Features::of(&submission), mean, peak: mean, duration };
+    let row = FinishedJob { features: Features::of(&submission), mean, peak: mean, nameplate: Power::ZERO, duration };
     let start = time(job.start_s.max(job.arrival_s));
     let end = start.moved(duration);
     KnownJob { row, submitted: time(job.arrival_s), start, end, expected: None }

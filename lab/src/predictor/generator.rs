@@ -186,6 +186,7 @@ fn case(applications: &[Application], user: &User, index: usize, now: f64, rando
         features: Features::of(&submission),
         mean: power(measured),
         peak: power(measured * application.peak.exp()),
+        nameplate: limo_model::Power::ZERO,
         duration: Span::from_ms((seconds * 1e3) as i64),
     };
     KnownJob { row, submitted: time(now), start: time(now), end: time(now + seconds), expected: Some(power(expected)) }

@@ -173,7 +173,8 @@ mod tests {
         let features = Features { cores: 1, ..Features::default() };
         let mean = Power::from_watts(watts);
         let time = |secs| Time::from_unix_ms(1_000 * secs);
-        let row = FinishedJob { features, mean, peak: mean, duration: Span::from_secs(end - submitted) };
+        let duration = Span::from_secs(end - submitted);
+        let row = FinishedJob { features, mean, peak: mean, nameplate: Power::ZERO, duration };
         KnownJob { row, submitted: time(submitted), start: time(submitted), end: time(end), expected: None }
     }
 

@@ -11,7 +11,7 @@ use super::{Known, Predictor, Trial};
 use limo_model::Digest;
 
 const MARK: [u8; 4] = *b"LmPr";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Most bytes of a model.
 pub const MOST_BYTES: usize = 10_000_000;
 const MOST_TREES: usize = 64;
@@ -222,6 +222,7 @@ impl Reader<'_> {
             naive_error_w: self.double(WHAT)?,
             relative: self.double(WHAT)?,
             naive_relative: self.double(WHAT)?,
+            nameplate_error_w: self.double(WHAT)?,
         })
     }
 }
@@ -235,7 +236,8 @@ impl Predictor {
         let trial = &self.trial;
         to.numbers(&[trial.rows, trial.covered]);
         let doubles = [trial.measured_w, trial.predicted_w, trial.error_w, trial.naive_error_w];
-        doubles.into_iter().chain([trial.relative, trial.naive_relative]).for_each(|double| to.double(double));
+        let others = [trial.relative, trial.naive_relative, trial.nameplate_error_w];
+        doubles.into_iter().chain(others).for_each(|double| to.double(double));
         to.errors(&self.errors);
         to.floats(&[self.quantile.0, self.square, self.totals.measured, self.totals.predicted]);
         to.count(self.forest.len());

@@ -25,8 +25,8 @@ pub struct Submission<'a> {
     pub cores: u32,
     /// Accelerators of the whole job.
     pub accelerators: u32,
-    /// Type of the accelerators.
-    pub accelerator: &'a str,
+    /// Type of the units that the job takes: of its accelerators, else of its CPUs.
+    pub hardware: &'a str,
     /// Memory of the whole job in MiB.
     pub memory_mib: u64,
     /// Time of the submission; only the hour of its day counts.
@@ -54,8 +54,8 @@ pub struct Features {
     pub cores: u32,
     /// Accelerators of the whole job.
     pub accelerators: u32,
-    /// Hash of the type of the accelerators.
-    pub accelerator: u32,
+    /// Hash of the type of the units.
+    pub hardware: u32,
     /// Memory of the whole job in MiB.
     pub memory_mib: u32,
     /// Hour of the day of the submission in UTC, 0 to 23.
@@ -103,16 +103,16 @@ impl Features {
             nodes: job.nodes,
             cores: job.cores,
             accelerators: job.accelerators,
-            accelerator: hashed(job.accelerator),
+            hardware: hashed(job.hardware),
             memory_mib: u32::try_from(job.memory_mib).unwrap_or(u32::MAX),
             // A remainder of 24 fits.
             hour: job.submitted.unix_ms().div_euclid(HOUR_MS).rem_euclid(24) as u8,
         }
     }
 
-    /// Returns a hash of the nodes, cores and accelerators.
+    /// Returns a hash of the nodes, cores, accelerators and hardware.
     pub(super) fn shape(&self) -> u32 {
-        mixed(&[self.nodes, self.cores, self.accelerators, self.accelerator])
+        mixed(&[self.nodes, self.cores, self.accelerators, self.hardware])
     }
 
     /// Returns the number by which draws are divided: that of the cores, at least 1.
@@ -130,6 +130,8 @@ pub struct FinishedJob {
     pub mean: Power,
     /// Highest draw; the mean if it is unknown.
     pub peak: Power,
+    /// Draw by the nameplate of its cores, which is expected without a profile or a prediction; zero if unknown.
+    pub nameplate: Power,
     /// Time from the start of the command to its end.
     pub duration: Span,
 }
@@ -195,6 +197,7 @@ mod tests {
             features,
             mean: Power::from_watts(mean),
             peak: Power::from_watts(peak),
+            nameplate: Power::ZERO,
             duration: Span::from_secs(secs),
         };
         let target = Target::of(&row(4, 8, 1));

@@ -222,7 +222,7 @@ impl View {
             or(&self.application, self.all.watts),
             or(&self.shape, self.all.watts),
             if known.count > 0 { known.duration } else { self.all.duration },
-            (features.accelerator % 256) as f32,
+            (features.hardware % 256) as f32,
             (features.user % 256) as f32,
             (features.application % 256) as f32,
             (features.stem % 256) as f32,

@@ -8,7 +8,8 @@ fn features(user: u32, application: u32, cores: u32) -> Features {
 
 fn row(features: Features, mw: i64) -> FinishedJob {
     let mean = Power::from_mw(mw);
-    FinishedJob { features, mean, peak: mean.scaled(3, 2), duration: Span::from_secs(600) }
+    let (peak, nameplate) = (mean.scaled(3, 2), Power::from_watts(100));
+    FinishedJob { features, mean, peak, nameplate, duration: Span::from_secs(600) }
 }
 
 /// Rows of ten users with three applications each: 2, 4 or 8 W for each core, by the application.
@@ -30,7 +31,10 @@ fn a_steady_workload_is_predicted() {
     assert!(near(found.mean, 32.0) && near(found.high, 32.0) && near(found.peak, 48.0), "{found:?}");
     assert_eq!(found.duration, Span::from_secs(600));
     assert!(found.deviation < Power::from_watts(2), "{found:?}");
-    assert!(model.trial().is_better_than_naive(), "{:?}", model.trial());
+    let trial = model.trial();
+    assert!(trial.is_better_than_naive() && trial.is_better_than_nameplate(), "{trial:?}");
+    // 2, 4 and 8 W for each of 1, 2, 4 and 8 cores: 17.5 W is the mean of 2 to 64 W, and none is above 100 W.
+    assert!((trial.nameplate_error().unwrap_or_default() - 82.5 / 17.5).abs() < 1e-9, "{trial:?}");
     assert_eq!((model.trial().rows, model.number()), (240, 7));
 }
 
@@ -46,7 +50,7 @@ fn without_rows_nothing_is_predicted() {
     let model = train(&[], SETTINGS);
     assert_eq!(model.predict(&features(1, 1, 1)), None);
     assert_eq!(model.naive(&features(1, 1, 1)), None);
-    assert!(!model.trial().is_better_than_naive());
+    assert!(!model.trial().is_better_than_naive() && !model.trial().is_better_than_nameplate());
 }
 
 #[test]
@@ -73,7 +77,8 @@ fn extreme_rows_give_finite_predictions() {
         .map(|i| {
             let features = if i % 2 == 0 { extreme } else { Features::default() };
             let mean = if i % 3 == 0 { most } else { Power::from_mw(-5) };
-            FinishedJob { features, mean, peak: Power::ZERO, duration: Span::from_ms(i64::MIN + i) }
+            let duration = Span::from_ms(i64::MIN + i);
+            FinishedJob { features, mean, peak: Power::ZERO, nameplate: most, duration }
         })
         .collect();
     let mut model = train(&rows, SETTINGS);
@@ -110,7 +115,7 @@ fn malformed_models_are_refused() {
     assert_eq!(refused(b"SQLite format 3"), "this is not a model of the predictor of Limo");
     let mut other = bytes.clone();
     other[4] = 9;
-    let message = "the model has version 9, but this program knows only version 1: let it be trained anew";
+    let message = "the model has version 9, but this program knows only version 2: let it be trained anew";
     assert_eq!(refused(&other), message);
     let mut damaged = bytes.clone();
     damaged[500] ^= 1;

@@ -48,6 +48,8 @@ pub struct Trial {
     pub relative: f64,
     /// The same sum for the naive guess.
     pub naive_relative: f64,
+    /// Sum of the distances of nameplates and measured draws.
+    pub nameplate_error_w: f64,
     /// Rows whose draw was at most the 90 % quantile.
     pub covered: u32,
 }
@@ -65,6 +67,7 @@ impl Trial {
         let (error, naive_error) = ((watts(found.mean) - measured).abs(), (watts(naive) - measured).abs());
         self.error_w += error;
         self.naive_error_w += naive_error;
+        self.nameplate_error_w += (watts(row.nameplate) - measured).abs();
         // A job without a measurable draw has no relative error.
         if measured >= 1e-3 {
             self.relative += error / measured;
@@ -78,9 +81,23 @@ impl Trial {
         self.rows > 0 && self.error_w < self.naive_error_w
     }
 
+    /// Returns true if the trial had rows, and the errors are smaller than those of the nameplates.
+    pub fn is_better_than_nameplate(&self) -> bool {
+        self.rows > 0 && self.error_w < self.nameplate_error_w
+    }
+
     /// Returns the mean error in parts of the mean draw; `None` without a measured draw.
     pub fn error(&self) -> Option<f64> {
-        (self.measured_w > 0.0).then(|| self.error_w / self.measured_w)
+        self.of_measured(self.error_w)
+    }
+
+    /// Returns the mean error of the nameplates in parts of the mean draw; `None` without a measured draw.
+    pub fn nameplate_error(&self) -> Option<f64> {
+        self.of_measured(self.nameplate_error_w)
+    }
+
+    fn of_measured(&self, error_w: f64) -> Option<f64> {
+        (self.measured_w > 0.0).then(|| error_w / self.measured_w)
     }
 
     /// Returns the mean relative error; `None` without rows.
