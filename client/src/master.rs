@@ -6,9 +6,9 @@ use std::time::Duration;
 use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use limo_proto::{
     Answer, Asking, Change, ClientToMaster, Connection, ConnectionError, DryRun, DryRunQuery, EndpointError,
-    MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, ProfilesQuery, QueueReport, QueuesQuery,
-    ReadingsQuery, ReadingsReport, ReservationsQuery, Role, Selection, Status, StatusQuery, TooLarge, Undo, UndoReport,
-    UsersQuery, UsersReport, VariationQuery,
+    MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, PredictorQuery, PredictorReport, ProfilesQuery,
+    QueueReport, QueuesQuery, ReadingsQuery, ReadingsReport, ReservationsQuery, Role, Selection, Status, StatusQuery,
+    TooLarge, Undo, UndoReport, UsersQuery, UsersReport, VariationQuery,
 };
 use thiserror::Error;
 
@@ -222,6 +222,11 @@ impl Master {
     /// Returns the differences of units from the profiles of their hardware.
     pub async fn variation(&self) -> Result<Vec<(UnitName, Factor)>, AskError> {
         self.ask(VariationQuery).await
+    }
+
+    /// Returns the model of the predictor, and its errors.
+    pub async fn predictor(&self) -> Result<PredictorReport, AskError> {
+        self.ask(PredictorQuery).await
     }
 
     /// Returns quotas, shares and usage of users.

@@ -18,6 +18,7 @@ use crate::cluster::ClusterCommand;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::measure::ProfileMeasure;
+use crate::predictor::PredictorCommand;
 use crate::queue::QueueCommand;
 use crate::reservation::ReservationCommand;
 use crate::service::{AddNodes, Drain, Lost, Remove, Resume, Stop};
@@ -54,6 +55,9 @@ pub enum Command {
     /// Show and change the differences between equal units
     #[command(subcommand)]
     Variation(VariationCommand),
+    /// Show and train the predictor of draws
+    #[command(subcommand)]
+    Predictor(PredictorCommand),
     /// Show the draw of a node or the cluster over time
     Readings(Readings),
     /// Give nodes no new jobs; running jobs continue

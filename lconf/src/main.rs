@@ -15,6 +15,7 @@ mod history;
 mod journal;
 mod measure;
 mod nodes;
+mod predictor;
 mod profiles;
 mod queue;
 mod readings;
@@ -53,6 +54,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
             | Command::Profile(ProfileCommand::List)
             | Command::Variation(variation::VariationCommand::Show)
+            | Command::Predictor(predictor::PredictorCommand::Show)
             | Command::Readings(_)
             | Command::History(_)
             | Command::Undo(_)
@@ -64,7 +66,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json works only with show, status, node list, node show, profile list, variation show, reservation list, queue list, readings, history, undo, user, quota and fairshare",
+            "--json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, queue list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let master = &master.master();
@@ -80,6 +82,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Quota(args) => users::quotas(args, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
             Command::Variation(command) => variation::run(command, json, master).await,
+            Command::Predictor(command) => predictor::run(command, json, master).await,
             Command::Drain(drain) => service::drain(drain, master).await,
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,

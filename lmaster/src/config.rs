@@ -376,6 +376,7 @@ mod tests {
         refused("[policy]\nallocation = \"neighbours\"\n", &[], "unknown variant `neighbours`");
         refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
         refused("[policy]\ncap_factor_permille = 0\n", &[], "cap_factor_permille is 0");
+        refused("[policy]\nconfidence_permille = 1000\n", &[], "confidence_permille: a confidence of 1000 thousandths");
         refused("[policy]\nstale_after = \"1s\"\n", &[], "readings_every is 1s");
         refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: it must be 1min to 1d");
         refused("", &["--readings-keep", "30s"], "readings_keep is 30s: at least one interval of 1min must be kept");

@@ -15,6 +15,7 @@ use limo_proto::{
 
 use crate::backup::Copies;
 use crate::controller::Found;
+use crate::predictor::{self, Loaded, Model};
 use crate::{energy, history};
 
 /// Databases that the master can read. Each method fails if its database cannot be read. Tests have a model of it.
@@ -62,6 +63,12 @@ pub trait Database: Send + Sync {
 
     /// Deletes a profile; returns true if it existed.
     async fn forget_profile(&self, key: &ProfileKey) -> Result<bool>;
+
+    /// Returns the newest model of the predictor at this wall time.
+    async fn load_model(&self, at: Time) -> Result<Loaded>;
+
+    /// Trains the predictor at this wall time.
+    async fn train_model(&self, at: Time) -> Result<Model>;
 
     /// Copies the databases.
     async fn make_backup(&self) -> Result<BackupReport>;
@@ -137,6 +144,14 @@ impl Database for Databases {
 
     async fn forget_profile(&self, key: &ProfileKey) -> Result<bool> {
         Ok(self.profiles.forget(key).await?)
+    }
+
+    async fn load_model(&self, at: Time) -> Result<Loaded> {
+        predictor::loaded(&self.profiles, at).await
+    }
+
+    async fn train_model(&self, at: Time) -> Result<Model> {
+        predictor::trained(&self.profiles, at).await
     }
 
     async fn make_backup(&self) -> Result<BackupReport> {

@@ -27,6 +27,7 @@ mod meters;
 mod missing;
 mod pace;
 mod pass;
+mod predictor;
 mod privacy;
 mod readings;
 mod recover;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use limo_journal::{Batch, Journal, Recovered};
-use limo_model::{ClusterId, JournalId};
+use limo_model::{ClusterId, JobId, JournalId};
+use limo_profiles::predict::FinishedJob;
 use limo_profiles::{ProfileDb, Run};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -107,6 +108,16 @@ impl Store {
                     None
                 }
             }
+        });
+    }
+
+    pub fn observe(&mut self, job: JobId, row: FinishedJob) {
+        let profiles = Arc::clone(&self.databases.profiles);
+        self.answer_with(async move {
+            if let Err(error) = profiles.add_finished(job, row).await {
+                tracing::warn!(%error, %job, "a run was not kept for the predictor");
+            }
+            None
         });
     }
 

@@ -9,6 +9,7 @@ use crate::chunk::{Arrange, Cores};
 use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
+use crate::predicted::Predicted;
 use crate::spread::Spread;
 use crate::text::clip;
 use crate::time::{Span, Time};
@@ -99,6 +100,9 @@ pub struct Request {
     /// The name of its queue. The master fills it in for a job that names none, if queues are configured.
     #[serde(default)]
     pub queue: Option<String>,
+    /// Predicted draws by type of unit, for applications without a profile; at most [`crate::PREDICTED_LIMIT`].
+    #[serde(default)]
+    pub predicted: Vec<Predicted>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -149,6 +153,7 @@ impl Request {
             cap: None,
             explore: false,
             queue: None,
+            predicted: Vec::new(),
         }
     }
 }

@@ -49,6 +49,8 @@ pub enum EstimateSource {
     Learned,
     /// Imported from a file, or set by an operator.
     Imported,
+    /// Predicted from the request, by what other finished jobs drew.
+    Predicted,
     /// Derived from the hardware's nameplate and the job's time limit.
     Nameplate,
 }
@@ -64,7 +66,7 @@ pub struct Estimate {
     pub energy: Energy,
     /// Source of the estimate.
     pub source: EstimateSource,
-    /// Number of runs behind the estimate; 0 from the nameplate.
+    /// Number of runs behind the estimate; 0 from a prediction or the nameplate.
     pub runs: u32,
 }
 
@@ -87,6 +89,7 @@ impl fmt::Display for EstimateSource {
         f.write_str(match self {
             Self::Learned => "learned",
             Self::Imported => "imported",
+            Self::Predicted => "predicted",
             Self::Nameplate => "nameplate",
         })
     }

@@ -28,7 +28,7 @@ pub struct Measurement {
 }
 
 /// Least confidence at which an energy counts as the run's own.
-const SURE: u16 = 800;
+pub const SURE: u16 = 800;
 
 /// Returns the runs whose energy is known to be their own. If there are fewer than [`ENOUGH`] of them, returns all.
 pub fn surest(window: &[(Measurement, u16)]) -> Vec<Measurement> {

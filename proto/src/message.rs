@@ -275,4 +275,6 @@ pub enum Change {
     SetVariation(#[serde(deserialize_with = "list::<_, _, FACTORS_LIMIT>")] Vec<(UnitName, Option<Factor>)>),
     /// The law of the slowdown by caps for an application, a type of hardware or both; `None` removes it.
     Slowdown { key: SlowdownKey, law: Option<Slowdown> },
+    /// Trains the predictor anew, and ends when the model is in place.
+    TrainPredictor,
 }

@@ -9,6 +9,7 @@ use crate::candidates::{DryRun, Explanation};
 use crate::encoding::encoded_len;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, UndoReport};
+use crate::predictor::PredictorReport;
 use crate::queues::QueueReport;
 use crate::report::{JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
@@ -72,6 +73,7 @@ macro_rules! for_each_query {
             Users(UsersQuery), Heavy, UsersReport: match { Answer::Users(report) => *report };
             Variation(VariationQuery), Heavy, Vec<(UnitName, Factor)>: match { Answer::Variation(factors) => factors };
             Queues(QueuesQuery), Heavy, Vec<QueueReport>: match { Answer::Queues(queues) => queues };
+            Predictor(PredictorQuery), Light, PredictorReport: match { Answer::Predictor(report) => report };
         }
     };
 }
@@ -256,6 +258,10 @@ pub struct VariationQuery;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuesQuery;
 
+/// Asks for the model of the predictor, and its errors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PredictorQuery;
+
 /// The answer to a [`Query`] or a [`Change`](crate::Change).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
@@ -306,6 +312,8 @@ pub enum Answer {
     Variation(Vec<(UnitName, Factor)>),
     /// Answer to [`QueuesQuery`].
     Queues(Vec<QueueReport>),
+    /// Answer to [`PredictorQuery`].
+    Predictor(PredictorReport),
 }
 
 impl Answer {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec,
-    Outcome, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request, Reservation, Slowdown, SlowdownKey,
-    Span, Tasks, Time, Usage, VariationKey,
+    Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request, Reservation, Slowdown,
+    SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -266,5 +266,10 @@ pub enum Event {
     QueuesSet {
         queues: Queues,
         by: String,
+    },
+    /// A new model predicts a waiting job. An empty list removes its predictions.
+    Predicted {
+        job: JobId,
+        predicted: Vec<Predicted>,
     },
 }

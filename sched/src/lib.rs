@@ -34,6 +34,7 @@ pub use account::{Bill, cost_of};
 pub use core::Core;
 pub use event::Event;
 pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};
+pub use offer::OnHardware;
 pub use options::{
     Allocation, Horizon, ListBy, ListOptions, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule,
 };

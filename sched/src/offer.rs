@@ -1,11 +1,35 @@
-//! Completes the request of a job that is not submitted yet: its queue, and the nodes on which its tasks fit.
+//! Completes the request of a job that is not submitted yet: its queue; and tells what the cluster offers to it: the nodes
+//! on which its tasks fit, and its types of units.
 
-use limo_model::{Request, UnitKind, UnitSpec};
+use std::collections::BTreeSet;
+
+use limo_model::{PREDICTED_LIMIT, Request, UnitKind, UnitSpec};
 
 use crate::apply::resolve_queue;
 use crate::core::Core;
-use crate::facts::{allows_node, allows_unit, wants_host_cores};
+use crate::facts::{allows_node, allows_unit, cores_on, wants_host_cores};
 use crate::refused::Refused;
+use crate::view::View;
+
+/// A chunk of a job on a unit of some type.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OnHardware {
+    pub hardware: String,
+    /// Cores of the unit that it takes.
+    pub cores: u32,
+    pub is_accelerator: bool,
+}
+
+impl OnHardware {
+    /// Describes a chunk on a unit like this one. Cores next to accelerators are not included.
+    pub fn of(request: &Request, unit: &UnitSpec) -> Self {
+        Self {
+            hardware: unit.hardware.clone(),
+            cores: cores_on(request, unit),
+            is_accelerator: unit.kind == UnitKind::Accelerator,
+        }
+    }
+}
 
 impl Core {
     /// Fills in the queue and the time limit of a request that names none, if queues are configured.
@@ -28,5 +52,21 @@ impl Core {
             if wants_host_cores(request) { most.and_then(|_| cpu()) } else { most }
         };
         usable.filter_map(most).collect()
+    }
+}
+
+impl View<'_> {
+    /// Returns the types of units that the job may have, at most [`PREDICTED_LIMIT`].
+    pub fn offered_hardware(&self, request: &Request) -> BTreeSet<OnHardware> {
+        let units = self.index().classes.all().iter().flat_map(|class| &class.units);
+        let offered = units.filter(|unit| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores);
+        let mut found = BTreeSet::new();
+        for on in offered.map(|unit| OnHardware::of(request, unit)) {
+            if found.len() == PREDICTED_LIMIT {
+                break;
+            }
+            found.insert(on);
+        }
+        found
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use limo_model::{IdleRule, Overrides, Parts, Preset, Price, Span};
+use limo_model::{Confidence, IdleRule, Overrides, Parts, Preset, Price, Span};
 use serde::{Deserialize, Serialize};
 
 /// The price at which the mode turns if it is [`ModeSetting::Auto`].
@@ -256,6 +256,9 @@ pub struct Options {
     pub least_off: Span,
     /// Shortest time for which the limits must leave power for a resumed job.
     pub least_on: Span,
+    /// Confidence that a job stays below the draw that counts against the limits, if a prediction gives it.
+    #[serde(skip_serializing_if = "Confidence::is_ninety")]
+    pub confidence: Confidence,
     #[serde(skip_serializing_if = "RankOptions::is_default")]
     pub ranks: RankOptions,
     #[serde(skip_serializing_if = "ListOptions::is_default")]
@@ -333,6 +336,7 @@ impl Default for Options {
             steer_margin_permille: 20,
             least_off: Span::from_secs(5),
             least_on: Span::from_secs(30),
+            confidence: Confidence::NINETY,
             ranks: RankOptions::default(),
             lists: ListOptions::default(),
             relaxed_factor: 3,

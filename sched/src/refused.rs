@@ -1,7 +1,8 @@
 //! Reasons for refusing an event or a request.
 
 use limo_model::{
-    Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Power, QueueError, Span, SpecError, Time, UnitId,
+    Attempt, Cores, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError, Span,
+    SpecError, Time, UnitId,
 };
 use thiserror::Error;
 
@@ -59,6 +60,10 @@ pub enum Refused {
     BeforeBegin { what: &'static str, at: i64, begin: i64 },
     #[error("job {job} does not wait: only a waiting job can be held")]
     NotWaiting { job: JobId },
+    #[error("job {job} does not wait: only a waiting job is predicted")]
+    NotPredictable { job: JobId },
+    #[error("the job has {count} predictions: the limit is {PREDICTED_LIMIT}")]
+    TooManyPredictions { count: usize },
     #[error("job {job} is not held")]
     NotHeld { job: JobId },
     #[error("job {job} waits: only a running job can be requeued")]

@@ -1,8 +1,8 @@
 //! Walks through the submissions and ends of jobs in time: each job is predicted at its submission, by a model that knows
 //! only jobs that had ended before.
 
-use limo_model::{Power, Span, Time};
-use limo_profiles::predict::margin::{Confidence, Sum};
+use limo_model::{Confidence, Power, Span, Time};
+use limo_profiles::predict::margin::Sum;
 use limo_profiles::predict::{FinishedJob, Prediction, Predictor, Settings, train};
 
 use super::{Errors, KnownJob, watts};

@@ -3,6 +3,7 @@
 mod budgets;
 mod changes;
 mod escapes;
+mod predictor;
 mod profiles;
 mod readings;
 mod refusals;

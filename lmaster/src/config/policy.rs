@@ -1,8 +1,10 @@
 //! The parameters of the policies, in the section `[policy]` of the settings.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
-use limo_model::{AdmissionRule, CapRule, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text};
+use limo_model::{
+    AdmissionRule, CapRule, Confidence, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text,
+};
 use limo_sched::{Allocation, ListBy, ListOptions, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule};
 use serde::Deserialize;
 
@@ -109,6 +111,10 @@ pub(super) struct PolicyLayer {
     /// 750]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_CAP_FACTOR_PERMILLE")]
     cap_factor_permille: Option<u32>,
+    /// Confidence that a job stays below the draw that counts against the limits, if it is predicted, in thousandths
+    /// [default: 900]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_CONFIDENCE_PERMILLE")]
+    confidence_permille: Option<u32>,
     /// Additional reserve when running jobs get power back, in thousandths of the upper limit [default: 20]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_STEER_MARGIN_PERMILLE")]
     steer_margin_permille: Option<u32>,
@@ -181,6 +187,7 @@ impl PolicyLayer {
             band_weight: self.band_weight.or(under.band_weight),
             sparing: self.sparing.or(under.sparing),
             cap_factor_permille: self.cap_factor_permille.or(under.cap_factor_permille),
+            confidence_permille: self.confidence_permille.or(under.confidence_permille),
             steer_margin_permille: self.steer_margin_permille.or(under.steer_margin_permille),
             least_off: self.least_off.or(under.least_off),
             least_on: self.least_on.or(under.least_on),
@@ -242,6 +249,7 @@ impl PolicyLayer {
             band_weight: weight("band_weight", self.band_weight, default.band_weight)?,
             sparing: not_negative("sparing", self.sparing, default.sparing)?,
             cap_factor_permille: factor,
+            confidence: self.confidence_permille.map_or(Ok(default.confidence), confidence)?,
             steer_margin_permille: permille(
                 "steer_margin_permille",
                 self.steer_margin_permille.unwrap_or(default.steer_margin_permille),
@@ -277,6 +285,10 @@ impl PolicyLayer {
         }
         Ok(parts)
     }
+}
+
+fn confidence(permille: u32) -> Result<Confidence> {
+    Confidence::new(permille).map_err(|error| anyhow!("confidence_permille: {error}"))
 }
 
 fn weight(key: &str, value: Option<Price>, default: Price) -> Result<Price> {

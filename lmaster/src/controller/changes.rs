@@ -184,6 +184,7 @@ impl Controller {
             },
             Change::ForgetProfile(key) => return self.ask(peer, ForgetProfile(key)),
             Change::Backup => return self.back_up(peer),
+            Change::TrainPredictor => return self.train_predictor(peer),
             Change::CompactJournal => return self.ask(peer, CompactJournal),
             Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {
                 Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),

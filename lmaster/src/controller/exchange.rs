@@ -2,7 +2,8 @@
 
 use limo_feeds::grid::Word;
 use limo_journal::{Batch, CommitError, NoRoom, RecoverError, Recovered};
-use limo_model::{NodeId, Power, Profile, ProfileKey};
+use limo_model::{JobId, NodeId, Power, Profile, ProfileKey};
+use limo_profiles::predict::FinishedJob;
 use limo_proto::{ClientToMaster, Frame, MasterToClient, MasterToNode, NodeToMaster, StreamId};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -66,6 +67,8 @@ pub enum Effect {
     RestoreBallast,
     Ask(Ticket, Question),
     Learn(Box<Lesson>),
+    /// Keeps a finished job for the predictor.
+    Observe(JobId, Box<FinishedJob>),
     /// Drops the copies of a backup.
     DropBackup,
     /// Returns memory to the kernel after much was freed.

@@ -1,11 +1,14 @@
-//! Records of a finished job: its row in the journal, and its contribution to profiles.
+//! Records of a finished job: its row in the journal, and its contribution to profiles and predictions.
 
 use limo_journal::FinishedRow;
-use limo_model::{JobEnd, Span, StopReason};
+use limo_model::{JobEnd, Outcome, Part, Request, Span, StopReason, Time, UnitSpec};
+use limo_profiles::predict::FinishedJob;
+use limo_profiles::statistics::SURE;
 use limo_proto::JobReport;
-use limo_sched::Finished;
+use limo_sched::{Finished, Node, OnHardware};
 
-use super::Lesson;
+use super::{Lesson, Live};
+use crate::predictor::features;
 
 /// Returns the row of a finished job in the journal.
 pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
@@ -28,20 +31,27 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
     }
 }
 
-/// Returns the lesson of a run. The application must be known, and the run must have been on one unit, under one cap
-/// and without a pause. It must have ended well by itself, with measured energy.
-pub(super) fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
-    let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
-        return None;
-    };
-    if !finished.steady || request.application == limo_model::application::UNKNOWN {
+/// Returns the part and the unit of a run whose measurement is of one unit: it was on one, under one cap and without a pause, and
+/// ended well by itself.
+fn sole_unit<'a>(finished: &'a Finished, nodes: &'a [Node]) -> Option<(&'a Part, &'a UnitSpec)> {
+    let JobEnd::Ran { outcome: Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else { return None };
+    let [part @ Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
+    let unit = nodes.get(part.unit.node.0 as usize)?.spec().units.get(usize::from(part.unit.unit))?;
+    finished.steady.then_some((part, unit))
+}
+
+/// Returns the number of chunks of a run on one unit. Profiles and predictions are of one chunk.
+fn chunks(finished: &Finished, request: &Request) -> u32 {
+    request.chunks_by_node(&finished.placement).first().copied().unwrap_or(1).max(1)
+}
+
+/// Returns the lesson of a run of a known application with measured energy.
+pub(super) fn lesson(finished: &Finished, request: &Request, nodes: &[Node]) -> Option<Lesson> {
+    let (part, unit) = sole_unit(finished, nodes)?;
+    if request.application == limo_model::application::UNKNOWN {
         return None;
     }
-    let [part @ limo_model::Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
-    let node = nodes.get(part.unit.node.0 as usize)?;
-    let unit = node.spec().units.get(usize::from(part.unit.unit))?;
-    // A profile is of one chunk.
-    let chunks = request.chunks_by_node(&finished.placement).first().copied().unwrap_or(1).max(1);
+    let chunks = chunks(finished, request);
     let key = limo_model::ProfileKey {
         application: request.application.clone(),
         size: request.size.clone(),
@@ -52,4 +62,22 @@ pub(super) fn lesson(finished: &Finished, request: &limo_model::Request, nodes: 
     let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?.scaled(1, i64::from(chunks)));
     let confidence = finished.usage.confidence;
     (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, unit: part.unit, duration, energy, confidence })
+}
+
+/// Returns what the predictor learns from a run without a cap whose energy is surely its own. The highest draw is not measured.
+pub(super) fn observed(finished: &Finished, live: &Live, (submitted, nodes): (Time, &[Node])) -> Option<FinishedJob> {
+    let (part, unit) = sole_unit(finished, nodes)?;
+    let (request, usage) = (&live.request, &finished.usage);
+    if part.cap.is_some() || usage.confidence < SURE || usage.elapsed <= Span::ZERO {
+        return None;
+    }
+    let mean = usage.energy?.over(usage.elapsed).scaled(1, i64::from(chunks(finished, request)));
+    let on = OnHardware::of(request, unit);
+    Some(FinishedJob {
+        features: features(request, &on, (live.launch.array.is_some(), submitted)),
+        mean,
+        peak: mean,
+        nameplate: unit.nameplate.scaled(i64::from(on.cores), i64::from(unit.cores)),
+        duration: usage.elapsed,
+    })
 }

@@ -36,6 +36,7 @@ mod nodes;
 mod numbers;
 mod pages;
 mod pause;
+mod predictor;
 mod probes;
 mod queries;
 mod questions;
@@ -89,6 +90,7 @@ use liveness::Liveness;
 pub use lookup::{Question, Reply};
 use metering::Metering;
 use node_peer::NodeLinks;
+use predictor::{LoadModel, Predictions};
 use questions::Questions;
 use routes::Routes;
 use sessions::Sessions;
@@ -166,6 +168,7 @@ pub struct Controller {
     liveness: Liveness,
     sleepers: Sleepers,
     questions: Questions,
+    predictions: Predictions,
 }
 
 impl Controller {
@@ -195,6 +198,7 @@ impl Controller {
             liveness: Liveness::default(),
             sleepers: Sleepers::default(),
             questions: Questions::default(),
+            predictions: Predictions::default(),
         };
         controller.take_up(restored.live);
         // An earlier process may have released starting attempts.
@@ -335,5 +339,7 @@ impl Controller {
         // Reads updates of the profile database that the journal missed.
         let ticket = self.questions.ask(PeerId::NOBODY);
         self.tx.effects.push(Effect::Ask(ticket, Question::new(changes::AllProfiles)));
+        let (ticket, wall) = (self.questions.ask(PeerId::NOBODY), self.tx.wall());
+        self.tx.effects.push(Effect::Ask(ticket, Question::new(LoadModel(wall))));
     }
 }

@@ -236,6 +236,7 @@ impl Controller {
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
+        request.predicted = self.predicted(&request, (false, self.tx.wall()));
         self.with_dependencies(peer, Wanted::DryRun(request));
     }
 

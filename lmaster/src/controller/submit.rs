@@ -171,6 +171,7 @@ impl Controller {
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
         request.user = caller.user;
+        request.predicted = self.predicted(&request, (launch.array.is_some(), self.tx.wall()));
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
             Ok(encoded) if encoded.len() + rest <= BODY_LIMIT => encoded,

@@ -248,6 +248,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Event::RequeueRequested { by, .. } => Event::RequeueRequested { job, by: by.clone() },
             Event::SuspendRequested { by, .. } => Event::SuspendRequested { job, by: by.clone() },
             Event::ResumeRequested { by, .. } => Event::ResumeRequested { job, by: by.clone() },
+            Event::Predicted { predicted, .. } => Event::Predicted { job, predicted: predicted.clone() },
             Event::PrioritySet { priority, by, .. } => Event::PrioritySet { job, priority: *priority, by: by.clone() },
             _ => return,
         };

@@ -23,7 +23,7 @@ use limo_model::{Power, Span};
 
 pub use encode::ModelError;
 pub use features::{Features, FinishedJob, Submission};
-pub use train::{Settings, Trial, train};
+pub use train::{LEAST_ROWS, Settings, Trial, train};
 
 use features::Target;
 use mix::{EXPERTS, Errors, Guesses, Quantile, Totals};

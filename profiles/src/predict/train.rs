@@ -11,6 +11,8 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 /// Most rows that a training uses: the newest ones.
 pub const MOST_ROWS: usize = 200_000;
+/// Rows from which on a model can be used: four of them are the trial.
+pub const LEAST_ROWS: u32 = 20;
 /// One row of so many is kept for the trial: the newest ones.
 const TRIAL: usize = 5;
 /// Trees of the forest, and most rows of each.

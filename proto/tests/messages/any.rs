@@ -3,8 +3,8 @@
 use limo_model::{
     Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
     Dependency, Energy, Factor, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting,
-    NodeId, NodeSpec, Outcome, Part, Power, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey, Span, Switch,
-    Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
+    NodeId, NodeSpec, Outcome, Part, Power, Predicted, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey,
+    Span, Switch, Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -117,8 +117,22 @@ pub fn request() -> impl Strategy<Value = Request> {
             cap: deadline.map(|at| Power::from_mw(at.unix_ms())),
             explore: immediate,
             queue: deadline.map(|at| format!("q{}", at.unix_ms())),
+            predicted: deadline.into_iter().map(predicted).collect(),
         },
     )
+}
+
+fn predicted(at: Time) -> Predicted {
+    let power = Power::from_mw(at.unix_ms());
+    Predicted {
+        hardware: "xeon".to_owned(),
+        cores: 4,
+        model: 3,
+        mean: power,
+        deviation: power,
+        high: power,
+        duration: Span::from_ms(at.unix_ms()),
+    }
 }
 
 fn files() -> impl Strategy<Value = Files> {
@@ -331,6 +345,7 @@ pub fn change() -> impl Strategy<Value = Change> {
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
         vec((factor_name(), proptest::option::of(factor())), 0..4).prop_map(Change::SetVariation),
+        Just(Change::TrainPredictor),
         (0..=1000_u16).prop_map(|share| Change::Explore(JobShare::try_from(share).expect("a share"))),
         (text(), text(), proptest::option::of(any::<u32>())).prop_map(|(application, hardware, cpi)| {
             Change::Slowdown { key: SlowdownKey { application, hardware }, law: cpi.map(Slowdown::Cpi) }

@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, pause, queues, quota, rank, reservations, runs, sleep};
+use super::{arrays, eligible, lost, pause, predicted, queues, quota, rank, reservations, runs, sleep};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::refused::Refused;
@@ -34,6 +34,7 @@ pub(super) fn check_submission(
     rank::check_depth(cluster, request)?;
     reservations::check(&cluster.state, now, request)?;
     rank::check_priority(request.priority)?;
+    predicted::check(&request.predicted)?;
     eligible::check(&cluster.state, request)?;
     quota::check(cluster, now, request, tasks)
 }
@@ -99,6 +100,7 @@ pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
         default_duration: options.default_duration,
         slowdowns: &cluster.state.slowdowns,
         cap_factor_permille: options.cap_factor_permille,
+        confidence: options.confidence,
     };
     let index = &mut cluster.index;
     if let Some(job) = cluster.state.jobs.get(id) {

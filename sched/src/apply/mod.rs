@@ -12,6 +12,7 @@ mod nodes;
 mod parts;
 mod pause;
 mod possible;
+mod predicted;
 mod queues;
 mod quota;
 mod rank;
@@ -112,6 +113,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::SleepFailed { node, until, .. } => sleep::sleep_failed(cluster, now, *node, *until),
         Event::NodeLost { node, .. } => lost::lost(cluster, now, *node),
         Event::DrawReleased { node, kept, .. } => lost::released(cluster, now, *node, kept),
+        Event::Predicted { job, predicted } => predicted::predicted(cluster, *job, predicted),
         Event::SlowdownSet { key, law, .. } => settings::slowdown(cluster, key, *law),
         Event::ExploreSet { share, .. } => {
             cluster.state.settings.explore = *share;

@@ -1,4 +1,5 @@
-//! Expected duration and draw of a job on a unit, from profiles, else from the nameplate, with the source.
+//! Expected duration and draw of a job on a unit, from profiles, else from a prediction, else from the nameplate, with
+//! the source.
 //!
 //! Profiles are searched in this order: for the job's application and size class; for the two nearest numeric size
 //! classes, with logarithmic interpolation; for the application without a size class. Then the same search follows
@@ -6,12 +7,14 @@
 //! their highest draw is expected for the job's time limit.
 
 mod law;
+mod predicted;
 mod table;
 
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Slowdown, SlowdownKey, Span, UnitSpec, application,
+    Confidence, Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Slowdown, SlowdownKey, Span, UnitSpec,
+    application,
 };
 
 use crate::facts::{cores_on, host_cores};
@@ -26,6 +29,8 @@ pub(crate) struct Known<'a> {
     pub default_duration: Span,
     pub slowdowns: &'a BTreeMap<SlowdownKey, Slowdown>,
     pub cap_factor_permille: u32,
+    /// Confidence of the draws that come from predictions.
+    pub confidence: Confidence,
 }
 
 impl<'a> Known<'a> {
@@ -36,6 +41,7 @@ impl<'a> Known<'a> {
             default_duration: options.default_duration,
             slowdowns: &state.slowdowns,
             cap_factor_permille: options.cap_factor_permille,
+            confidence: options.confidence,
         }
     }
 
@@ -66,7 +72,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile or the nameplate.
+/// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile, a prediction or the
+/// nameplate.
 pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
     Looked::up(known, request, unit).under_cap(known, request, unit, request.cap)
 }
@@ -209,7 +216,9 @@ impl Looked {
                 by_formula(Law::of(known, request, unit).law, free, share(request, unit, cap))
             }
             (None, None) => {
-                self.of_other_sizes(known, request, unit).unwrap_or_else(|| nameplate(known, request, unit))
+                let others = self.of_other_sizes(known, request, unit);
+                let predicted = || predicted::estimate(known, request, unit);
+                others.or_else(predicted).unwrap_or_else(|| nameplate(known, request, unit))
             }
         }
     }
@@ -232,7 +241,7 @@ impl Looked {
         };
         let others = || self.others.highest(unit, cores);
         let sized = value.is_some();
-        let Some(found) = value.or_else(others) else { return format!("nameplate of {}", unit.hardware) };
+        let Some(found) = value.or_else(others) else { return predicted::origin(known, request, unit) };
         let application = request.application.as_str();
         let named = application::command_of(application).filter(|_| self.command).unwrap_or(application);
         let (grounds, runs) = (found.grounds, if found.runs == 1 { "run" } else { "runs" });

@@ -89,7 +89,7 @@ impl<'a> Measured<'a> {
         let of = |cores| self.state.profiles.range(self.key(cores, Some(low))..=self.key(cores, Some(high)));
         let runs = |profile: &Profile| match profile.source {
             EstimateSource::Learned => profile.runs,
-            EstimateSource::Imported | EstimateSource::Nameplate => RUNS.max(profile.runs),
+            EstimateSource::Imported | EstimateSource::Predicted | EstimateSource::Nameplate => RUNS.max(profile.runs),
         };
         let all = of(Some(self.cores)).chain(of(None)).map(|(_, profile)| runs(profile));
         all.fold(0, u32::saturating_add)

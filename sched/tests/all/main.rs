@@ -17,6 +17,7 @@ mod lists;
 mod overshoot;
 mod packed;
 mod planned;
+mod predicted;
 mod properties;
 mod random;
 mod readings;

@@ -37,6 +37,7 @@ mod oversized;
 mod pam;
 mod placement;
 mod power_off;
+mod predictor;
 mod priority;
 mod privacy;
 mod profiling;

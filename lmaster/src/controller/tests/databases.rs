@@ -2,10 +2,12 @@
 
 use async_trait::async_trait;
 use limo_model::{Profile, ProfileKey};
+use limo_profiles::predict::{Settings, train};
 use limo_proto::{ChangesQuery, EnergyQuery, EnergyReport, Finished, SubmissionKey};
 
 use super::*;
 use crate::database::Database;
+use crate::predictor::{Loaded, Model};
 
 #[async_trait]
 impl Database for Disk {
@@ -58,6 +60,16 @@ impl Database for Disk {
 
     async fn forget_profile(&self, _: &ProfileKey) -> anyhow::Result<bool> {
         Ok(true)
+    }
+
+    async fn load_model(&self, _: Time) -> anyhow::Result<Loaded> {
+        Ok(Loaded::default())
+    }
+
+    async fn train_model(&self, at: Time) -> anyhow::Result<Model> {
+        anyhow::ensure!(!self.trains_on.is_empty(), "nothing has finished");
+        let predictor = train(&self.trains_on, Settings { number: 1, seed: 1 });
+        Ok(Model { predictor, trained: at, rows: self.trains_on.len() as u32 })
     }
 
     async fn make_backup(&self) -> anyhow::Result<BackupReport> {

@@ -24,6 +24,7 @@ mod multi_node;
 mod nodes;
 mod parts;
 mod policies;
+mod predictor;
 mod privacy;
 mod probes;
 mod queues;
@@ -49,6 +50,7 @@ use limo_journal::{Batch, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Rec
 use limo_model::{
     Attempt, Band, Cores, Drawn, JobId, Meter, ModeSetting, Now, Outcome, Power, Preset, Span, Time, Usage, Wall,
 };
+use limo_profiles::predict::FinishedJob;
 use limo_proto::{
     Answer, AttemptReport, BackupPartQuery, BackupReport, ClientToMaster, ExplainQuery, Frame, Io, JobFilter, JobQuery,
     JobReport, JobsQuery, JournalSizes, Launch, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster,
@@ -84,6 +86,8 @@ struct Disk {
     sources: Vec<Source>,
     readings: BTreeMap<(Time, String, Time), Drawn>,
     changes: Vec<ChangeRow>,
+    /// Finished jobs from which the predictor is trained.
+    trains_on: Vec<FinishedJob>,
     /// Reason why nothing can be written.
     read_only: Option<String>,
 }
@@ -175,6 +179,7 @@ struct Bench {
     data: Vec<(PeerId, limo_proto::Data)>,
     closed: Vec<(PeerId, String)>,
     lessons: Vec<Lesson>,
+    observed: Vec<FinishedJob>,
     /// Connections of nodes that fall asleep.
     parted: Vec<PeerId>,
     woken: Vec<WakeOrder>,
@@ -214,6 +219,7 @@ impl Bench {
             data: Vec::new(),
             closed: Vec::new(),
             lessons: Vec::new(),
+            observed: Vec::new(),
             parted: Vec::new(),
             woken: Vec::new(),
             dropped_backups: 0,
@@ -263,6 +269,7 @@ impl Bench {
             Effect::WhenDrained(peer) => return Some(Input::Drained(peer)),
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
+            Effect::Observe(_, row) => self.observed.push(*row),
             Effect::Part(peer) => self.parted.push(peer),
             Effect::Wake(_, order) => self.woken.push(order),
             Effect::Audit(_) => {}

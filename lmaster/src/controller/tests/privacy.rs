@@ -1,7 +1,9 @@
 //! What users see of the commands of others.
 
 use limo_model::{Profile, ProfileKey};
-use limo_proto::{Change, ChangesQuery, EnergyBy, EnergyQuery, Finished, ProfilesQuery, Selection, VariationQuery};
+use limo_proto::{
+    Change, ChangesQuery, EnergyBy, EnergyQuery, Finished, PredictorQuery, ProfilesQuery, Selection, VariationQuery,
+};
 
 use super::*;
 
@@ -31,6 +33,7 @@ fn queries(waiting: JobId, over: JobId) -> Vec<Query> {
         Query::History(finished),
         Query::Profiles(ProfilesQuery),
         Query::Variation(VariationQuery),
+        Query::Predictor(PredictorQuery),
         Query::Energy(energy(EnergyBy::Application)),
         Query::Energy(energy(EnergyBy::Job)),
         Query::Changes(ChangesQuery { limit: 100, ..ChangesQuery::default() }),

@@ -1,6 +1,6 @@
 //! The keys of `--set`.
 
-use limo_model::{AdmissionRule, OrderRule, Parts, PlacementRule, Span};
+use limo_model::{AdmissionRule, Confidence, OrderRule, Parts, PlacementRule, Span};
 use limo_sched::{Options, PriceRule};
 
 use super::Key;
@@ -19,7 +19,7 @@ const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Wind
 const LISTED: fn(Parts) -> bool = |parts| matches!(parts.order, OrderRule::Rule | OrderRule::Program);
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 33] = [
+pub const KEYS: [Key; 34] = [
     Key {
         name: "admission",
         values: "resources | equations | band | rate | ledger | ledger-reduced | relaxed",
@@ -64,6 +64,20 @@ pub const KEYS: [Key; 33] = [
         is_part: true,
         counts: |_| true,
         read: |options, value| part(&mut options.parts.caps, value),
+    },
+    Key {
+        name: "confidence-permille",
+        values: "500 to 999",
+        default: "900",
+        meaning: "confidence of the draw that a predicted job has against the limits",
+        is_part: false,
+        counts: |parts| parts.admission != AdmissionRule::Resources,
+        read: |options, value| {
+            let mut permille = 0;
+            number(&mut permille, value, 500, 999)?;
+            options.confidence = Confidence::new(permille).map_err(|error| error.to_string())?;
+            Ok(())
+        },
     },
     Key {
         name: "default-duration",

@@ -51,7 +51,7 @@ impl Value {
         let Profile { duration, power, energy, spread_permille, runs, source } = *profile;
         let margin = match source {
             EstimateSource::Learned => i64::from(spread_permille.min(10_000)) + 1_000 / i64::from(runs.max(1)),
-            EstimateSource::Imported | EstimateSource::Nameplate => 0,
+            EstimateSource::Imported | EstimateSource::Predicted | EstimateSource::Nameplate => 0,
         };
         let duration = duration.scaled(1_000 + margin, 1_000);
         Self { duration, power, energy, source, runs, grounds: Grounds::default() }

@@ -1,6 +1,6 @@
 //! Estimates between and beyond measured values, calculated by hand.
 
-use limo_model::{Cores, Energy, UnitKind};
+use limo_model::{Cores, Energy, Predicted, UnitKind};
 use proptest::collection::btree_map;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -47,6 +47,7 @@ impl ProfileTable {
             profiles: &self.0,
             default_duration: Span::from_secs(3_600),
             cap_factor_permille: 750,
+            confidence: Confidence::NINETY,
             slowdowns: &BTreeMap::new(),
         };
         let estimate = under_cap(known, &request, &unit(), (cap.map(Power::from_watts), 1_000));
@@ -60,6 +61,7 @@ impl ProfileTable {
             profiles: &self.0,
             default_duration: Span::from_secs(3_600),
             cap_factor_permille: 750,
+            confidence: Confidence::NINETY,
             slowdowns: &BTreeMap::new(),
         };
         let (unit, cap) = (unit(), cap.map(Power::from_watts));
@@ -121,6 +123,7 @@ fn laws_of_an_application_precede_those_of_its_hardware() {
             default_duration: Span::from_secs(3_600),
             slowdowns: &slowdowns,
             cap_factor_permille: 750,
+            confidence: Confidence::NINETY,
         };
         let cores = Cores::Count(NonZeroU32::new(8).expect("at least one"));
         let request = Request { cores, ..Request::one_core("a") };
@@ -178,6 +181,7 @@ fn caps_of_a_profile_without_a_size_class_serve_jobs_with_one() {
         profiles: &case.0,
         default_duration: Span::from_secs(1),
         cap_factor_permille: 750,
+        confidence: Confidence::NINETY,
         slowdowns: &BTreeMap::new(),
     };
     assert_eq!(Looked::up(known, &request, &unit()).caps(&unit()), [Power::from_watts(20)]);
@@ -208,4 +212,68 @@ fn short_sleeps_do_not_predict_a_long_one() {
     case.of(("_", "", 1), None, (3_600_000, 10_000), "nameplate of xeon");
     let imported = ProfileTable::imported(&[(("sleep", "", None, None), 7, 3)]);
     imported.of(("eve+sleep+N", "1", 1), None, (7_000, 3_000), "imported of sleep");
+}
+
+/// A prediction of 20 W for 4 cores, at most 26 W in 90 % of all cases.
+fn predicted() -> Predicted {
+    Predicted {
+        hardware: "xeon".into(),
+        cores: 4,
+        model: 3,
+        mean: Power::from_watts(20),
+        deviation: Power::from_watts(5),
+        high: Power::from_watts(26),
+        duration: Span::from_secs(60),
+    }
+}
+
+/// Returns the estimate of four cores with this prediction, and its origin.
+fn with_prediction(table: &ProfileTable, of: Predicted, (cores, permille): (u32, u32)) -> (Estimate, String) {
+    let cores = Cores::Count(NonZeroU32::new(cores).expect("at least one"));
+    let request = Request { cores, predicted: vec![of], ..Request::one_core("a") };
+    let known = Known {
+        profiles: &table.0,
+        default_duration: Span::from_secs(3_600),
+        cap_factor_permille: 750,
+        confidence: Confidence::new(permille).expect("in the range"),
+        slowdowns: &BTreeMap::new(),
+    };
+    let looked = Looked::up(known, &request, &unit());
+    let estimate = super::estimate(known, &request, &unit());
+    assert_eq!(looked.under_cap(known, &request, &unit(), None), estimate);
+    (estimate, looked.origin(known, &request, &unit(), None))
+}
+
+#[test]
+fn predictions_come_after_profiles_and_before_the_nameplate() {
+    use EstimateSource::{Imported, Nameplate};
+    let none = ProfileTable::imported(&[]);
+    let (found, origin) = with_prediction(&none, predicted(), (4, 900));
+    // 20 W for an hour.
+    let (power, energy) = (Power::from_watts(26), Energy::from_joules(72_000));
+    let (source, duration) = (EstimateSource::Predicted, Span::from_secs(3_600));
+    assert_eq!(found, Estimate { duration, power, energy, source, runs: 0 });
+    let words = "predicted by model 3: 20.0 W, deviation 5.0 W, at most 26.0 W with confidence 90 %; 1min";
+    assert_eq!(origin, words);
+    let profile = ProfileTable::imported(&[(("a", "", None, None), 10, 30)]);
+    let (found, origin) = with_prediction(&profile, predicted(), (4, 900));
+    assert_eq!((found.source, found.power, origin.as_str()), (Imported, Power::from_watts(30), "imported of a"));
+    // 8 of 8 cores have no prediction.
+    let (found, origin) = with_prediction(&none, predicted(), (8, 900));
+    assert_eq!((found.source, found.power, origin.as_str()), (Nameplate, Power::from_watts(80), "nameplate of xeon"));
+    let other = Predicted { hardware: "epyc".into(), ..predicted() };
+    assert_eq!(with_prediction(&none, other, (4, 900)).0.source, Nameplate);
+}
+
+#[test]
+fn the_confidence_widens_a_prediction_up_to_the_nameplate() {
+    let none = ProfileTable::imported(&[]);
+    let power = |of: Predicted, permille| with_prediction(&none, of, (4, permille)).0.power.mw();
+    // The quantiles of the normal distribution are 0, 1.281552 and 2.326348: 6 W * 2.326348 / 1.281552 = 10.8916 W.
+    assert_eq!([500, 990].map(|permille| power(predicted(), permille)), [20_000, 30_892]);
+    // A measured quantile may be below the mean.
+    assert_eq!(power(Predicted { high: Power::from_watts(19), ..predicted() }, 990), 20_000);
+    let (mean, high) = (Power::from_watts(90), Power::from_watts(100));
+    let (found, _) = with_prediction(&none, Predicted { mean, high, ..predicted() }, (4, 900));
+    assert_eq!((found.power, found.energy), (Power::from_watts(80), Energy::from_joules(288_000)));
 }

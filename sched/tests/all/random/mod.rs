@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use crate::world::World;
 use limo_model::{
-    Arrange, Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Profile, ProfileKey, Release,
-    Request, Reservation, Span, Time, Warning,
+    Arrange, Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Predicted, Profile,
+    ProfileKey, Release, Request, Reservation, Span, Time, Warning,
 };
 use limo_sched::{Allocation, Core, Event, RestRule};
 use proptest::prelude::*;
@@ -345,6 +345,23 @@ pub fn reservation(
     }
 }
 
+/// Makes predictions for each type of hardware, with draws that depend on `seed`.
+pub fn predictions(cores: u32, seed: i64) -> Vec<Predicted> {
+    let on = |(number, hardware): (i64, &&str)| {
+        let watts = |more: i64| Power::from_watts((seed.abs() + 7 * number) % 20 + more);
+        Predicted {
+            hardware: (*hardware).into(),
+            cores: cores.max(1),
+            model: 1,
+            mean: watts(1),
+            deviation: Power::from_watts(2),
+            high: watts(4),
+            duration: Span::from_secs(60),
+        }
+    };
+    (0..).zip(&HARDWARE).map(on).collect()
+}
+
 pub fn request(now: Time, ask: &Ask) -> Request {
     let later = |secs: Option<i64>| secs.map(|secs| now + Span::from_secs(secs));
     let (mask, only) = ask.named;
@@ -377,6 +394,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         queue: ask.queue.map(|which| format!("q{which}")),
+        predicted: if ask.takes % 4 == 1 { predictions(ask.cores, ask.nodes.into()) } else { Vec::new() },
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))
     }

@@ -7,7 +7,9 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::{Step, USERS, budgets, config, reservation, with_packs, with_pauses, with_queues, with_variation};
+use super::{
+    Step, USERS, budgets, config, predictions, reservation, with_packs, with_pauses, with_queues, with_variation,
+};
 use crate::world::World;
 
 /// Returns the world after these steps. Checks the properties after each of them.
@@ -268,6 +270,9 @@ impl Run {
             }
             Step::Priority(index, priority) => {
                 let Some(job) = self.job(*index) else { return };
+                let cores = if index.is_multiple_of(3) { None } else { Some(u32::from(*index) % 4) };
+                let predicted = cores.map_or_else(Vec::new, |cores| predictions(cores, i64::from(*priority)));
+                let _ = self.world.apply(Event::Predicted { job, predicted });
                 self.world.apply(Event::PrioritySet { job, priority: *priority, by: by() })
             }
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),

@@ -348,6 +348,7 @@ impl Story {
             cap: given.get("cap").map(|text| watts(text)),
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
+            predicted: Vec::new(),
         };
         if let Err(refused) = self.world.core.resolve_queue(&mut request) {
             return self.say(&format!("refused {name} {refused}"));
