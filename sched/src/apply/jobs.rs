@@ -6,9 +6,10 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, pause, predicted, queues, quota, rank, reservations, runs, sleep};
+use super::{arrays, eligible, lost, pause, queues, quota, rank, reservations, runs, sleep};
 use crate::cluster::Cluster;
 use crate::facts::Known;
+use crate::options::Options;
 use crate::refused::Refused;
 use crate::round::{Account, Finished};
 use crate::state::{Assignment, Job, Phase, Running, State};
@@ -34,7 +35,6 @@ pub(super) fn check_submission(
     rank::check_depth(cluster, request)?;
     reservations::check(&cluster.state, now, request)?;
     rank::check_priority(request.priority)?;
-    predicted::check(&request.predicted)?;
     eligible::check(&cluster.state, request)?;
     quota::check(cluster, now, request, tasks)
 }
@@ -94,14 +94,9 @@ pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
 /// Puts a waiting job into the queue, at the place of its number, or at another place if this one is taken.
 pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     arrays::queued(&mut cluster.state, id);
-    let options = &cluster.state.settings.options;
-    let known = Known {
-        profiles: &cluster.state.profiles,
-        default_duration: options.default_duration,
-        slowdowns: &cluster.state.slowdowns,
-        cap_factor_permille: options.cap_factor_permille,
-        confidence: options.confidence,
-    };
+    let Options { default_duration, cap_factor_permille, confidence, .. } = cluster.state.settings.options;
+    let (profiles, slowdowns) = (&cluster.state.profiles, &cluster.state.slowdowns);
+    let known = Known { profiles, default_duration, slowdowns, cap_factor_permille, confidence };
     let index = &mut cluster.index;
     if let Some(job) = cluster.state.jobs.get(id) {
         let is_mixed = cluster.state.ranking.mixed || job.request.priority != 0;

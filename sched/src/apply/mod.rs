@@ -53,6 +53,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             return submit(cluster, now, *job, request);
         }
         Event::ArraySubmitted { job, tasks, request } => {
+            predicted::check(&request.predicted)?;
             let request = cluster.requests.share(request);
             arrays::submitted(cluster, now, *job, (tasks.clone(), request))?;
             cluster.state.dirty = true;
@@ -134,6 +135,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
 
 /// Records [`Event::Submitted`]. A new job in the queue does not invalidate the cache of the last plan.
 pub(crate) fn submit(cluster: &mut Cluster, now: Time, job: JobId, request: Arc<Request>) -> Result<(), Refused> {
+    predicted::check(&request.predicted)?;
     jobs::submitted(cluster, now, job, request)?;
     cluster.state.dirty |= jobs::matters(cluster, job);
     Ok(())
