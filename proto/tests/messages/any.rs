@@ -123,16 +123,8 @@ pub fn request() -> impl Strategy<Value = Request> {
 }
 
 fn predicted(at: Time) -> Predicted {
-    let power = Power::from_mw(at.unix_ms());
-    Predicted {
-        hardware: "xeon".to_owned(),
-        cores: 4,
-        model: 3,
-        mean: power,
-        deviation: power,
-        high: power,
-        duration: Span::from_ms(at.unix_ms()),
-    }
+    let (mean, duration) = (Power::from_mw(at.unix_ms()), Span::from_ms(at.unix_ms()));
+    Predicted { hardware: "xeon".to_owned(), cores: 4, model: 3, mean, deviation: mean, high: mean, duration }
 }
 
 fn files() -> impl Strategy<Value = Files> {
