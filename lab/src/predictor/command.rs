@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use limo_model::Span;
-use limo_profiles::predict::margin::Confidence;
+use limo_model::{Confidence, Span};
 use limo_requirements::{TRACES, traces};
 
 use super::generator::{RECIPE, Recipe, generate};
@@ -62,7 +61,7 @@ struct Output {
 /// Seed of the models.
 const SEED: u64 = 1;
 /// Confidence of the margins, in thousandths.
-const CONFIDENCE: u16 = 990;
+const CONFIDENCE: u32 = 990;
 
 /// Runs a test.
 ///
