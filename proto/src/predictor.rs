@@ -38,3 +38,7 @@ pub struct ModelReport {
     /// True if it predicts jobs: its error is smaller than that of the nameplate.
     pub is_used: bool,
 }
+
+/// Asks for the model of the predictor, and its errors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PredictorQuery;

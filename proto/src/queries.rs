@@ -9,8 +9,8 @@ use crate::candidates::{DryRun, Explanation};
 use crate::encoding::encoded_len;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, UndoReport};
-use crate::predictor::PredictorReport;
-use crate::queues::QueueReport;
+use crate::predictor::{PredictorQuery, PredictorReport};
+use crate::queues::{QueueReport, QueuesQuery};
 use crate::report::{JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::users::UsersReport;
@@ -253,14 +253,6 @@ pub struct UsersQuery;
 /// Asks for the differences of units from the profiles of their hardware.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariationQuery;
-
-/// Asks for the queues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueuesQuery;
-
-/// Asks for the model of the predictor, and its errors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PredictorQuery;
 
 /// The answer to a [`Query`] or a [`Change`](crate::Change).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

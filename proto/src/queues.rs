@@ -33,3 +33,7 @@ pub struct QueueReport {
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub users: String,
 }
+
+/// Asks for the queues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuesQuery;

@@ -11,9 +11,7 @@ use limo_proto::{
     JobState, JobsQuery, Launch, List, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster, Origin,
     Parallel, Query, Sample, Selection, Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
 };
-use proptest::collection::vec;
-use proptest::prelude::*;
-use std::sync::Arc;
+use proptest::{collection::vec, prelude::*};
 
 pub fn text() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..12).prop_map(|chars| chars.into_iter().collect())
@@ -172,7 +170,8 @@ pub fn spec() -> impl Strategy<Value = NodeSpec> {
         let switch = Switch { span: Span::from_secs(30), draw: idle };
         let wake = Some(Wake::Wol { mac: Mac([2, 4, 6, 8, 10, 12]), broadcast: Some([10, 0, 0, 255].into()) });
         let rest = units.is_empty().then_some(Rest { draw: idle, down: switch, up: switch, wake });
-        NodeSpec { name, units, memory: Memory::from_bytes(1), idle, meter: Meter::Emulated, rest: rest.map(Arc::new) }
+        let (memory, rest) = (Memory::from_bytes(1), rest.map(|rest| rest.into()));
+        NodeSpec { name, units, memory, idle, meter: Meter::Emulated, rest }
     })
 }
 

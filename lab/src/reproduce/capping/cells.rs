@@ -3,7 +3,7 @@
 use limo_model::Span;
 
 use super::instances::Spreading;
-use super::simulate::{Law, Method, Variant};
+use super::simulate::{Law, Method, MethodVariant};
 
 /// Where the instances of a cell come from.
 #[derive(Debug, Clone)]
@@ -24,17 +24,17 @@ pub struct Cell {
     pub filled: f64,
     /// Percentages of the highest draw without a cap.
     pub caps: Vec<u32>,
-    pub variants: Vec<Variant>,
+    pub variants: Vec<MethodVariant>,
 }
 
 /// The law has no effect without caps of running jobs.
 const NO_LAW: Law = Law::Factor(0);
-pub const LS: Variant = Variant::of(Method::Ls, NO_LAW);
-pub const DEC: Variant = Variant::of(Method::Dec, NO_LAW);
-pub const BF: Variant = Variant::of(Method::Bf, NO_LAW);
-pub const DVFS: Variant = Variant::of(Method::Dvfs, Law::Mixed);
-pub const SIMPLE: Variant = Variant::of(Method::Simple, Law::Mixed);
-pub const DEC_RAPL: Variant = Variant::of(Method::DecRapl, Law::Mixed);
+pub const LS: MethodVariant = MethodVariant::of(Method::Ls, NO_LAW);
+pub const DEC: MethodVariant = MethodVariant::of(Method::Dec, NO_LAW);
+pub const BF: MethodVariant = MethodVariant::of(Method::Bf, NO_LAW);
+pub const DVFS: MethodVariant = MethodVariant::of(Method::Dvfs, Law::Mixed);
+pub const SIMPLE: MethodVariant = MethodVariant::of(Method::Simple, Law::Mixed);
+pub const DEC_RAPL: MethodVariant = MethodVariant::of(Method::DecRapl, Law::Mixed);
 pub const LAWS: [Law; 6] =
     [Law::Factor(0), Law::Factor(250), Law::Factor(500), Law::Factor(750), Law::Factor(1_000), Law::Mixed];
 /// Windows of Figure 6, in s.
@@ -42,12 +42,12 @@ pub const WINDOWS: [u32; 9] = [60, 300, 900, 3_600, 7_200, 14_400, 21_600, 28_80
 /// Caps of section 5.2.4 in thousandths of the target.
 pub const MARGINS: [u32; 2] = [990, 950];
 
-pub const fn dyn_share(law: Law) -> Variant {
-    Variant::of(Method::DynShare, law)
+pub const fn dyn_share(law: Law) -> MethodVariant {
+    MethodVariant::of(Method::DynShare, law)
 }
 
-pub const fn dyn_share_3(law: Law) -> Variant {
-    Variant::of(Method::DynShare3, law)
+pub const fn dyn_share_3(law: Law) -> MethodVariant {
+    MethodVariant::of(Method::DynShare3, law)
 }
 
 /// Returns all cells.
@@ -60,7 +60,7 @@ pub fn cells() -> Vec<Cell> {
         caps: caps.to_vec(),
         variants: [LS, DEC, BF, DVFS, SIMPLE].into_iter().chain(LAWS.map(dyn_share)).collect(),
     };
-    let in_folder = |name: String, what: String, folder: String, variants: &[Variant]| Cell {
+    let in_folder = |name: String, what: String, folder: String, variants: &[MethodVariant]| Cell {
         name,
         what,
         source: Source::Folder(folder),
@@ -77,7 +77,7 @@ pub fn cells() -> Vec<Cell> {
         drawn("7", "100 jobs in 900 s, uniform, one in ten under-predicted", (100, 900), uniform, 0.0, &CAPS),
     ];
     cells[3].variants.extend(LAWS.map(dyn_share_3));
-    let tight = |of: Variant| MARGINS.map(|margin| Variant { margin: Some(margin), ..of });
+    let tight = |of: MethodVariant| MARGINS.map(|margin| MethodVariant { margin: Some(margin), ..of });
     cells[4].variants = [LS, DEC].into_iter().chain(tight(LS)).chain(tight(DEC)).collect();
     let historical = [LS, DEC, BF, DVFS, SIMPLE, dyn_share_3(Law::Mixed), dyn_share_3(Law::Cpi), DEC_RAPL];
     for (name, jobs) in [("5a", 100), ("5b", 400)] {

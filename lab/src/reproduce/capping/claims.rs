@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::CellResults;
 use super::cells::{BF, DEC, DEC_RAPL, DVFS, LAWS, LS, MARGINS, SIMPLE, WINDOWS, dyn_share, dyn_share_3};
-use super::simulate::{Law, Variant};
+use super::simulate::{Law, MethodVariant};
 use crate::reproduce::claim_row::ClaimRow;
 use crate::y2018::instance::{read, read_nodes};
 use crate::y2018::measures::Measures;
@@ -16,8 +16,8 @@ use crate::y2018::{Parameters, Policy, SimulationEnd, simulate};
 const LOGGED: &str = "synthetic/jobs_100/ws_900/rndm_100_900_0.log_crypt.gz";
 const LOGGED_CAP_W: i64 = 7_881;
 /// DynShare with a realistic slowdown.
-const MIXED: Variant = dyn_share(Law::Mixed);
-const MIXED_3: Variant = dyn_share_3(Law::Mixed);
+const MIXED: MethodVariant = dyn_share(Law::Mixed);
+const MIXED_3: MethodVariant = dyn_share_3(Law::Mixed);
 
 /// Returns the rows of the claims whose cells were run.
 ///
@@ -77,7 +77,7 @@ impl Tests {
     }
 
     /// Adds the claim that a method has at most so many times the slowdown of another one.
-    fn at_most(&mut self, of: &CellResults, cap: u32, (better, worse): (Variant, Variant), factor: f64) {
+    fn at_most(&mut self, of: &CellResults, cap: u32, (better, worse): (MethodVariant, MethodVariant), factor: f64) {
         let (left, right) = (of.bsld(better, cap), of.bsld(worse, cap));
         let name = &of.cell.name;
         self.add(left <= factor * right, || {
@@ -157,7 +157,7 @@ fn p4(of: &CellResults) -> ClaimRow {
 
 fn p5(of: &CellResults) -> ClaimRow {
     let mut tests = Tests::default();
-    let above = |variant: Variant, cap: u32| of.mean(variant, cap, |run| f64::from(u8::from(run.is_above())));
+    let above = |variant: MethodVariant, cap: u32| of.mean(variant, cap, |run| f64::from(u8::from(run.is_above())));
     for law in LAWS {
         let (pure, admitted) = (above(dyn_share(law), 30), above(dyn_share_3(law), 30));
         tests.add(pure > 0.0, || format!("30 %: {} keeps the cap in all instances", dyn_share(law).name()));
@@ -224,12 +224,12 @@ fn p8(of: &CellResults) -> ClaimRow {
     let mut tests = Tests::default();
     for (method, highest) in [(LS, [8.0, 12.0]), (DEC, [8.0, 12.0])] {
         for ((margin, highest), lowest) in MARGINS.into_iter().zip(highest).zip([0.0, 2.0]) {
-            let tight = Variant { margin: Some(margin), ..method };
+            let tight = MethodVariant { margin: Some(margin), ..method };
             let caps = || of.cell.caps.iter().copied();
             let above = caps().map(|cap| of.mean(tight, cap, |run| f64::from(u8::from(run.is_above())))).sum::<f64>();
             let above = 100.0 * above / caps().count() as f64;
             tests.add(above <= 0.0, || format!("{} is above the target in {above:.0} % of the runs", tight.name()));
-            let sum = |variant: Variant| caps().map(|cap| of.bsld(variant, cap)).sum::<f64>();
+            let sum = |variant: MethodVariant| caps().map(|cap| of.bsld(variant, cap)).sum::<f64>();
             let more = 100.0 * (sum(tight) / sum(method) - 1.0);
             tests.add((lowest..=highest).contains(&more), || format!("{} has {more:+.1} % slowdown", tight.name()));
         }

@@ -21,7 +21,9 @@ const FILLING_W: i64 = 5;
 const FILLING_S: [i64; 2] = [600, 1_200];
 /// Nodes of each type, and their cores and accelerators.
 const NODES_OF_TYPE: u32 = 32;
+// The number is positive.
 const NODE_CORES: NonZeroU32 = NonZeroU32::new(16).expect("positive");
+// The number is positive.
 const NODE_ACCELERATORS: NonZeroU32 = NonZeroU32::new(2).expect("positive");
 /// Bursts of a window: the paper has no number.
 const BURSTS: usize = 5;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::claim_row::ClaimRow;
 use cells::{Cell, LS, Source, cells};
 use instances::Published;
-use simulate::{CappedRun, Conditions, Variant, run};
+use simulate::{CappedRun, Conditions, MethodVariant, run};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -51,7 +51,7 @@ const ROUNDINGS: Power = Power::from_mw(100);
 /// A simulation of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellRun {
-    pub variant: Variant,
+    pub variant: MethodVariant,
     /// Percentage of the highest draw.
     pub cap: u32,
     pub result: CappedRun,
@@ -164,14 +164,14 @@ fn runs_of(
 
 impl CellResults {
     /// Returns the mean of a value over the instances.
-    pub fn mean(&self, variant: Variant, cap: u32, value: impl Fn(&CellRun) -> f64) -> f64 {
+    pub fn mean(&self, variant: MethodVariant, cap: u32, value: impl Fn(&CellRun) -> f64) -> f64 {
         let of = self.instances.iter().flatten().filter(|run| (run.variant, run.cap) == (variant, cap));
         let (sum, count) = of.fold((0.0, 0), |(sum, count), run| (sum + value(run), count + 1));
         sum / f64::from(count.max(1))
     }
 
     /// Returns the mean bounded slowdown.
-    pub fn bsld(&self, variant: Variant, cap: u32) -> f64 {
+    pub fn bsld(&self, variant: MethodVariant, cap: u32) -> f64 {
         self.mean(variant, cap, |run| run.result.bsld)
     }
 
@@ -187,7 +187,7 @@ impl CellResults {
     }
 
     fn json(&self) -> Value {
-        let of = |variant: &Variant| {
+        let of = |variant: &MethodVariant| {
             let caps = self.cell.caps.iter().map(|cap| {
                 let mean = |value: fn(&CellRun) -> f64| self.mean(*variant, *cap, value);
                 json!({

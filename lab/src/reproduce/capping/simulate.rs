@@ -52,7 +52,7 @@ pub enum Law {
 
 /// A column of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Variant {
+pub struct MethodVariant {
     pub method: Method,
     pub law: Law,
     /// With under-predicted jobs: the cap of the scheduler, in thousandths of the target.
@@ -62,7 +62,7 @@ pub struct Variant {
 /// Conditions of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct Conditions {
-    pub variant: Variant,
+    pub variant: MethodVariant,
     /// Upper limit of the draw; none without a cap.
     pub cap: Option<Power>,
     /// Jobs that one round of DEC may place in its search.
@@ -83,7 +83,7 @@ pub struct CappedRun {
 }
 
 /// Collects the results.
-struct Measured<'a> {
+struct CappedSink<'a> {
     load: &'a CappedLoad,
     slowdowns: f64,
     waits: f64,
@@ -91,7 +91,7 @@ struct Measured<'a> {
     peak: Power,
 }
 
-impl Sink for Measured<'_> {
+impl Sink for CappedSink<'_> {
     fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
         let index = usize::try_from(job.number - 1).unwrap_or(usize::MAX);
         let (Some(start), Some(end)) = (job.start, job.end) else { return Ok(()) };
@@ -121,7 +121,7 @@ impl Sink for Measured<'_> {
 /// # Errors
 /// If the simulation fails.
 pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
-    let Variant { law, margin, .. } = conditions.variant;
+    let MethodVariant { law, margin, .. } = conditions.variant;
     let platform = platform(load, law)?;
     let profiles = profiles(load, &platform, margin.is_some());
     let start = load.workload.start.unwrap_or(Time::from_unix_ms(0));
@@ -142,7 +142,7 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
         queues: limo_model::Queues::default(),
         until: None,
     };
-    let mut measured = Measured { load, slowdowns: 0.0, waits: 0.0, ended: 0, peak: Power::ZERO };
+    let mut measured = CappedSink { load, slowdowns: 0.0, waits: 0.0, ended: 0, peak: Power::ZERO };
     simulate_load(&trace, rules, &mut measured)?;
     let of = |sum: f64| sum / measured.ended.max(1) as f64;
     Ok(CappedRun {
@@ -276,7 +276,7 @@ fn profiles(load: &CappedLoad, platform: &Platform, is_wrong: bool) -> Vec<(Prof
     profiles.into_iter().collect()
 }
 
-impl Variant {
+impl MethodVariant {
     pub const fn of(method: Method, law: Law) -> Self {
         Self { method, law, margin: None }
     }

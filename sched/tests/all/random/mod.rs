@@ -349,15 +349,9 @@ pub fn reservation(
 pub fn predictions(cores: u32, seed: i64) -> Vec<Predicted> {
     let on = |(number, hardware): (i64, &&str)| {
         let watts = |more: i64| Power::from_watts((seed.abs() + 7 * number) % 20 + more);
-        Predicted {
-            hardware: (*hardware).into(),
-            cores: cores.max(1),
-            model: 1,
-            mean: watts(1),
-            deviation: Power::from_watts(2),
-            high: watts(4),
-            duration: Span::from_secs(60),
-        }
+        let (hardware, deviation, duration) = ((*hardware).into(), Power::from_watts(2), Span::from_secs(60));
+        let cores = cores.max(1);
+        Predicted { hardware, cores, model: 1, mean: watts(1), deviation, high: watts(4), duration }
     };
     (0..).zip(&HARDWARE).map(on).collect()
 }
