@@ -78,8 +78,9 @@ fn thread_ns() -> Result<u64> {
     Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
 }
 
-/// Returns node `index` of a class. Draws of the nodes in a class differ by a few percent.
-fn node(class: usize, index: u32) -> NodeSpec {
+/// Returns node `index` of a class. Draws of the nodes in a class differ by a few percent. Caps may take nine tenths of the
+/// draw.
+fn node(class: usize, index: u32, has_caps: bool) -> NodeSpec {
     let cores = CORES[class];
     let variation = 900 + 10 * class as i64;
     let of_cores = |mw: i64| Power::from_mw(i64::from(cores) * mw).scaled(variation, 1_000);
@@ -89,7 +90,7 @@ fn node(class: usize, index: u32) -> NodeSpec {
         kind: UnitKind::Cpu,
         cores,
         nameplate: of_cores(CORE_BUSY_MW),
-        caps: None,
+        caps: has_caps.then(|| (of_cores(CORE_BUSY_MW / 10), of_cores(CORE_BUSY_MW))),
     };
     NodeSpec {
         name: format!("c{class:02}n{index:04}"),
@@ -139,7 +140,7 @@ impl Loaded {
         let of_class = size.nodes / CORES.len() as u32;
         for class in 0..CORES.len() {
             for index in 0..of_class {
-                let spec = node(class, index);
+                let spec = node(class, index, size.parts.caps.is_some());
                 idle += spec.idle;
                 full += spec.units[0].nameplate;
                 loaded.apply(&Event::NodeUp { spec })?;
@@ -202,6 +203,36 @@ impl Loaded {
         self.timed(&event)
     }
 
+    /// Submits so many jobs at once, and starts those that fit.
+    ///
+    /// # Errors
+    /// The same as for [`Loaded::new`].
+    pub fn fill(&mut self, jobs: usize) -> Result<()> {
+        for _ in 0..jobs {
+            let request = Box::new(request(&mut self.dice, self.width));
+            self.apply(&Event::Submitted { job: self.core.next_job(), request })?;
+        }
+        let round = self.core.round(self.now);
+        self.obey(round).map(drop)
+    }
+
+    /// Runs a round after `gap` without an event. Returns also the number of nodes that are told other caps.
+    ///
+    /// # Errors
+    /// The same as for [`Loaded::new`].
+    pub fn step(&mut self, gap: Span) -> Result<(Took, usize)> {
+        self.now = self.now + gap;
+        let (took, round) = self.measured(|core, now| core.round(now))?;
+        let caps = round.commands.iter().filter(|command| matches!(command, Command::Cap { .. })).count();
+        let started = self.obey(round)?;
+        Ok((Took { started, ..took }, caps))
+    }
+
+    /// Returns the number of nodes with a cap.
+    pub fn capped(&self) -> usize {
+        self.core.nodes().iter().filter(|node| node.cap(0).is_some()).count()
+    }
+
     /// Ends the next job.
     ///
     /// # Errors
@@ -215,20 +246,28 @@ impl Loaded {
 
     /// Records an event and runs a round. Measures both, without the reaction of the nodes.
     fn timed(&mut self, event: &Event) -> Result<Took> {
-        let cpu = thread_ns()?;
-        let begun = std::time::Instant::now();
-        let applied = self.core.apply(self.now, event);
-        let round = self.core.round(self.now);
-        let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let cpu_ns = thread_ns()?.saturating_sub(cpu);
+        let (took, (applied, round)) = self.measured(|core, now| (core.apply(now, event), core.round(now)))?;
         applied.with_context(|| format!("at {} ms", self.now.unix_ms()))?;
-        Ok(Took { wall_ns, cpu_ns, started: self.obey(round)? })
+        Ok(Took { started: self.obey(round)?, ..took })
     }
 
-    /// Starts jobs as ordered; a job runs for 30 to 100 % of its walltime.
+    /// Measures an action of the core, which starts no jobs yet.
+    fn measured<T>(&mut self, act: impl FnOnce(&mut Core, Time) -> T) -> Result<(Took, T)> {
+        let cpu = thread_ns()?;
+        let begun = std::time::Instant::now();
+        let done = act(&mut self.core, self.now);
+        let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let cpu_ns = thread_ns()?.saturating_sub(cpu);
+        Ok((Took { wall_ns, cpu_ns, started: 0 }, done))
+    }
+
+    /// Starts jobs and sets caps as ordered; a job runs for 30 to 100 % of its walltime.
     fn obey(&mut self, round: Round) -> Result<usize> {
         let mut started = 0;
         for command in round.commands {
+            if let Command::Cap { node, generation, .. } = command {
+                self.apply(&Event::Capped { node, generation, failed: Vec::new() })?;
+            }
             let Command::Start { job, attempt, estimate, .. } = command else { continue };
             started += 1;
             self.apply(&Event::Started { job, attempt })?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::Size;
 use super::easy::{ORACLES, Oracle};
 use super::figure::Figure;
-use super::{campaign, htc, predictor, rounds};
+use super::{campaign, dynshare, htc, predictor, rounds};
 
 /// The results of a part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -37,6 +37,7 @@ pub enum Part {
     Easy(&'static Oracle),
     Htc(u32),
     Rounds(&'static Rounds),
+    DynShare,
     Campaign,
     Predictor,
 }
@@ -100,7 +101,7 @@ impl Part {
         let easy = oracles.iter().map(Self::Easy);
         easy.chain(counts.iter().copied().map(Self::Htc))
             .chain(ROUND_PARTS.iter().map(Self::Rounds))
-            .chain([Self::Campaign, Self::Predictor])
+            .chain([Self::DynShare, Self::Campaign, Self::Predictor])
             .collect()
     }
 
@@ -110,7 +111,7 @@ impl Part {
             Self::Easy(oracle) => oracle.name.to_owned(),
             Self::Htc(jobs) => format!("htc-{jobs}"),
             Self::Rounds(rounds) => rounds.name.to_owned(),
-            Self::Campaign | Self::Predictor => self.group().to_owned(),
+            Self::DynShare | Self::Campaign | Self::Predictor => self.group().to_owned(),
         }
     }
 
@@ -119,6 +120,7 @@ impl Part {
             Self::Easy(_) => "easy",
             Self::Htc(_) => "htc",
             Self::Rounds(_) => "rounds",
+            Self::DynShare => "dynshare",
             Self::Campaign => "campaign",
             Self::Predictor => "predictor",
         }
@@ -136,6 +138,7 @@ impl Part {
                     "{name}: an event and its round; {nodes} nodes of 20 classes, 256 signatures, a limit; {policy}"
                 )
             }
+            Self::DynShare => "dynshare: a step of caps=ellsworth; 10,000 nodes of 20 classes, all busy".to_owned(),
             Self::Campaign => {
                 "campaign: energy-budget-2017; contiguous processors, a budget of 70 % for three days".to_owned()
             }
@@ -155,6 +158,7 @@ impl Part {
                 let rounds = if quick { rounds / 10 } else { *rounds };
                 Ok(Report::of(rounds::measure(*size, *limit_us, rounds)?))
             }
+            Self::DynShare => Ok(Report::of(dynshare::measure(SIZE.nodes, if quick { 20 } else { 200 })?)),
             Self::Campaign => campaign::measure(traces, quick),
             Self::Predictor => Ok(Report::of(predictor::measure(quick)?)),
         }

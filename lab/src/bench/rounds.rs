@@ -7,13 +7,13 @@ use super::cluster::{Loaded, Size, Took};
 use super::figure::{Figure, Limit};
 
 /// Measured durations of one kind of event, in ns.
-struct Times {
+pub struct Times {
     what: String,
     sorted: Vec<u64>,
 }
 
 impl Times {
-    fn new(what: String, mut ns: Vec<u64>) -> Self {
+    pub fn new(what: String, mut ns: Vec<u64>) -> Self {
         ns.sort_unstable();
         Self { what, sorted: ns }
     }
@@ -24,7 +24,7 @@ impl Times {
         self.sorted.get(at - 1).map_or(0.0, |ns| *ns as f64 / 1_000.0)
     }
 
-    fn figures(&self, limit_us: f64, peer: &str) -> [Figure; 4] {
+    pub fn figures(&self, limit_us: f64, peer: &str) -> [Figure; 4] {
         let figure =
             |name: &str, permille| Figure::new(&format!("{}, {name}", self.what), self.at_permille(permille), "us");
         [
