@@ -27,8 +27,8 @@ pub struct Loaded {
     pub since: u32,
 }
 
-/// Returns what is known of a job when it is submitted, for one chunk on a unit. Like profiles, predictions are of one chunk: jobs on
-/// several nodes have the same one on each.
+/// Returns what is known of a job when it is submitted, for one chunk on a unit. Like profiles, predictions are of one
+/// chunk: jobs on several nodes have the same one on each.
 pub fn features(request: &Request, on: &OnHardware, (is_task, submitted): (bool, Time)) -> Features {
     let name = request.application.as_str();
     Features::of(&Submission {

@@ -8,8 +8,8 @@ use crate::units::Power;
 /// Most types of units for which a job has a prediction.
 pub const PREDICTED_LIMIT: usize = 16;
 
-/// Prediction of a job's draw on one type of unit: that of one chunk on one unit, above idle and without a cap. The master makes
-/// it when the job is submitted, so that estimates need no model.
+/// Prediction of a job's draw on one type of unit: that of one chunk on one unit, above idle and without a cap. The
+/// master makes it when the job is submitted, so that estimates need no model.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Predicted {
     /// Type of the unit.

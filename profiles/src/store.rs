@@ -1,5 +1,6 @@
 //! Stores profiles in `profiles.db`, in the state directory of the master: the newest runs of each key, and imported
-//! profiles. It also keeps the finished jobs from which the predictor learns, and its model. A separate file from the journal, so that learning can fail or wait without effect on jobs.
+//! profiles. It also keeps the finished jobs from which the predictor learns, and its model. A separate file from the
+//! journal, so that learning can fail or wait without effect on jobs.
 //!
 //! The caller of [`ProfileDb::learn`] omits failed runs.
 

@@ -1,5 +1,5 @@
-//! The campaigns of papers: [`heterogeneity`] and [`capping`] have their own modules. Here is that of energy-budget-2017, section V: thirty
-//! weeks, seven variants of scheduling, eight budgets, 1,470 simulations.
+//! The campaigns of papers: [`heterogeneity`] and [`capping`] have their own modules. Here is that of
+//! energy-budget-2017, section V: thirty weeks, seven variants of scheduling, eight budgets, 1,470 simulations.
 //!
 //! Each simulation runs the live core, or with `--compat 2017` the published scheduler; this module does not schedule
 //! jobs. The measures are those of section V-D: utilisation and energy over the week, slowdown over all jobs. The input

@@ -31,8 +31,8 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
     }
 }
 
-/// Returns the part and the unit of a run whose measurement is of one unit: it was on one, under one cap and without a pause, and
-/// ended well by itself.
+/// Returns the part and the unit of a run whose measurement is of one unit: it was on one, under one cap and without a
+/// pause, and ended well by itself.
 fn sole_unit<'a>(finished: &'a Finished, nodes: &'a [Node]) -> Option<(&'a Part, &'a UnitSpec)> {
     let JobEnd::Ran { outcome: Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else { return None };
     let [part @ Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
@@ -64,7 +64,8 @@ pub(super) fn lesson(finished: &Finished, request: &Request, nodes: &[Node]) -> 
     (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, unit: part.unit, duration, energy, confidence })
 }
 
-/// Returns what the predictor learns from a run without a cap whose energy is surely its own. The highest draw is not measured.
+/// Returns what the predictor learns from a run without a cap whose energy is surely its own. The highest draw is not
+/// measured.
 pub(super) fn observed(finished: &Finished, live: &Live, (submitted, nodes): (Time, &[Node])) -> Option<FinishedJob> {
     let (part, unit) = sole_unit(finished, nodes)?;
     let (request, usage) = (&live.request, &finished.usage);

@@ -114,9 +114,10 @@ fn policies() {
     assert_eq!(depth.expect("listed")["default"], "512");
 }
 
-/// Runs an instance of the simulator of power-capping-2018 on one node with two MICs and one with two GPUs. Both units of job
-/// 1 share the second node, so job 4 waits for a GPU until 100 s. Job 3 asks for the memory of a whole node, which is free
-/// on neither until job 2 ends at 60 s. The draw is 16 cores with 10 W each and two GPUs with 62 W: 284 W.
+/// Runs an instance of the simulator of power-capping-2018 on one node with two MICs and one with two GPUs. Both units
+/// of job 1 share the second node, so job 4 waits for a GPU until 100 s. Job 3 asks for the memory of a whole node,
+/// which is free on neither until job 2 ends at 60 s. The draw is 16 cores with 10 W each and two GPUs with 62 W: 284
+/// W.
 #[test]
 fn units_share_nodes() {
     let job = |number: usize, units: &str, run: &str, requested: &str| {

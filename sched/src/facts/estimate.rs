@@ -72,8 +72,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile, a prediction or the
-/// nameplate.
+/// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile, a prediction
+/// or the nameplate.
 pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
     Looked::up(known, request, unit).under_cap(known, request, unit, request.cap)
 }

@@ -127,8 +127,8 @@ fn key(request: &Request) -> ShapeKey {
     }
 }
 
-/// Returns, for each class that is open to the job, the first unit that the job may have. This checks the total memory; the free memory is
-/// checked with the node.
+/// Returns, for each class that is open to the job, the first unit that the job may have. This checks the total memory;
+/// the free memory is checked with the node.
 fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
         let (unit, most) = unit_and_chunks(request, (&class.units, class.memory))?;

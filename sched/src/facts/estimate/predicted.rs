@@ -1,7 +1,8 @@
 //! Estimates from predictions, which a job has from its submission on.
 //!
-//! The draw that counts against limits is a quantile of the job's own prediction: sums of jobs have no narrower margin. The energy is
-//! that of the predicted mean. A predicted duration is only shown: time limits bound jobs, as for the nameplate.
+//! The draw that counts against limits is a quantile of the job's own prediction: sums of jobs have no narrower margin.
+//! The energy is that of the predicted mean. A predicted duration is only shown: time limits bound jobs, as for the
+//! nameplate.
 
 use limo_model::{Confidence, Estimate, EstimateSource, Power, Predicted, Request, UnitSpec};
 
@@ -14,8 +15,8 @@ fn on<'r>(request: &'r Request, unit: &UnitSpec) -> Option<&'r Predicted> {
     request.predicted.iter().find(|of| of.hardware == unit.hardware && of.cores == cores)
 }
 
-/// Returns the draw that is not exceeded with this confidence. The distance of the 90 % quantile from the mean is measured, and
-/// others are in proportion to it as those of a normal variable. No unit draws more than its nameplate.
+/// Returns the draw that is not exceeded with this confidence. The distance of the 90 % quantile from the mean is
+/// measured, and others are in proportion to it as those of a normal variable. No unit draws more than its nameplate.
 fn quantile(of: &Predicted, confidence: Confidence, unit: &UnitSpec) -> Power {
     let mut margin = (of.high - of.mean).at_least_zero();
     if !confidence.is_ninety() {

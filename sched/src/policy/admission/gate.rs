@@ -1,13 +1,13 @@
 //! Power and energy: the test if the cluster may draw the power of one more job.
 //!
 //! `easy` has no test. With the admission `relaxed` the estimated draw stays below a multiple of the upper limit, and
-//! caps keep the draw below the limit itself (power-capping-2018, section 5.2.2). `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit.
-//! While a budget's period runs, it also keeps the draw below the release rate. `energybud` (section IV) keeps the
-//! released minus the drawn energy from becoming negative while any job is expected to run. Once the first job has
-//! waited for `hold_after`, its reservation is included. `reducepc` (section IV-D) applies the same rule to jobs in
-//! queue order. Later jobs may only use the power that the rate leaves. It is reduced by the energy that the first
-//! job will need above the rate, spread until its start. The estimated draw is the idle draw of all nodes, including
-//! sleeping ones, plus the estimates of all active jobs.
+//! caps keep the draw below the limit itself (power-capping-2018, section 5.2.2). `powercap` (energy-budget-2017,
+//! section V-C) keeps the estimated draw below the upper limit. While a budget's period runs, it also keeps the draw
+//! below the release rate. `energybud` (section IV) keeps the released minus the drawn energy from becoming negative
+//! while any job is expected to run. Once the first job has waited for `hold_after`, its reservation is included.
+//! `reducepc` (section IV-D) applies the same rule to jobs in queue order. Later jobs may only use the power that the
+//! rate leaves. It is reduced by the energy that the first job will need above the rate, spread until its start. The
+//! estimated draw is the idle draw of all nodes, including sleeping ones, plus the estimates of all active jobs.
 
 use limo_model::{AdmissionRule, Budget, Energy, Power, Span, Time, Wait};
 

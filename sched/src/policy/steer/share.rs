@@ -1,14 +1,14 @@
 //! Caps that divide the upper limit among the units with jobs (`caps=even`, `equal-speed`, `ellsworth`).
 //!
 //! Idea: the draw of the units with jobs is kept at the upper limit minus the reserve, less the draw that no cap
-//! lowers. Under `even` each unit gets the same cap. Under `equal-speed` all units are equally fast (Inadomi et al.,
-//! SC 2015): under a cap that slows it down, a unit takes as long as the energy that it needs for the work is high, so
+//! lowers. Under `even` each unit gets the same cap. Under `equal-speed` all units are equally fast (Inadomi et al., SC
+//! 2015): under a cap that slows it down, a unit takes as long as the energy that it needs for the work is high, so
 //! caps in proportion to the draw times the duration of [`limo_model::Variation`] give the same speed. A unit that
-//! draws less than its cap leaves the rest to the others. `ellsworth` moves caps step by step ([`ellsworth`]). Units obey caps only in their range; jobs that draw too
-//! much at the lowest caps run on. Caps fall at once. They rise if no cap falls, the node's caps have not changed for
-//! `least_off`, and no lowered cap is unconfirmed, and by at least 1 W and 2 %. Ignores: priorities, deadlines and the lower limit.
-//! Suspends and requeues no job. Cost: 60 checks of each unit with jobs. Options: `least_off`, `reserve_permille`,
-//! `steer_lead`.
+//! draws less than its cap leaves the rest to the others. `ellsworth` moves caps step by step ([`ellsworth`]). Units
+//! obey caps only in their range; jobs that draw too much at the lowest caps run on. Caps fall at once. They rise if no
+//! cap falls, the node's caps have not changed for `least_off`, and no lowered cap is unconfirmed, and by at least 1 W
+//! and 2 %. Ignores: priorities, deadlines and the lower limit. Suspends and requeues no job. Cost: 60 checks of each
+//! unit with jobs. Options: `least_off`, `reserve_permille`, `steer_lead`.
 
 mod ellsworth;
 

@@ -4,12 +4,12 @@
 //! Idea: each unit has an allocation, its cap; a unit without a cap has the draw that its jobs need. In a step, a unit
 //! that draws at least 5 W less than its allocation keeps its draw and 5 W. If none falls by that, and the allocations
 //! take the whole limit, those above the equal share give back a tenth of what they have beyond it. The rest of the
-//! limit goes to the other units in equal parts. A step follows once no cap has changed for `least_off`, 5 s by default as in the
-//! program. Between two steps caps only fall, the highest first, when new jobs or a lower limit require it. Unclear
-//! text: in the program idle nodes keep an allocation; here they have none, and leave the whole limit to the others. A
-//! unit with exactly 5 W more than it draws gets a part of the rest there, and gives it back in the next step.
-//! An allocation does not fall by less than 1 W or 2 % of it. A unit has a cap even if it needs less, as long as the
-//! limit is not enough for all, so that the sum of the caps keeps it.
+//! limit goes to the other units in equal parts. A step follows once no cap has changed for `least_off`, 5 s by default
+//! as in the program. Between two steps caps only fall, the highest first, when new jobs or a lower limit require it.
+//! Unclear text: in the program idle nodes keep an allocation; here they have none, and leave the whole limit to the
+//! others. A unit with exactly 5 W more than it draws gets a part of the rest there, and gives it back in the next
+//! step. An allocation does not fall by less than 1 W or 2 % of it. A unit has a cap even if it needs less, as long as
+//! the limit is not enough for all, so that the sum of the caps keeps it.
 
 use limo_model::Power;
 
