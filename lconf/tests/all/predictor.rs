@@ -30,7 +30,7 @@ async fn shown(report: PredictorReport, more: &[&str]) -> String {
 async fn a_model_is_shown_with_its_errors() {
     let expected = "\
         model        3\n\
-        trained      2026-01-01 00:00:00 from 120 jobs; 14 have finished since\n\
+        trained      2026-01-01 00:00 from 120 jobs; 14 have finished since\n\
         error        4.2 % of the mean draw; nameplate: 85.1 %; over 24 jobs that it did not know\n\
         coverage     91.7 % of them below the 90 % quantile\n";
     let used = "in use       yes, limits count draws with a confidence of 90.0 %\n";

@@ -26,6 +26,8 @@ pub(super) struct Predictions {
     /// Finished jobs since the training of the model.
     since: u32,
     is_training: bool,
+    /// Start of the last training of this process, which may have failed.
+    tried: Option<Time>,
 }
 
 /// Reads the model that an earlier process trained.
@@ -111,14 +113,14 @@ impl Predictions {
     /// Returns true if so much has finished since the last training that another one is due.
     fn is_due(&self, wall: Time) -> bool {
         let (rows, trained) = self.model.as_ref().map_or((0, None), |model| (model.rows, Some(model.trained)));
-        let is_old = trained.is_none_or(|trained| wall - trained >= PAUSE);
+        let is_old = self.tried.max(trained).is_none_or(|last| wall - last >= PAUSE);
         !self.is_training && is_old && self.since >= LEAST_ROWS.max(rows / NEW_PART)
     }
 }
 
 impl Controller {
     fn predictor_report(&self) -> PredictorReport {
-        let Predictions { model, since, is_training } = &self.predictions;
+        let Predictions { model, since, is_training, .. } = &self.predictions;
         PredictorReport {
             model: model.as_ref().map(|model| model.report()),
             since: *since,
@@ -151,7 +153,7 @@ impl Controller {
         self.tx.effects.push(Effect::Observe(job, row));
         let wall = self.tx.wall();
         if self.predictions.is_due(wall) {
-            self.predictions.is_training = true;
+            (self.predictions.is_training, self.predictions.tried) = (true, Some(wall));
             let ticket = self.questions.ask(PeerId::NOBODY);
             self.tx.effects.push(Effect::Ask(ticket, Question::new(TrainModel(wall))));
         }
@@ -171,7 +173,8 @@ impl Controller {
     fn trained(&mut self, peer: PeerId, model: Model) {
         let (number, rows, is_used) = (model.predictor.number(), model.rows, model.is_used());
         tracing::info!(number, rows, is_used, "the predictor is trained");
-        self.predictions = Predictions { model: Some(Box::new(model)), since: 0, is_training: false };
+        let tried = self.predictions.tried;
+        self.predictions = Predictions { model: Some(Box::new(model)), since: 0, is_training: false, tried };
         let waiting = self.tx.core.jobs().filter(|(_, job)| matches!(job.phase, Phase::Waiting(_)));
         let waiting: Vec<JobId> = waiting.take(PREDICTED_AGAIN).map(|(id, _)| id).collect();
         for id in waiting {
