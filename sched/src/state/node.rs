@@ -186,8 +186,8 @@ impl Node {
         )
     }
 
-    /// Returns the lowest and the highest cap of a unit, if it can be capped.
-    pub(crate) fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
+    /// Returns the lowest and the highest cap of a unit, if it can be capped: it obeys caps, and has not failed to.
+    pub fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
         let range = self.spec.units.get(usize::from(unit))?.caps;
         range.filter(|_| !self.caps.failed.contains(&unit))
     }

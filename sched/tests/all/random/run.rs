@@ -182,12 +182,8 @@ impl Run {
         }
         for (id, job) in core.jobs().filter(|(_, job)| !stopped(job) && matches!(job.phase, Phase::Running(..))) {
             let assignment = job.assignment().expect("it runs");
-            if !assignment
-                .placement
-                .iter()
-                .flat_map(Part::nodes)
-                .all(|node| core.node(node).is_some_and(|node| node.is_connected()))
-            {
+            let is_connected = |node| core.node(node).is_some_and(|node| node.is_connected());
+            if !assignment.placement.iter().flat_map(Part::nodes).all(is_connected) {
                 continue;
             }
             // A suspended job on a reserved node would stay beyond its expected end.
@@ -203,6 +199,10 @@ impl Run {
             let part = assignment.placement[0];
             let node = core.node(part.unit.node).expect("a node");
             let unit = &node.spec().units[usize::from(part.unit.unit)];
+            // A unit that did not confirm a cap in time counts as one that obeys none.
+            if parts.divides() && node.cap_range(part.unit.unit).is_none() {
+                continue;
+            }
             // Readings here are random: a unit may seem to disobey its cap.
             if unit.caps.is_some_and(|(low, _)| node.cap(part.unit.unit) == Some(low)) {
                 continue;
