@@ -26,7 +26,7 @@ pub struct ResourceArgs {
     #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
     pub reservation: Option<String>,
     /// Run in this queue, on its nodes and within its limits [default: the default queue]
-    #[arg(short = 'p', long, value_name = "QUEUE", value_parser = queue)]
+    #[arg(short = 'p', long, value_name = "QUEUE", value_parser = queue, hide = true)]
     pub partition: Option<String>,
     /// Run alone on its nodes; use all cores unless -c gives a number
     #[arg(long, hide = true)]

@@ -29,10 +29,16 @@ fn commands(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Starts three nodes, one with two GPUs, and writes the files for the commands into the user's directory.
+/// Starts three nodes, one with two GPUs, with the queue `short`, and writes the files for the commands into the user's
+/// directory.
 fn cluster() -> Cluster {
     let node = ["--hardware", HARDWARE];
-    let cluster = Setup::default().node("n1", &node).node("n2", &node).node("n3", &node).start();
+    let dir = tempfile::tempdir().expect("a directory");
+    let settings = dir.path().join("lmaster.toml");
+    fs::write(&settings, "[queue.short]\ndefault = true\n").expect("written");
+    let master = ["--config", settings.to_str().expect("UTF-8")];
+    let setup = Setup::default().master(&master).node("n1", &node).node("n2", &node).node("n3", &node);
+    let cluster = setup.start();
     let submitter = cluster.submitter();
     let executable = |name: &str, text: &str| {
         fs::write(submitter.path(name), text).expect("written");
