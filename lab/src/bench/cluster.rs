@@ -203,7 +203,7 @@ impl Loaded {
         self.timed(&event)
     }
 
-    /// Submits so many jobs at once, and starts those that fit.
+    /// Submits `jobs` jobs at once, and starts those that fit.
     ///
     /// # Errors
     /// The same as for [`Loaded::new`].

@@ -1,4 +1,4 @@
-//! Predictions of jobs by the newest model. They are recorded with the jobs, so the model is no part of the state.
+//! Predicts jobs by the newest model. Predictions are recorded with the jobs, so the state does not include the model.
 
 use limo_model::{JobId, Predicted, Request, Span, Time};
 use limo_profiles::predict::{FinishedJob, LEAST_ROWS};

@@ -34,7 +34,7 @@ pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> 
     })
 }
 
-/// Returns the wait reason of a job whose queue is down, or is no longer configured.
+/// Returns the wait reason of a job whose queue is down or not configured.
 pub(crate) fn closed_queue(state: &State, request: &Request) -> Option<Wait> {
     let queue = request.queue.as_ref()?;
     let spec = state.settings.queues.get(queue);

@@ -5,7 +5,7 @@ use limo_model::Span;
 use super::instances::Spreading;
 use super::simulate::{Law, Method, MethodVariant};
 
-/// Where the instances of a cell come from.
+/// The source of the instances of a cell.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// Published jobs, drawn again.

@@ -61,7 +61,7 @@ fn p1(folder: &Path) -> Result<ClaimRow> {
     })
 }
 
-/// Results of comparisons, of which all should hold.
+/// Comparisons that a claim requires.
 #[derive(Default)]
 struct Tests {
     count: usize,
@@ -76,7 +76,7 @@ impl Tests {
         }
     }
 
-    /// Adds the claim that a method has at most so many times the slowdown of another one.
+    /// Adds the comparison that a method has at most `factor` times the slowdown of another one.
     fn at_most(&mut self, of: &CellResults, cap: u32, (better, worse): (MethodVariant, MethodVariant), factor: f64) {
         let (left, right) = (of.bsld(better, cap), of.bsld(worse, cap));
         let name = &of.cell.name;

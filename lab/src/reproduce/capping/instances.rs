@@ -35,7 +35,7 @@ pub enum Spreading {
     Burst,
 }
 
-/// What a job draws, and how a cap slows it down.
+/// The draw of a job, and its slowdown by a cap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behaviour {
     /// Above idle, of the cores of one chunk.
@@ -114,7 +114,7 @@ impl Published {
         arrivals.into_iter().map(job).collect()
     }
 
-    /// Makes the load of an instance on nodes of which a share is filled before the first job arrives.
+    /// Makes the load of an instance. A share of the nodes is filled before the first job arrives.
     pub fn load(&self, logged: &[LoggedJob], filled: f64, seed: u64) -> CappedLoad {
         let mut random = Random::new(seed, 2);
         let mut workload = log_crypt::workload(logged);

@@ -15,10 +15,11 @@ use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
 use super::instances::CappedLoad;
 
-/// DEC+RAPL regards arrivals as rare if the mean of so many gaps is above so many seconds (section 5.2.3 has the latter).
+/// Number of gaps between arrivals whose mean decides for DEC+RAPL, and the mean above which arrivals are rare (section
+/// 5.2.3; it has no number of gaps).
 const GAPS: usize = 20;
 const RARE_S: f64 = 120.0;
-/// Every so many jobs one is under-predicted, with this part of its draw in thousandths.
+/// One in this number of jobs is under-predicted, and the predicted part of its draw in thousandths (section 5.2.4).
 const UNDER_PREDICTED: usize = 10;
 const UNDER_PREDICTION: i64 = 600;
 /// Threshold of the bounded slowdown, in s (equation 3).

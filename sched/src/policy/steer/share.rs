@@ -45,7 +45,7 @@ impl Weighted {
         Some(Self { weight: weight.max(Power::from_mw(1)), floor: share(low).min(of.aim.1), of })
     }
 
-    /// Returns the draw of its jobs at a level, of which they need at most `most`.
+    /// Returns the draw of its jobs at a level. They need at most `most`.
     fn target(&self, level: i64, most: Power) -> Power {
         self.weight.scaled(level, ONE).min(most).max(self.floor)
     }
