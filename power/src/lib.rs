@@ -30,8 +30,8 @@ mod site;
 pub use access::{Access, AccessError};
 pub use attribution::{Attributed, Attribution};
 pub use cap::{
-    ApplicationClocks, Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, ClockPair, HwmonCap, IpmiCap,
-    Keeper, KeeperError, Kept, NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
+    ApplicationClocks, Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, ClockPair, CpufreqCap, HwmonCap,
+    IpmiCap, Keeper, KeeperError, Kept, NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
 };
 pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use http::{Http, HttpError, Scheme, check_url};

@@ -15,7 +15,7 @@ pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArguments {
-    /// Cap of a unit: UNIT=rapl, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU, nvidia-smi:GPU, ipmi[:ARGUMENTS]
+    /// Cap of a unit: UNIT=rapl, cpufreq, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU, nvidia-smi:GPU, ipmi[:ARGUMENTS]
     /// or redfish:URL, each with ,LOW..HIGH for a range other than the one found; may be repeated; not for emulated
     /// hardware
     #[arg(long = "cap", value_name = "UNIT=CAP")]

@@ -2,7 +2,7 @@
 //! report writes to each control its own value, because only a write shows that it can be written. It does not write
 //! the controls of a daemon.
 
-use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site, gpu_name, processor};
+use limo_power::{CapChoice, CapError, CpufreqCap, Gpu, Gpus, HwmonCap, Kept, Originals, Site, gpu_name, processor};
 
 use limo_node::line;
 
@@ -10,6 +10,13 @@ use limo_node::line;
 pub fn report(site: &Site, with_gpus: bool, kept: &[Kept]) -> String {
     let free = |choice: &str| !kept.iter().any(|kept| kept.choice.as_str().split(',').next() == Some(choice));
     let mut text = if free("rapl") { control("cpu", "rapl", site) } else { String::new() };
+    if free("cpufreq") && CpufreqCap::is_found(&site.sysfs) {
+        let hint = "--cap cpu=cpufreq,LOW..HIGH";
+        text += &line(
+            "cap",
+            &format!("cpufreq: the processor's frequencies can be limited, if it has no other cap: {hint}"),
+        );
+    }
     if free("hsmp") && (processor().starts_with("amd-") || is_found("hsmp", site)) {
         text += &control("cpu", "hsmp", site);
     }

@@ -85,6 +85,13 @@ fn a_machine_without_meters() {
         "{lines:?}"
     );
     assert_eq!(lines.len(), 2);
+    write(sysfs.path(), &[("devices/system/cpu/cpufreq/policy0/scaling_max_freq", "4000000\n")]);
+    let (_, lines) = probed(sysfs.path(), &["--nvml", "/no/such/library"], "/usr/bin:/bin");
+    assert_eq!(
+        lines[1],
+        "cap         cpufreq: the processor's frequencies can be limited, if it has no other cap: --cap \
+         cpu=cpufreq,LOW..HIGH"
+    );
 }
 
 #[test]

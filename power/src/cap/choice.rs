@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::Cap;
 use super::clocks::ClockCap;
+use super::cpufreq::CpufreqCap;
 use super::hwmon::{HSMP, HwmonCap};
 use super::ipmi::IpmiCap;
 use super::nvidia_smi::SmiCap;
@@ -32,6 +33,8 @@ pub struct CapChoice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Rapl,
+    /// The draw at the lowest and the highest frequencies.
+    Cpufreq(Power, Power),
     Hwmon {
         chip: String,
         device: Option<String>,
@@ -50,8 +53,8 @@ enum Kind {
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapChoiceError {
     #[error(
-        "there is no cap `{0}`: write `rapl`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, `nvml-clocks:GPU`, \
-         `nvidia-smi:GPU`, `ipmi[:ARGUMENTS]` or `redfish:URL`"
+        "there is no cap `{0}`: write `rapl`, `cpufreq`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, \
+         `nvml-clocks:GPU`, `nvidia-smi:GPU`, `ipmi[:ARGUMENTS]` or `redfish:URL`"
     )]
     Unknown(String),
     #[error("the cap `{0}` names no chip: write for example `hwmon:amdgpu` or `hwmon:amdgpu@0000:03:00.0`")]
@@ -74,6 +77,11 @@ pub enum CapChoiceError {
     Password(String),
     #[error(transparent)]
     Url(#[from] HttpError),
+    #[error(
+        "the cap `{0}` needs a range: the processor's draw under load at its lowest and highest frequency, for example \
+         `,20W..90W`"
+    )]
+    NoFrequencyRange(String),
     #[error("the cap `{0}` needs a range: the GPU's draw at its lowest and highest clock, for example `,20W..75W`")]
     NoRange(String),
 }
@@ -89,6 +97,7 @@ impl CapChoice {
         let range = self.range;
         match &self.kind {
             Kind::Rapl => Box::new(Rapl::new(&site.sysfs, range)),
+            Kind::Cpufreq(low, high) => Box::new(CpufreqCap::new(&site.sysfs, (*low, *high))),
             Kind::Hwmon { chip, device } => Box::new(HwmonCap::new(&site.sysfs, chip, device.as_deref(), range)),
             Kind::Nvml(gpu) => Box::new(NvmlCap::new(&site.nvml, gpu.clone(), range)),
             Kind::Clocks(gpu) => Box::new(ClockCap::new(&site.nvml, gpu.clone(), range)),
@@ -115,6 +124,10 @@ impl FromStr for CapChoice {
         let gpu = |gpu: &str| gpu.parse::<GpuId>().map_err(|()| CapChoiceError::NoGpu(text.to_owned()));
         let kind = match what.split_once(':') {
             None if what == "rapl" => Kind::Rapl,
+            None if what == "cpufreq" => match range {
+                Some((low, high)) => Kind::Cpufreq(low, high),
+                None => return Err(CapChoiceError::NoFrequencyRange(text.to_owned())),
+            },
             None if what == "hsmp" => Kind::Hwmon { chip: HSMP.to_owned(), device: None },
             Some(("hwmon", chip)) => {
                 let (chip, device) = chip.split_once('@').map_or((chip, None), |(chip, device)| (chip, Some(device)));

@@ -67,11 +67,18 @@ impl ClockCap {
 }
 
 /// Returns the highest of the ascending clocks on or below the line from the lowest at `low` to the highest at `high`.
-fn clock_for(limit: Power, (low, high): (Power, Power), clocks: &[u32]) -> Option<u32> {
-    let (first, last) = (*clocks.first()?, *clocks.last()?);
+fn clock_for(limit: Power, range: (Power, Power), clocks: &[u32]) -> Option<u32> {
+    let highest = on_line(limit, range, (*clocks.first()?, *clocks.last()?));
+    clocks.iter().copied().rfind(|clock| *clock <= highest)
+}
+
+/// Returns the clock, rounded down, at `limit` on the straight line from the first clock at `low` to the last at `high`.
+/// `first` must not be above `last`.
+pub(super) fn on_line(limit: Power, (low, high): (Power, Power), (first, last): (u32, u32)) -> u32 {
     let above = i128::from((limit.min(high) - low).at_least_zero().mw());
-    let line = i128::from(last - first) * above / i128::from((high - low).mw().max(1));
-    clocks.iter().copied().rfind(|clock| i128::from(clock - first) <= line)
+    let more = i128::from(last - first) * above / i128::from((high - low).mw().max(1));
+    // It is between the two clocks.
+    first + u32::try_from(more).unwrap_or(last - first)
 }
 
 impl Cap for ClockCap {

@@ -50,6 +50,19 @@ pub enum CapError {
     NoPackages { path: PathBuf },
     #[error("{} has no chip named `{chip}` with a power1_cap{remedy}", path.display())]
     NoChip { path: PathBuf, chip: String, remedy: &'static str },
+    #[error(
+        "{} has no policy: the kernel sets no frequencies, as in virtual machines and where the firmware does; look in \
+         its setup",
+        path.display()
+    )]
+    NoFrequencies { path: PathBuf },
+    #[error("{} holds {found} kHz: that is no frequency of a processor", path.display())]
+    Frequency { path: PathBuf, found: u64 },
+    #[error(
+        "{} holds {found} kHz after {wanted} was written: another program sets it, or scaling_min_freq is higher",
+        path.display()
+    )]
+    FrequencyNotKept { path: PathBuf, wanted: u64, found: u64 },
 
     #[error(transparent)]
     Gpu(#[from] GpuError),

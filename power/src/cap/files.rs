@@ -27,7 +27,7 @@ pub fn write_uw(path: &Path, wanted_uw: u64, tolerance: Power) -> Result<(), Cap
     Err(CapError::NotKept { place: path.display().to_string(), wanted: power(wanted_uw), found: power(found) })
 }
 
-/// Parses captured microwatts.
-pub fn captured_uw(control: &str, value: &str) -> Result<u64, CapError> {
+/// Parses a captured number.
+pub fn captured(control: &str, value: &str) -> Result<u64, CapError> {
     value.parse().map_err(|_| CapError::Captured { control: control.to_owned(), value: value.to_owned() })
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use limo_model::Power;
 
 use super::{Cap, CapError, FLOOR, Originals, checked, power};
-use crate::cap::files::{captured_uw, write_uw};
+use crate::cap::files::{captured, write_uw};
 use crate::meter::files;
 
 /// The chip of AMD's sockets.
@@ -132,7 +132,7 @@ impl Cap for HwmonCap {
 
     fn restore(&mut self, control: &str, value: &str) -> Result<(), CapError> {
         match self.chips()?.into_iter().find(|chip| chip.control == control) {
-            Some(chip) => write_uw(&chip.cap(), captured_uw(control, value)?, TOLERANCE),
+            Some(chip) => write_uw(&chip.cap(), captured(control, value)?, TOLERANCE),
             None => Err(CapError::Gone {
                 place: self.dir.display().to_string(),
                 control: control.to_owned(),

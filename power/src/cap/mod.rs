@@ -6,6 +6,7 @@
 mod applications;
 mod choice;
 mod clocks;
+mod cpufreq;
 mod error;
 mod files;
 mod hwmon;
@@ -24,6 +25,7 @@ use limo_model::Power;
 pub use applications::{ApplicationClocks, ClockPair};
 pub use choice::{CapChoice, CapChoiceError};
 pub use clocks::ClockCap;
+pub use cpufreq::CpufreqCap;
 pub use error::CapError;
 pub use hwmon::HwmonCap;
 pub use ipmi::IpmiCap;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use limo_model::Power;
 
 use super::{Cap, CapError, FLOOR, Originals, checked, power};
-use crate::cap::files::{captured_uw, write, write_uw};
+use crate::cap::files::{captured, write, write_uw};
 use crate::meter::files;
 
 /// Largest deviation of a kept limit. Most processors use steps of an eighth of a watt; the largest step of others is
@@ -163,6 +163,6 @@ impl Cap for Rapl {
         if control == zone.enabled_name() {
             return zone.enable(value);
         }
-        write_uw(&zone.limit, captured_uw(control, value)?, TOLERANCE)
+        write_uw(&zone.limit, captured(control, value)?, TOLERANCE)
     }
 }

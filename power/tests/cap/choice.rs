@@ -13,6 +13,7 @@ fn choices() {
         "rapl",
         "rapl,8W..60W",
         " rapl , 8 W..0.06 kW",
+        "cpufreq,20W..90W",
         "hsmp",
         "hwmon:amdgpu",
         "hwmon:amdgpu@0000:03:00.0,40W..100W",
@@ -29,8 +30,8 @@ fn choices() {
         let choice: CapChoice = good.parse().expect("a cap");
         assert_eq!(choice.as_str().parse::<CapChoice>().expect("as it is saved"), choice);
     }
-    let known = "write `rapl`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, `nvml-clocks:GPU`, `nvidia-smi:GPU`, \
-                 `ipmi[:ARGUMENTS]` or `redfish:URL`";
+    let known = "write `rapl`, `cpufreq`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, `nvml-clocks:GPU`, \
+                 `nvidia-smi:GPU`, `ipmi[:ARGUMENTS]` or `redfish:URL`";
     check("powercap", Err(&format!("there is no cap `powercap`: {known}")));
     check("rapl:0", Err(&format!("there is no cap `rapl:0`: {known}")));
     check("rapl,8W", Err(&format!("there is no cap `rapl,8W`: {known}")));
@@ -44,6 +45,13 @@ fn choices() {
         "nvml-clocks:0",
         Err("the cap `nvml-clocks:0` needs a range: the GPU's draw at its lowest and highest clock, for example \
              `,20W..75W`"),
+    );
+    check(
+        "cpufreq",
+        Err(
+            "the cap `cpufreq` needs a range: the processor's draw under load at its lowest and highest frequency, for \
+             example `,20W..90W`",
+        ),
     );
     check(
         "rapl,60W..8W",

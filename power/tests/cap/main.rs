@@ -2,6 +2,7 @@
 //! are in `network`.
 
 mod choice;
+mod cpufreq;
 #[path = "../fake/mod.rs"]
 mod fake;
 mod hwmon;
