@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
+use limo_sched::State;
 
 /// Data of a run before its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,4 +202,7 @@ pub trait Sink {
     fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError>;
     fn sample(&mut self, sample: &Sample) -> Result<(), WriteError>;
     fn finish(&mut self, summary: &Summary) -> Result<(), WriteError>;
+
+    /// Sees the state after each round.
+    fn round(&mut self, _state: &State) {}
 }

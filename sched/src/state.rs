@@ -34,6 +34,7 @@ pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use program::Program;
+pub use program::SearchResult;
 pub(crate) use ranking::Ranking;
 pub use reliefs::Reliefs;
 pub use slept::Slept;
@@ -223,6 +224,11 @@ impl Sums {
 }
 
 impl State {
+    /// Returns what the last search of the order `program` found, if it has jobs to put in order.
+    pub fn search(&self) -> Option<SearchResult> {
+        self.program.as_ref().map(|program| program.found)
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }

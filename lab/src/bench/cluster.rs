@@ -5,15 +5,15 @@
 //! them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
 use limo_model::{
-    Attempt, Band, Cores, Curve, Factor, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Overrides, Power, Preset,
-    Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
+    Attempt, Band, Cores, Curve, Factor, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Overrides, Part, Power,
+    Preset, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
 };
-use limo_sched::{Command, Core, Event, Options, Round};
+use limo_sched::{Command, Core, Event, Node, Options, Round};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 use rand_xoshiro::SplitMix64;
@@ -66,6 +66,8 @@ pub struct Loaded {
     width: NonZeroU32,
     /// Running jobs, by their ends.
     ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
+    /// Nodes of the running jobs, and what each job really draws on each of them without a cap.
+    draws: BTreeMap<JobId, (Vec<NodeId>, Power)>,
 }
 
 fn hardware(class: usize) -> String {
@@ -135,7 +137,7 @@ impl Loaded {
         let options = Options { chosen: size.parts, depth: size.depth, ..Options::default() };
         let core = Core::new(now, Preset::Powercap, options);
         let (dice, width) = (SplitMix64::seed_from_u64(1), size.width);
-        let mut loaded = Self { core, now, dice, width, ends: BinaryHeap::new() };
+        let mut loaded = Self { core, now, dice, width, ends: BinaryHeap::new(), draws: BTreeMap::new() };
         let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
         let of_class = size.nodes / CORES.len() as u32;
         for class in 0..CORES.len() {
@@ -216,16 +218,35 @@ impl Loaded {
         self.obey(round).map(drop)
     }
 
-    /// Runs a round after `gap` without an event. Returns also the number of nodes that are told other caps.
+    /// Reads the meters of all nodes `gap` after the last event, and runs a round. Measures both one after the other.
+    /// Returns also the number of nodes that are told other caps.
     ///
     /// # Errors
     /// The same as for [`Loaded::new`].
-    pub fn step(&mut self, gap: Span) -> Result<(Took, usize)> {
+    pub fn step(&mut self, gap: Span) -> Result<([Took; 2], usize)> {
         self.now = self.now + gap;
+        let readings = self.readings();
+        let (read, applied) = self.measured(|core, now| core.apply(now, &readings))?;
+        applied.with_context(|| format!("at {} ms", self.now.unix_ms()))?;
         let (took, round) = self.measured(|core, now| core.round(now))?;
         let caps = round.commands.iter().filter(|command| matches!(command, Command::Cap { .. })).count();
         let started = self.obey(round)?;
-        Ok((Took { started, ..took }, caps))
+        Ok(([read, Took { started, ..took }], caps))
+    }
+
+    /// Returns readings that vary by 1 %.
+    fn readings(&mut self) -> Event {
+        let mut draws = vec![Power::ZERO; self.core.nodes().len()];
+        for (nodes, draw) in self.draws.values() {
+            nodes.iter().for_each(|node| draws[node.0 as usize] += *draw);
+        }
+        let nodes = self.core.nodes().iter().zip(&draws);
+        let reading = |(node, draw): (&Node, &Power)| {
+            let permille = 990 + (self.dice.next_u64() % 21) as i64;
+            let drawn = draw.scaled(permille, 1_000).min(node.cap(0).unwrap_or(Power::MAX));
+            (node.id(), node.spec().idle + drawn)
+        };
+        Event::Readings { draws: nodes.map(reading).collect() }
     }
 
     /// Returns the number of nodes with a cap.
@@ -240,6 +261,7 @@ impl Loaded {
     pub fn end(&mut self) -> Result<Took> {
         let Reverse((at, job, attempt)) = self.ends.pop().context("no job runs that could end")?;
         self.now = self.now.max(at);
+        self.draws.remove(&job);
         let event = Event::Ended { job, attempt, outcome: Outcome::Exited(0), usage: Usage::default() };
         self.timed(&event)
     }
@@ -268,8 +290,13 @@ impl Loaded {
             if let Command::Cap { node, generation, .. } = command {
                 self.apply(&Event::Capped { node, generation, failed: Vec::new() })?;
             }
-            let Command::Start { job, attempt, estimate, .. } = command else { continue };
+            let Command::Start { job, attempt, estimate, placement, .. } = command else { continue };
             started += 1;
+            // The jobs draw 75 to 100 % of what is expected.
+            let drawn = estimate.power.scaled(750 + (self.dice.next_u64() % 250) as i64, 1_000);
+            let nodes: Vec<NodeId> = placement.iter().flat_map(Part::units).map(|unit| unit.node).collect();
+            let each = drawn.scaled(1, nodes.len().max(1) as i64);
+            self.draws.insert(job, (nodes, each));
             self.apply(&Event::Started { job, attempt })?;
             let permille = 300 + self.dice.next_u64() % 700;
             let end = self.now + estimate.duration.scaled(permille as i64, 1_000);

@@ -30,9 +30,10 @@ pub fn measure(nodes: u32, steps: usize) -> Result<Vec<Figure>> {
         loaded.step(GAP)?;
     }
     ensure!(loaded.capped() > 0, "no node has a cap");
-    let (mut took, mut told) = (Vec::with_capacity(steps), 0);
+    let (mut read, mut took, mut told) = (Vec::with_capacity(steps), Vec::with_capacity(steps), 0);
     for _ in 0..steps {
-        let (step, caps) = loaded.step(GAP)?;
+        let ([reading, step], caps) = loaded.step(GAP)?;
+        read.push(reading.wall_ns);
         took.push(step.wall_ns);
         told += caps;
     }
@@ -45,6 +46,9 @@ pub fn measure(nodes: u32, steps: usize) -> Result<Vec<Figure>> {
         Figure::new("caps told in a step of a steady cluster", share, "%").within(Limit::AtMost(1.0)),
         Figure::new("plans refused by the checker", loaded.rejected() as f64, "").within(Limit::AtMost(0.0)),
     ];
+    read.sort_unstable();
+    let median_us = read.get(read.len() / 2).map_or(0.0, |ns| *ns as f64 / 1e3);
+    figures.push(Figure::new("readings of all nodes before a step, wall, p50", median_us, "us"));
     let peer = "no other program has a figure";
     figures.extend(Times::new("a step, wall".to_owned(), took).figures(5_000.0, peer));
     Ok(figures)

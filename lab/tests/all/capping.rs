@@ -40,6 +40,7 @@ fn methods_keep_the_cap() {
     }
     let row = |id: &str| report["rows"].as_array().expect("rows").iter().find(|row| row["id"] == id);
     assert_eq!(row("P1").map(|row| &row["holds"]), Some(&Value::from(true)));
+    assert_eq!(row("P10").map(|row| &row["holds"]), Some(&Value::from(true)));
     // Its cell was not run.
     assert_eq!(row("P4"), None);
 }

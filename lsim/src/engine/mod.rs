@@ -351,6 +351,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     fn round(&mut self) -> Result<(), SimulationError> {
         let round: Round = self.core.round(self.now);
         self.rounds += 1;
+        self.sink.round(self.core.state());
         self.wake_at = round.wake_at.filter(|at| *at > self.now);
         for finished in &round.finished {
             let fate = match finished.end {

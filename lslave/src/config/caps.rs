@@ -15,9 +15,9 @@ pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArguments {
-    /// Cap of a unit: UNIT=rapl, cpufreq, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU, nvidia-smi:GPU, ipmi[:ARGUMENTS]
-    /// or redfish:URL, each with ,LOW..HIGH for a range other than the one found; may be repeated; not for emulated
-    /// hardware
+    /// Cap of a unit: UNIT=rapl, cpufreq, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU, nvidia-smi:GPU,
+    /// ipmi[:ARGUMENTS] or redfish:URL, each with ,LOW..HIGH for a range other than the one found; may be repeated; not
+    /// for emulated hardware
     #[arg(long = "cap", value_name = "UNIT=CAP")]
     pub caps: Vec<UnitCap>,
     /// Time without a master after which the original values are restored [default: 1min]

@@ -183,8 +183,9 @@ impl PlanProblem {
         if self.jobs.len() <= EXACT {
             return self.schedule(&self.best_of_few(order));
         }
+        let cost = self.schedule(&order).cost;
         let mut annealing = Annealing::of(order);
-        annealing.spend(&mut Decoder::new(self), None, effort);
+        annealing.spend(&mut Decoder::new(self), cost, effort);
         self.schedule(&annealing.best)
     }
 

@@ -19,4 +19,18 @@ pub(crate) struct Program {
     pub seed: u64,
     /// A digest of the jobs, nodes and limits for which it searches.
     pub problem: u64,
+    /// What the last search found.
+    #[serde(default)]
+    pub found: SearchResult,
+}
+
+/// The best list of a search beside that of LS (power-capping-2018, section 4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// Number of jobs in the lists.
+    pub jobs: usize,
+    /// Sum of the weighted waits of the best list from the time of the search on (equation 2), in ms times thousandths.
+    pub cost: i64,
+    /// The same of the list of LS.
+    pub of_rule: i64,
 }

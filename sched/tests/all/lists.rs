@@ -75,3 +75,19 @@ fn a_search_rests_once_it_finds_nothing_better() {
     }
     panic!("the search never rests");
 }
+
+#[test]
+fn a_search_is_never_behind_the_list_of_the_paper() {
+    let mut core = core();
+    let mut now = NOW;
+    for job in 0..30 {
+        now = core.round(now).wake_at.expect("the search goes on");
+        let found = core.state().search().expect("jobs to put in order");
+        assert_eq!(found.jobs, 40 + job);
+        assert!(found.cost <= found.of_rule, "{found:?}");
+        let request = Request { time_limit: Some(Span::from_secs(600)), ..Request::one_core("a") };
+        core.submit(now, core.next_job(), request).expect("possible");
+    }
+    let found = core.state().search().expect("jobs to put in order");
+    assert!(found.cost < found.of_rule, "{found:?}");
+}

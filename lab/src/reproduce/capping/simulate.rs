@@ -7,7 +7,7 @@ use limo_model::{
     AdmissionRule, Band, Budgets, CapRule, Curve, Energy, EstimateSource, JobShare, OrderRule, Overrides,
     PlacementRule, Power, Preset, Profile, ProfileKey, Slowdown, SlowdownKey, Span, Time, UnitKind,
 };
-use limo_sched::{Event, ListOptions, Options};
+use limo_sched::{Event, ListOptions, Options, SearchResult, State};
 use limo_trace::Platform;
 use limo_trace::platform::Run;
 use lsim::engine::{Change, Rules, Trace, simulate_load};
@@ -81,6 +81,9 @@ pub struct CappedRun {
     pub peak: Power,
     /// Jobs that never ran.
     pub not_run: usize,
+    /// Searches of DEC, and those whose list was worse than that of LS in equation 2.
+    pub searches: usize,
+    pub worse_searches: usize,
 }
 
 /// Collects the results.
@@ -90,6 +93,9 @@ struct CappedSink<'a> {
     waits: f64,
     ended: usize,
     peak: Power,
+    search: Option<SearchResult>,
+    searches: usize,
+    worse_searches: usize,
 }
 
 impl Sink for CappedSink<'_> {
@@ -113,6 +119,15 @@ impl Sink for CappedSink<'_> {
 
     fn finish(&mut self, _: &Summary) -> Result<(), WriteError> {
         Ok(())
+    }
+
+    fn round(&mut self, state: &State) {
+        let found = state.search();
+        if let Some(found) = found.filter(|_| found != self.search) {
+            self.searches += 1;
+            self.worse_searches += usize::from(found.cost > found.of_rule);
+        }
+        self.search = found;
     }
 }
 
@@ -143,7 +158,16 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
         queues: limo_model::Queues::default(),
         until: None,
     };
-    let mut measured = CappedSink { load, slowdowns: 0.0, waits: 0.0, ended: 0, peak: Power::ZERO };
+    let mut measured = CappedSink {
+        load,
+        slowdowns: 0.0,
+        waits: 0.0,
+        ended: 0,
+        peak: Power::ZERO,
+        search: None,
+        searches: 0,
+        worse_searches: 0,
+    };
     simulate_load(&trace, rules, &mut measured)?;
     let of = |sum: f64| sum / measured.ended.max(1) as f64;
     Ok(CappedRun {
@@ -151,6 +175,8 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
         wait_s: of(measured.waits),
         peak: measured.peak,
         not_run: load.counted - measured.ended,
+        searches: measured.searches,
+        worse_searches: measured.worse_searches,
     })
 }
 

@@ -52,17 +52,13 @@ impl Annealing {
         Self { best: list.clone(), now: list, turn: 0, length: FIRST_ROUND, stale: 0 }
     }
 
-    /// Tries some more lists. `best` is the cost of the best list, if it is known.
-    pub fn spend(&mut self, decoder: &mut Decoder<'_>, best: Option<i128>, effort: Effort) {
+    /// Tries some more lists. `best` is the cost of the best list; returns that of the best one afterwards.
+    pub fn spend(&mut self, decoder: &mut Decoder<'_>, mut best: i128, effort: Effort) -> i128 {
         let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(effort.seed));
         let count = self.now.len();
-        let Some(mut best) = best.or_else(|| decoder.cost(&self.best, i128::MAX)) else { return };
         let is_best = self.now == self.best;
         let cost = if is_best { Some(best) } else { decoder.cost(&self.now, i128::MAX) };
-        let Some(mut cost) = cost else { return };
-        if count < 2 {
-            return;
-        }
+        let Some(mut cost) = cost.filter(|_| count >= 2) else { return best };
         if cost < best {
             (best, self.best) = (cost, self.now.clone());
         }
@@ -88,6 +84,7 @@ impl Annealing {
                 (best, self.best, self.stale) = (cost, self.now.clone(), 0);
             }
         }
+        best
     }
 }
 

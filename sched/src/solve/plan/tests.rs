@@ -84,8 +84,8 @@ fn a_search_in_parts_never_gets_worse() {
     let mut search = Annealing::of(problem.listed(ListRule::Given));
     let mut last = problem.schedule(&search.best).cost;
     for seed in 0..200 {
-        search.spend(&mut Decoder::new(&problem), None, Effort { evaluations: 20, seed });
-        let cost = problem.schedule(&search.best).cost;
+        let cost = search.spend(&mut Decoder::new(&problem), last, Effort { evaluations: 20, seed });
+        assert_eq!(cost, problem.schedule(&search.best).cost);
         assert!(cost <= last, "{cost} after {last}");
         last = cost;
     }

@@ -5,7 +5,7 @@ use limo_model::{OrderRule, Span, Time};
 use super::problem::WaitingJobs;
 use crate::cluster::Cluster;
 use crate::solve::plan::{Annealing, Decoder, Effort, ListRule};
-use crate::state::Program;
+use crate::state::{Program, SearchResult};
 use crate::view::View;
 
 /// Most jobs for which the best list is found at once.
@@ -42,36 +42,44 @@ fn searched(view: &View<'_>, before: Option<&Program>) -> Option<Program> {
     let seed = before.map_or(1, |program| program.seed.wrapping_add(1));
     let mut decoder = Decoder::new(problem);
     let lists = view.options().lists;
-    let (mut search, cost, tried) = match before.filter(|_| is_same) {
-        Some(Program { best, now, turn, length, stale, .. }) => {
-            let best = waiting.indexes(best);
+    let by_rule = problem.listed(ListRule::Weight);
+    let of_rule = decoder.cost(&by_rule, i128::MAX).unwrap_or(i128::MAX);
+    let (mut best, mut cost, mut tried) = (by_rule, of_rule, 1);
+    let mut try_list = |list: Vec<u32>| {
+        tried += 1;
+        let better = decoder.cost(&list, cost - 1);
+        if let Some(found) = better {
+            (best, cost) = (list, found);
+        }
+        better.is_some()
+    };
+    // The list so far with what is new, unless that of a rule is better. The first search asks all rules.
+    let is_kept = before.is_some_and(|before| try_list(waiting.completed(&before.best)));
+    if !is_same {
+        let rules = if before.is_some() { vec![lists.by.rule()] } else { ListRule::ALL.to_vec() };
+        for rule in rules {
+            try_list(problem.listed(rule));
+        }
+    }
+    let mut search = match before.filter(|_| is_same && is_kept) {
+        Some(Program { now, turn, length, stale, .. }) => {
             let now = if now.is_empty() { best.clone() } else { waiting.indexes(now) };
-            (Annealing { best, now, turn: *turn, length: *length, stale: *stale }, None, 0)
+            Annealing { best, now, turn: *turn, length: *length, stale: *stale }
         }
-        // The list so far with what is new, unless that of a rule is better. The first search asks all rules.
-        None => {
-            let known = before.map(|before| waiting.completed(&before.best));
-            let rules = if known.is_some() { vec![lists.by.rule()] } else { ListRule::ALL.to_vec() };
-            let all = known.into_iter().chain(rules.into_iter().map(|rule| problem.listed(rule)));
-            let (mut best, mut cost, mut tried) = (Vec::new(), None, 0);
-            for list in all {
-                tried += 1;
-                if let Some(found) = decoder.cost(&list, cost.map_or(i128::MAX, |cost| cost - 1)) {
-                    (best, cost) = (list, Some(found));
-                }
-            }
-            (Annealing::of(best), cost, tried)
-        }
+        None => Annealing::of(best),
     };
     if count <= EXACT {
         search = Annealing { stale: STALE, ..Annealing::of(problem.best_of_few(search.best)) };
+        cost = decoder.cost(&search.best, i128::MAX).unwrap_or(i128::MAX);
     } else {
         let evaluations = (lists.plan_steps as usize / count).saturating_sub(tried).max(1);
         let effort = Effort { evaluations: u32::try_from(evaluations).unwrap_or(u32::MAX), seed };
-        search.spend(&mut decoder, cost, effort);
+        cost = search.spend(&mut decoder, cost, effort);
     }
+    let bounded = |cost: i128| i64::try_from(cost).unwrap_or(i64::MAX);
+    let found = SearchResult { jobs: count, cost: bounded(cost), of_rule: bounded(of_rule) };
     let now = if search.now == search.best { Vec::new() } else { waiting.numbers(&search.now) };
     let best = waiting.numbers(&search.best);
     let Annealing { turn, length, stale, .. } = search;
-    Some(Program { best, now, turn, length, stale, seed, problem: waiting.digest })
+    Some(Program { best, now, turn, length, stale, seed, problem: waiting.digest, found })
 }
