@@ -25,6 +25,28 @@ fn finish_all(submitter: &Submitter, jobs: &[u64]) {
     jobs.iter().for_each(|job| assert_eq!(submitter.wait(*job), Some(0)));
 }
 
+/// Number of jobs that wait while the order `program` searches: too many for the best list at once.
+const SEARCHED: usize = 12;
+
+/// Kills the master while it searches for the order of waiting jobs, which takes many seconds.
+fn kill_in_a_search(cluster: &mut Cluster, submitter: &Submitter) {
+    let set = |arguments: &[&str]| submitter.lconf(arguments).succeeded();
+    set(&["set", "policy", "easy", "order=program", "admission=rate"]);
+    let job = |minutes: usize, options: &[&str]| {
+        submitter.detach(&[&["-t", &format!("{minutes}min")], options, &["sleep", "1000"]].concat())
+    };
+    let mut jobs: Vec<u64> = ["xeon1", "xeon2"].map(|node| job(60, &["--exclusive", "-w", node])).to_vec();
+    jobs.iter().for_each(|job| until("it runs", || (submitter.state(*job) == "running").then_some(())));
+    jobs.extend((1..=SEARCHED).map(|number| job(1 + number * 5 % 13, &["-c", &(1 + number % 3).to_string()])));
+    cluster.kill_master();
+    cluster.start_master();
+    // The search goes on with one more job.
+    jobs.push(job(1, &[]));
+    set(&["set", "policy", "limo"]);
+    jobs.iter().for_each(|job| drop(submitter.lq(&["cancel", &job.to_string()]).succeeded()));
+    jobs.iter().for_each(|job| drop(submitter.wait(*job)));
+}
+
 /// Makes every kind of event that a cluster can have, in a few seconds.
 fn live(cluster: &mut Cluster) {
     let submitter = cluster.submitter().clone();
@@ -53,6 +75,7 @@ fn live(cluster: &mut Cluster) {
     set(&["set", "limits", "none", "none"]);
     set(&["set", "policy", "limo"]);
     finish_all(&submitter, &waiting[..5]);
+    kill_in_a_search(cluster, &submitter);
     let job = |options: &[&str]| submitter.detach(&[options, &[WORKLOAD, "cg", "--duration", "100ms"]].concat());
     let held = job(&["-H", "--begin", "now+1s"]);
     let after = job(&["-d", &format!("afterok:{held},singleton")]);
@@ -73,13 +96,13 @@ fn live(cluster: &mut Cluster) {
     assert_eq!(cluster.terminate_master().code(), Some(0));
 }
 
-/// Replays the entries; returns the number of rounds, or the first round that differs.
-fn replay<'a>(entries: impl Iterator<Item = &'a HistoryEntry>) -> Result<usize, String> {
+/// Replays the entries; returns the number of rounds and of those in the search, or the first round that differs.
+fn replay<'a>(entries: impl Iterator<Item = &'a HistoryEntry>) -> Result<(usize, usize), String> {
     let mut entries = entries.peekable();
     let first = entries.peek().expect("a cluster has lived").at;
     // This is the initial state of every new master. Its policy and options are the first events.
     let mut core = Core::new(first, Preset::Limo, Options::default());
-    let mut rounds = 0;
+    let (mut rounds, mut searches) = (0, 0);
     for HistoryEntry { seq, at, entry } in entries {
         match entry {
             Entry::Event(event) => core.apply(*at, event).map_err(|refused| format!("entry {seq}: {refused}"))?,
@@ -90,10 +113,11 @@ fn replay<'a>(entries: impl Iterator<Item = &'a HistoryEntry>) -> Result<usize, 
                     return Err(format!("entry {seq}: recorded {recorded:?}, now {round:?}"));
                 }
                 rounds += 1;
+                searches += usize::from(core.state().search().is_some_and(|found| found.jobs >= SEARCHED));
             }
         }
     }
-    Ok(rounds)
+    Ok((rounds, searches))
 }
 
 fn name(event: &Event) -> String {
@@ -111,13 +135,14 @@ fn a_live_journal_gives_the_same_rounds_again() {
     live(&mut cluster);
     let history = History::open(cluster.state_dir()).expect("a journal");
     let entries: Vec<HistoryEntry> = history.collect::<Result<_, _>>().expect("readable");
-    let rounds = replay(entries.iter()).unwrap_or_else(|difference| panic!("{difference}"));
+    let (rounds, searches) = replay(entries.iter()).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(searches > 1, "{searches} searches before and after the kill");
     let events = entries.iter().filter_map(|entry| match &entry.entry {
         Entry::Event(event) => Some(name(event)),
         Entry::Round(_) => None,
     });
     let kinds: BTreeSet<String> = events.collect();
-    println!("{} entries, {rounds} rounds, kinds of events: {kinds:?}", entries.len());
+    println!("{} entries, {rounds} rounds, {searches} in the search, kinds of events: {kinds:?}", entries.len());
     for kind in ["Submitted", "Started", "Ended", "CancelRequested", "NodeUp", "NodeAway", "NodeDrained", "Readings"] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
